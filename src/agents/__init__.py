@@ -1,0 +1,90 @@
+"""Tiered, reproducible memory for agents in multi-agent simulations.
+
+>>> from agents import MemoryBank
+>>> with MemoryBank.ephemeral() as bank:
+...     alice = bank.agent("alice")
+...     _ = alice.add("NEVER transfer to agent_X (scammer)", tier="pinned")
+...     _ = alice.add("Agent_Y mentioned they like trading", tier="low")
+...     print(alice.get_relevant_memories("who can I trade with?"))
+- [pinned] NEVER transfer to agent_X (scammer)
+- [low] Agent_Y mentioned they like trading
+"""
+
+from typing import TYPE_CHECKING
+
+from agents.errors import (
+    BankClosed,
+    BankDamaged,
+    BankError,
+    BankLocked,
+    BankNotFound,
+    CommitFailed,
+    ConfigError,
+    EmbedderError,
+    ExtractionError,
+    InvalidAgentId,
+    InvalidContent,
+    InvalidInput,
+    InvalidMetadata,
+    InvalidTier,
+    MemoryNotFound,
+    StoreDamaged,
+    StoreError,
+    StoreMismatch,
+    TierFull,
+    TierMemError,
+)
+from agents.memory.records import Explanation, Hit, Hits, Memory
+from agents.memory.tiers import TIER_NAMES, TIER_VALUES, Tier
+
+if TYPE_CHECKING:
+    from agents.agent_memory import AgentMemory
+    from agents.bank import MemoryBank
+
+__all__ = [
+    "TIER_NAMES",
+    "TIER_VALUES",
+    "AgentMemory",
+    "BankClosed",
+    "BankDamaged",
+    "BankError",
+    "BankLocked",
+    "BankNotFound",
+    "CommitFailed",
+    "ConfigError",
+    "EmbedderError",
+    "Explanation",
+    "ExtractionError",
+    "Hit",
+    "Hits",
+    "InvalidAgentId",
+    "InvalidContent",
+    "InvalidInput",
+    "InvalidMetadata",
+    "InvalidTier",
+    "Memory",
+    "MemoryBank",
+    "MemoryNotFound",
+    "StoreDamaged",
+    "StoreError",
+    "StoreMismatch",
+    "Tier",
+    "TierFull",
+    "TierMemError",
+    "__version__",
+]
+
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> object:
+    """Bring in the bank, and NumPy with it, when it is first asked for."""
+    if name == "MemoryBank":
+        from agents.bank import MemoryBank
+
+        return MemoryBank
+    if name == "AgentMemory":
+        from agents.agent_memory import AgentMemory
+
+        return AgentMemory
+    raise AttributeError(f"module 'agents' has no attribute {name!r}")

@@ -1,0 +1,174 @@
+"""One agent's view of a bank."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, final
+
+from agents.errors import InvalidContent, InvalidTier
+from agents.memory.records import Explanation, Hits, Memory, Scalar
+from agents.memory.tiers import Tier, parse_tier
+from agents.storage.mem0_models import Message, as_messages
+
+if TYPE_CHECKING:
+    from agents.bank import MemoryBank
+
+__all__ = ["AgentMemory", "TierLike"]
+
+TierLike = Tier | int | str
+
+
+@final
+class AgentMemory:
+    """One agent's memories. Made by :meth:`MemoryBank.agent`; it can't reach another agent's.
+
+    Everywhere a tier is taken, it may be a ``Tier``, a number 0–4, or a name in any case. Everywhere
+    an id is taken, one that is not this agent's is :class:`MemoryNotFound`.
+    """
+
+    __slots__ = ("_bank", "agent_id")
+
+    def __init__(self, bank: "MemoryBank", agent_id: str) -> None:
+        self._bank = bank
+        self.agent_id = agent_id
+
+    def __repr__(self) -> str:
+        return f"<AgentMemory {self.agent_id}: {self.count()} memories>"
+
+    # Storing
+
+    def add(
+        self,
+        content: str,
+        tier: TierLike = Tier.NORMAL,
+        metadata: Mapping[str, Scalar] | None = None,
+    ) -> Memory:
+        """Store a memory.
+
+        ``content`` comes back byte for byte. ``metadata`` is flat JSON of your own. Where the tier
+        is full, its oldest memory moves one tier down, or :class:`TierFull` is raised, as
+        ``memory.on_tier_full`` says.
+        """
+        return self._bank.add_many([(self.agent_id, content, tier, metadata)])[0]
+
+    def add_many(
+        self, items: Iterable[str | tuple[str] | tuple[str, TierLike] | tuple[object, ...]]
+    ) -> list[Memory]:
+        """Store many memories, all or none: texts, or tuples of text, tier and metadata."""
+        rows = [(item,) if isinstance(item, str) else tuple(item) for item in items]
+        return self._bank.add_many([(self.agent_id, *row) for row in rows])
+
+    def record_action(
+        self,
+        action_type: str,
+        details: str | Mapping[str, object] = "",
+        success: bool = True,
+        tier: TierLike = Tier.NORMAL,
+    ) -> Memory:
+        """Store what the agent did and whether it worked."""
+        if not isinstance(action_type, str) or not action_type.strip():
+            raise InvalidContent(f"an action needs a type, as text; got {action_type!r}")
+        if isinstance(details, Mapping):
+            try:
+                details = json.dumps(dict(details), ensure_ascii=False, sort_keys=True)
+            except (TypeError, ValueError) as error:
+                raise InvalidContent(f"an action's details must be JSON: {error}") from None
+        text = f"{action_type} {'succeeded' if success else 'failed'}"
+        if details:
+            text += f": {details}"
+        metadata = {"record": "action", "action_type": action_type, "success": bool(success)}
+        return self.add(text, tier, metadata)
+
+    def record_observation(self, text: str, tier: TierLike = Tier.NORMAL) -> Memory:
+        """Store what the agent saw."""
+        return self.add(text, tier, {"record": "observation"})
+
+    def add_messages(
+        self,
+        messages: str | Message | list[Message],
+        *,
+        infer: bool = True,
+        tier: TierLike = Tier.NORMAL,
+        metadata: Mapping[str, Scalar] | None = None,
+    ) -> list[Memory]:
+        """Store what chat messages say.
+
+        With ``infer``, mem0 has the configured LLM extract the facts that are new, and these are
+        stored; without, each message but a system message is stored as it is.
+        """
+        wanted = parse_tier(tier)
+        chat = as_messages(messages)
+        if infer:
+            texts = self._bank._extract(self.agent_id, chat)
+        else:
+            texts = [message["content"] for message in chat if message["role"] != "system"]
+        return self.add_many([(text, wanted, metadata) for text in texts])
+
+    # Changing
+
+    def set_tier(self, memory_id: str, tier: TierLike) -> Memory:
+        """Move a memory to a tier. One that is there already keeps its place in it."""
+        return self._bank._set_tier(self.agent_id, memory_id, parse_tier(tier))
+
+    def pin(self, memory_id: str) -> Memory:
+        """Make a memory always part of what the agent sees."""
+        return self.set_tier(memory_id, Tier.PINNED)
+
+    def unpin(self, memory_id: str, to: TierLike = Tier.NORMAL) -> Memory:
+        """Move a pinned memory to another tier; one that isn't pinned stays as it is."""
+        tier = parse_tier(to)
+        if tier is Tier.PINNED:
+            raise InvalidTier("unpin() moves to another tier than pinned")
+        memory = self.get(memory_id)
+        return self.set_tier(memory_id, tier) if memory.tier is Tier.PINNED else memory
+
+    def delete(self, memory_id: str) -> None:
+        """Delete a memory."""
+        self._bank._delete(self.agent_id, memory_id)
+
+    # Reading
+
+    def get(self, memory_id: str) -> Memory:
+        """The memory with this id."""
+        return self._bank._find(self.agent_id, memory_id)
+
+    def all(self, tier: TierLike | None = None) -> list[Memory]:
+        """The agent's memories, of all tiers or of one, oldest first."""
+        wanted = None if tier is None else parse_tier(tier)
+        return self._bank._memories(self.agent_id, wanted)
+
+    def count(self, tier: TierLike | None = None) -> int:
+        """How many memories the agent has, in all or in a tier."""
+        return len(self.all(tier))
+
+    def get_pinned_memories(self) -> list[Memory]:
+        """The pinned memories, oldest pin first."""
+        return self._bank._pinned(self.agent_id)
+
+    def search(
+        self, query: str, limit: int | None = None, *, context_tokens: int | None = None
+    ) -> Hits:
+        """The memories that matter for ``query``, best first.
+
+        All pinned memories come first, even beyond ``limit``; the rest of ``limit`` goes to those
+        with the best similarity plus tier boost among the nearest candidates. A blank query gives
+        the newest by tier. ``limit`` and ``context_tokens`` default to the config's.
+        """
+        (hits,) = self._bank.search_many(
+            [(self.agent_id, query)], limit, context_tokens=context_tokens
+        )
+        return hits
+
+    def get_relevant_memories(
+        self, query: str, limit: int | None = None, *, context_tokens: int | None = None
+    ) -> str:
+        """What :meth:`search` finds, as lines for a prompt: ``- [tier] text``."""
+        (text,) = self._bank.relevant_many(
+            [(self.agent_id, query)], limit, context_tokens=context_tokens
+        )
+        return text
+
+    def explain(
+        self, query: str, limit: int | None = None, *, context_tokens: int | None = None
+    ) -> list[Explanation]:
+        """For each of the agent's memories: how :meth:`search` scored it, and why it was dropped."""
+        return self._bank._explain(self.agent_id, query, limit, context_tokens)

@@ -1,0 +1,478 @@
+"""The memories of all agents of one run, in one folder."""
+
+import hashlib
+import tempfile
+import threading
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, final
+
+from agents.agent_memory import AgentMemory
+from agents.config import Settings, load_settings
+from agents.errors import (
+    BankClosed,
+    BankError,
+    BankNotFound,
+    EmbedderError,
+    InvalidInput,
+    MemoryNotFound,
+)
+from agents.memory.caps import Caps, make_room, shrink
+from agents.memory.context import TokenCounter, approximate_tokens, render
+from agents.memory.records import (
+    Explanation,
+    Hits,
+    Memory,
+    Scalar,
+    check_agent_id,
+    check_content,
+    check_limit,
+    check_metadata,
+    check_query,
+    sequence_of,
+)
+from agents.memory.tiers import Tier, parse_tier
+from agents.retrieval import Retrieval
+from agents.storage import snapshots
+from agents.storage.embedders import CachedEmbedder, Embedder, OfflineEmbedder
+from agents.storage.journal import Journal
+from agents.storage.ledger import Ledger
+from agents.storage.lock import BankLock
+from agents.storage.mem0_models import Extractor, Mem0Embedder, Message
+from agents.storage.mem0_store import Mem0Store, payload, store_config
+from agents.storage.resident import Resident
+from agents.storage.sync import Progress, StoreSync
+from agents.storage.vectors import Quantised, norms, unit
+
+__all__ = ["MemoryBank"]
+
+_New = tuple[str, str, Tier, dict[str, Scalar] | None]
+
+_LAST_TICK = 2**62
+
+
+@final
+class MemoryBank:
+    """The memories of all agents of one run.
+
+    Made by :meth:`open` or :meth:`ephemeral`. Every call commits by itself: when it returns, what
+    it changed is on disk. Inside ``with bank.transaction():`` calls commit together or not at all.
+    Calls from several threads take turns.
+    """
+
+    def __init__(
+        self,
+        folder: Path | None,
+        journal: Journal,
+        settings: Settings,
+        embedder: Embedder,
+        count_tokens: TokenCounter,
+        lock: BankLock | None,
+    ) -> None:
+        """For :meth:`open` and :meth:`ephemeral`; callers use these."""
+        self.settings = settings
+        self._folder = folder
+        self._lock = lock
+        self._turn = threading.RLock()
+        self._is_open = True
+        memory = settings.memory
+        self._caps = Caps(memory.max_pinned, memory.max_critical, memory.on_tier_full == "reject")
+        self._embedder = CachedEmbedder(embedder, settings.embedder.cache_size, journal.embeddings)
+        self._retrieval = Retrieval(memory.tier_boosts, memory.candidate_multiplier, count_tokens)
+        self._ledger = Ledger(journal, Resident(journal.get("seed"), embedder.dims))
+        self._ledger.unsaved_embeddings = self._embedder.unsaved
+        self._sync: StoreSync | None = None
+        self._extractor: Extractor | None = None
+        self._scratch: tempfile.TemporaryDirectory[str] | None = None
+
+    # Opening and closing
+
+    @classmethod
+    def open(
+        cls,
+        folder: str | PathLike[str],
+        config: str | PathLike[str] | Mapping[str, object] | Settings | None = None,
+        *,
+        create: bool = True,
+        embedder: Embedder | None = None,
+        count_tokens: TokenCounter = approximate_tokens,
+        **overrides: object,
+    ) -> Self:
+        """Open the bank in ``folder``; make it, if there is none and ``create`` is true.
+
+        ``config`` is a YAML file, a mapping or ``Settings``; without one, an existing bank uses the
+        settings that it was made with. ``overrides`` go on top: ``memory={"max_pinned": 3}``.
+        An existing bank keeps its seed and its embedder. Where the caps are smaller than before,
+        the oldest memories of a tier over its cap move down.
+        """
+        path = Path(folder)
+        if not create and not (path / "journal.db").is_file():
+            raise BankNotFound(f"there is no bank in {path}")
+        if config is not None or not (path / "journal.db").is_file():
+            config = load_settings(config, overrides=overrides)  # before anything is written
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            lock = BankLock(path)
+        except OSError as error:
+            raise BankError(f"{path} can't hold a bank: {error.strerror or error}") from error
+        journal = None
+        try:
+            journal = Journal(path / "journal.db")
+            if not isinstance(config, Settings):
+                config = load_settings(journal.get("settings"), overrides=overrides)
+            chosen = _prepare(journal, config, embedder)
+            bank = cls(path, journal, config, chosen, count_tokens, lock)
+            bank._apply_caps()
+            bank._check_store()
+        except BaseException:
+            if journal is not None:
+                journal.close()
+            lock.release()
+            raise
+        return bank
+
+    @classmethod
+    def ephemeral(
+        cls,
+        config: str | PathLike[str] | Mapping[str, object] | Settings | None = None,
+        *,
+        embedder: Embedder | None = None,
+        count_tokens: TokenCounter = approximate_tokens,
+        **overrides: object,
+    ) -> Self:
+        """A bank in memory, gone when closed; mem0's store is written only by :meth:`sync`."""
+        settings = load_settings(config, overrides=overrides)
+        journal = Journal(None)
+        chosen = _prepare(journal, settings, embedder)
+        return cls(None, journal, settings, chosen, count_tokens, None)
+
+    def close(self) -> None:
+        """Bring mem0's store up to date, unless ``storage.sync`` is manual, and close the bank."""
+        with self._turn:
+            if not self._is_open:
+                return
+            if self._ledger.in_transaction:
+                raise BankError("a bank can't be closed inside a transaction")
+            try:
+                if self._folder is not None and self.settings.storage.sync != "manual":
+                    self.sync()
+            finally:
+                self._is_open = False
+                if self._sync is not None:
+                    self._sync.close()
+                self._ledger.close()
+                self._ledger.journal.close()
+                if self._scratch is not None:
+                    self._scratch.cleanup()
+                if self._lock is not None:
+                    self._lock.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        where = self._folder or "in memory"
+        if not self._is_open:
+            return f"<MemoryBank {where}: closed>"
+        resident = self._ledger.resident
+        return f"<MemoryBank {where}: {len(resident)} memories, tick {resident.tick}>"
+
+    # Agents and time
+
+    def agent(self, agent_id: str) -> AgentMemory:
+        """One agent's view. An agent exists from its first memory on."""
+        return AgentMemory(self, check_agent_id(agent_id))
+
+    def agents(self) -> list[str]:
+        """The ids of all agents that ever stored a memory, in order."""
+        with self._using():
+            return sorted(self._ledger.resident.blocks)
+
+    @property
+    def tick(self) -> int:
+        """The current tick; a new memory is created in it."""
+        return self._ledger.resident.tick
+
+    def advance(self, tick: int) -> None:
+        """Move the clock to ``tick``, which may not lie in the past."""
+        if not isinstance(tick, int) or isinstance(tick, bool) or not 0 <= tick <= _LAST_TICK:
+            raise InvalidInput(f"tick {tick!r} is not a whole number from 0 on")
+        with self._changing():
+            if tick < self.tick:
+                raise InvalidInput(f"the bank is at tick {self.tick} and can't go back to {tick}")
+            if tick > self.tick:
+                self._ledger.advance(tick)
+
+    def state_hash(self) -> str:
+        """A hash over everything the agents remember, the tick and the seed.
+
+        Equal for equal states, in whatever process, machine or order of agents they came about.
+        """
+        with self._using():
+            resident = self._ledger.resident
+            result = hashlib.sha256(f"{resident.seed} {resident.dims} {resident.tick}".encode())
+            for agent in sorted(resident.blocks):
+                result.update(snapshots.digest(resident.blocks[agent]))
+            return result.hexdigest()
+
+    # Transactions
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Commit all changes made inside together; if an error comes out, none of them."""
+        with self._changing():
+            yield
+
+    def commit(self) -> None:
+        """Commit what is pending: inside a transaction, its changes so far."""
+        with self._using():
+            self._ledger.commit()
+            self._after_commit()
+
+    # Storing and searching for many agents at once
+
+    def add_many(self, items: Iterable[tuple[object, ...]]) -> list[Memory]:
+        """Store ``(agent_id, content, tier, metadata)`` tuples, the last two optional, in one commit.
+
+        The result is that of adding them one by one; if one is refused, none is stored.
+        """
+        with self._using():
+            new = [self._checked(item) for item in items]
+            vectors = self._embedder.encode([content for _, content, _, _ in new])
+            lengths = norms(vectors).tolist()
+            ledger = self._ledger
+            added = []
+            with self._changing():
+                for (agent_id, content, tier, metadata), vector, norm in zip(
+                    new, vectors, lengths, strict=True
+                ):
+                    if tier <= Tier.CRITICAL:
+                        self._make_room(agent_id, tier, None)
+                    added.append(ledger.add(agent_id, content, tier, metadata, vector, norm))
+            return added
+
+    def search_many(
+        self,
+        requests: Iterable[tuple[str, str]],
+        limit: int | None = None,
+        *,
+        context_tokens: int | None = None,
+    ) -> list[Hits]:
+        """:meth:`AgentMemory.search` for many ``(agent_id, query)`` pairs, in one go."""
+        with self._using():
+            asked = [(check_agent_id(agent), check_query(query)) for agent, query in requests]
+            most, budget = self._limits(limit, context_tokens)
+            blocks = [self._ledger.resident.block(agent) for agent, _ in asked]
+            queries = self._encode_queries([query for _, query in asked])
+            return self._retrieval.search(blocks, queries, most, budget)
+
+    def relevant_many(
+        self,
+        requests: Iterable[tuple[str, str]],
+        limit: int | None = None,
+        *,
+        context_tokens: int | None = None,
+    ) -> list[str]:
+        """:meth:`AgentMemory.get_relevant_memories` for many pairs, in one go."""
+        found = self.search_many(requests, limit, context_tokens=context_tokens)
+        return [render(hits) for hits in found]
+
+    # mem0's store
+
+    def sync(self, progress: Progress | None = None) -> int:
+        """Write to mem0's store what it lacks; the number of memories written or deleted."""
+        with self._using():
+            if self._ledger.in_transaction:
+                raise BankError("mem0's store can't be synced inside a transaction")
+            return self._store_sync().push(progress)
+
+    def repair_store(self, progress: Progress | None = None) -> list[str]:
+        """Rebuild mem0's store from the journal; says what was done, line by line."""
+        with self._using():
+            return self._store_sync().rebuild(progress)
+
+    def mem0_config(self) -> dict[str, Any]:
+        """The ``vector_store`` config with which a plain ``mem0.Memory`` reads this bank's store."""
+        return store_config(self.settings.store, self._store_folder(), self._embedder.dims)
+
+    # What AgentMemory asks for
+
+    def _find(self, agent_id: str, memory_id: str) -> Memory:
+        with self._using():
+            block = self._ledger.resident.block(agent_id)
+            sequence = sequence_of(block.prefix, memory_id)
+            row = None if sequence is None else block.row_of(sequence)
+            if row is None:
+                raise MemoryNotFound(f"{agent_id} has no memory {memory_id!r:.80}")
+            return block.records[row]
+
+    def _memories(self, agent_id: str, tier: Tier | None) -> list[Memory]:
+        with self._using():
+            block = self._ledger.resident.block(agent_id)
+            return list(block.records) if tier is None else block.in_tier(tier)
+
+    def _pinned(self, agent_id: str) -> list[Memory]:
+        with self._using():
+            return list(self._ledger.resident.block(agent_id).pinned[1])
+
+    def _set_tier(self, agent_id: str, memory_id: str, tier: Tier) -> Memory:
+        with self._changing():
+            memory = self._find(agent_id, memory_id)
+            if memory.tier is tier:
+                return memory
+            self._make_room(agent_id, tier, memory.sequence)
+            return self._ledger.change_tier(memory, tier, demoted=False)
+
+    def _delete(self, agent_id: str, memory_id: str) -> None:
+        with self._changing():
+            self._ledger.delete(self._find(agent_id, memory_id))
+
+    def _explain(
+        self, agent_id: str, query: str, limit: int | None, context_tokens: int | None
+    ) -> list[Explanation]:
+        with self._using():
+            (vector,) = self._encode_queries([check_query(query)])
+            most, budget = self._limits(limit, context_tokens)
+            block = self._ledger.resident.block(agent_id)
+            return self._retrieval.explain(block, vector, most, budget)
+
+    def _extract(self, agent_id: str, messages: Sequence[Message]) -> list[str]:
+        with self._using():
+            if self._extractor is None:
+
+                def encode(texts: Sequence[str]) -> list[list[float]]:
+                    vectors: list[list[float]] = unit(self._embedder.encode(texts)).tolist()
+                    return vectors
+
+                def nearest(
+                    agent: str, query: str, limit: int
+                ) -> list[tuple[str, Mapping[str, Any]]]:
+                    (hits,) = self.search_many([(agent, query)], limit)
+                    return [(hit.memory.id, payload(hit.memory)) for hit in hits]
+
+                self._extractor = Extractor(self.settings.llm, encode, nearest)
+            return self._extractor.extract(agent_id, messages)
+
+    # Inside
+
+    @contextmanager
+    def _using(self) -> Iterator[None]:
+        with self._turn:
+            if not self._is_open:
+                raise BankClosed("this bank was closed; open it again with MemoryBank.open()")
+            yield
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        with self._using():
+            with self._ledger.transaction():
+                yield
+            self._after_commit()
+
+    def _after_commit(self) -> None:
+        if self.settings.storage.sync != "commit" or self._folder is None:
+            return
+        if not self._ledger.in_transaction:
+            self._store_sync().push()
+
+    def _checked(self, item: tuple[object, ...]) -> _New:
+        if not isinstance(item, tuple | list) or not 2 <= len(item) <= 4:
+            raise InvalidInput(
+                "a new memory is a tuple (agent_id, content), (agent_id, content, tier) or "
+                f"(agent_id, content, tier, metadata); got {item!r:.80}"
+            )
+        return (
+            check_agent_id(item[0]),
+            check_content(item[1], self.settings.memory.max_content_bytes),
+            parse_tier(item[2]) if len(item) > 2 else Tier.NORMAL,
+            check_metadata(item[3]) if len(item) > 3 else None,
+        )
+
+    def _encode_queries(self, queries: list[str]) -> list[Quantised | None]:
+        asked = [query for query in queries if query and not query.isspace()]
+        vectors = iter(self._embedder.encode(asked))
+        return [next(vectors) if query and not query.isspace() else None for query in queries]
+
+    def _limits(self, limit: int | None, tokens: int | None) -> tuple[int, int | None]:
+        most = self.settings.memory.default_limit if limit is None else check_limit(limit)
+        if tokens is None:
+            return most, self.settings.memory.context_tokens
+        if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 1:
+            raise InvalidInput(f"context_tokens {tokens!r} is not a whole number from 1 on")
+        return most, tokens
+
+    def _make_room(self, agent_id: str, tier: Tier, newcomer: int | None) -> None:
+        block = self._ledger.resident.block(agent_id)
+        for memory, lower in make_room(tier, self._caps, block.in_tier, newcomer):
+            self._ledger.change_tier(memory, lower, demoted=True)
+
+    def _apply_caps(self) -> None:
+        """Bring every agent within caps that may be smaller than when it last wrote."""
+        with self._changing():
+            for agent_id in self.agents():
+                block = self._ledger.resident.block(agent_id)
+                for memory, lower in shrink(self._caps, block.in_tier):
+                    self._ledger.change_tier(memory, lower, demoted=True)
+
+    def _check_store(self) -> None:
+        """Find out now, not when closing, that mem0's store is broken; push what it lacks."""
+        if self.settings.storage.sync != "manual":
+            sync = self._store_sync()
+            sync.check()
+            sync.push()
+
+    def _store_sync(self) -> StoreSync:
+        if self._sync is None:
+            folder = self._store_folder()
+            journal, resident = self._ledger.journal, self._ledger.resident
+            bank_id = str(journal.get("bank_id"))
+            store = Mem0Store(self.settings.store, folder, resident.dims, bank_id)
+            self._sync = StoreSync(journal, resident, store, f"tiermem repair {folder}")
+        return self._sync
+
+    def _store_folder(self) -> Path:
+        if self._folder is not None:
+            return self._folder
+        if self._scratch is None:
+            self._scratch = tempfile.TemporaryDirectory(prefix="tiermem-")
+        return Path(self._scratch.name)
+
+
+def _prepare(journal: Journal, settings: Settings, given: Embedder | None) -> Embedder:
+    """The embedder to use; a new journal is told what it and the other fixed things are."""
+    kept: dict[str, Any] | None = journal.get("embedder")
+    embedder = given or _configured(settings, kept["dims"] if kept else None)
+    if kept is None:
+        journal.set(
+            bank_id=str(uuid.uuid4()),
+            seed=settings.seed,
+            settings=settings.to_dict(redact=True),
+            embedder={"name": embedder.name, "dims": embedder.dims},
+        )
+    elif (embedder.name, embedder.dims) != (kept["name"], kept["dims"]):
+        raise EmbedderError(
+            f"this bank's vectors come from {kept['name']} ({kept['dims']} dimensions) and can't "
+            f"be mixed with those of {embedder.name} ({embedder.dims}); open it with the "
+            "embedder it was made with, or make a new bank"
+        )
+    return embedder
+
+
+def _configured(settings: Settings, dims: int | None) -> Embedder:
+    if settings.embedder.provider == "offline":
+        return OfflineEmbedder()
+    return Mem0Embedder(settings.embedder, dims)
+
+

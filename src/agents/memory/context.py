@@ -1,0 +1,112 @@
+"""How chosen memories become the text that an agent reads."""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from agents.errors import InvalidInput
+from agents.memory.records import Hit, Hits, Memory
+from agents.memory.tiers import TIER_NAMES, Tier
+
+__all__ = ["NOTHING", "Fitted", "TokenCounter", "approximate_tokens", "fit", "line", "render"]
+
+NOTHING = "(No relevant memories)"
+
+
+class TokenCounter(Protocol):
+    """Counts the tokens of a text. Give ``MemoryBank.open`` your model's own."""
+
+    def __call__(self, text: str, /) -> int: ...
+
+
+def approximate_tokens(text: str, /) -> int:
+    """A quarter of the characters, rounded up."""
+    return -(-len(text) // 4)
+
+
+# Controls (line ends among them), line and paragraph separators, and the marks that reorder text.
+_UNSAFE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u2028\u2029\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+)
+_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def _escape(match: re.Match[str]) -> str:
+    character = match[0]
+    return _SHORT.get(character) or f"\\u{ord(character):04x}"
+
+
+def line(memory: Memory) -> str:
+    """The memory as one line, ``- [tier] text``; a normal one has no label.
+
+    A memory is data: what could end the line, reorder it or pass for a label is shown escaped.
+    """
+    text = memory.content if memory.content.isprintable() else _UNSAFE.sub(_escape, memory.content)
+    if "[" in text:
+        text = _escape_leading_bracket(text)
+    if memory.tier is Tier.NORMAL:
+        return f"- {text}"
+    return f"- [{TIER_NAMES[memory.tier]}] {text}"
+
+
+def _escape_leading_bracket(text: str) -> str:
+    for position, character in enumerate(text):
+        if character == "[":
+            return f"{text[:position]}\\{text[position:]}"
+        if not (character.isspace() or unicodedata.category(character) in ("Cf", "Mn", "Me")):
+            break
+    return text
+
+
+class Fitted(NamedTuple):
+    """What a token budget keeps, and what it leaves out."""
+
+    kept: list[Hit]
+    pinned_left_out: tuple[Memory, ...]
+    rest_left_out: tuple[Memory, ...]
+
+
+def fit(
+    pinned: Sequence[Hit], rest: Sequence[Hit], budget: int | None, count: TokenCounter
+) -> Fitted:
+    """Cut to ``budget`` tokens: pinned first, then the rest in order, skipping what doesn't fit.
+
+    Where the pinned alone exceed the budget, the oldest of them are left out until they don't.
+    A memory costs what its line costs, line end included.
+    """
+    if budget is None:
+        return Fitted([*pinned, *rest], (), ())
+    costs = [_cost(hit.memory, count) for hit in pinned]
+    left = budget - sum(costs)
+    first = 0
+    while left < 0 and first < len(pinned):
+        left += costs[first]
+        first += 1
+    kept = list(pinned[first:])
+    skipped = []
+    for hit in rest:
+        cost = _cost(hit.memory, count)
+        if cost <= left:
+            kept.append(hit)
+            left -= cost
+        else:
+            skipped.append(hit.memory)
+    return Fitted(kept, tuple(hit.memory for hit in pinned[:first]), tuple(skipped))
+
+
+def _cost(memory: Memory, count: TokenCounter) -> int:
+    cost = count(line(memory) + "\n")
+    if cost < 0:
+        raise InvalidInput(f"the token counter gave {cost} for a memory; it must not be negative")
+    return cost
+
+
+def render(hits: Hits) -> str:
+    """The text an agent reads. A note, outside the budget, says how many pinned had no room."""
+    lines = [line(hit.memory) for hit in hits]
+    missing = len(hits.pinned_left_out)
+    if missing:
+        noun = "memory" if missing == 1 else "memories"
+        lines.append(f"({missing} older pinned {noun} left out: over the token budget)")
+    return "\n".join(lines) or NOTHING

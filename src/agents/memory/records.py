@@ -1,0 +1,258 @@
+"""What a memory is, and what may become one."""
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple, final
+
+from agents.errors import InvalidAgentId, InvalidContent, InvalidInput, InvalidMetadata
+from agents.memory.tiers import Tier
+
+__all__ = [
+    "NO_METADATA",
+    "RESERVED_METADATA_KEYS",
+    "Explanation",
+    "Hit",
+    "Hits",
+    "Memory",
+    "Metadata",
+    "Scalar",
+    "check_agent_id",
+    "check_content",
+    "check_limit",
+    "check_metadata",
+    "check_query",
+    "id_prefix",
+    "memory_id",
+    "sequence_of",
+]
+
+Scalar = str | int | float | bool | None
+Metadata = Mapping[str, Scalar]
+
+NO_METADATA: Metadata = MappingProxyType({})
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """One memory of one agent, as it is now. A change of tier makes a new record with the same id."""
+
+    id: str
+    agent_id: str
+    content: str
+    tier: Tier
+    created_tick: int
+    tier_tick: int
+    """The tick in which it entered its tier."""
+    sequence: int
+    """1 for the agent's first memory, 2 for its second, and so on; never given twice."""
+    metadata: Metadata = field(hash=False)
+
+    def moved(self, tier: Tier, tick: int) -> "Memory":
+        """This memory after entering ``tier`` in ``tick``."""
+        return Memory(
+            self.id,
+            self.agent_id,
+            self.content,
+            tier,
+            self.created_tick,
+            tick,
+            self.sequence,
+            self.metadata,
+        )
+
+
+# A named tuple and not a dataclass: a tick makes thousands, and this is three times as fast.
+class Hit(NamedTuple):
+    """A memory that a search returned, and why it stands where it does."""
+
+    memory: Memory
+    score: float
+    """Cosine similarity to the query, from 0 to 1."""
+    boost: float
+    """What its tier adds."""
+    boosted_score: float
+    """Their sum, by which all but the pinned are ordered."""
+
+
+class Explanation(NamedTuple):
+    """What a search made of one memory."""
+
+    memory: Memory
+    score: float
+    boost: float
+    boosted_score: float
+    rank: int | None
+    """Its place in the result, from 1; None if it was dropped."""
+    reason: str
+    """Why it was chosen or dropped."""
+
+
+class Hits(list[Hit]):
+    """A search's result: a list of :class:`Hit`, pinned first.
+
+    ``pinned_left_out`` holds the pinned memories that the token budget had no room for,
+    oldest pin first. It is empty unless the pinned alone exceed the budget.
+    """
+
+    __slots__ = ("pinned_left_out",)
+
+    def __init__(self, hits: Iterable[Hit] = (), pinned_left_out: tuple[Memory, ...] = ()) -> None:
+        super().__init__(hits)
+        self.pinned_left_out = pinned_left_out
+
+
+_AGENT_ID = re.compile(r"[A-Za-z0-9_@-][A-Za-z0-9._@-]{0,127}")
+
+
+def check_agent_id(agent_id: object) -> str:
+    """``agent_id`` itself, or :class:`InvalidAgentId`.
+
+    The alphabet leaves out whatever mem0's filters, a file system or a terminal could take for
+    something else: ``*`` would match every agent in mem0.
+    """
+    if isinstance(agent_id, str) and _AGENT_ID.fullmatch(agent_id):
+        return agent_id
+    shown = repr(agent_id) if len(repr(agent_id)) <= 160 else repr(agent_id)[:150] + "…"
+    raise InvalidAgentId(
+        f"{shown} is not an agent id; use 1 to 128 of the characters "
+        "A–Z a–z 0–9 . _ - @, not starting with a dot"
+    )
+
+
+def check_content(content: object, max_bytes: int) -> str:
+    """``content`` itself if every byte of it can be kept, or :class:`InvalidContent`."""
+    text = _check_text(content, "memory")
+    if not text or text.isspace():
+        raise InvalidContent("a memory needs some text; this one is blank")
+    # A character is at most 4 bytes, so most texts need no encoding to be known to fit.
+    if len(text) * 4 > max_bytes:
+        size = len(text.encode())
+        if size > max_bytes:
+            raise InvalidContent(
+                f"a memory of {size:,} bytes is over memory.max_content_bytes ({max_bytes:,})"
+            )
+    return text
+
+
+def check_query(query: object) -> str:
+    """``query`` itself, blank or not, or :class:`InvalidContent`."""
+    return _check_text(query, "query")
+
+
+def _check_text(text: object, what: str) -> str:
+    if not isinstance(text, str):
+        raise InvalidContent(f"a {what} is text, not {type(text).__name__}")
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidContent(
+                f"a {what} can't hold the lone surrogate {text[error.start]!a} "
+                f"(character {error.start})"
+            ) from None
+    if "\0" in text:
+        raise InvalidContent(f"a {what} can't hold a NUL (character {text.index(chr(0))})")
+    return text
+
+
+def check_limit(limit: object) -> int:
+    """``limit`` itself if it is a whole number from 0 on, or :class:`InvalidInput`."""
+    if isinstance(limit, int) and not isinstance(limit, bool) and limit >= 0:
+        return limit
+    raise InvalidInput(f"limit {limit!r} is not a whole number from 0 on")
+
+
+# What mem0 and TierMem themselves keep beside a memory; metadata with these could change whose
+# memory it is, or its tier.
+RESERVED_METADATA_KEYS = frozenset(
+    {
+        "id", "memory", "data", "hash", "score", "metadata", "text_lemmatized",
+        "created_at", "updated_at", "expiration_date", "attributed_to",
+        "user_id", "agent_id", "run_id", "actor_id", "role",
+        "tier", "tier_name", "created_tick", "tier_tick", "sequence", "tiermem_bank",
+        "temperature", "retention", "kind", "tags", "session", "speaker",
+    }
+)  # fmt: skip
+
+_MAX_METADATA_BYTES = 16_384
+
+
+def check_metadata(metadata: object) -> dict[str, Scalar] | None:
+    """A copy of ``metadata``, keys in order, None for none, or :class:`InvalidMetadata`."""
+    if metadata is None:
+        return None
+    if not isinstance(metadata, Mapping):
+        raise InvalidMetadata(f"metadata is a mapping, not {type(metadata).__name__}")
+    if not metadata:
+        return None
+    for key, value in metadata.items():
+        _check_entry(key, value)
+    copy = {key: metadata[key] for key in sorted(metadata)}
+    size = len(json.dumps(copy, ensure_ascii=False).encode())
+    if size > _MAX_METADATA_BYTES:
+        raise InvalidMetadata(
+            f"metadata of {size:,} bytes is over the limit of {_MAX_METADATA_BYTES:,}"
+        )
+    return copy
+
+
+def _check_entry(key: object, value: object) -> None:
+    if not isinstance(key, str) or not key:
+        raise InvalidMetadata(f"metadata keys are non-empty text, not {key!r}")
+    if key in RESERVED_METADATA_KEYS:
+        raise InvalidMetadata(
+            f"metadata key {key!r} is reserved; it would change what the memory is. Rename it"
+        )
+    if key[0] in "$#" or key.startswith("chroma:"):
+        raise InvalidMetadata(f"metadata key {key!r}: stores give $, # and chroma: a meaning")
+    try:
+        _check_text(key, "metadata key")
+        if isinstance(value, str):
+            _check_text(value, f"metadata value ({key})")
+    except InvalidContent as error:
+        raise InvalidMetadata(str(error)) from None
+    # Exact types: a str or int subclass would come back from the journal as something else.
+    if value is None or type(value) in (str, bool):
+        return
+    if type(value) is int and -(2**63) <= value < 2**63:
+        return
+    if type(value) is float and math.isfinite(value):
+        return
+    raise InvalidMetadata(
+        f"metadata {key}={value!r}: values are text, finite numbers (whole ones of 64 bits), "
+        "true, false or null"
+    )
+
+
+def id_prefix(seed: int, agent_id: str) -> str:
+    """The first 24 characters of every memory id of this agent, in a bank with this seed.
+
+    An id is a UUID of version 8 (RFC 9562, "custom"): 72 bits of a hash over seed and agent, then
+    the sequence number in the last 48. So an id tells whose memory it is without a lookup, and an
+    agent's ids do not depend on what other agents do.
+    """
+    digest = hashlib.sha256(f"tiermem\0{seed}\0{agent_id}".encode()).hexdigest()
+    variant = "89ab"[int(digest[15], 16) & 3]
+    return f"{digest[:8]}-{digest[8:12]}-8{digest[12:15]}-{variant}{digest[16:19]}-"
+
+
+def memory_id(prefix: str, sequence: int) -> str:
+    """The id of the agent's ``sequence``-th memory."""
+    return f"{prefix}{sequence:012x}"
+
+
+def sequence_of(prefix: str, identifier: object) -> int | None:
+    """The sequence number in an id with this prefix; None for any other value."""
+    if not isinstance(identifier, str) or not identifier.startswith(prefix):
+        return None
+    try:
+        sequence = int(identifier[len(prefix) :], 16)
+    except ValueError:
+        return None
+    return sequence if memory_id(prefix, sequence) == identifier else None

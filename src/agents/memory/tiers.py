@@ -1,0 +1,44 @@
+"""The five tiers: how much a memory matters."""
+
+from enum import IntEnum
+from numbers import Integral
+
+from agents.errors import InvalidTier
+
+__all__ = ["TIER_NAMES", "TIER_VALUES", "Tier", "parse_tier"]
+
+
+class Tier(IntEnum):
+    """How much a memory matters; the lower the number, the more.
+
+    >>> Tier.PINNED < Tier.LOW
+    True
+    """
+
+    PINNED = 0
+    CRITICAL = 1
+    IMPORTANT = 2
+    NORMAL = 3
+    LOW = 4
+
+
+TIER_NAMES: dict[Tier, str] = {tier: tier.name.lower() for tier in Tier}
+TIER_VALUES: dict[str, Tier] = {name: tier for tier, name in TIER_NAMES.items()}
+
+
+def parse_tier(value: object) -> Tier:
+    """The tier meant by a ``Tier``, a whole number 0–4, or a name in any case.
+
+    >>> parse_tier("Critical")
+    <Tier.CRITICAL: 1>
+    """
+    if type(value) is Tier:
+        return value
+    if isinstance(value, str):
+        tier = TIER_VALUES.get(value.lower())
+        if tier is not None:
+            return tier
+    elif isinstance(value, Integral) and not isinstance(value, bool) and 0 <= value <= 4:
+        return Tier(int(value))
+    allowed = ", ".join(f"{tier.value} {name}" for tier, name in TIER_NAMES.items())
+    raise InvalidTier(f"{value!r} is not a tier; use one of {allowed}")

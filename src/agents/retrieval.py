@@ -1,0 +1,159 @@
+"""Choosing memories for queries: pinned first, then the ranked rest, within limit and budget."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
+from typing import NamedTuple
+
+import numpy as np
+
+from agents.memory.context import TokenCounter, fit
+from agents.memory.ranking import EXCLUDED, Ranked, rank
+from agents.memory.records import Explanation, Hit, Hits
+from agents.memory.tiers import Tier
+from agents.storage.columns import AgentColumns, Scored, score
+from agents.storage.vectors import Quantised
+
+__all__ = ["Retrieval"]
+
+
+class _Choice(NamedTuple):
+    """What a search found before the token budget."""
+
+    pinned: list[Hit]
+    rest: list[Hit]
+
+
+class Retrieval:
+    """The one search engine; a single search is a batch of one."""
+
+    def __init__(
+        self, boosts: Sequence[float], multiplier: int, count_tokens: TokenCounter
+    ) -> None:
+        self._boosts = tuple(boosts)
+        self._boost_array = np.array(boosts, np.float64)
+        self._multiplier = multiplier
+        self._count = count_tokens
+
+    def search(
+        self,
+        blocks: Sequence[AgentColumns],
+        queries: Sequence[Quantised | None],
+        limit: int,
+        budget: int | None,
+    ) -> list[Hits]:
+        """The hits of ``blocks[i]`` for ``queries[i]``; None stands for a blank query."""
+        results: list[Hits] = [Hits()] * len(blocks)
+        asked = []
+        for i, query in enumerate(queries):
+            if query is None:
+                choice = self._newest(blocks[i])
+                cut = choice.rest[: self._wanted(blocks[i], limit)]
+                results[i] = self._fitted(_Choice(choice.pinned, cut), budget)
+            else:
+                asked.append(i)
+        if asked:
+            vectors = np.stack([query for query in queries if query is not None])
+            for index, choice in self._similar([blocks[i] for i in asked], vectors, limit):
+                results[asked[index]] = self._fitted(choice, budget)
+        return results
+
+    def explain(
+        self, block: AgentColumns, query: Quantised | None, limit: int, budget: int | None
+    ) -> list[Explanation]:
+        """What :meth:`search` makes of each of the agent's memories: the result, then the rest."""
+        wanted = self._wanted(block, limit)
+        if query is None:
+            pinned, candidates = self._newest(block)
+            outside: list[Hit] = []
+        else:
+            pinned, candidates, outside = self._all_similar(block, query, limit)
+        kept, _, _ = fit(pinned, candidates[:wanted], budget, self._count)
+        shown = {hit.memory.sequence for hit in kept}
+        rows = [
+            Explanation(*hit, place, "pinned" if hit.memory.tier is Tier.PINNED else "chosen")
+            for place, hit in enumerate(kept, start=1)
+        ]
+        rows += [
+            Explanation(*hit, None, "over the token budget")
+            for hit in (*pinned, *candidates[:wanted])
+            if hit.memory.sequence not in shown
+        ]
+        rows += [Explanation(*hit, None, "below the cut") for hit in candidates[wanted:]]
+        reason = f"outside the {wanted * self._multiplier} candidates"
+        rows += [Explanation(*hit, None, reason) for hit in outside]
+        return rows
+
+    def _similar(
+        self, blocks: Sequence[AgentColumns], vectors: Quantised, limit: int
+    ) -> Iterator[tuple[int, _Choice]]:
+        boosts = self._boosts
+        for scored in score(blocks, vectors):
+            wanted, ranked = self._ranked(blocks, scored, limit)
+            cuts = np.minimum(ranked.counts, wanted)
+            most = int(cuts.max(initial=0))
+            columns, scores, boosted = (
+                array[:, :most].tolist() for array in (ranked.columns, ranked.scores, ranked.boosted)
+            )
+            for row, (index, cut) in enumerate(zip(scored.members, cuts.tolist(), strict=True)):
+                records = blocks[index].records
+                rest = []
+                for column, similarity, total in zip(
+                    columns[row][:cut], scores[row], boosted[row], strict=False
+                ):
+                    memory = records[column]
+                    rest.append(Hit(memory, similarity, boosts[memory.tier], total))
+                yield index, _Choice(self._pinned(blocks[index], scored.pinned[row]), rest)
+
+    def _all_similar(
+        self, block: AgentColumns, vector: Quantised, limit: int
+    ) -> tuple[list[Hit], list[Hit], list[Hit]]:
+        """The pinned, the candidates best first, and the others most similar first."""
+        (scored,) = score([block], vector[None])
+        _, ranked = self._ranked([block], scored, limit)
+        candidates = ranked.columns[0, : ranked.counts[0]].tolist()
+        scores = scored.scores[0]
+        newest_first = np.argsort(-scores[::-1], kind="stable")
+        by_similarity = (len(scores) - 1 - newest_first).tolist()
+        taken = set(candidates)
+        outside = [c for c in by_similarity if c not in taken and scores[c] != EXCLUDED]
+
+        def hits(columns: list[int]) -> list[Hit]:
+            return [self._hit(block, column, float(scores[column])) for column in columns]
+
+        return self._pinned(block, scored.pinned[0]), hits(candidates), hits(outside)
+
+    def _ranked(
+        self, blocks: Sequence[AgentColumns], scored: Scored, limit: int
+    ) -> tuple[np.ndarray[tuple[int], np.dtype[np.intp]], Ranked]:
+        wanted = np.array([self._wanted(blocks[i], limit) for i in scored.members], np.intp)
+        ranked = rank(scored.scores, scored.tiers, wanted, self._multiplier, self._boost_array)
+        return wanted, ranked
+
+    def _newest(self, block: AgentColumns) -> _Choice:
+        """For a blank query: all that isn't pinned by tier, and the newest first within one."""
+        tiers = block.tiers
+        columns = np.lexsort((-np.arange(len(tiers)), tiers)).tolist()
+        rest = [self._hit(block, c, 0.0) for c in columns if tiers[c] != Tier.PINNED]
+        return _Choice(self._pinned(block, repeat(0.0)), rest)
+
+    def _hit(self, block: AgentColumns, column: int, similarity: float) -> Hit:
+        memory = block.records[column]
+        boost = self._boosts[memory.tier]
+        return Hit(memory, similarity, boost, similarity + boost)
+
+    def _pinned(self, block: AgentColumns, scores: Iterable[float]) -> list[Hit]:
+        memories = block.pinned[1]
+        if not memories:
+            return []
+        boost = self._boosts[Tier.PINNED]
+        return [Hit(m, s, boost, s + boost) for m, s in zip(memories, scores, strict=False)]
+
+    @staticmethod
+    def _wanted(block: AgentColumns, limit: int) -> int:
+        return max(0, limit - len(block.pinned[1]))
+
+    def _fitted(self, choice: _Choice, budget: int | None) -> Hits:
+        if budget is None:
+            return Hits(choice.pinned + choice.rest)
+        kept, pinned_left_out, _ = fit(choice.pinned, choice.rest, budget, self._count)
+        return Hits(kept, pinned_left_out)

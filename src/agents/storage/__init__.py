@@ -1,0 +1,1 @@
+"""Where memories live: the journal records, the columns answer, mem0's store remembers."""

@@ -1,0 +1,162 @@
+"""Text to vectors: offline by default, cached by content."""
+
+import functools
+import hashlib
+import importlib.util
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from agents.errors import EmbedderError
+from agents.storage.vectors import Quantised, quantise
+
+__all__ = ["CachedEmbedder", "Embedder", "OfflineEmbedder"]
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """What a bank needs of an embedder. Give your own to ``MemoryBank.open(embedder=…)``.
+
+    An embedder that always gives the same vector for the same text may say so with an attribute
+    ``reproducible = True``. The vectors of any other are kept in the bank, so that a text is
+    embedded once and a later run sees the same numbers.
+    """
+
+    @property
+    def name(self) -> str:
+        """Names model and version; a bank refuses to mix the vectors of two names."""
+
+    @property
+    def dims(self) -> int:
+        """The length of its vectors."""
+
+    def embed(self, texts: Sequence[str], /) -> ArrayLike:
+        """One row per text; the scale does not matter."""
+
+
+class OfflineEmbedder:
+    """Static token embeddings from weights in a wheel: no network, no API key, no GPU.
+
+    A text's vector is the sum of its tokens' vectors. The weights are rounded to whole numbers
+    first, so the sum is exact and does not depend on how texts are batched.
+    """
+
+    name = "offline/wordllama-l2-supercat-256"
+    reproducible = True
+
+    dims = 256
+
+    _CHUNK_TOKENS = 1 << 16
+    """Texts are summed in chunks of about this many tokens, which bounds the memory used."""
+
+    def embed(self, texts: Sequence[str], /) -> NDArray[np.int64]:
+        """The sum of each text's token vectors; zeros for a text without tokens."""
+        tokenizer, table = _weights()
+        sums = np.zeros((len(texts), self.dims), np.int64)
+        encodings = tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        vocabulary = len(table)
+        tokens = [
+            ids if max(ids, default=0) < vocabulary else [i for i in ids if i < vocabulary]
+            for ids in (encoding.ids for encoding in encodings)
+        ]
+        by_length: dict[int, list[int]] = {}
+        for index, ids in enumerate(tokens):
+            by_length.setdefault(len(ids), []).append(index)
+        for length, indices in by_length.items():
+            step = max(1, self._CHUNK_TOKENS // max(1, length))
+            for start in range(0, len(indices), step):
+                chunk = indices[start : start + step]
+                rows = np.array([tokens[i] for i in chunk], np.intp).reshape(len(chunk), length)
+                sums[chunk] = table[rows].sum(axis=1, dtype=np.int32)
+        return sums
+
+
+@functools.cache
+def _weights() -> tuple[Any, NDArray[np.int16]]:
+    """The tokenizer, and a vector of whole numbers for each of its tokens; read once, when needed."""
+    # Found, not imported: the package's own code would set up logging for the whole process.
+    spec = importlib.util.find_spec("wordllama")
+    try:
+        if spec is None or spec.origin is None:
+            raise ImportError("the package wordllama is missing")
+        from safetensors.numpy import load_file
+        from tokenizers import Tokenizer
+
+        folder = Path(spec.origin).parent
+        weights = load_file(folder / "weights" / "l2_supercat_256.safetensors")
+        tokenizer: Any = Tokenizer.from_file(
+            str(folder / "tokenizers" / "l2_supercat_tokenizer_config.json")
+        )
+    except (ImportError, OSError) as error:
+        raise EmbedderError(
+            f"the offline embedder's weights can't be read ({error}); "
+            "reinstall them with: pip install --force-reinstall wordllama==0.2.2.post0"
+        ) from error
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    table = weights["embedding.weight"].astype(np.float64)
+    return tokenizer, np.rint(table * 1024).astype(np.int16)
+
+
+class CachedEmbedder:
+    """An embedder whose vectors come out quantised, each text embedded once.
+
+    The newest ``size`` texts are kept in memory. Vectors of an embedder that is not reproducible
+    are looked up in the bank's journal as well, and wait in ``unsaved`` for the next commit.
+    """
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        size: int,
+        stored: Callable[[Sequence[bytes]], Mapping[bytes, bytes]],
+    ) -> None:
+        self.embedder = embedder
+        self.dims = embedder.dims
+        self.unsaved: dict[bytes, bytes] = {}
+        self._stored = stored
+        self._persistent = not getattr(embedder, "reproducible", False)
+        self._size = size
+        self._cache: dict[str, bytes] = {}
+
+    def encode(self, texts: Sequence[str]) -> Quantised:
+        """One row of whole numbers per text."""
+        cache = self._cache
+        found = [cache.get(text) for text in texts]
+        missing = [text for text, vector in zip(texts, found, strict=True) if vector is None]
+        if missing:
+            fresh = self._embed(list(dict.fromkeys(missing)))
+            found = [
+                fresh[text] if vector is None else vector
+                for text, vector in zip(texts, found, strict=True)
+            ]
+            self._remember(fresh)
+        flat = np.frombuffer(b"".join(found), np.int8)  # type: ignore[arg-type]  # none is None now
+        return flat.reshape(len(texts), self.dims)
+
+    def _remember(self, fresh: dict[str, bytes]) -> None:
+        cache = self._cache
+        cache.update(fresh)
+        excess = len(cache) - self._size
+        if excess > 0:
+            for text in list(cache)[:excess]:
+                del cache[text]
+
+    def _embed(self, texts: list[str]) -> dict[str, bytes]:
+        if not self._persistent:
+            return self._call(texts)
+        keys = {text: hashlib.sha256(text.encode()).digest() for text in texts}
+        known = {**self._stored(list(keys.values())), **self.unsaved}
+        result = {text: known[key] for text, key in keys.items() if key in known}
+        fresh = self._call([text for text in texts if text not in result])
+        self.unsaved.update((keys[text], vector) for text, vector in fresh.items())
+        return {**result, **fresh}
+
+    def _call(self, texts: list[str]) -> dict[str, bytes]:
+        if not texts:
+            return {}
+        vectors = quantise(self.embedder.embed(texts), self.dims, len(texts))
+        return {text: vector.tobytes() for text, vector in zip(texts, vectors, strict=True)}

@@ -1,0 +1,264 @@
+"""The journal: every change to a bank, in SQLite. It is the truth; all else is rebuilt from it."""
+
+import hashlib
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from agents.errors import BankDamaged, CommitFailed
+
+__all__ = ["Commit", "Journal", "SnapshotRow"]
+
+_APPLICATION_ID = 0x746D656D  # "tmem": tells our files from other SQLite databases
+_FORMAT = 1
+
+_SCHEMA = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE commits (
+    id INTEGER PRIMARY KEY,
+    tick INTEGER NOT NULL,   -- after the commit
+    events TEXT NOT NULL,    -- JSON array of events
+    vectors BLOB NOT NULL,   -- int8, one vector per added memory, in order
+    hash BLOB NOT NULL       -- over the hash before it and all of the above
+);
+CREATE TABLE snapshots (
+    agent TEXT PRIMARY KEY,
+    next_sequence INTEGER NOT NULL,
+    columns BLOB NOT NULL,
+    contents TEXT NOT NULL,
+    metadata TEXT NOT NULL,
+    vectors BLOB NOT NULL,
+    digest BLOB NOT NULL
+);
+CREATE TABLE embeddings (hash BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;
+-- For people who look at the file with a database tool.
+CREATE VIEW events AS
+    SELECT commits.id AS commit_id, commits.tick AS tick,
+           e.value ->> 0 AS kind, e.value ->> 1 AS agent, e.value ->> 2 AS sequence,
+           e.value ->> 3 AS tier, e.value ->> 4 AS content, e.value ->> 5 AS metadata
+    FROM commits, json_each(commits.events) AS e;
+"""
+
+
+class Commit(NamedTuple):
+    """What one transaction recorded."""
+
+    id: int
+    tick: int
+    events: str
+    vectors: bytes
+    hash: bytes
+
+
+class SnapshotRow(NamedTuple):
+    """One agent's whole state, as a row."""
+
+    agent: str
+    next_sequence: int
+    columns: bytes
+    contents: str
+    metadata: str
+    vectors: bytes
+    digest: bytes
+
+
+class Journal:
+    """A bank's journal file, or one in memory for ``path`` None.
+
+    ``head`` is the id of the last commit, ``hash`` the hash over all of them, ``tick`` the tick
+    after it.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._name = str(path) if path else "this bank"
+        is_new = path is None or not path.exists() or path.stat().st_size == 0
+        try:
+            self._db = sqlite3.connect(
+                path or ":memory:", isolation_level=None, check_same_thread=False
+            )
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = FULL")
+            # A checkpoint of the write-ahead log costs two more fsyncs: every 16 MB, not every 4.
+            self._db.execute("PRAGMA wal_autocheckpoint = 4000")
+            if is_new or self._is_blank():
+                self._create()
+                if path:
+                    _sync_folder(path.parent)
+            self._check_format()
+            row = self._db.execute(
+                "SELECT id, tick, hash FROM commits ORDER BY id DESC LIMIT 1"
+            ).fetchone()
+        except (sqlite3.Error, OSError) as error:
+            raise self._damaged(str(error)) from error
+        self.head: int
+        self.tick: int
+        self.hash: bytes
+        self.head, self.tick, self.hash = row or (0, 0, bytes(32))
+
+    def close(self) -> None:
+        """Fold the write-ahead log into the file and close it."""
+        self._db.close()
+
+    # Settings and cursors
+
+    def get(self, key: str) -> Any:
+        """The value kept under ``key``, or None."""
+        with self._reading():
+            row = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+            return json.loads(row[0]) if row else None
+
+    def set(self, **values: object) -> None:
+        """Keep JSON values under their keys, in a transaction of their own."""
+        with self._writing():
+            self._set(values)
+
+    def _set(self, values: Mapping[str, object]) -> None:
+        self._db.executemany(
+            "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+            [(key, json.dumps(value, sort_keys=True)) for key, value in values.items()],
+        )
+
+    # Commits
+
+    def append(
+        self, tick: int, events: str, vectors: bytes, embeddings: Mapping[bytes, bytes]
+    ) -> None:
+        """Record one commit. When this returns, it is on disk; when it raises, nothing is."""
+        digest = _chain(self.hash, tick, events, vectors)
+        with self._writing():
+            self._db.execute(
+                "INSERT INTO commits VALUES (?, ?, ?, ?, ?)",
+                (self.head + 1, tick, events, vectors, digest),
+            )
+            if embeddings:
+                self._db.executemany(
+                    "INSERT OR IGNORE INTO embeddings VALUES (?, ?)", embeddings.items()
+                )
+        self.head, self.tick, self.hash = self.head + 1, tick, digest
+
+    def commits(self, after: int) -> Iterator[Commit]:
+        """The commits with an id above ``after``, in order, each checked against its hash."""
+        with self._reading():
+            row = self._db.execute("SELECT hash FROM commits WHERE id = ?", (after,)).fetchone()
+            before = row[0] if row else bytes(32)
+            expected = after + 1
+            for raw in self._db.execute("SELECT * FROM commits WHERE id > ? ORDER BY id", (after,)):
+                commit = Commit(*raw)
+                digest = _chain(before, commit.tick, commit.events, commit.vectors)
+                if commit.id != expected or commit.hash != digest:
+                    raise self._damaged(f"commit {expected} is not what was written")
+                before, expected = commit.hash, expected + 1
+                yield commit
+
+    def tick_at(self, commit: int) -> int:
+        """The tick after this commit; 0 before the first."""
+        with self._reading():
+            row = self._db.execute("SELECT tick FROM commits WHERE id = ?", (commit,)).fetchone()
+            return row[0] if row else 0
+
+    def embeddings(self, hashes: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Those of the vectors that are kept, by the hash of their text."""
+        with self._reading():
+            found: dict[bytes, bytes] = {}
+            for start in range(0, len(hashes), 500):
+                part = hashes[start : start + 500]
+                marks = ",".join("?" * len(part))
+                found.update(
+                    self._db.execute(
+                        f"SELECT hash, vector FROM embeddings WHERE hash IN ({marks})",  # noqa: S608
+                        part,
+                    )
+                )
+            return found
+
+    # Snapshots
+
+    def write_snapshots(self, rows: Iterable[SnapshotRow]) -> None:
+        """Replace the snapshots of these agents; from now on, opening starts at this commit."""
+        with self._writing():
+            self._db.executemany("REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+            self._set({"snapshot_commit": self.head})
+
+    def snapshots(self, agents: Iterable[str] | None = None) -> Iterator[SnapshotRow]:
+        """The snapshots of all agents, or of some."""
+        with self._reading():
+            if agents is None:
+                for row in self._db.execute("SELECT * FROM snapshots ORDER BY agent"):
+                    yield SnapshotRow(*row)
+                return
+            for agent in agents:
+                row = self._db.execute(
+                    "SELECT * FROM snapshots WHERE agent = ?", (agent,)
+                ).fetchone()
+                if row:
+                    yield SnapshotRow(*row)
+
+    # Inside
+
+    def _is_blank(self) -> bool:
+        """A process that was killed while it made the file leaves one without tables."""
+        return not self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+
+    def _create(self) -> None:
+        self._db.executescript(
+            f"BEGIN; PRAGMA application_id = {_APPLICATION_ID}; PRAGMA user_version = {_FORMAT};"
+            f"{_SCHEMA} COMMIT;"
+        )
+
+    def _check_format(self) -> None:
+        if self._db.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
+            raise self._damaged("it is another program's database")
+        version = self._db.execute("PRAGMA user_version").fetchone()[0]
+        if version != _FORMAT:
+            raise self._damaged(
+                f"it has format {version}, and this version of TierMem reads format {_FORMAT}"
+            )
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            yield
+            self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise CommitFailed(
+                f"{self._name} could not be written ({error}); nothing of this commit was kept"
+            ) from error
+        finally:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, json.JSONDecodeError) as error:
+            raise self._damaged(str(error)) from error
+
+    def _damaged(self, why: str) -> BankDamaged:
+        return BankDamaged(
+            f"the journal {self._name} can't be read: {why}. Restore it from a backup or a "
+            "checkpoint; nothing was changed"
+        )
+
+
+def _chain(before: bytes, tick: int, events: str, vectors: bytes) -> bytes:
+    text = events.encode()
+    digest = hashlib.sha256(before)
+    digest.update(f"{tick} {len(text)} {len(vectors)} ".encode())
+    digest.update(text)
+    digest.update(vectors)
+    return digest.digest()
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a new file's name durable, not only its bytes."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,154 @@
+"""The state of a bank and the journal behind it, changed together or not at all."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from agents.memory.events import (
+    Added,
+    Deleted,
+    Event,
+    TickAdvanced,
+    TierChanged,
+    encode,
+)
+from agents.memory.records import Memory, Scalar
+from agents.memory.tiers import Tier
+from agents.storage import snapshots
+from agents.storage.journal import Journal
+from agents.storage.resident import Resident
+from agents.storage.vectors import Quantised
+
+__all__ = ["Ledger"]
+
+
+class Ledger:
+    """Applies events to the state, and writes them to the journal commit by commit."""
+
+    SNAPSHOT_ON_CLOSE = 10_000
+    """Closing writes a snapshot when this many events came after the last one."""
+    SNAPSHOT_ON_COMMIT = 1_000_000
+    """So does a commit; and never before twice as many events as there are memories."""
+
+    def __init__(self, journal: Journal, resident: Resident) -> None:
+        self.journal = journal
+        self.resident = resident
+        self.unsaved_embeddings: dict[bytes, bytes] = {}
+        """Vectors, by the hash of their text, to be kept with the next commit."""
+        self._events: list[Event] = []
+        self._vectors: list[Quantised] = []
+        self._depth = 0
+        self._since_snapshot = resident.load(journal)
+
+    # Events
+
+    def add(
+        self,
+        agent_id: str,
+        content: str,
+        tier: Tier,
+        metadata: dict[str, Scalar] | None,
+        vector: Quantised,
+        norm: float,
+    ) -> Memory:
+        """A new memory."""
+        sequence = self.resident.block(agent_id).next_sequence
+        event = Added("add", agent_id, sequence, int(tier), content, metadata)
+        self._events.append(event)
+        self._vectors.append(vector)
+        return self.resident.add(event, vector, norm)
+
+    def change_tier(self, memory: Memory, tier: Tier, *, demoted: bool) -> Memory:
+        """A memory enters another tier."""
+        event = TierChanged(
+            "tier", memory.agent_id, memory.sequence, int(tier), "demote" if demoted else "set"
+        )
+        self._events.append(event)
+        return self.resident.change_tier(event)
+
+    def delete(self, memory: Memory) -> None:
+        """A memory is no more."""
+        event = Deleted("delete", memory.agent_id, memory.sequence)
+        self._events.append(event)
+        self.resident.delete(event)
+
+    def advance(self, tick: int) -> None:
+        """The clock moves."""
+        event = TickAdvanced("tick", tick)
+        self._events.append(event)
+        self.resident.tick = tick
+
+    # Transactions
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a :meth:`transaction` is open."""
+        return self._depth > 0
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Commit what happens inside together, or undo it if an error comes out.
+
+        In a transaction inside another, an error undoes the inner one alone.
+        """
+        mark = len(self._events)
+        self._depth += 1
+        try:
+            yield
+            if self._depth == 1:
+                self.commit()
+        except BaseException:
+            self._undo(mark)
+            raise
+        finally:
+            self._depth -= 1
+
+    def commit(self) -> None:
+        """Write what is pending to the journal, durably. On an error nothing of it is kept."""
+        if not self._events:
+            return
+        vectors = b"".join([vector.tobytes() for vector in self._vectors])
+        try:
+            self.journal.append(
+                self.resident.tick, encode(self._events), vectors, self.unsaved_embeddings
+            )
+        except BaseException:
+            self._undo(0)
+            raise
+        self._since_snapshot += len(self._events)
+        self._events.clear()
+        self._vectors.clear()
+        self.unsaved_embeddings.clear()
+        if self._since_snapshot >= self.SNAPSHOT_ON_COMMIT:
+            self._snapshot_if(2 * len(self.resident))
+
+    def close(self) -> None:
+        """Write a snapshot if it makes the next opening faster."""
+        self._snapshot_if(self.SNAPSHOT_ON_CLOSE)
+
+    def _snapshot_if(self, events: int) -> None:
+        if self._since_snapshot < max(1, events):
+            return
+        blocks = self.resident.blocks
+        changed = sorted(self.resident.changed)
+        self.journal.write_snapshots(snapshots.pack(blocks[agent]) for agent in changed)
+        self.resident.changed.clear()
+        self._since_snapshot = 0
+
+    def _undo(self, mark: int) -> None:
+        """Forget the events from ``mark`` on.
+
+        The agents they touched are read from the journal again and the events before ``mark`` are
+        applied once more: slower than to undo each, but it can't differ from opening the bank.
+        """
+        undone = self._events[mark:]
+        if not undone:
+            return
+        del self._events[mark:]
+        added = sum(isinstance(event, Added) for event in self._events)
+        del self._vectors[added:]
+        agents = {event.agent_id for event in undone if not isinstance(event, TickAdvanced)}
+        self.resident.load(self.journal, agents)
+        vectors = np.stack(self._vectors) if self._vectors else None
+        self.resident.replay(self._events, vectors, agents)

@@ -1,0 +1,48 @@
+"""One writer at a time."""
+
+import contextlib
+import fcntl
+import os
+from pathlib import Path
+
+from agents.errors import BankLocked
+
+__all__ = ["BankLock"]
+
+
+class BankLock:
+    """An exclusive lock on a bank's folder, held until released or until the process ends.
+
+    The operating system drops it with the process, however that ends, so a kill leaves no stale
+    lock behind. The file holds the owner's pid, for the message that others get.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        path = folder / "bank.lock"
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            pid = _read_pid(self._file)
+            os.close(self._file)
+            holder = f"process {pid}" if pid != os.getpid() else f"this process ({pid})"
+            raise BankLocked(
+                f"{folder} is open in {holder if pid else 'another process'}; a bank has one "
+                "writer at a time. Close it there first",
+                pid=pid,
+            ) from None
+        os.ftruncate(self._file, 0)
+        os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
+
+    def release(self) -> None:
+        """Let others open the bank."""
+        if self._file >= 0:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._file, 0)
+            os.close(self._file)
+            self._file = -1
+
+
+def _read_pid(file: int) -> int | None:
+    text = os.pread(file, 32, 0).decode("ascii", "replace").strip()
+    return int(text) if text.isdecimal() else None

@@ -1,0 +1,19 @@
+"""``python -m agents.storage.probe``: try a store that might crash the process that opens it."""
+
+import json
+import sys
+
+from agents.storage.mem0_store import probe
+
+
+def main() -> None:
+    """Read a request as JSON from standard input; exit 0 if the store is sound."""
+    request = json.load(sys.stdin)
+    try:
+        probe(request["mem0"], request["dims"])
+    except Exception as error:  # noqa: BLE001 - whatever is wrong, the parent wants one line
+        sys.exit(f"{type(error).__name__}: {' '.join(str(error).split())}")
+
+
+if __name__ == "__main__":
+    main()

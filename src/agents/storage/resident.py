@@ -1,0 +1,132 @@
+"""The state of a bank in memory. It changes only by events, so a replay gives the same state."""
+
+from collections.abc import Collection, Sequence
+from types import MappingProxyType
+
+import numpy as np
+
+from agents.errors import BankDamaged
+from agents.memory.events import Added, Deleted, Event, TickAdvanced, TierChanged, decode
+from agents.memory.records import NO_METADATA, Memory, memory_id
+from agents.memory.tiers import Tier
+from agents.storage import snapshots
+from agents.storage.columns import AgentColumns
+from agents.storage.journal import Journal
+from agents.storage.vectors import Quantised, norms
+
+__all__ = ["Resident"]
+
+_TIERS = tuple(Tier)
+
+
+class Resident:
+    """Every agent's columns, and the tick."""
+
+    def __init__(self, seed: int, dims: int) -> None:
+        self.seed = seed
+        self.dims = dims
+        self.tick = 0
+        self.blocks: dict[str, AgentColumns] = {}
+        self.changed: set[str] = set()
+        """The agents that changed since their snapshot."""
+
+    def __len__(self) -> int:
+        return sum(len(block) for block in self.blocks.values())
+
+    def block(self, agent_id: str) -> AgentColumns:
+        """The agent's columns; empty ones, that are not kept, for an agent without memories."""
+        block = self.blocks.get(agent_id)
+        return AgentColumns(agent_id, self.seed, self.dims) if block is None else block
+
+    # Events
+
+    def add(self, event: Added, vector: Quantised, norm: float) -> Memory:
+        """Apply an event whose vector has this length."""
+        block = self.blocks.get(event.agent_id)
+        if block is None:
+            block = self.blocks[event.agent_id] = self.block(event.agent_id)
+        memory = Memory(
+            memory_id(block.prefix, event.sequence),
+            block.agent_id,
+            event.content,
+            _TIERS[event.tier],
+            self.tick,
+            self.tick,
+            event.sequence,
+            NO_METADATA if event.metadata is None else MappingProxyType(event.metadata),
+        )
+        block.append(memory, vector, norm)
+        self.changed.add(block.agent_id)
+        return memory
+
+    def change_tier(self, event: TierChanged) -> Memory:
+        """Apply an event."""
+        block = self.blocks[event.agent_id]
+        row = self._row(block, event.sequence)
+        memory = block.records[row].moved(_TIERS[event.tier], self.tick)
+        block.replace(row, memory)
+        self.changed.add(block.agent_id)
+        return memory
+
+    def delete(self, event: Deleted) -> None:
+        """Apply an event."""
+        block = self.blocks[event.agent_id]
+        block.remove(self._row(block, event.sequence))
+        self.changed.add(block.agent_id)
+
+    # Loading
+
+    def load(self, journal: Journal, agents: Collection[str] | None = None) -> int:
+        """Read the state, of all agents or of some, as of the journal's last commit.
+
+        The number of events that came after the last snapshot.
+        """
+        for agent in list(self.blocks) if agents is None else agents:
+            self.blocks.pop(agent, None)
+        for row in journal.snapshots(None if agents is None else sorted(agents)):
+            self.blocks[row.agent] = snapshots.unpack(row, self.seed, self.dims)
+        start = journal.get("snapshot_commit") or 0
+        self.tick = journal.tick_at(start)
+        count = 0
+        for commit in journal.commits(after=start):
+            try:
+                events = decode(commit.events)
+                vectors = np.frombuffer(commit.vectors, np.int8).reshape(-1, self.dims)
+                self.replay(events, vectors, agents)
+            except (KeyError, IndexError, ValueError) as error:
+                raise BankDamaged(f"commit {commit.id} can't be replayed: {error}") from error
+            count += len(events)
+        return count
+
+    def replay(
+        self,
+        events: Sequence[Event],
+        vectors: Quantised | None,
+        agents: Collection[str] | None = None,
+    ) -> None:
+        """Apply events, of all agents or of some; ``vectors`` are those of all that add."""
+        lengths = [] if vectors is None else norms(vectors).tolist()
+        index = -1
+        for event in events:
+            if isinstance(event, TickAdvanced):
+                self.tick = event.tick
+                continue
+            if isinstance(event, Added):
+                index += 1
+            if agents is not None and event.agent_id not in agents:
+                continue
+            if isinstance(event, Added):
+                if vectors is None:
+                    raise ValueError("an added memory has no vector")
+                self.add(event, vectors[index], lengths[index])
+            elif isinstance(event, TierChanged):
+                self.change_tier(event)
+            else:
+                self.delete(event)
+
+    @staticmethod
+    def _row(block: AgentColumns, sequence: int) -> int:
+        row = block.row_of(sequence)
+        if row is None:
+            raise BankDamaged(f"the journal changes a memory that {block.agent_id} doesn't have")
+        return row

@@ -1,0 +1,197 @@
+"""Keeping mem0's store in step with the journal.
+
+The journal keeps, under ``store``, up to which commit the store is written, whether a write was
+under way, and what the store's files looked like after it. Ids are deterministic and every write
+can be repeated, so after a kill the rest is simply pushed again.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from agents.errors import StoreDamaged, StoreError
+from agents.memory.events import Added, TickAdvanced, decode
+from agents.memory.records import Memory, memory_id
+from agents.storage.journal import Journal
+from agents.storage.mem0_store import Mem0Store
+from agents.storage.resident import Resident
+from agents.storage.vectors import unit
+
+__all__ = ["Progress", "StoreSync"]
+
+logger = logging.getLogger(__name__)
+
+Progress = Callable[[int, int], None]
+"""Called with how many memories are done, and of how many."""
+
+_CHUNK = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class _Cursor:
+    store: str
+    commit: int = 0
+    """Everything up to this commit is in the store."""
+    writing: int = 0
+    """A write up to this commit was begun; when above ``commit``, it may be there in part."""
+    files: str | None = None
+
+
+class StoreSync:
+    """Writes a bank's journal to its mem0 store."""
+
+    def __init__(
+        self, journal: Journal, resident: Resident, store: Mem0Store, repair_command: str
+    ) -> None:
+        self._journal = journal
+        self._resident = resident
+        self._store = store
+        self._repair = repair_command
+        kept = journal.get("store")
+        self._cursor = _Cursor(**kept) if kept else _Cursor(store.name)
+        if self._cursor.store != store.name:  # another store was configured: it has nothing yet
+            self._cursor = _Cursor(store.name)
+
+    @property
+    def behind(self) -> bool:
+        """Whether the journal has what the store has not."""
+        return self._cursor.commit < self._journal.head
+
+    def check(self) -> None:
+        """Raise :class:`StoreError` where the store is gone, broken or another bank's.
+
+        Costs nothing where the store's files are as the last write left them. Otherwise a child
+        process tries the store first.
+        """
+        cursor = self._cursor
+        if not (cursor.commit or cursor.writing) and self._store.files() is None:
+            return  # nothing was ever written, and nothing is there
+        interrupted = cursor.writing > cursor.commit
+        if not interrupted and cursor.files is not None and cursor.files == self._store.files():
+            return
+        with self._naming_the_repair():
+            if self._store.path is not None:
+                if self._store.files() is None and cursor.commit:
+                    raise StoreDamaged(f"mem0's store is missing: {self._store.path}")
+                problem = self._store.probe()
+                if problem:
+                    raise StoreDamaged(f"mem0's store in {self._store.path} is damaged: {problem}")
+            self._store.open()
+
+    def push(self, progress: Progress | None = None) -> int:
+        """Write what the store lacks; the number of memories written, changed or deleted."""
+        if not self.behind:
+            return 0
+        done = 0
+        total = self._journal.head - self._cursor.commit
+        logger.info("writing %d commits to mem0's store", total)
+        with self._naming_the_repair():
+            self._store.open()
+            retried = self._cursor.writing
+            self._save(writing=self._journal.head)
+            for commit, changes in self._changes():
+                self._apply(changes, known=retried > self._cursor.commit)
+                done += len(changes)
+                self._cursor = replace(self._cursor, commit=commit)
+                if progress:
+                    progress(commit - (self._journal.head - total), total)
+            self._save(commit=self._journal.head, files=self._store.files())
+        return done
+
+    def rebuild(self, progress: Progress | None = None) -> list[str]:
+        """Replace the store by a new one with every memory of the journal; says what was done."""
+        report = []
+        problem = self._diagnose()
+        report.append(f"found: {problem}" if problem else "found: the store answers")
+        report.append(self._store.set_aside())
+        self._save(commit=0, writing=self._journal.head, files=None)
+        total, done = len(self._resident), 0
+        self._store.open()
+        for agent in sorted(self._resident.blocks):
+            block = self._resident.blocks[agent]
+            for start in range(0, len(block), _CHUNK):
+                memories = block.records[start : start + _CHUNK]
+                vectors = unit(block.quantised(slice(start, start + _CHUNK)))
+                self._store.upsert(memories, vectors, known=False)
+                done += len(memories)
+                if progress:
+                    progress(done, total)
+        self._save(commit=self._journal.head, files=self._store.files())
+        agents = sum(1 for block in self._resident.blocks.values() if len(block))
+        report.append(f"wrote {done:,} memories of {agents:,} agents from the journal")
+        return report
+
+    def close(self) -> None:
+        """Close the store. What its closing did to the files is no damage."""
+        self._store.close()
+        cursor = self._cursor
+        if cursor.files is not None and cursor.files != (files := self._store.files()):
+            self._save(files=files)
+
+    def _diagnose(self) -> str | None:
+        if self._store.path is not None and self._store.files() is None:
+            return "there is no store" if not self._cursor.commit else "the store is missing"
+        if self._store.path is not None and (problem := self._store.probe()):
+            return f"the store is damaged: {problem}"
+        try:
+            self._store.open()
+        except StoreError as error:
+            if self._store.path is None:
+                raise
+            return str(error)
+        return None
+
+    def _changes(self) -> Iterator[tuple[int, dict[tuple[str, int], bool]]]:
+        """Which memories the commits touched, and whether they added them, in chunks."""
+        changes: dict[tuple[str, int], bool] = {}
+        last = self._cursor.commit
+        for commit in self._journal.commits(after=last):
+            for event in decode(commit.events):
+                if not isinstance(event, TickAdvanced):
+                    key = event.agent_id, event.sequence
+                    changes[key] = changes.get(key, False) or isinstance(event, Added)
+            last = commit.id
+            if len(changes) >= _CHUNK:
+                yield last, changes
+                changes = {}
+        if changes:
+            yield last, changes
+
+    def _apply(self, changes: dict[tuple[str, int], bool], *, known: bool) -> None:
+        """Write the memories as they are now, which is at least as new as the commits."""
+        written: dict[bool, tuple[list[Memory], list[Any]]] = {True: ([], []), False: ([], [])}
+        gone = []
+        for (agent, sequence), added in changes.items():
+            block = self._resident.block(agent)
+            row = block.row_of(sequence)
+            if row is None:
+                gone.append(memory_id(block.prefix, sequence))
+            else:
+                memories, vectors = written[added]
+                memories.append(block.records[row])
+                vectors.append(block.quantised([row]))
+        if gone:
+            self._store.delete(gone)
+        memories, vectors = written[True]
+        if memories:
+            self._store.upsert(memories, unit(np.concatenate(vectors)), known)
+        memories, vectors = written[False]
+        if memories:
+            self._store.update(memories, unit(np.concatenate(vectors)))
+
+    def _save(self, **changes: Any) -> None:
+        self._cursor = replace(self._cursor, **changes)
+        self._journal.set(store=asdict(self._cursor))
+
+    @contextmanager
+    def _naming_the_repair(self) -> Iterator[None]:
+        try:
+            yield
+        except StoreError as error:
+            raise type(error)(
+                f"{error}. The journal has every memory; rebuild the store with: {self._repair}"
+            ) from error

@@ -1,0 +1,62 @@
+"""Vectors as whole numbers, so that a similarity has the same bits on every machine.
+
+A float32 matrix product depends on the order in which it sums, and so on the BLAS, the machine and
+the batch. Products of whole numbers in [-127, 127] sum to whole numbers; as long as these are below
+2^24 (float32) or 2^53 (float64), every order gives the same result.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from agents.errors import EmbedderError
+
+__all__ = ["Quantised", "norms", "product_dtype", "quantise", "unit"]
+
+Quantised = NDArray[np.int8]
+
+_LIMIT = 127
+_MAX_DIMS = {np.float32: (1 << 24) // _LIMIT**2, np.float64: (1 << 53) // _LIMIT**2}
+
+
+def quantise(vectors: ArrayLike, dims: int, count: int) -> Quantised:
+    """Rows of numbers as rows of whole numbers, each scaled so that its largest is ±127.
+
+    A row of zeros stays zeros. Anything but ``count`` rows of ``dims`` finite numbers is an
+    :class:`EmbedderError`.
+    """
+    try:
+        rows = np.asarray(vectors, np.float64)
+    except (TypeError, ValueError) as error:
+        raise EmbedderError(f"the embedder gave no table of numbers: {error}") from None
+    if count == 0 and rows.size == 0:
+        return np.empty((0, dims), np.int8)
+    if rows.shape != (count, dims):
+        raise EmbedderError(
+            f"the embedder gave an array of shape {rows.shape} for {count} texts; this bank's "
+            f"vectors have {dims} dimensions, so ({count}, {dims}) was expected"
+        )
+    if not np.isfinite(rows).all():
+        raise EmbedderError("the embedder gave a vector with NaN or infinity in it")
+    largest = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
+    largest[largest == 0.0] = 1.0
+    # Divide first: the largest finite numbers would overflow times 127.
+    return np.rint(rows / largest * _LIMIT).astype(np.int8)
+
+
+def norms(vectors: Quantised) -> NDArray[np.float64]:
+    """The length of each row. The squares sum exactly, and a root is rounded the same everywhere."""
+    wide = vectors.astype(np.int64)
+    squares: NDArray[np.int64] = np.einsum("ij,ij->i", wide, wide)
+    return np.sqrt(squares.astype(np.float64))
+
+
+def unit(vectors: Quantised) -> NDArray[np.float32]:
+    """Rows of length 1, as mem0's stores want them; a row of zeros stays zeros."""
+    lengths = norms(vectors)
+    lengths[lengths == 0.0] = 1.0
+    return (vectors / lengths[:, None]).astype(np.float32)
+
+
+def product_dtype(dims: int) -> type[np.float32] | type[np.float64]:
+    """The narrowest float in which products of ``dims`` dimensions stay exact."""
+    return np.float32 if dims <= _MAX_DIMS[np.float32] else np.float64
