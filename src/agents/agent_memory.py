@@ -21,8 +21,8 @@ TierLike = Tier | int | str
 class AgentMemory:
     """One agent's memories. Made by :meth:`MemoryBank.agent`; it can't reach another agent's.
 
-    Everywhere a tier is taken, it may be a ``Tier``, a number 0–4, or a name in any case. Everywhere
-    an id is taken, one that is not this agent's is :class:`MemoryNotFound`.
+    Everywhere a tier is taken, it may be a ``Tier``, a number 0–4, or a name in any case.
+    Everywhere an id is taken, one that is not this agent's is :class:`MemoryNotFound`.
     """
 
     __slots__ = ("_bank", "agent_id")
@@ -75,7 +75,11 @@ class AgentMemory:
         text = f"{action_type} {'succeeded' if success else 'failed'}"
         if details:
             text += f": {details}"
-        metadata = {"record": "action", "action_type": action_type, "success": bool(success)}
+        metadata: dict[str, Scalar] = {
+            "record": "action",
+            "action_type": action_type,
+            "success": bool(success),
+        }
         return self.add(text, tier, metadata)
 
     def record_observation(self, text: str, tier: TierLike = Tier.NORMAL) -> Memory:
@@ -170,5 +174,5 @@ class AgentMemory:
     def explain(
         self, query: str, limit: int | None = None, *, context_tokens: int | None = None
     ) -> list[Explanation]:
-        """For each of the agent's memories: how :meth:`search` scored it, and why it was dropped."""
+        """For each of the agent's memories, how :meth:`search` scored it and why it was dropped."""
         return self._bank._explain(self.agent_id, query, limit, context_tokens)

@@ -3,7 +3,6 @@
 import hashlib
 import tempfile
 import threading
-import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
@@ -17,7 +16,6 @@ from agents.errors import (
     BankClosed,
     BankError,
     BankNotFound,
-    EmbedderError,
     InvalidInput,
     MemoryNotFound,
 )
@@ -30,29 +28,28 @@ from agents.memory.records import (
     Scalar,
     check_agent_id,
     check_content,
-    check_limit,
     check_metadata,
     check_query,
+    check_whole,
     sequence_of,
 )
 from agents.memory.tiers import Tier, parse_tier
 from agents.retrieval import Retrieval
 from agents.storage import snapshots
-from agents.storage.embedders import CachedEmbedder, Embedder, OfflineEmbedder
+from agents.storage.embedders import CachedEmbedder, Embedder
+from agents.storage.identity import prepare
 from agents.storage.journal import Journal
 from agents.storage.ledger import Ledger
 from agents.storage.lock import BankLock
-from agents.storage.mem0_models import Extractor, Mem0Embedder, Message
+from agents.storage.mem0_models import Extractor, Message
 from agents.storage.mem0_store import Mem0Store, payload, store_config
 from agents.storage.resident import Resident
 from agents.storage.sync import Progress, StoreSync
-from agents.storage.vectors import Quantised, norms, unit
+from agents.storage.vectors import norms
 
 __all__ = ["MemoryBank"]
 
 _New = tuple[str, str, Tier, dict[str, Scalar] | None]
-
-_LAST_TICK = 2**62
 
 
 @final
@@ -124,7 +121,7 @@ class MemoryBank:
             journal = Journal(path / "journal.db")
             if not isinstance(config, Settings):
                 config = load_settings(journal.get("settings"), overrides=overrides)
-            chosen = _prepare(journal, config, embedder)
+            chosen = prepare(journal, config, embedder)
             bank = cls(path, journal, config, chosen, count_tokens, lock)
             bank._apply_caps()
             bank._check_store()
@@ -147,7 +144,7 @@ class MemoryBank:
         """A bank in memory, gone when closed; mem0's store is written only by :meth:`sync`."""
         settings = load_settings(config, overrides=overrides)
         journal = Journal(None)
-        chosen = _prepare(journal, settings, embedder)
+        chosen = prepare(journal, settings, embedder)
         return cls(None, journal, settings, chosen, count_tokens, None)
 
     def close(self) -> None:
@@ -207,8 +204,7 @@ class MemoryBank:
 
     def advance(self, tick: int) -> None:
         """Move the clock to ``tick``, which may not lie in the past."""
-        if not isinstance(tick, int) or isinstance(tick, bool) or not 0 <= tick <= _LAST_TICK:
-            raise InvalidInput(f"tick {tick!r} is not a whole number from 0 on")
+        check_whole("tick", tick)
         with self._changing():
             if tick < self.tick:
                 raise InvalidInput(f"the bank is at tick {self.tick} and can't go back to {tick}")
@@ -244,9 +240,9 @@ class MemoryBank:
     # Storing and searching for many agents at once
 
     def add_many(self, items: Iterable[tuple[object, ...]]) -> list[Memory]:
-        """Store ``(agent_id, content, tier, metadata)`` tuples, the last two optional, in one commit.
+        """Store tuples ``(agent_id, content, tier, metadata)``, the last two optional.
 
-        The result is that of adding them one by one; if one is refused, none is stored.
+        One commit, and the result of adding them one by one; if one is refused, none is stored.
         """
         with self._using():
             new = [self._checked(item) for item in items]
@@ -275,8 +271,9 @@ class MemoryBank:
             asked = [(check_agent_id(agent), check_query(query)) for agent, query in requests]
             most, budget = self._limits(limit, context_tokens)
             blocks = [self._ledger.resident.block(agent) for agent, _ in asked]
-            queries = self._encode_queries([query for _, query in asked])
-            return self._retrieval.search(blocks, queries, most, budget)
+            worded = [i for i, (_, query) in enumerate(asked) if query and not query.isspace()]
+            vectors = self._embedder.encode([asked[i][1] for i in worded])
+            return self._retrieval.search(blocks, worded, vectors, most, budget)
 
     def relevant_many(
         self,
@@ -304,7 +301,7 @@ class MemoryBank:
             return self._store_sync().rebuild(progress)
 
     def mem0_config(self) -> dict[str, Any]:
-        """The ``vector_store`` config with which a plain ``mem0.Memory`` reads this bank's store."""
+        """The ``vector_store`` config for a plain ``mem0.Memory`` on this bank's store."""
         return store_config(self.settings.store, self._store_folder(), self._embedder.dims)
 
     # What AgentMemory asks for
@@ -343,7 +340,8 @@ class MemoryBank:
         self, agent_id: str, query: str, limit: int | None, context_tokens: int | None
     ) -> list[Explanation]:
         with self._using():
-            (vector,) = self._encode_queries([check_query(query)])
+            blank = not check_query(query).strip()
+            vector = None if blank else self._embedder.encode([query])[0]
             most, budget = self._limits(limit, context_tokens)
             block = self._ledger.resident.block(agent_id)
             return self._retrieval.explain(block, vector, most, budget)
@@ -351,19 +349,12 @@ class MemoryBank:
     def _extract(self, agent_id: str, messages: Sequence[Message]) -> list[str]:
         with self._using():
             if self._extractor is None:
-
-                def encode(texts: Sequence[str]) -> list[list[float]]:
-                    vectors: list[list[float]] = unit(self._embedder.encode(texts)).tolist()
-                    return vectors
-
-                def nearest(
-                    agent: str, query: str, limit: int
-                ) -> list[tuple[str, Mapping[str, Any]]]:
-                    (hits,) = self.search_many([(agent, query)], limit)
-                    return [(hit.memory.id, payload(hit.memory)) for hit in hits]
-
-                self._extractor = Extractor(self.settings.llm, encode, nearest)
+                self._extractor = Extractor(self.settings.llm, self._embedder.units, self._nearest)
             return self._extractor.extract(agent_id, messages)
+
+    def _nearest(self, agent_id: str, query: str, limit: int) -> list[tuple[str, dict[str, Any]]]:
+        (hits,) = self.search_many([(agent_id, query)], limit)
+        return [(hit.memory.id, payload(hit.memory)) for hit in hits]
 
     # Inside
 
@@ -400,18 +391,12 @@ class MemoryBank:
             check_metadata(item[3]) if len(item) > 3 else None,
         )
 
-    def _encode_queries(self, queries: list[str]) -> list[Quantised | None]:
-        asked = [query for query in queries if query and not query.isspace()]
-        vectors = iter(self._embedder.encode(asked))
-        return [next(vectors) if query and not query.isspace() else None for query in queries]
-
     def _limits(self, limit: int | None, tokens: int | None) -> tuple[int, int | None]:
-        most = self.settings.memory.default_limit if limit is None else check_limit(limit)
+        memory = self.settings.memory
+        most = memory.default_limit if limit is None else check_whole("limit", limit)
         if tokens is None:
-            return most, self.settings.memory.context_tokens
-        if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 1:
-            raise InvalidInput(f"context_tokens {tokens!r} is not a whole number from 1 on")
-        return most, tokens
+            return most, memory.context_tokens
+        return most, check_whole("context_tokens", tokens, least=1)
 
     def _make_room(self, agent_id: str, tier: Tier, newcomer: int | None) -> None:
         block = self._ledger.resident.block(agent_id)
@@ -448,31 +433,3 @@ class MemoryBank:
         if self._scratch is None:
             self._scratch = tempfile.TemporaryDirectory(prefix="tiermem-")
         return Path(self._scratch.name)
-
-
-def _prepare(journal: Journal, settings: Settings, given: Embedder | None) -> Embedder:
-    """The embedder to use; a new journal is told what it and the other fixed things are."""
-    kept: dict[str, Any] | None = journal.get("embedder")
-    embedder = given or _configured(settings, kept["dims"] if kept else None)
-    if kept is None:
-        journal.set(
-            bank_id=str(uuid.uuid4()),
-            seed=settings.seed,
-            settings=settings.to_dict(redact=True),
-            embedder={"name": embedder.name, "dims": embedder.dims},
-        )
-    elif (embedder.name, embedder.dims) != (kept["name"], kept["dims"]):
-        raise EmbedderError(
-            f"this bank's vectors come from {kept['name']} ({kept['dims']} dimensions) and can't "
-            f"be mixed with those of {embedder.name} ({embedder.dims}); open it with the "
-            "embedder it was made with, or make a new bank"
-        )
-    return embedder
-
-
-def _configured(settings: Settings, dims: int | None) -> Embedder:
-    if settings.embedder.provider == "offline":
-        return OfflineEmbedder()
-    return Mem0Embedder(settings.embedder, dims)
-
-

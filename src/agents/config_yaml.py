@@ -57,7 +57,7 @@ def show_path(path: KeyPath) -> str:
         else:
             plain = part.replace("_", "a").replace("-", "a").isalnum() and len(part) <= 60
             shown += ("." if shown else "") + (part if plain else repr(part[:57]))
-    return shown or "the settings"
+    return shown or "the top level"
 
 
 def printable(text: str) -> str:

@@ -1,25 +1,25 @@
 """Everything that TierMem raises on purpose.
 
-    TierMemError
-    ├── InvalidInput (also ValueError)   the call was refused before anything happened
-    │   ├── InvalidTier
-    │   ├── InvalidAgentId
-    │   ├── InvalidContent
-    │   └── InvalidMetadata
-    ├── MemoryNotFound (also KeyError)   no such memory for this agent
-    ├── TierFull                         a cap would be broken and the config says reject
-    ├── ConfigError                      a setting is wrong: file, line, key and what is allowed
-    ├── BankError                        the bank as a whole
-    │   ├── BankNotFound
-    │   ├── BankLocked                   another process has it open
-    │   ├── BankClosed
-    │   ├── BankDamaged                  the journal cannot be read
-    │   └── CommitFailed                 nothing of this commit was kept
-    ├── EmbedderError                    the embedder failed, or is not the one the bank was made with
-    ├── StoreError                       mem0's store; the journal is untouched
-    │   ├── StoreDamaged
-    │   └── StoreMismatch
-    └── ExtractionError                  mem0's LLM extraction is not configured or failed
+TierMemError
+├── InvalidInput (also ValueError)   the call was refused before anything happened
+│   ├── InvalidTier
+│   ├── InvalidAgentId
+│   ├── InvalidContent
+│   └── InvalidMetadata
+├── MemoryNotFound (also KeyError)   no such memory for this agent
+├── TierFull                         a cap would be broken and the config says reject
+├── ConfigError                      a setting is wrong: file, line, key and what is allowed
+├── BankError                        the bank as a whole
+│   ├── BankNotFound
+│   ├── BankLocked                   another process has it open
+│   ├── BankClosed
+│   ├── BankDamaged                  the journal cannot be read
+│   └── CommitFailed                 nothing of this commit was kept
+├── EmbedderError                    the embedder failed, or is not the one the bank was made with
+├── StoreError                       mem0's store; the journal is untouched
+│   ├── StoreDamaged
+│   └── StoreMismatch
+└── ExtractionError                  mem0's LLM extraction is not configured or failed
 """
 
 __all__ = [

@@ -4,7 +4,7 @@ Works on many agents at once, one row each, because a tick asks for all of them 
 search is a batch of one, so both give the same bits.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 EXCLUDED = -1.0
-"""The score of a cell that is no candidate: a pinned memory, or padding. Real ones are in [0, 1]."""
+"""The score of a pinned memory and of padding, which are no candidates. Others are in [0, 1]."""
 
 
 class Ranked(NamedTuple):
@@ -66,6 +66,6 @@ def rank(
     return Ranked(columns, candidate_scores, boosted, counts)
 
 
-def _sorted(keys: Floats, *arrays: NDArray[np.generic]) -> tuple[NDArray[np.generic], ...]:
+def _sorted(keys: Floats, *arrays: NDArray[Any]) -> tuple[NDArray[Any], ...]:
     order = np.argsort(-keys, axis=1, kind="stable")
     return tuple(np.take_along_axis(array, order, axis=1) for array in arrays)

@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple, final
@@ -23,9 +23,9 @@ __all__ = [
     "Scalar",
     "check_agent_id",
     "check_content",
-    "check_limit",
     "check_metadata",
     "check_query",
+    "check_whole",
     "id_prefix",
     "memory_id",
     "sequence_of",
@@ -40,7 +40,7 @@ NO_METADATA: Metadata = MappingProxyType({})
 @final
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """One memory of one agent, as it is now. A change of tier makes a new record with the same id."""
+    """One memory of one agent, as it is now; a change of tier makes a new record with its id."""
 
     id: str
     agent_id: str
@@ -100,11 +100,7 @@ class Hits(list[Hit]):
     oldest pin first. It is empty unless the pinned alone exceed the budget.
     """
 
-    __slots__ = ("pinned_left_out",)
-
-    def __init__(self, hits: Iterable[Hit] = (), pinned_left_out: tuple[Memory, ...] = ()) -> None:
-        super().__init__(hits)
-        self.pinned_left_out = pinned_left_out
+    pinned_left_out: tuple[Memory, ...] = ()
 
 
 _AGENT_ID = re.compile(r"[A-Za-z0-9_@-][A-Za-z0-9._@-]{0,127}")
@@ -161,11 +157,12 @@ def _check_text(text: object, what: str) -> str:
     return text
 
 
-def check_limit(limit: object) -> int:
-    """``limit`` itself if it is a whole number from 0 on, or :class:`InvalidInput`."""
-    if isinstance(limit, int) and not isinstance(limit, bool) and limit >= 0:
-        return limit
-    raise InvalidInput(f"limit {limit!r} is not a whole number from 0 on")
+def check_whole(name: str, value: object, least: int = 0) -> int:
+    """``value`` itself if it is a whole number from ``least`` on, or :class:`InvalidInput`."""
+    # 2^62 leaves room to add in 64 bits.
+    if isinstance(value, int) and not isinstance(value, bool) and least <= value <= 2**62:
+        return value
+    raise InvalidInput(f"{name} {value!r:.40} is not a whole number from {least} on")
 
 
 # What mem0 and TierMem themselves keep beside a memory; metadata with these could change whose

@@ -38,7 +38,7 @@ def parse_tier(value: object) -> Tier:
         tier = TIER_VALUES.get(value.lower())
         if tier is not None:
             return tier
-    elif isinstance(value, Integral) and not isinstance(value, bool) and 0 <= value <= 4:
+    elif isinstance(value, Integral) and not isinstance(value, bool) and int(value) in range(5):
         return Tier(int(value))
     allowed = ", ".join(f"{tier.value} {name}" for tier, name in TIER_NAMES.items())
     raise InvalidTier(f"{value!r} is not a tier; use one of {allowed}")

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from agents.errors import EmbedderError
-from agents.storage.vectors import Quantised, quantise
+from agents.storage.vectors import Quantised, quantise, unit
 
 __all__ = ["CachedEmbedder", "Embedder", "OfflineEmbedder"]
 
@@ -76,7 +76,7 @@ class OfflineEmbedder:
 
 @functools.cache
 def _weights() -> tuple[Any, NDArray[np.int16]]:
-    """The tokenizer, and a vector of whole numbers for each of its tokens; read once, when needed."""
+    """The tokenizer, and a vector of whole numbers for each token; read when first needed."""
     # Found, not imported: the package's own code would set up logging for the whole process.
     spec = importlib.util.find_spec("wordllama")
     try:
@@ -136,6 +136,11 @@ class CachedEmbedder:
             self._remember(fresh)
         flat = np.frombuffer(b"".join(found), np.int8)  # type: ignore[arg-type]  # none is None now
         return flat.reshape(len(texts), self.dims)
+
+    def units(self, texts: Sequence[str]) -> list[list[float]]:
+        """One vector of length 1 per text, as mem0 wants them."""
+        vectors: list[list[float]] = unit(self.encode(texts)).tolist()
+        return vectors
 
     def _remember(self, fresh: dict[str, bytes]) -> None:
         cache = self._cache

@@ -41,7 +41,7 @@ class Mem0Embedder:
                 config = dict(self._settings.config)
                 self._model = factory.create(self._settings.provider, config, None)
             vectors: list[list[float]] = self._model.embed_batch(list(texts), "add")
-        except Exception as error:  # noqa: BLE001 - each provider has errors of its own
+        except Exception as error:
             raise EmbedderError(
                 f"mem0's embedder {self._settings.provider} failed: {error}"
             ) from error
@@ -62,7 +62,9 @@ def as_messages(messages: object) -> list[dict[str, str]]:
             and isinstance(message.get("role"), str)
             and isinstance(message.get("content"), str)
         ):
-            raise InvalidInput(f"a message has a role and a content, both text; got {message!r:.80}")
+            raise InvalidInput(
+                f"a message has a role and a content, both text; got {message!r:.80}"
+            )
         result.append({key: value for key, value in message.items() if isinstance(value, str)})
     return result
 
@@ -78,7 +80,7 @@ class Extractor:
         self,
         settings: LlmSettings,
         encode: Callable[[Sequence[str]], list[list[float]]],
-        nearest: Callable[[str, str, int], list[tuple[str, Mapping[str, Any]]]],
+        nearest: Callable[[str, str, int], list[tuple[str, dict[str, Any]]]],
     ) -> None:
         if settings.provider is None:
             raise ExtractionError(
@@ -92,7 +94,7 @@ class Extractor:
         """The facts that the LLM finds in ``messages`` and the agent does not know yet."""
         try:
             found = self._memory.add(list(messages), user_id=agent_id, infer=True)
-        except Exception as error:  # noqa: BLE001 - each provider has errors of its own
+        except Exception as error:
             raise ExtractionError(f"mem0's extraction failed: {error}") from error
         return [entry["memory"] for entry in found["results"]]
 
@@ -114,13 +116,13 @@ class _Catcher:
     """A vector store that searches the bank and keeps nothing."""
 
     def __init__(
-        self, nearest: Callable[[str, str, int], list[tuple[str, Mapping[str, Any]]]]
+        self, nearest: Callable[[str, str, int], list[tuple[str, dict[str, Any]]]]
     ) -> None:
         self._nearest = nearest
 
     def search(self, query: str, vectors: object, top_k: int, filters: Mapping[str, str]) -> Any:
         rows = self._nearest(filters["user_id"], query, top_k)
-        return [SimpleNamespace(id=i, score=0.0, payload=dict(entry)) for i, entry in rows]
+        return [SimpleNamespace(id=i, score=0.0, payload=entry) for i, entry in rows]
 
     def insert(self, vectors: object, payloads: object = None, ids: object = None) -> None:
         pass
@@ -149,7 +151,7 @@ def _memory(settings: LlmSettings, model: _Model, store: _Catcher) -> Any:
         memory.llm = import_mem0("mem0.utils.factory").LlmFactory.create(
             settings.provider, dict(settings.config)
         )
-    except Exception as error:  # noqa: BLE001 - each provider has errors of its own
+    except Exception as error:
         raise ExtractionError(f"mem0's LLM {settings.provider} can't be set up: {error}") from error
     memory.db = import_mem0("mem0.memory.storage").SQLiteManager(":memory:")
     memory.embedding_model = model

@@ -155,7 +155,7 @@ class Mem0Store:
         except StoreMismatch:
             _close(store)
             raise
-        except Exception as error:  # noqa: BLE001 - each provider has errors of its own
+        except Exception as error:
             _close(store)
             raise StoreDamaged(f"{self._place()} does not answer: {error}") from error
         self._store = store
@@ -267,7 +267,7 @@ class Mem0Store:
     def _connect(self) -> Any:
         try:
             return connect(self._mem0)
-        except Exception as error:  # noqa: BLE001 - each provider has errors of its own
+        except Exception as error:
             raise StoreDamaged(f"{self._place()} can't be opened: {error}") from error
 
     def _mark(self, store: Any) -> None:
@@ -286,7 +286,7 @@ class Mem0Store:
             yield
         except StoreError:
             raise
-        except Exception as error:  # noqa: BLE001 - each provider has errors of its own
+        except Exception as error:
             raise StoreDamaged(f"{self._place()} could not be {what}: {error}") from error
 
 

@@ -4,7 +4,6 @@ import hashlib
 import json
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import cast
 
 import numpy as np
 
@@ -104,7 +103,7 @@ def _json(value: object) -> str:
 def _hash(row: SnapshotRow) -> bytes:
     result = hashlib.sha256(f"{row.agent}\0{row.next_sequence}".encode())
     for part in row[2:6]:
-        data = part.encode() if isinstance(part, str) else cast(bytes, part)
+        data = part.encode() if isinstance(part, str) else part
         result.update(f"\0{len(data)}\0".encode())
         result.update(data)
     return result.digest()

@@ -40,21 +40,23 @@ def quantise(vectors: ArrayLike, dims: int, count: int) -> Quantised:
     largest = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
     largest[largest == 0.0] = 1.0
     # Divide first: the largest finite numbers would overflow times 127.
-    return np.rint(rows / largest * _LIMIT).astype(np.int8)
+    whole: NDArray[np.float64] = np.rint(rows / largest * _LIMIT)
+    return whole.astype(np.int8)
 
 
 def norms(vectors: Quantised) -> NDArray[np.float64]:
-    """The length of each row. The squares sum exactly, and a root is rounded the same everywhere."""
+    """The length of each row, to divide by: 1 for a row of zeros.
+
+    The squares sum exactly, and a root is rounded the same everywhere.
+    """
     wide = vectors.astype(np.int64)
     squares: NDArray[np.int64] = np.einsum("ij,ij->i", wide, wide)
-    return np.sqrt(squares.astype(np.float64))
+    return np.sqrt(np.maximum(squares, 1).astype(np.float64))
 
 
 def unit(vectors: Quantised) -> NDArray[np.float32]:
     """Rows of length 1, as mem0's stores want them; a row of zeros stays zeros."""
-    lengths = norms(vectors)
-    lengths[lengths == 0.0] = 1.0
-    return (vectors / lengths[:, None]).astype(np.float32)
+    return (vectors / norms(vectors)[:, None]).astype(np.float32)
 
 
 def product_dtype(dims: int) -> type[np.float32] | type[np.float64]:

@@ -1,0 +1,43 @@
+"""What a bank is made with and keeps: its id, its seed, its settings and its embedder."""
+
+import uuid
+from typing import Any
+
+from agents.config import Settings
+from agents.errors import EmbedderError
+from agents.storage.embedders import Embedder, OfflineEmbedder
+from agents.storage.journal import Journal
+from agents.storage.mem0_models import Mem0Embedder
+
+__all__ = ["prepare"]
+
+
+def prepare(journal: Journal, settings: Settings, given: Embedder | None) -> Embedder:
+    """The embedder to use: ``given``, or the configured one.
+
+    A new journal keeps it with the bank's other fixed things; for an old one it must be the same.
+    """
+    kept: dict[str, Any] | None = journal.get("embedder")
+    embedder = given or _configured(settings, kept["dims"] if kept else None)
+    if kept is None:
+        journal.set(
+            # Random, and the only thing that is: it tells one bank's store from another's, and
+            # no result or hash depends on it.
+            bank_id=str(uuid.uuid4()),
+            seed=settings.seed,
+            settings=settings.to_dict(redact=True),
+            embedder={"name": embedder.name, "dims": embedder.dims},
+        )
+    elif (embedder.name, embedder.dims) != (kept["name"], kept["dims"]):
+        raise EmbedderError(
+            f"this bank's vectors come from {kept['name']} ({kept['dims']} dimensions) and can't "
+            f"be mixed with those of {embedder.name} ({embedder.dims}); open it with the "
+            "embedder it was made with, or make a new bank"
+        )
+    return embedder
+
+
+def _configured(settings: Settings, dims: int | None) -> Embedder:
+    if settings.embedder.provider == "offline":
+        return OfflineEmbedder()
+    return Mem0Embedder(settings.embedder, dims)
