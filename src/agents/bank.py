@@ -94,6 +94,7 @@ class MemoryBank:
         folder: str | PathLike[str],
         config: str | PathLike[str] | Mapping[str, object] | Settings | None = None,
         *,
+        assignments: Iterable[str] = (),
         create: bool = True,
         embedder: Embedder | None = None,
         count_tokens: TokenCounter = approximate_tokens,
@@ -102,25 +103,31 @@ class MemoryBank:
         """Open the bank in ``folder``; make it, if there is none and ``create`` is true.
 
         ``config`` is a YAML file, a mapping or ``Settings``; without one, an existing bank uses the
-        settings that it was made with. ``overrides`` go on top: ``memory={"max_pinned": 3}``.
+        settings that it was made with. ``assignments`` like ``"memory.max_pinned=3"`` go on top,
+        then ``overrides`` like ``memory={"max_pinned": 3}``.
         An existing bank keeps its seed and its embedder. Where the caps are smaller than before,
         the oldest memories of a tier over its cap move down.
         """
         path = Path(folder)
+        assignments = tuple(assignments)
         if not create and not (path / "journal.db").is_file():
             raise BankNotFound(f"there is no bank in {path}")
         if config is not None or not (path / "journal.db").is_file():
-            config = load_settings(config, overrides=overrides)  # before anything is written
+            # Before anything is written.
+            config = load_settings(config, assignments=assignments, overrides=overrides)
         try:
             path.mkdir(parents=True, exist_ok=True)
             lock = BankLock(path)
         except OSError as error:
             raise BankError(f"{path} can't hold a bank: {error.strerror or error}") from error
         journal = None
+        is_new = not (path / "journal.db").exists()
         try:
             journal = Journal(path / "journal.db")
             if not isinstance(config, Settings):
-                config = load_settings(journal.get("settings"), overrides=overrides)
+                config = load_settings(
+                    journal.get("settings"), assignments=assignments, overrides=overrides
+                )
             chosen = prepare(journal, config, embedder)
             bank = cls(path, journal, config, chosen, count_tokens, lock)
             bank._apply_caps()
@@ -128,6 +135,8 @@ class MemoryBank:
         except BaseException:
             if journal is not None:
                 journal.close()
+            if is_new:  # a bank that could not be opened once is not one
+                (path / "journal.db").unlink(missing_ok=True)
             lock.release()
             raise
         return bank

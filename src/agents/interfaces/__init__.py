@@ -1,0 +1,1 @@
+"""The ways in. Thin: they translate, and nothing more."""

@@ -104,6 +104,7 @@ class Mem0Store:
     def __init__(self, settings: StoreSettings, folder: Path, dims: int, bank_id: str) -> None:
         self._settings = settings
         self._mem0 = store_config(settings, folder, dims)
+        self._folder = folder
         self._dims = dims
         self._bank_id = bank_id
         self._store: Any = None
@@ -123,6 +124,11 @@ class Mem0Store:
         place["path"] = self._settings.config.get("path", "")
         return f"{self._settings.provider} {json.dumps(place, sort_keys=True)}"
 
+    @property
+    def is_inside_bank(self) -> bool:
+        """Whether the store lies in the bank's own folder, where nobody else's should be."""
+        return self.path is not None and self.path.is_relative_to(self._folder)
+
     def files(self) -> str | None:
         """A digest of the names, sizes and times of a local store's files; None without any."""
         path = self.path
@@ -135,8 +141,8 @@ class Mem0Store:
         )
         return hashlib.sha256(repr(listing).encode()).hexdigest() if listing else None
 
-    def open(self) -> None:
-        """Connect, and make sure that the store is this bank's or empty."""
+    def open(self, *, written: bool = False) -> None:
+        """Connect, and make sure that the store is this bank's or, unless ``written``, empty."""
         if self._store is not None:
             return
         store = self._connect()
@@ -144,6 +150,8 @@ class Mem0Store:
             mark = store.get(_MARK_ID)
             owner = (mark.payload or {}).get("tiermem_bank") if mark else None
             if owner is None:
+                if written:
+                    raise StoreDamaged(f"{self._place()} has lost this bank's memories")
                 if _rows(store.list(top_k=1)):
                     raise StoreMismatch(
                         f"{self._place()} holds memories that no bank put there; give this bank a "
@@ -151,8 +159,11 @@ class Mem0Store:
                     )
                 self._mark(store)
             elif owner != self._bank_id:
-                raise StoreMismatch(f"{self._place()} belongs to another bank")
-        except StoreMismatch:
+                raise StoreMismatch(
+                    f"{self._place()} belongs to another bank; each needs a store of its own "
+                    "(store.config.collection_name or path)"
+                )
+        except StoreError:
             _close(store)
             raise
         except Exception as error:
@@ -206,33 +217,34 @@ class Mem0Store:
             for identifier in ids:
                 self._store.delete(identifier)
 
-    def set_aside(self) -> str:
+    def set_aside(self) -> Path | None:
         """Make way for a new store: move a local one's folder, empty a remote one.
 
-        Says what was done. Raises :class:`StoreMismatch` for a remote store of another bank.
+        Where the folder was moved to. A remote store of another bank is :class:`StoreMismatch`.
         """
         self.close()
         path = self.path
         if path is None:
-            self.open()
             with self._failing("emptied"):
                 self._store.reset()
                 self._mark(self._store)
-            return f"emptied {self._place()}"
+            return None
         if not path.exists():
-            return f"{self._place()} was missing"
+            return None
         number = 1
         while (aside := path.with_name(f"{path.name}.set-aside-{number}")).exists():
             number += 1
         path.rename(aside)
-        return f"moved the old store to {aside}"
+        return aside
 
-    def probe(self) -> str | None:
+    def probe(self, rows: int = 0) -> str | None:
         """What is wrong with a local store, found out in a child process; None if nothing is.
+
+        ``rows`` is how many memories it should hold at least.
 
         A damaged index can crash whoever opens it, and that must not be this process.
         """
-        request = {"mem0": self._mem0, "dims": self._dims}
+        request = {"config": self._mem0, "dims": self._dims, "rows": rows}
         child = [sys.executable, "-m", "agents.storage.probe"]
         try:
             done = subprocess.run(
@@ -301,7 +313,7 @@ def connect(config: Mapping[str, Any]) -> Any:
     return factory.create(validated.provider, validated.config)
 
 
-def probe(config: Mapping[str, Any], dims: int) -> None:
+def probe(config: Mapping[str, Any], dims: int, rows: int) -> None:
     """Use a store in every way a bank does, so that damage shows; for a process of its own."""
     store = connect(config)
     vector = [1.0] + [0.0] * (dims - 1)
@@ -312,7 +324,9 @@ def probe(config: Mapping[str, Any], dims: int) -> None:
         found = store.collection.get(include=["embeddings", "metadatas"])
         if len(found["ids"]) != total:
             raise StoreDamaged(f"it counts {total} rows and gives {len(found['ids'])}")
-        if total:
+        if rows and total <= rows:  # the mark is one more
+            raise StoreDamaged(f"it holds {max(0, total - 1)} memories and should hold {rows}")
+        if total > 0:
             store.collection.query(query_embeddings=[vector], n_results=min(10, total))
     else:
         store.search(query="probe", vectors=vector, top_k=10)

@@ -10,7 +10,7 @@ def main() -> None:
     """Read a request as JSON from standard input; exit 0 if the store is sound."""
     request = json.load(sys.stdin)
     try:
-        probe(request["mem0"], request["dims"])
+        probe(request["config"], request["dims"], request["rows"])
     except Exception as error:  # noqa: BLE001 - whatever is wrong, the parent wants one line
         sys.exit(f"{type(error).__name__}: {' '.join(str(error).split())}")
 

@@ -6,6 +6,7 @@ can be repeated, so after a kill the rest is simply pushed again.
 """
 
 import logging
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.errors import StoreDamaged, StoreError
+from agents.errors import StoreDamaged, StoreError, StoreMismatch
 from agents.memory.events import Added, TickAdvanced, decode
 from agents.memory.records import Memory, memory_id
 from agents.storage.journal import Journal
@@ -38,7 +39,10 @@ class _Cursor:
     """Everything up to this commit is in the store."""
     writing: int = 0
     """A write up to this commit was begun; when above ``commit``, it may be there in part."""
+    rows: int = 0
+    """How many memories the store held after the last write."""
     files: str | None = None
+    """What the store's files looked like then."""
 
 
 class StoreSync:
@@ -77,10 +81,10 @@ class StoreSync:
             if self._store.path is not None:
                 if self._store.files() is None and cursor.commit:
                     raise StoreDamaged(f"mem0's store is missing: {self._store.path}")
-                problem = self._store.probe()
+                problem = self._store.probe(0 if interrupted else cursor.rows)
                 if problem:
                     raise StoreDamaged(f"mem0's store in {self._store.path} is damaged: {problem}")
-            self._store.open()
+            self._store.open(written=cursor.commit > 0)
 
     def push(self, progress: Progress | None = None) -> int:
         """Write what the store lacks; the number of memories written, changed or deleted."""
@@ -90,7 +94,7 @@ class StoreSync:
         total = self._journal.head - self._cursor.commit
         logger.info("writing %d commits to mem0's store", total)
         with self._naming_the_repair():
-            self._store.open()
+            self._store.open(written=self._cursor.commit > 0)
             retried = self._cursor.writing
             self._save(writing=self._journal.head)
             for commit, changes in self._changes():
@@ -99,15 +103,14 @@ class StoreSync:
                 self._cursor = replace(self._cursor, commit=commit)
                 if progress:
                     progress(commit - (self._journal.head - total), total)
-            self._save(commit=self._journal.head, files=self._store.files())
+            self._done()
         return done
 
     def rebuild(self, progress: Progress | None = None) -> list[str]:
         """Replace the store by a new one with every memory of the journal; says what was done."""
-        report = []
         problem = self._diagnose()
-        report.append(f"found: {problem}" if problem else "found: the store answers")
-        report.append(self._store.set_aside())
+        report = [f"found: {problem or 'the store answers and is this bank’s'}"]
+        aside = self._store.set_aside()
         self._save(commit=0, writing=self._journal.head, files=None)
         total, done = len(self._resident), 0
         self._store.open()
@@ -120,9 +123,13 @@ class StoreSync:
                 done += len(memories)
                 if progress:
                     progress(done, total)
-        self._save(commit=self._journal.head, files=self._store.files())
+        self._done()
         agents = sum(1 for block in self._resident.blocks.values() if len(block))
         report.append(f"wrote {done:,} memories of {agents:,} agents from the journal")
+        if aside is not None and problem is None:
+            shutil.rmtree(aside)  # our own copy, and now there is a newer one
+        elif aside is not None:
+            report.append(f"the old store is now in {aside}; delete it if you don't need it")
         return report
 
     def close(self) -> None:
@@ -139,9 +146,9 @@ class StoreSync:
             return f"the store is damaged: {problem}"
         try:
             self._store.open()
-        except StoreError as error:
-            if self._store.path is None:
-                raise
+        except StoreMismatch as error:
+            if not self._store.is_inside_bank:
+                raise  # it may be in use where it is
             return str(error)
         return None
 
@@ -183,6 +190,9 @@ class StoreSync:
         if memories:
             self._store.update(memories, unit(np.concatenate(vectors)))
 
+    def _done(self) -> None:
+        self._save(commit=self._journal.head, rows=len(self._resident), files=self._store.files())
+
     def _save(self, **changes: Any) -> None:
         self._cursor = replace(self._cursor, **changes)
         self._journal.set(store=asdict(self._cursor))
@@ -192,6 +202,8 @@ class StoreSync:
         try:
             yield
         except StoreError as error:
+            if isinstance(error, StoreMismatch) and not self._store.is_inside_bank:
+                raise
             raise type(error)(
                 f"{error}. The journal has every memory; rebuild the store with: {self._repair}"
             ) from error

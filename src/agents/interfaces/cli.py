@@ -1,0 +1,116 @@
+"""The command ``tiermem``."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from agents import __version__
+from agents.errors import ConfigError, InvalidInput, TierMemError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    help="Tiered, reproducible memory for agents in multi-agent simulations.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+)
+
+Config = Annotated[
+    Path | None, typer.Option("--config", "-c", help="A YAML file with settings of your own.")
+]
+Assignments = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="One setting, such as memory.max_pinned=3."),
+]
+
+
+def main() -> None:
+    """Run the command line; an error is one message and an exit code, not a traceback."""
+    try:
+        app()
+    except (ConfigError, InvalidInput) as error:
+        _fail(error, code=2)
+    except TierMemError as error:
+        _fail(error, code=1)
+
+
+def _fail(error: TierMemError, code: int) -> None:
+    Console(stderr=True, highlight=False, soft_wrap=True).print(
+        f"[bold red]tiermem:[/] {_escaped(str(error))}"
+    )
+    sys.exit(code)
+
+
+def _escaped(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(text)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"tiermem {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def config(file: Config = None, assignments: Assignments = None) -> None:
+    """Check settings and print all of them, as they would be used.
+
+    The defaults, then the file, then --set; the result is YAML that --config takes.
+    """
+    import yaml
+
+    from agents.config import load_settings
+
+    settings = load_settings(file, assignments=assignments or ())
+    typer.echo(yaml.safe_dump(settings.to_dict(redact=True), sort_keys=False), nl=False)
+
+
+@app.command()
+def repair(
+    bank: Annotated[Path, typer.Argument(metavar="BANK", help="The bank's folder.")],
+    file: Config = None,
+    assignments: Assignments = None,
+) -> None:
+    """Rebuild mem0's store from the bank's journal.
+
+    For a store that is missing, damaged, crashes when opened, or belongs to another bank. The
+    journal is not changed, and an old local store is moved aside, not deleted. Without --config,
+    the settings that the bank was made with are used.
+    """
+    from agents.bank import MemoryBank
+
+    columns = (TextColumn("writing"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    console = Console(stderr=True)
+    with (
+        MemoryBank.open(
+            bank, file, assignments=assignments or (), create=False, storage={"sync": "manual"}
+        ) as opened,
+        Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar,
+    ):
+        task = bar.add_task("writing", total=None)
+        report = opened.repair_store(
+            lambda done, total: bar.update(task, completed=done, total=total)
+        )
+    for line in report:
+        typer.echo(line)
+
+
+if __name__ == "__main__":
+    main()
