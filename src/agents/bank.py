@@ -96,7 +96,7 @@ class MemoryBank:
         *,
         assignments: Iterable[str] = (),
         create: bool = True,
-        embedder: Embedder | None = None,
+        embedder: Embedder | Mapping[str, object] | None = None,
         count_tokens: TokenCounter = approximate_tokens,
         **overrides: object,
     ) -> Self:
@@ -105,11 +105,14 @@ class MemoryBank:
         ``config`` is a YAML file, a mapping or ``Settings``; without one, an existing bank uses the
         settings that it was made with. ``assignments`` like ``"memory.max_pinned=3"`` go on top,
         then ``overrides`` like ``memory={"max_pinned": 3}``.
+        ``embedder`` is such a section, or an embedder of your own.
         An existing bank keeps its seed and its embedder. Where the caps are smaller than before,
         the oldest memories of a tier over its cap move down.
         """
         path = Path(folder)
         assignments = tuple(assignments)
+        if isinstance(embedder, Mapping):
+            overrides["embedder"], embedder = embedder, None
         if not create and not (path / "journal.db").is_file():
             raise BankNotFound(f"there is no bank in {path}")
         if config is not None or not (path / "journal.db").is_file():
@@ -146,11 +149,13 @@ class MemoryBank:
         cls,
         config: str | PathLike[str] | Mapping[str, object] | Settings | None = None,
         *,
-        embedder: Embedder | None = None,
+        embedder: Embedder | Mapping[str, object] | None = None,
         count_tokens: TokenCounter = approximate_tokens,
         **overrides: object,
     ) -> Self:
         """A bank in memory, gone when closed; mem0's store is written only by :meth:`sync`."""
+        if isinstance(embedder, Mapping):
+            overrides["embedder"], embedder = embedder, None
         settings = load_settings(config, overrides=overrides)
         journal = Journal(None)
         chosen = prepare(journal, settings, embedder)

@@ -1,0 +1,73 @@
+"""A small OpenAI-compatible server on loopback, for what would otherwise cost money."""
+
+import hashlib
+import json
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+class OpenAIServer:
+    """Answers chat completions with ``reply`` and embeddings with vectors from a hash.
+
+    ``reply`` gets the request and returns the message's text; raising gives a server error.
+    """
+
+    dims = 32
+
+    def __init__(self, reply: Callable[[dict[str, Any]], str] = lambda _: "") -> None:
+        self.reply = reply
+        self.requests: list[tuple[str, dict[str, Any]]] = []
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                server.requests.append((self.path, body))
+                try:
+                    answer, code = server.answer(self.path, body), 200
+                except Exception as error:
+                    answer, code = {"error": {"message": str(error)}}, 400
+                data = json.dumps(answer).encode()
+                self.send_response(code)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}/v1"
+
+    def answer(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        if path.endswith("/chat/completions"):
+            message = {"role": "assistant", "content": self.reply(body)}
+            choice = {"index": 0, "finish_reason": "stop", "message": message}
+            return {"id": "1", "object": "chat.completion", "created": 0, "model": "m",
+                    "choices": [choice]}  # fmt: skip
+        rows = [
+            {"object": "embedding", "index": index, "embedding": self.vector(text)}
+            for index, text in enumerate(body["input"])
+        ]
+        return {"object": "list", "model": "m", "data": rows,
+                "usage": {"prompt_tokens": 0, "total_tokens": 0}}  # fmt: skip
+
+    def vector(self, text: str) -> list[float]:
+        return [byte / 255 - 0.5 for byte in hashlib.sha256(text.encode()).digest()]
+
+    def __enter__(self) -> "OpenAIServer":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()

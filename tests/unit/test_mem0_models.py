@@ -1,0 +1,154 @@
+"""mem0's LLM extraction and embedders, against a server on loopback."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents import EmbedderError, ExtractionError, InvalidInput, InvalidTier, MemoryBank
+from openai_server import OpenAIServer
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # third-party code
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+
+TALK = [
+    {"role": "user", "content": "Bob cheated me with the grain again."},
+    {"role": "assistant", "content": "Then stay away from him."},
+]
+
+
+def facts(*texts: str) -> str:
+    return json.dumps({"memory": [{"text": text} for text in texts]})
+
+
+def llm(server: OpenAIServer) -> dict[str, Any]:
+    config = {"openai_base_url": server.url, "api_key": "unused", "model": "m"}
+    return {"provider": "openai", "config": config}
+
+
+def test_extracted_facts_are_stored_at_the_given_tier() -> None:
+    with (
+        OpenAIServer(lambda _: facts("Bob cheats", "Bob sells grain")) as server,
+        MemoryBank.ephemeral(llm=llm(server)) as bank,
+    ):
+        stored = bank.agent("alice").add_messages(TALK, tier="critical", metadata={"talk": 1})
+        assert [memory.content for memory in stored] == ["Bob cheats", "Bob sells grain"]
+        assert bank.agent("alice").all("critical") == stored
+        assert all(memory.metadata == {"talk": 1} for memory in stored)
+
+
+def test_the_llm_sees_the_messages_and_the_agents_own_memories_only() -> None:
+    with (
+        OpenAIServer(lambda _: facts()) as server,
+        MemoryBank.ephemeral(llm=llm(server)) as bank,
+    ):
+        bank.agent("alice").add("Bob sells grain by the river")
+        bank.agent("mallory").add("alice is easy to cheat with grain")
+        assert bank.agent("alice").add_messages(TALK) == []
+        ((path, request),) = server.requests
+        prompt = json.dumps(request["messages"])
+        assert path == "/v1/chat/completions"
+        assert "Bob cheated me with the grain again." in prompt
+        assert "Bob sells grain by the river" in prompt
+        assert "easy to cheat" not in prompt
+
+
+def test_a_fact_that_the_agent_knows_is_not_stored_twice() -> None:
+    with (
+        OpenAIServer(lambda _: facts("Bob cheats", "Bob cheats")) as server,
+        MemoryBank.ephemeral(llm=llm(server)) as bank,
+    ):
+        alice = bank.agent("alice")
+        assert len(alice.add_messages(TALK)) == 1
+        assert alice.add_messages(TALK) == []
+
+
+def test_without_an_llm_the_error_says_what_to_set() -> None:
+    with MemoryBank.ephemeral() as bank, pytest.raises(ExtractionError, match=r"llm\.provider"):
+        bank.agent("alice").add_messages(TALK)
+
+
+def test_an_llm_that_fails_stores_nothing() -> None:
+    def fail(_: object) -> str:
+        raise RuntimeError("out of tokens")
+
+    with OpenAIServer(fail) as server, MemoryBank.ephemeral(llm=llm(server)) as bank:
+        with pytest.raises(ExtractionError, match="out of tokens"):
+            bank.agent("alice").add_messages(TALK)
+        assert bank.agents() == []
+
+
+def test_without_infer_each_message_is_stored_but_the_systems() -> None:
+    with MemoryBank.ephemeral() as bank:
+        system = {"role": "system", "content": "You are a trader."}
+        stored = bank.agent("alice").add_messages([system, *TALK], infer=False, tier="low")
+        assert [memory.content for memory in stored] == [turn["content"] for turn in TALK]
+
+
+@pytest.mark.parametrize("messages", [7, [7], [{"role": "user"}], {"content": "x"}, [{"role": 1}]])
+def test_what_is_no_message_is_refused(messages: Any) -> None:
+    with MemoryBank.ephemeral() as bank, pytest.raises(InvalidInput, match="message"):
+        bank.agent("alice").add_messages(messages, infer=False)
+
+
+def test_a_bad_tier_is_refused_before_the_llm_is_asked() -> None:
+    with (
+        OpenAIServer() as server,
+        MemoryBank.ephemeral(llm=llm(server)) as bank,
+    ):
+        with pytest.raises(InvalidTier):
+            bank.agent("alice").add_messages(TALK, tier="urgent")
+        assert server.requests == []
+
+
+def embedder(server: OpenAIServer, model: str = "m") -> dict[str, Any]:
+    config = {"openai_base_url": server.url, "api_key": "unused", "model": model}
+    return {"provider": "openai", "config": config}
+
+
+def test_any_mem0_embedder_works_by_config_and_is_asked_once_for_a_text(tmp_path: Path) -> None:
+    manual = {"sync": "manual"}
+    with OpenAIServer() as server:
+        with MemoryBank.open(tmp_path, embedder=embedder(server), storage=manual) as bank:
+            alice = bank.agent("alice")
+            alice.add_many([f"memory {n}" for n in range(150)])
+            assert alice.search("memory 7", limit=1)[0].memory.content == "memory 7"
+            assert alice.search("memory 7", limit=1)[0].score == pytest.approx(1.0)
+            before = bank.state_hash()
+        asked = [text for _, body in server.requests for text in body["input"]]
+        assert sorted(asked) == sorted({*(f"memory {n}" for n in range(150)), "dimensions"})
+
+        server.requests.clear()
+        with MemoryBank.open(tmp_path, embedder=embedder(server), storage=manual) as bank:
+            assert bank.state_hash() == before
+            bank.agent("bob").add("memory 8")
+        assert server.requests == []
+
+
+def test_an_api_key_in_the_config_is_not_written_to_the_bank(tmp_path: Path) -> None:
+    config = {"llm": {"provider": "openai", "config": {"api_key": "sk-hush-hush"}}}
+    with MemoryBank.open(tmp_path, config, storage={"sync": "manual"}) as bank:
+        bank.agent("alice").add("hello")
+    for file in tmp_path.iterdir():
+        assert b"sk-hush-hush" not in file.read_bytes()
+
+
+def test_another_model_than_the_banks_is_refused(tmp_path: Path) -> None:
+    with OpenAIServer() as server:
+        with MemoryBank.open(tmp_path, {"embedder": embedder(server)}, storage={"sync": "manual"}):
+            pass
+        with pytest.raises(EmbedderError, match=r"mem0/openai/m .*mem0/openai/other"):
+            MemoryBank.open(tmp_path, {"embedder": embedder(server, "other")})
+
+
+def test_an_embedder_that_fails_is_a_clear_error_and_stores_nothing(tmp_path: Path) -> None:
+    with OpenAIServer() as server:
+        settings = {"embedder": embedder(server), "storage": {"sync": "manual"}}
+        with MemoryBank.open(tmp_path, settings) as bank:
+            server.vector = lambda _: []  # type: ignore[method-assign]
+            with pytest.raises(EmbedderError):
+                bank.agent("alice").add("hello")
+            assert bank.agents() == []
