@@ -4,9 +4,10 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, final
 
-from agents.errors import InvalidContent, InvalidTier
-from agents.memory.records import Explanation, Hits, Memory, Scalar
+from agents.errors import InvalidContent, InvalidInput, InvalidTier, MemoryNotFound
+from agents.memory.records import Explanation, Hits, Memory, Scalar, check_query, sequence_of
 from agents.memory.tiers import Tier, parse_tier
+from agents.storage.columns import AgentColumns
 from agents.storage.mem0_models import Message, as_messages
 
 if TYPE_CHECKING:
@@ -54,8 +55,14 @@ class AgentMemory:
         self, items: Iterable[str | tuple[str] | tuple[str, TierLike] | tuple[object, ...]]
     ) -> list[Memory]:
         """Store many memories, all or none: texts, or tuples of text, tier and metadata."""
-        rows = [(item,) if isinstance(item, str) else tuple(item) for item in items]
-        return self._bank.add_many([(self.agent_id, *row) for row in rows])
+        if isinstance(items, str):
+            raise InvalidInput("add_many() takes a list of memories; use add() for one text")
+        rows: list[tuple[object, ...]] = []
+        for item in items:
+            if not isinstance(item, str | tuple | list):
+                raise InvalidInput(f"a new memory is a text or a tuple; got {item!r:.80}")
+            rows.append((self.agent_id, *([item] if isinstance(item, str) else item)))
+        return self._bank.add_many(rows)
 
     def record_action(
         self,
@@ -102,7 +109,8 @@ class AgentMemory:
         wanted = parse_tier(tier)
         chat = as_messages(messages)
         if infer:
-            texts = self._bank._extract(self.agent_id, chat)
+            with self._bank._using():
+                texts = self._bank._extractor_of_facts().extract(self.agent_id, chat)
         else:
             texts = [message["content"] for message in chat if message["role"] != "system"]
         return self.add_many([(text, wanted, metadata) for text in texts])
@@ -111,7 +119,13 @@ class AgentMemory:
 
     def set_tier(self, memory_id: str, tier: TierLike) -> Memory:
         """Move a memory to a tier. One that is there already keeps its place in it."""
-        return self._bank._set_tier(self.agent_id, memory_id, parse_tier(tier))
+        wanted = parse_tier(tier)
+        with self._bank._changing():
+            memory = self.get(memory_id)
+            if memory.tier is wanted:
+                return memory
+            self._bank._make_room(self.agent_id, wanted, memory.sequence)
+            return self._bank._ledger.change_tier(memory, wanted, demoted=False)
 
     def pin(self, memory_id: str) -> Memory:
         """Make a memory always part of what the agent sees."""
@@ -122,23 +136,31 @@ class AgentMemory:
         tier = parse_tier(to)
         if tier is Tier.PINNED:
             raise InvalidTier("unpin() moves to another tier than pinned")
-        memory = self.get(memory_id)
-        return self.set_tier(memory_id, tier) if memory.tier is Tier.PINNED else memory
+        with self._bank._changing():
+            memory = self.get(memory_id)
+            return self.set_tier(memory_id, tier) if memory.tier is Tier.PINNED else memory
 
     def delete(self, memory_id: str) -> None:
         """Delete a memory."""
-        self._bank._delete(self.agent_id, memory_id)
+        with self._bank._changing():
+            self._bank._ledger.delete(self.get(memory_id))
 
     # Reading
 
     def get(self, memory_id: str) -> Memory:
         """The memory with this id."""
-        return self._bank._find(self.agent_id, memory_id)
+        block = self._block()
+        sequence = sequence_of(block.prefix, memory_id)
+        row = None if sequence is None else block.row_of(sequence)
+        if row is None:
+            raise MemoryNotFound(f"{self.agent_id} has no memory {memory_id!r:.80}")
+        return block.records[row]
 
     def all(self, tier: TierLike | None = None) -> list[Memory]:
         """The agent's memories, of all tiers or of one, oldest first."""
-        wanted = None if tier is None else parse_tier(tier)
-        return self._bank._memories(self.agent_id, wanted)
+        if tier is None:
+            return list(self._block().records)
+        return self._block().in_tier(parse_tier(tier))
 
     def count(self, tier: TierLike | None = None) -> int:
         """How many memories the agent has, in all or in a tier."""
@@ -146,7 +168,7 @@ class AgentMemory:
 
     def get_pinned_memories(self) -> list[Memory]:
         """The pinned memories, oldest pin first."""
-        return self._bank._pinned(self.agent_id)
+        return list(self._block().pinned[1])
 
     def search(
         self, query: str, limit: int | None = None, *, context_tokens: int | None = None
@@ -175,4 +197,13 @@ class AgentMemory:
         self, query: str, limit: int | None = None, *, context_tokens: int | None = None
     ) -> list[Explanation]:
         """For each of the agent's memories, how :meth:`search` scored it and why it was dropped."""
-        return self._bank._explain(self.agent_id, query, limit, context_tokens)
+        bank = self._bank
+        with bank._using():
+            blank = not check_query(query).strip()
+            vector = None if blank else bank._embedder.encode([query])[0]
+            most, budget = bank._limits(limit, context_tokens)
+            return bank._retrieval.explain(self._block(), vector, most, budget)
+
+    def _block(self) -> AgentColumns:
+        with self._bank._using():
+            return self._bank._ledger.resident.block(self.agent_id)

@@ -3,8 +3,9 @@
 import hashlib
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -17,12 +18,10 @@ from agents.errors import (
     BankError,
     BankNotFound,
     InvalidInput,
-    MemoryNotFound,
 )
-from agents.memory.caps import Caps, make_room, shrink
+from agents.memory.caps import Caps, make_room, relieve
 from agents.memory.context import TokenCounter, approximate_tokens, render
 from agents.memory.records import (
-    Explanation,
     Hits,
     Memory,
     Scalar,
@@ -31,7 +30,6 @@ from agents.memory.records import (
     check_metadata,
     check_query,
     check_whole,
-    sequence_of,
 )
 from agents.memory.tiers import Tier, parse_tier
 from agents.retrieval import Retrieval
@@ -41,7 +39,7 @@ from agents.storage.identity import prepare
 from agents.storage.journal import Journal
 from agents.storage.ledger import Ledger
 from agents.storage.lock import BankLock
-from agents.storage.mem0_models import Extractor, Message
+from agents.storage.mem0_models import Extractor
 from agents.storage.mem0_store import Mem0Store, payload, store_config
 from agents.storage.resident import Resident
 from agents.storage.sync import Progress, StoreSync
@@ -71,7 +69,9 @@ class MemoryBank:
         lock: BankLock | None,
     ) -> None:
         """For :meth:`open` and :meth:`ephemeral`; callers use these."""
-        self.settings = settings
+        identity = journal.get("bank")
+        self.settings = replace(settings, seed=identity["seed"])
+        self._id: str = identity["id"]
         self._folder = folder
         self._lock = lock
         self._turn = threading.RLock()
@@ -80,7 +80,7 @@ class MemoryBank:
         self._caps = Caps(memory.max_pinned, memory.max_critical, memory.on_tier_full == "reject")
         self._embedder = CachedEmbedder(embedder, settings.embedder.cache_size, journal.embeddings)
         self._retrieval = Retrieval(memory.tier_boosts, memory.candidate_multiplier, count_tokens)
-        self._ledger = Ledger(journal, Resident(journal.get("seed"), embedder.dims))
+        self._ledger = Ledger(journal, Resident(identity["seed"], embedder.dims))
         self._ledger.unsaved_embeddings = self._embedder.unsaved
         self._sync: StoreSync | None = None
         self._extractor: Extractor | None = None
@@ -121,20 +121,22 @@ class MemoryBank:
         try:
             path.mkdir(parents=True, exist_ok=True)
             lock = BankLock(path)
-        except OSError as error:
-            raise BankError(f"{path} can't hold a bank: {error.strerror or error}") from error
+        except (OSError, ValueError) as error:  # a NUL in a path is a ValueError
+            raise BankError(f"{str(path)!r} can't hold a bank: {error}") from error
         journal = None
         is_new = not (path / "journal.db").exists()
         try:
             journal = Journal(path / "journal.db")
             if not isinstance(config, Settings):
+                identity = journal.get("bank")
                 config = load_settings(
-                    journal.get("settings"), assignments=assignments, overrides=overrides
+                    identity and identity["settings"], assignments=assignments, overrides=overrides
                 )
             chosen = prepare(journal, config, embedder)
             bank = cls(path, journal, config, chosen, count_tokens, lock)
-            bank._apply_caps()
             bank._check_store()
+            bank._apply_caps()
+            bank._push_missing()
         except BaseException:
             if journal is not None:
                 journal.close()
@@ -259,7 +261,8 @@ class MemoryBank:
         One commit, and the result of adding them one by one; if one is refused, none is stored.
         """
         with self._using():
-            new = [self._checked(item) for item in items]
+            most = self.settings.memory.max_content_bytes
+            new = [_checked_memory(item, most) for item in items]
             vectors = self._embedder.encode([content for _, content, _, _ in new])
             lengths = norms(vectors).tolist()
             ledger = self._ledger
@@ -282,7 +285,7 @@ class MemoryBank:
     ) -> list[Hits]:
         """:meth:`AgentMemory.search` for many ``(agent_id, query)`` pairs, in one go."""
         with self._using():
-            asked = [(check_agent_id(agent), check_query(query)) for agent, query in requests]
+            asked = [_checked_request(request) for request in requests]
             most, budget = self._limits(limit, context_tokens)
             blocks = [self._ledger.resident.block(agent) for agent, _ in asked]
             worded = [i for i, (_, query) in enumerate(asked) if query and not query.isspace()]
@@ -318,58 +321,6 @@ class MemoryBank:
         """The ``vector_store`` config for a plain ``mem0.Memory`` on this bank's store."""
         return store_config(self.settings.store, self._store_folder(), self._embedder.dims)
 
-    # What AgentMemory asks for
-
-    def _find(self, agent_id: str, memory_id: str) -> Memory:
-        with self._using():
-            block = self._ledger.resident.block(agent_id)
-            sequence = sequence_of(block.prefix, memory_id)
-            row = None if sequence is None else block.row_of(sequence)
-            if row is None:
-                raise MemoryNotFound(f"{agent_id} has no memory {memory_id!r:.80}")
-            return block.records[row]
-
-    def _memories(self, agent_id: str, tier: Tier | None) -> list[Memory]:
-        with self._using():
-            block = self._ledger.resident.block(agent_id)
-            return list(block.records) if tier is None else block.in_tier(tier)
-
-    def _pinned(self, agent_id: str) -> list[Memory]:
-        with self._using():
-            return list(self._ledger.resident.block(agent_id).pinned[1])
-
-    def _set_tier(self, agent_id: str, memory_id: str, tier: Tier) -> Memory:
-        with self._changing():
-            memory = self._find(agent_id, memory_id)
-            if memory.tier is tier:
-                return memory
-            self._make_room(agent_id, tier, memory.sequence)
-            return self._ledger.change_tier(memory, tier, demoted=False)
-
-    def _delete(self, agent_id: str, memory_id: str) -> None:
-        with self._changing():
-            self._ledger.delete(self._find(agent_id, memory_id))
-
-    def _explain(
-        self, agent_id: str, query: str, limit: int | None, context_tokens: int | None
-    ) -> list[Explanation]:
-        with self._using():
-            blank = not check_query(query).strip()
-            vector = None if blank else self._embedder.encode([query])[0]
-            most, budget = self._limits(limit, context_tokens)
-            block = self._ledger.resident.block(agent_id)
-            return self._retrieval.explain(block, vector, most, budget)
-
-    def _extract(self, agent_id: str, messages: Sequence[Message]) -> list[str]:
-        with self._using():
-            if self._extractor is None:
-                self._extractor = Extractor(self.settings.llm, self._embedder.units, self._nearest)
-            return self._extractor.extract(agent_id, messages)
-
-    def _nearest(self, agent_id: str, query: str, limit: int) -> list[tuple[str, dict[str, Any]]]:
-        (hits,) = self.search_many([(agent_id, query)], limit)
-        return [(hit.memory.id, payload(hit.memory)) for hit in hits]
-
     # Inside
 
     @contextmanager
@@ -392,25 +343,21 @@ class MemoryBank:
         if not self._ledger.in_transaction:
             self._store_sync().push()
 
-    def _checked(self, item: tuple[object, ...]) -> _New:
-        if not isinstance(item, tuple | list) or not 2 <= len(item) <= 4:
-            raise InvalidInput(
-                "a new memory is a tuple (agent_id, content), (agent_id, content, tier) or "
-                f"(agent_id, content, tier, metadata); got {item!r:.80}"
-            )
-        return (
-            check_agent_id(item[0]),
-            check_content(item[1], self.settings.memory.max_content_bytes),
-            parse_tier(item[2]) if len(item) > 2 else Tier.NORMAL,
-            check_metadata(item[3]) if len(item) > 3 else None,
-        )
-
     def _limits(self, limit: int | None, tokens: int | None) -> tuple[int, int | None]:
         memory = self.settings.memory
         most = memory.default_limit if limit is None else check_whole("limit", limit)
         if tokens is None:
             return most, memory.context_tokens
         return most, check_whole("context_tokens", tokens, least=1)
+
+    def _extractor_of_facts(self) -> Extractor:
+        if self._extractor is None:
+            self._extractor = Extractor(self.settings.llm, self._embedder.units, self._nearest)
+        return self._extractor
+
+    def _nearest(self, agent_id: str, query: str, limit: int) -> list[tuple[str, dict[str, Any]]]:
+        (hits,) = self.search_many([(agent_id, query)], limit)
+        return [(hit.memory.id, payload(hit.memory)) for hit in hits]
 
     def _make_room(self, agent_id: str, tier: Tier, newcomer: int | None) -> None:
         block = self._ledger.resident.block(agent_id)
@@ -422,22 +369,26 @@ class MemoryBank:
         with self._changing():
             for agent_id in self.agents():
                 block = self._ledger.resident.block(agent_id)
-                for memory, lower in shrink(self._caps, block.in_tier):
-                    self._ledger.change_tier(memory, lower, demoted=True)
+                for tier in (Tier.PINNED, Tier.CRITICAL):
+                    while demotions := relieve(tier, self._caps, block.in_tier):
+                        for memory, lower in demotions:
+                            self._ledger.change_tier(memory, lower, demoted=True)
 
     def _check_store(self) -> None:
-        """Find out now, not when closing, that mem0's store is broken; push what it lacks."""
+        """Find out now, not when closing, that mem0's store is broken."""
         if self.settings.storage.sync != "manual":
-            sync = self._store_sync()
-            sync.check()
-            sync.push()
+            self._store_sync().check()
+
+    def _push_missing(self) -> None:
+        """Write what a process that was killed did not come to write."""
+        if self.settings.storage.sync != "manual":
+            self._store_sync().push()
 
     def _store_sync(self) -> StoreSync:
         if self._sync is None:
             folder = self._store_folder()
             journal, resident = self._ledger.journal, self._ledger.resident
-            bank_id = str(journal.get("bank_id"))
-            store = Mem0Store(self.settings.store, folder, resident.dims, bank_id)
+            store = Mem0Store(self.settings.store, folder, resident.dims, self._id)
             self._sync = StoreSync(journal, resident, store, f"tiermem repair {folder}")
         return self._sync
 
@@ -447,3 +398,23 @@ class MemoryBank:
         if self._scratch is None:
             self._scratch = tempfile.TemporaryDirectory(prefix="tiermem-")
         return Path(self._scratch.name)
+
+
+def _checked_request(request: object) -> tuple[str, str]:
+    if not isinstance(request, tuple | list) or len(request) != 2:
+        raise InvalidInput(f"a search is a pair (agent_id, query); got {request!r:.80}")
+    return check_agent_id(request[0]), check_query(request[1])
+
+
+def _checked_memory(item: object, most_bytes: int) -> _New:
+    if not isinstance(item, tuple | list) or not 2 <= len(item) <= 4:
+        raise InvalidInput(
+            "a new memory is a tuple (agent_id, content), (agent_id, content, tier) or "
+            f"(agent_id, content, tier, metadata); got {item!r:.80}"
+        )
+    return (
+        check_agent_id(item[0]),
+        check_content(item[1], most_bytes),
+        parse_tier(item[2]) if len(item) > 2 else Tier.NORMAL,
+        check_metadata(item[3]) if len(item) > 3 else None,
+    )

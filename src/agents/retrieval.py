@@ -159,7 +159,8 @@ class Retrieval:
 
     @staticmethod
     def _wanted(block: AgentColumns, limit: int) -> int:
-        return max(0, limit - len(block.pinned[1]))
+        # No more than there are: a huge limit times the multiplier would overflow.
+        return min(max(0, limit - len(block.pinned[1])), len(block.records))
 
     def _fitted(self, choice: _Choice, budget: int | None) -> Hits:
         if budget is None:

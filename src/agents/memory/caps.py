@@ -8,7 +8,7 @@ from agents.errors import TierFull
 from agents.memory.records import Memory
 from agents.memory.tiers import TIER_NAMES, Tier
 
-__all__ = ["Caps", "Demotion", "age", "make_room", "shrink"]
+__all__ = ["Caps", "Demotion", "age", "make_room", "relieve"]
 
 Occupants = Callable[[Tier], Sequence[Memory]]
 """Gives an agent's memories in a tier, in any order."""
@@ -60,7 +60,7 @@ def make_room(tier: Tier, caps: Caps, occupants: Occupants, newcomer: int | None
     if caps.reject or cap == 0:
         raise TierFull(_full_message(tier, cap, caps), tier=tier, cap=cap)
     oldest = min(present, key=age)
-    return [*_move_down(oldest, caps, occupants, newcomer)]
+    return _move_down(oldest, caps, occupants, newcomer)
 
 
 def _move_down(
@@ -81,24 +81,17 @@ def _move_down(
     return [demotion, *_move_down(displaced, caps, occupants, newcomer)]
 
 
-def shrink(caps: Caps, occupants: Occupants) -> list[Demotion]:
-    """The demotions that bring an agent within caps that are smaller than when it last wrote.
+def relieve(tier: Tier, caps: Caps, occupants: Occupants) -> list[Demotion]:
+    """The demotions by which one memory leaves a ``tier`` that is over its cap; none if it is not.
 
-    A memory appears once, with the tier where it ends. ``reject`` makes no difference here: there
-    is no newcomer to refuse.
+    For caps that are smaller than when the agent last wrote. ``reject`` makes no difference here:
+    there is no newcomer to refuse.
     """
-    demotions: list[Demotion] = []
-    arriving: list[Memory] = []
-    for tier in (Tier.PINNED, Tier.CRITICAL):
-        cap = caps.of(tier)
-        assert cap is not None  # noqa: S101 - both of these tiers have one
-        # What arrives from above entered this tier last, so it is the newest of it.
-        members = [*sorted(occupants(tier), key=age), *arriving]
-        excess = max(0, len(members) - cap)
-        arriving, staying = members[:excess], members[excess:]
-        demotions += [Demotion(memory, tier) for memory in staying if memory.tier is not tier]
-    demotions += [Demotion(memory, Tier.IMPORTANT) for memory in arriving]
-    return demotions
+    cap = caps.of(tier)
+    present = occupants(tier)
+    if cap is None or len(present) <= cap:
+        return []
+    return _move_down(min(present, key=age), caps, occupants, newcomer=None)
 
 
 def _full_message(tier: Tier, cap: int, caps: Caps) -> str:

@@ -27,6 +27,8 @@ def approximate_tokens(text: str, /) -> int:
 
 # Controls (line ends among them), line and paragraph separators, and the marks that reorder text.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+# Letters and symbols that show as nothing.
+_FILLERS = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -52,7 +54,8 @@ def _escape_leading_bracket(text: str) -> str:
     for position, character in enumerate(text):
         if character == "[":
             return f"{text[:position]}\\{text[position:]}"
-        if not (character.isspace() or unicodedata.category(character) in ("Cf", "Mn", "Me")):
+        blank = character.isspace() or character in _FILLERS
+        if not blank and unicodedata.category(character) not in ("Cf", "Mn", "Me"):
             break
     return text
 

@@ -113,7 +113,7 @@ def check_agent_id(agent_id: object) -> str:
     something else: ``*`` would match every agent in mem0.
     """
     if isinstance(agent_id, str) and _AGENT_ID.fullmatch(agent_id):
-        return agent_id
+        return agent_id if type(agent_id) is str else str.__str__(agent_id)
     shown = repr(agent_id) if len(repr(agent_id)) <= 160 else repr(agent_id)[:150] + "…"
     raise InvalidAgentId(
         f"{shown} is not an agent id; use 1 to 128 of the characters "
@@ -144,6 +144,8 @@ def check_query(query: object) -> str:
 def _check_text(text: object, what: str) -> str:
     if not isinstance(text, str):
         raise InvalidContent(f"a {what} is text, not {type(text).__name__}")
+    if type(text) is not str:  # a subclass would come back from the journal as something else
+        text = str.__str__(text)
     if not text.isascii():
         try:
             text.encode()

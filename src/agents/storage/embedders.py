@@ -163,5 +163,11 @@ class CachedEmbedder:
     def _call(self, texts: list[str]) -> dict[str, bytes]:
         if not texts:
             return {}
-        vectors = quantise(self.embedder.embed(texts), self.dims, len(texts))
+        try:
+            rows = self.embedder.embed(texts)
+        except EmbedderError:
+            raise
+        except Exception as error:
+            raise EmbedderError(f"the embedder {self.embedder.name} failed: {error}") from error
+        vectors = quantise(rows, self.dims, len(texts))
         return {text: vector.tobytes() for text, vector in zip(texts, vectors, strict=True)}

@@ -4,12 +4,14 @@ import uuid
 from typing import Any
 
 from agents.config import Settings
-from agents.errors import EmbedderError
+from agents.errors import BankDamaged, EmbedderError
 from agents.storage.embedders import Embedder, OfflineEmbedder
 from agents.storage.journal import Journal
 from agents.storage.mem0_models import Mem0Embedder
 
 __all__ = ["prepare"]
+
+_MOST_DIMS = 65_536
 
 
 def prepare(journal: Journal, settings: Settings, given: Embedder | None) -> Embedder:
@@ -17,16 +19,26 @@ def prepare(journal: Journal, settings: Settings, given: Embedder | None) -> Emb
 
     A new journal keeps it with the bank's other fixed things; for an old one it must be the same.
     """
-    kept: dict[str, Any] | None = journal.get("embedder")
+    identity: dict[str, Any] | None = journal.get("bank")
+    if identity is None and journal.head:
+        raise BankDamaged("the journal does not say which bank it is of; restore it from a backup")
+    kept = identity["embedder"] if identity else None
     embedder = given or _configured(settings, kept["dims"] if kept else None)
+    if not isinstance(embedder.dims, int) or not 1 <= embedder.dims <= _MOST_DIMS:
+        raise EmbedderError(
+            f"the embedder {embedder.name} has {embedder.dims!r} dimensions; "
+            f"a whole number from 1 to {_MOST_DIMS:,} is needed"
+        )
     if kept is None:
         journal.set(
-            # Random, and the only thing that is: it tells one bank's store from another's, and
-            # no result or hash depends on it.
-            bank_id=str(uuid.uuid4()),
-            seed=settings.seed,
-            settings=settings.to_dict(redact=True),
-            embedder={"name": embedder.name, "dims": embedder.dims},
+            bank={
+                # Random, and the only thing that is: it tells one bank's store from another's,
+                # and no result or hash depends on it.
+                "id": str(uuid.uuid4()),
+                "seed": settings.seed,
+                "settings": settings.to_dict(redact=True),
+                "embedder": {"name": embedder.name, "dims": embedder.dims},
+            }
         )
     elif (embedder.name, embedder.dims) != (kept["name"], kept["dims"]):
         raise EmbedderError(

@@ -11,13 +11,23 @@ from typing import Any, NamedTuple
 
 from agents.errors import BankDamaged, CommitFailed
 
-__all__ = ["Commit", "Journal", "SnapshotRow"]
+__all__ = ["Commit", "Journal", "Snapshot", "SnapshotRow"]
 
 _APPLICATION_ID = 0x746D656D  # "tmem": tells our files from other SQLite databases
 _FORMAT = 1
 
+# SQLite does not notice a flipped bit. A value may come back as another type, a column not at all.
+_DAMAGE = (
+    sqlite3.Error,
+    ValueError,  # among them broken JSON and UTF-8
+    TypeError,
+    AttributeError,
+    LookupError,
+    OverflowError,
+)
+
 _SCHEMA = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL, digest BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE commits (
     id INTEGER PRIMARY KEY,
     tick INTEGER NOT NULL,   -- after the commit
@@ -54,6 +64,15 @@ class Commit(NamedTuple):
     hash: bytes
 
 
+class Snapshot(NamedTuple):
+    """Which commit the snapshots were made after, and of how many agents."""
+
+    commit: int
+    tick: int
+    hash: str
+    agents: int
+
+
 class SnapshotRow(NamedTuple):
     """One agent's whole state, as a row."""
 
@@ -75,29 +94,45 @@ class Journal:
 
     def __init__(self, path: Path | None) -> None:
         self._name = str(path) if path else "this bank"
-        is_new = path is None or not path.exists() or path.stat().st_size == 0
+        self.head: int
+        self.tick: int
+        self.hash: bytes
         try:
             self._db = sqlite3.connect(
                 path or ":memory:", isolation_level=None, check_same_thread=False
             )
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = FULL")
-            # A checkpoint of the write-ahead log costs two more fsyncs: every 16 MB, not every 4.
-            self._db.execute("PRAGMA wal_autocheckpoint = 4000")
-            if is_new or self._is_blank():
-                self._create()
-                if path:
-                    _sync_folder(path.parent)
-            self._check_format()
-            row = self._db.execute(
-                "SELECT id, tick, hash FROM commits ORDER BY id DESC LIMIT 1"
-            ).fetchone()
-        except (sqlite3.Error, OSError) as error:
+        except sqlite3.Error as error:
             raise self._damaged(str(error)) from error
-        self.head: int
-        self.tick: int
-        self.hash: bytes
-        self.head, self.tick, self.hash = row or (0, 0, bytes(32))
+        try:
+            with self.reading():
+                self._open(path)
+                self.head, self.tick, self.hash = self._last()
+        except BaseException:
+            self._db.close()  # or SQLite would remember the file for the next to open it
+            raise
+
+    def _open(self, path: Path | None) -> None:
+        is_new = not self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if not is_new:
+            self._check_format()  # before anything is written to another program's file
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("PRAGMA synchronous = FULL")
+        # A checkpoint of the write-ahead log costs two more fsyncs: every 16 MB, not every 4.
+        self._db.execute("PRAGMA wal_autocheckpoint = 4000")
+        if is_new:  # or a process was killed while it made the file
+            self._create()
+            if path:
+                _sync_folder(path.parent)
+
+    def _last(self) -> tuple[int, int, bytes]:
+        """The last commit; its hash covers all before it, and what is kept of it covers it."""
+        row = self._db.execute(
+            "SELECT id, tick, hash FROM commits ORDER BY id DESC LIMIT 1"
+        ).fetchone()
+        head, tick, digest = row or (0, 0, bytes(32))
+        if self.get("head") != ([head, tick, digest.hex()] if row else None):
+            raise self._damaged("its last commit is not what was written")
+        return head, tick, digest
 
     def close(self) -> None:
         """Fold the write-ahead log into the file and close it."""
@@ -107,9 +142,15 @@ class Journal:
 
     def get(self, key: str) -> Any:
         """The value kept under ``key``, or None."""
-        with self._reading():
-            row = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-            return json.loads(row[0]) if row else None
+        with self.reading():
+            row = self._db.execute(
+                "SELECT value, digest FROM meta WHERE key = ?", (key,)
+            ).fetchone()
+            if row is None:
+                return None
+            if _digest(key, row[0]) != row[1]:
+                raise self._damaged(f"what it keeps as {key} is not what was written")
+            return json.loads(row[0])
 
     def set(self, **values: object) -> None:
         """Keep JSON values under their keys, in a transaction of their own."""
@@ -117,9 +158,10 @@ class Journal:
             self._set(values)
 
     def _set(self, values: Mapping[str, object]) -> None:
+        texts = {key: json.dumps(value, sort_keys=True) for key, value in values.items()}
         self._db.executemany(
-            "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-            [(key, json.dumps(value, sort_keys=True)) for key, value in values.items()],
+            "REPLACE INTO meta VALUES (?, ?, ?)",
+            [(key, text, _digest(key, text)) for key, text in texts.items()],
         )
 
     # Commits
@@ -134,17 +176,19 @@ class Journal:
                 "INSERT INTO commits VALUES (?, ?, ?, ?, ?)",
                 (self.head + 1, tick, events, vectors, digest),
             )
-            if embeddings:
-                self._db.executemany(
-                    "INSERT OR IGNORE INTO embeddings VALUES (?, ?)", embeddings.items()
-                )
+            self._set_embeddings(embeddings)
+            self._set({"head": (self.head + 1, tick, digest.hex())})
         self.head, self.tick, self.hash = self.head + 1, tick, digest
 
     def commits(self, after: int) -> Iterator[Commit]:
         """The commits with an id above ``after``, in order, each checked against its hash."""
-        with self._reading():
-            row = self._db.execute("SELECT hash FROM commits WHERE id = ?", (after,)).fetchone()
-            before = row[0] if row else bytes(32)
+        with self.reading():
+            snapshot = self.snapshot()
+            if after == snapshot.commit:
+                before = bytes.fromhex(snapshot.hash)
+            else:
+                row = self._db.execute("SELECT hash FROM commits WHERE id = ?", (after,)).fetchone()
+                before = row[0] if row else bytes(32)
             expected = after + 1
             for raw in self._db.execute("SELECT * FROM commits WHERE id > ? ORDER BY id", (after,)):
                 commit = Commit(*raw)
@@ -154,15 +198,17 @@ class Journal:
                 before, expected = commit.hash, expected + 1
                 yield commit
 
-    def tick_at(self, commit: int) -> int:
-        """The tick after this commit; 0 before the first."""
-        with self._reading():
-            row = self._db.execute("SELECT tick FROM commits WHERE id = ?", (commit,)).fetchone()
-            return row[0] if row else 0
+    def save_embeddings(self, vectors: Mapping[bytes, bytes]) -> None:
+        """Keep vectors by the hash of their text, in a transaction of their own."""
+        with self._writing():
+            self._set_embeddings(vectors)
+
+    def _set_embeddings(self, vectors: Mapping[bytes, bytes]) -> None:
+        self._db.executemany("INSERT OR IGNORE INTO embeddings VALUES (?, ?)", vectors.items())
 
     def embeddings(self, hashes: Sequence[bytes]) -> dict[bytes, bytes]:
         """Those of the vectors that are kept, by the hash of their text."""
-        with self._reading():
+        with self.reading():
             found: dict[bytes, bytes] = {}
             for start in range(0, len(hashes), 500):
                 part = hashes[start : start + 500]
@@ -181,27 +227,32 @@ class Journal:
         """Replace the snapshots of these agents; from now on, opening starts at this commit."""
         with self._writing():
             self._db.executemany("REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
-            self._set({"snapshot_commit": self.head})
+            agents = self._db.execute("SELECT count(*) FROM snapshots").fetchone()[0]
+            self._set({"snapshot": Snapshot(self.head, self.tick, self.hash.hex(), agents)})
+
+    def snapshot(self) -> Snapshot:
+        """What the snapshots hold; a snapshot of nothing if there are none."""
+        kept = self.get("snapshot")
+        return Snapshot(*kept) if kept else Snapshot(0, 0, bytes(32).hex(), 0)
 
     def snapshots(self, agents: Iterable[str] | None = None) -> Iterator[SnapshotRow]:
         """The snapshots of all agents, or of some."""
-        with self._reading():
-            if agents is None:
-                for row in self._db.execute("SELECT * FROM snapshots ORDER BY agent"):
-                    yield SnapshotRow(*row)
+        with self.reading():
+            if agents is not None:
+                for agent in agents:
+                    for row in self._db.execute(
+                        "SELECT * FROM snapshots WHERE agent = ?", (agent,)
+                    ):
+                        yield SnapshotRow(*row)
                 return
-            for agent in agents:
-                row = self._db.execute(
-                    "SELECT * FROM snapshots WHERE agent = ?", (agent,)
-                ).fetchone()
-                if row:
-                    yield SnapshotRow(*row)
+            count = 0
+            for row in self._db.execute("SELECT * FROM snapshots ORDER BY agent"):
+                count += 1
+                yield SnapshotRow(*row)
+            if count != self.snapshot().agents:
+                raise self._damaged(f"it has the snapshots of {count} agents, and not of all")
 
     # Inside
-
-    def _is_blank(self) -> bool:
-        """A process that was killed while it made the file leaves one without tables."""
-        return not self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
 
     def _create(self) -> None:
         self._db.executescript(
@@ -233,11 +284,12 @@ class Journal:
                 self._db.execute("ROLLBACK")
 
     @contextmanager
-    def _reading(self) -> Iterator[None]:
+    def reading(self) -> Iterator[None]:
+        """Turn into :class:`BankDamaged` whatever reading a damaged file can lead to."""
         try:
             yield
-        except (sqlite3.Error, json.JSONDecodeError) as error:
-            raise self._damaged(str(error)) from error
+        except _DAMAGE as error:
+            raise self._damaged(f"{type(error).__name__}: {error}") from error
 
     def _damaged(self, why: str) -> BankDamaged:
         return BankDamaged(
@@ -253,6 +305,10 @@ def _chain(before: bytes, tick: int, events: str, vectors: bytes) -> bytes:
     digest.update(text)
     digest.update(vectors)
     return digest.digest()
+
+
+def _digest(key: str, value: str) -> bytes:
+    return hashlib.sha256(f"{key}\0{value}".encode()).digest()
 
 
 def _sync_folder(folder: Path) -> None:

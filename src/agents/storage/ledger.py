@@ -38,7 +38,8 @@ class Ledger:
         """Vectors, by the hash of their text, to be kept with the next commit."""
         self._events: list[Event] = []
         self._vectors: list[Quantised] = []
-        self._depth = 0
+        self._marks: list[int] = []
+        """Where in the pending events each open transaction began."""
         self._since_snapshot = resident.load(journal)
 
     # Events
@@ -84,7 +85,7 @@ class Ledger:
     @property
     def in_transaction(self) -> bool:
         """Whether a :meth:`transaction` is open."""
-        return self._depth > 0
+        return bool(self._marks)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -92,21 +93,21 @@ class Ledger:
 
         In a transaction inside another, an error undoes the inner one alone.
         """
-        mark = len(self._events)
-        self._depth += 1
+        self._marks.append(len(self._events))
         try:
             yield
-            if self._depth == 1:
+            if len(self._marks) == 1 and self._events:
                 self.commit()
         except BaseException:
-            self._undo(mark)
+            self._undo(self._marks[-1])
             raise
         finally:
-            self._depth -= 1
+            self._marks.pop()
 
     def commit(self) -> None:
         """Write what is pending to the journal, durably. On an error nothing of it is kept."""
         if not self._events:
+            self._save_embeddings()
             return
         vectors = b"".join([vector.tobytes() for vector in self._vectors])
         try:
@@ -115,17 +116,29 @@ class Ledger:
             )
         except BaseException:
             self._undo(0)
+            self._forget_pending()
             raise
         self._since_snapshot += len(self._events)
-        self._events.clear()
-        self._vectors.clear()
+        self._forget_pending()
         self.unsaved_embeddings.clear()
         if self._since_snapshot >= self.SNAPSHOT_ON_COMMIT:
             self._snapshot_if(2 * len(self.resident))
 
     def close(self) -> None:
         """Write a snapshot if it makes the next opening faster."""
+        self._save_embeddings()
         self._snapshot_if(self.SNAPSHOT_ON_CLOSE)
+
+    def _save_embeddings(self) -> None:
+        """Keep what was embedded for searches alone."""
+        if self.unsaved_embeddings:
+            self.journal.save_embeddings(self.unsaved_embeddings)
+            self.unsaved_embeddings.clear()
+
+    def _forget_pending(self) -> None:
+        self._events.clear()
+        self._vectors.clear()
+        self._marks = [0] * len(self._marks)
 
     def _snapshot_if(self, events: int) -> None:
         if self._since_snapshot < max(1, events):

@@ -83,19 +83,18 @@ class Resident:
         """
         for agent in list(self.blocks) if agents is None else agents:
             self.blocks.pop(agent, None)
-        for row in journal.snapshots(None if agents is None else sorted(agents)):
-            self.blocks[row.agent] = snapshots.unpack(row, self.seed, self.dims)
-        start = journal.get("snapshot_commit") or 0
-        self.tick = journal.tick_at(start)
         count = 0
-        for commit in journal.commits(after=start):
-            try:
+        with journal.reading():
+            snapshot = journal.snapshot()
+            if snapshot.commit:
+                for row in journal.snapshots(None if agents is None else sorted(agents)):
+                    self.blocks[row.agent] = snapshots.unpack(row, self.seed, self.dims)
+            self.tick = snapshot.tick
+            for commit in journal.commits(after=snapshot.commit):
                 events = decode(commit.events)
                 vectors = np.frombuffer(commit.vectors, np.int8).reshape(-1, self.dims)
                 self.replay(events, vectors, agents)
-            except (KeyError, IndexError, ValueError) as error:
-                raise BankDamaged(f"commit {commit.id} can't be replayed: {error}") from error
-            count += len(events)
+                count += len(events)
         return count
 
     def replay(

@@ -26,7 +26,7 @@ def quantise(vectors: ArrayLike, dims: int, count: int) -> Quantised:
     """
     try:
         rows = np.asarray(vectors, np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise EmbedderError(f"the embedder gave no table of numbers: {error}") from None
     if count == 0 and rows.size == 0:
         return np.empty((0, dims), np.int8)

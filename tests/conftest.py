@@ -1,0 +1,127 @@
+"""What all tests share: a guard against the network, and small banks."""
+
+import ipaddress
+import os
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from agents import AgentMemory, MemoryBank
+from embedders import Directions
+
+# A library that reads these may start threads of its own, or ask the network for a newer version.
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+
+class NetworkUsed(AssertionError):
+    """Something tried to reach beyond this machine."""
+
+
+class NetworkGuard:
+    """Refuses every connection and name lookup that leaves the machine, and remembers it.
+
+    An audit hook sees the calls that C code makes too. What swallows the error is still found:
+    the attempt stays in ``attempts``, and fails the test in which it was made.
+    """
+
+    def __init__(self) -> None:
+        self.attempts: list[str] = []
+        self.active = False
+
+    def hook(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if not self.active or not event.startswith("socket."):
+            return
+        if event in ("socket.connect", "socket.sendto", "socket.sendmsg"):
+            where, address = arguments[0], arguments[1]
+            if where.family not in (socket.AF_INET, socket.AF_INET6) or address is None:
+                return
+            host = address[0] if isinstance(address, tuple) else address
+        elif event in ("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"):
+            host = arguments[0]
+        else:
+            return
+        if not _is_loopback(host):
+            self.attempts.append(f"{event} {host!r}")
+            raise NetworkUsed(f"the test suite must not use the network: {event} {host!r}")
+
+
+def _is_loopback(host: object) -> bool:
+    if isinstance(host, bytes):
+        host = host.decode("ascii", "replace")
+    if host in (None, "", "localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(str(host)).is_loopback
+    except ValueError:
+        return False
+
+
+_GUARD = NetworkGuard()
+sys.addaudithook(_GUARD.hook)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def network_guard() -> Iterator[NetworkGuard]:
+    """Active over the whole session."""
+    _GUARD.active = True
+    yield _GUARD
+    _GUARD.active = False
+
+
+@pytest.fixture(autouse=True)
+def _no_network_was_used(network_guard: NetworkGuard) -> Iterator[None]:
+    yield
+    attempts, network_guard.attempts = network_guard.attempts, []
+    assert not attempts, f"the network was used: {attempts}"
+
+
+OpenBank = Callable[..., MemoryBank]
+
+
+@pytest.fixture
+def make_bank() -> Iterator[OpenBank]:
+    """Makes banks in memory whose texts say where they point; closes them afterwards."""
+    banks: list[MemoryBank] = []
+
+    def make(**options: Any) -> MemoryBank:
+        options.setdefault("embedder", Directions())
+        banks.append(MemoryBank.ephemeral(**options))
+        return banks[-1]
+
+    yield make
+    for bank in banks:
+        bank.close()
+
+
+@pytest.fixture
+def open_bank(tmp_path: Path) -> Iterator[OpenBank]:
+    """Opens the bank in ``tmp_path / "bank"``, closing it first if it is open; no mem0 involved."""
+    banks: list[MemoryBank] = []
+
+    def reopen(**options: Any) -> MemoryBank:
+        for bank in banks:
+            bank.close()
+        options.setdefault("embedder", Directions())
+        options.setdefault("storage", {"sync": "manual"})
+        banks.append(MemoryBank.open(tmp_path / "bank", **options))
+        return banks[-1]
+
+    yield reopen
+    for bank in banks:
+        bank.close()
+
+
+@pytest.fixture
+def bank(make_bank: OpenBank) -> MemoryBank:
+    return make_bank()
+
+
+@pytest.fixture
+def alice(bank: MemoryBank) -> AgentMemory:
+    return bank.agent("alice")

@@ -1,0 +1,60 @@
+"""The examples in README and docstrings run, and the documents name what exists."""
+
+import doctest
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+import agents
+
+ROOT = Path(__file__).parents[2]
+BLOCK = re.compile(r"^```python(?P<flags>[^\n]*)\n(?P<code>.*?)^```", re.MULTILINE | re.DOTALL)
+EXAMPLES = [
+    match["code"]
+    for match in BLOCK.finditer((ROOT / "README.md").read_text())
+    if "no-run" not in match["flags"]
+]
+
+
+@pytest.mark.parametrize("number", range(len(EXAMPLES)))
+def test_an_example_of_the_readme_runs(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code = EXAMPLES[number].replace(
+        'open("bank-folder")', 'open("bank", storage={"sync": "manual"})'
+    )
+    exec(compile(code, f"README example {number}", "exec"), {})
+    promised = [line.removeprefix("    # ") for line in code.splitlines() if "    # - " in line]
+    assert "\n".join(promised) in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("module", ["agents", "agents.memory.tiers"])
+def test_the_examples_in_docstrings_run(module: str) -> None:
+    failed, tried = doctest.testmod(importlib.import_module(module))
+    assert (failed, tried > 0) == (0, True)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [p.relative_to(ROOT) for p in ROOT.glob("*.md")]
+    + [p.relative_to(ROOT) for p in (ROOT / "docs").rglob("*.md")],
+    ids=str,
+)
+def test_links_between_documents_lead_somewhere(document: Path) -> None:
+    text = (ROOT / document).read_text()
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", text):
+        assert (ROOT / document).parent.joinpath(target).exists(), target
+
+
+def test_the_module_page_names_every_public_name() -> None:
+    page = (ROOT / "docs/architecture/current/agents.md").read_text()
+    errors = {
+        name
+        for name in agents.__all__
+        if isinstance(getattr(agents, name), type) and issubclass(getattr(agents, name), Exception)
+    }
+    for name in set(agents.__all__) - errors - {"__version__"}:
+        assert f"`{name}`" in page, name
