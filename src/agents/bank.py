@@ -4,7 +4,7 @@ import hashlib
 import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -123,10 +123,12 @@ class MemoryBank:
             lock = BankLock(path)
         except (OSError, ValueError) as error:  # a NUL in a path is a ValueError
             raise BankError(f"{str(path)!r} can't hold a bank: {error}") from error
-        journal = None
-        is_new = not (path / "journal.db").exists()
-        try:
+        with ExitStack() as undo:
+            undo.callback(lock.release)
+            if not (path / "journal.db").exists():  # a bank that never opened is none
+                undo.callback((path / "journal.db").unlink, missing_ok=True)
             journal = Journal(path / "journal.db")
+            undo.callback(journal.close)
             if not isinstance(config, Settings):
                 identity = journal.get("bank")
                 config = load_settings(
@@ -134,16 +136,11 @@ class MemoryBank:
                 )
             chosen = prepare(journal, config, embedder)
             bank = cls(path, journal, config, chosen, count_tokens, lock)
+            undo.callback(bank._close_store)
             bank._check_store()
             bank._apply_caps()
             bank._push_missing()
-        except BaseException:
-            if journal is not None:
-                journal.close()
-            if is_new:  # a bank that could not be opened once is not one
-                (path / "journal.db").unlink(missing_ok=True)
-            lock.release()
-            raise
+            undo.pop_all()
         return bank
 
     @classmethod
@@ -170,19 +167,22 @@ class MemoryBank:
                 return
             if self._ledger.in_transaction:
                 raise BankError("a bank can't be closed inside a transaction")
-            try:
+            with ExitStack() as last:  # whatever fails, the rest is still closed
+                last.callback(self._release)
                 if self._folder is not None and self.settings.storage.sync != "manual":
                     self.sync()
-            finally:
-                self._is_open = False
-                if self._sync is not None:
-                    self._sync.close()
-                self._ledger.close()
-                self._ledger.journal.close()
-                if self._scratch is not None:
-                    self._scratch.cleanup()
-                if self._lock is not None:
-                    self._lock.release()
+
+    def _release(self) -> None:
+        """Close every part, mem0's store first."""
+        self._is_open = False
+        with ExitStack() as parts:
+            if self._lock is not None:
+                parts.callback(self._lock.release)
+            if self._scratch is not None:
+                parts.callback(self._scratch.cleanup)
+            parts.callback(self._ledger.journal.close)
+            parts.callback(self._ledger.close)
+            parts.callback(self._close_store)
 
     def __enter__(self) -> Self:
         return self
@@ -383,6 +383,10 @@ class MemoryBank:
         """Write what a process that was killed did not come to write."""
         if self.settings.storage.sync != "manual":
             self._store_sync().push()
+
+    def _close_store(self) -> None:
+        if self._sync is not None:
+            self._sync.close()
 
     def _store_sync(self) -> StoreSync:
         if self._sync is None:
