@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup test check demo bench faults format clean
+.PHONY: help setup test check demo bench bench-scaling bench-million faults format clean
 help:            ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /	/' | expand -t 14
 
@@ -31,6 +31,12 @@ demo: $(STAMP)   ## a pinned warning survives 200 rounds of small talk
 bench: $(STAMP)  ## one tick loop against mem0, Chroma and LangGraph (ARGS="--agents 1000 --memories 200")
 	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
 	$(BIN)/python benchmarks/tick_loop.py $(ARGS)
+
+bench-scaling: $(STAMP) ## cost per agent from 10 to 10,000 agents
+	$(BIN)/python benchmarks/scaling.py $(ARGS)
+
+bench-million: $(STAMP) ## memory and opening time of a million memories
+	$(BIN)/python benchmarks/million.py $(ARGS)
 
 faults: $(STAMP) ## kill a writing process 1,000 times and look for a lost memory
 	TIERMEM_KILLS=1000 $(BIN)/python -m pytest tests/faults -k kill

@@ -125,7 +125,8 @@ class AgentMemory:
             if memory.tier is wanted:
                 return memory
             self._bank._make_room(self.agent_id, wanted, memory.sequence)
-            return self._bank._ledger.change_tier(memory, wanted, demoted=False)
+            self._bank._ledger.change_tier(memory, wanted, demoted=False)
+            return self.get(memory_id)
 
     def pin(self, memory_id: str) -> Memory:
         """Make a memory always part of what the agent sees."""
@@ -154,17 +155,19 @@ class AgentMemory:
         row = None if sequence is None else block.row_of(sequence)
         if row is None:
             raise MemoryNotFound(f"{self.agent_id} has no memory {memory_id!r:.80}")
-        return block.records[row]
+        return block.memory(row)
 
     def all(self, tier: TierLike | None = None) -> list[Memory]:
         """The agent's memories, of all tiers or of one, oldest first."""
         if tier is None:
-            return list(self._block().records)
+            return self._block().memories(range(len(self._block())))
         return self._block().in_tier(parse_tier(tier))
 
     def count(self, tier: TierLike | None = None) -> int:
         """How many memories the agent has, in all or in a tier."""
-        return len(self.all(tier))
+        if tier is None:
+            return len(self._block())
+        return int((self._block().tiers == parse_tier(tier)).sum())
 
     def get_pinned_memories(self) -> list[Memory]:
         """The pinned memories, oldest pin first."""

@@ -1,6 +1,6 @@
 """Choosing memories for queries: pinned first, then the ranked rest, within limit and budget."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import repeat
 from typing import NamedTuple
 
@@ -10,7 +10,8 @@ from agents.memory.context import TokenCounter, fit
 from agents.memory.ranking import EXCLUDED, Ranked, rank
 from agents.memory.records import Explanation, Hit, Hits
 from agents.memory.tiers import Tier
-from agents.storage.columns import AgentColumns, Scored, score
+from agents.storage.columns import AgentColumns
+from agents.storage.scoring import Scored, score
 from agents.storage.vectors import Quantised
 
 __all__ = ["Retrieval"]
@@ -46,16 +47,20 @@ class Retrieval:
 
         The others have a blank query.
         """
-        choices: dict[int, _Choice] = {}
+        results: list[Hits] = [Hits()] * len(blocks)
         if len(asked) == len(blocks):
-            choices.update(self._similar(blocks, vectors, limit))
+            self._similar(blocks, asked, vectors, limit, results)
         else:
-            some = [blocks[i] for i in asked]
-            choices.update((asked[j], c) for j, c in self._similar(some, vectors, limit))
+            self._similar([blocks[i] for i in asked], asked, vectors, limit, results)
             for i in set(range(len(blocks))).difference(asked):
                 pinned, rest = self._newest(blocks[i])
-                choices[i] = _Choice(pinned, rest[: self._wanted(blocks[i], limit)])
-        return [self._fitted(choices[i], budget) for i in range(len(blocks))]
+                results[i] = Hits(pinned + rest[: self._wanted(blocks[i], limit)])
+        if budget is None:
+            return results
+        return [
+            self._fitted(hits, len(block.pinned[1]), budget)
+            for hits, block in zip(results, blocks, strict=True)
+        ]
 
     def explain(
         self, block: AgentColumns, query: Quantised | None, limit: int, budget: int | None
@@ -84,34 +89,36 @@ class Retrieval:
         return rows
 
     def _similar(
-        self, blocks: Sequence[AgentColumns], vectors: Quantised, limit: int
-    ) -> Iterator[tuple[int, _Choice]]:
+        self,
+        blocks: Sequence[AgentColumns],
+        places: Sequence[int],
+        vectors: Quantised,
+        limit: int,
+        results: list[Hits],
+    ) -> None:
+        """Put what is similar to ``vectors[i]`` in ``blocks[i]`` at ``results[places[i]]``."""
         make = tuple.__new__  # what Hit(…) comes down to, at half its cost
         for scored in score(blocks, vectors):
             wanted, ranked = self._ranked(blocks, scored, limit)
             cuts = np.minimum(ranked.counts, wanted)
-            shown = np.arange(ranked.columns.shape[1]) < cuts[:, None]
-            records = [blocks[index].records for index in scored.members]
-            rows = np.nonzero(shown)[0]
-            columns = ranked.columns[shown]
-            hits = [
-                make(Hit, (records[row][column], similarity, boost, total))
-                for row, column, similarity, boost, total in zip(
-                    rows.tolist(),
-                    columns.tolist(),
-                    ranked.scores[shown].tolist(),
-                    self._boost_array[scored.tiers[rows, columns]].tolist(),
-                    ranked.boosted[shown].tolist(),
-                    strict=True,
-                )
-            ]
-            start = 0
-            for index, cut, similarities in zip(
-                scored.members, cuts.tolist(), scored.pinned, strict=True
+            most = int(cuts.max(initial=0))
+            columns = ranked.columns[:, :most]
+            boosts = self._boost_array[np.take_along_axis(scored.tiers, columns, axis=1)].tolist()
+            for index, cut, own, scores, boost, total, similarities in zip(
+                scored.members,
+                cuts.tolist(),
+                columns.tolist(),
+                ranked.scores[:, :most].tolist(),
+                boosts,
+                ranked.boosted[:, :most].tolist(),
+                scored.pinned,
+                strict=True,
             ):
-                rest = hits[start : start + cut]
-                start += cut
-                yield index, _Choice(self._pinned(blocks[index], similarities), rest)
+                block = blocks[index]
+                hits = Hits(self._pinned(block, similarities)) if similarities else Hits()
+                memories = block.memories(own[:cut])
+                hits += map(make, repeat(Hit), zip(memories, scores, boost, total, strict=False))
+                results[places[index]] = hits
 
     def _all_similar(
         self, block: AgentColumns, vector: Quantised, limit: int
@@ -126,10 +133,11 @@ class Retrieval:
         taken = set(candidates)
         outside = [c for c in by_similarity if c not in taken and scores[c] != EXCLUDED]
 
-        def hits(columns: list[int]) -> list[Hit]:
-            return [self._hit(block, column, float(scores[column])) for column in columns]
-
-        return self._pinned(block, scored.pinned[0]), hits(candidates), hits(outside)
+        return (
+            self._pinned(block, scored.pinned[0]),
+            self._hits(block, candidates, scores[candidates].tolist()),
+            self._hits(block, outside, scores[outside].tolist()),
+        )
 
     def _ranked(
         self, blocks: Sequence[AgentColumns], scored: Scored, limit: int
@@ -141,14 +149,18 @@ class Retrieval:
     def _newest(self, block: AgentColumns) -> _Choice:
         """For a blank query: all that isn't pinned by tier, and the newest first within one."""
         tiers = block.tiers
-        columns = np.lexsort((-np.arange(len(tiers)), tiers)).tolist()
-        rest = [self._hit(block, c, 0.0) for c in columns if tiers[c] != Tier.PINNED]
-        return _Choice(self._pinned(block, repeat(0.0)), rest)
+        columns = np.lexsort((-np.arange(len(tiers)), tiers))
+        rest = columns[tiers[columns] != Tier.PINNED].tolist()
+        zeros = repeat(0.0)
+        return _Choice(self._pinned(block, zeros), self._hits(block, rest, zeros))
 
-    def _hit(self, block: AgentColumns, column: int, similarity: float) -> Hit:
-        memory = block.records[column]
-        boost = self._boosts[memory.tier]
-        return Hit(memory, similarity, boost, similarity + boost)
+    def _hits(self, block: AgentColumns, columns: list[int], scores: Iterable[float]) -> list[Hit]:
+        memories = block.memories(columns)
+        boosts = [self._boosts[memory.tier] for memory in memories]
+        return [
+            Hit(memory, similarity, boost, similarity + boost)
+            for memory, similarity, boost in zip(memories, scores, boosts, strict=False)
+        ]
 
     def _pinned(self, block: AgentColumns, scores: Iterable[float]) -> list[Hit]:
         memories = block.pinned[1]
@@ -160,12 +172,10 @@ class Retrieval:
     @staticmethod
     def _wanted(block: AgentColumns, limit: int) -> int:
         # No more than there are: a huge limit times the multiplier would overflow.
-        return min(max(0, limit - len(block.pinned[1])), len(block.records))
+        return min(max(0, limit - len(block.pinned[1])), len(block))
 
-    def _fitted(self, choice: _Choice, budget: int | None) -> Hits:
-        if budget is None:
-            return Hits(choice.pinned + choice.rest)
-        kept, pinned_left_out, _ = fit(choice.pinned, choice.rest, budget, self._count)
-        hits = Hits(kept)
-        hits.pinned_left_out = pinned_left_out
-        return hits
+    def _fitted(self, hits: Hits, pinned: int, budget: int) -> Hits:
+        kept, pinned_left_out, _ = fit(hits[:pinned], hits[pinned:], budget, self._count)
+        fitted = Hits(kept)
+        fitted.pinned_left_out = pinned_left_out
+        return fitted

@@ -67,6 +67,8 @@ def encode(events: Sequence[Event]) -> str:
 def decode(text: str) -> list[Event]:
     """The events of a text that :func:`encode` made; ValueError for any other."""
     rows = json.loads(text)
+    if not isinstance(rows, list):
+        raise ValueError(f"not a list of events: {text:.40}")
     try:
         return [_KINDS[row[0]]._make(row) for row in rows]
     except (KeyError, IndexError, TypeError) as error:

@@ -44,11 +44,10 @@ def rank(
     # Everything from the most-th largest score up, ties included, newest first.
     threshold = np.partition(scores, width - most, axis=1)[:, width - most]
     reach = np.maximum(threshold, 0.0)[:, None]
-    chosen = (scores >= reach)[:, ::-1]
-    agent, position = np.nonzero(chosen)
-    column = width - 1 - position
+    cells = np.flatnonzero(scores >= reach)[::-1]
+    agent, column = np.divmod(cells, width)
     counts = np.bincount(agent, minlength=agents)
-    place = np.arange(len(agent)) - (np.cumsum(counts) - counts)[agent]
+    place = np.arange(len(cells)) - (len(cells) - np.cumsum(counts))[agent]
     shape = (agents, int(counts.max()))
     columns = np.zeros(shape, np.intp)
     columns[agent, place] = column

@@ -1,231 +1,208 @@
-"""The resident memories: one block of columns per agent, searched exactly."""
+"""One agent's resident memories, as columns."""
 
+from array import array
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Iterable, Sequence
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agents.memory.caps import age
-from agents.memory.ranking import EXCLUDED
-from agents.memory.records import Memory, id_prefix
+from agents.memory.records import NO_METADATA, Memory, MemoryDraft, Scalar, id_prefix
 from agents.memory.tiers import Tier
-from agents.storage.vectors import Quantised, norms, product_dtype
+from agents.storage.vectors import Quantised, norms
 
-__all__ = ["AgentColumns", "Scored", "score"]
+__all__ = ["AgentColumns"]
 
-_Number = TypeVar("_Number", np.float64, np.int8)
-
-_GROUP_CELLS = 2_000_000
-"""Agents are scored together up to this many cells, which bounds the memory of a batch."""
-
-_CHUNK_ROWS = 512
-"""Vectors are widened for a product in chunks that stay in the processor's cache."""
+_TIERS = tuple(Tier)
 
 
 class AgentColumns:
-    """One agent's memories from the oldest to the newest, and their vectors beside them."""
+    """One agent's memories from the oldest to the newest: a row each, in columns.
+
+    A :class:`Memory` is made for whoever asks for one and not kept: a million of them would be a
+    million objects for Python's garbage collector to walk through, and most are never asked for.
+    """
 
     __slots__ = (
         "_norms",
+        "_numbers",
         "_pinned",
         "_tiers",
         "_vectors",
         "agent_id",
+        "contents",
         "digest",
+        "metadata",
         "next_sequence",
         "prefix",
-        "records",
     )
 
     def __init__(self, agent_id: str, seed: int, dims: int) -> None:
         self.agent_id = agent_id
         self.prefix = id_prefix(seed, agent_id)
         self.next_sequence = 1
-        self.records: list[Memory] = []
+        self.contents: list[str] = []
+        self.metadata: dict[int, dict[str, Scalar]] = {}
+        """By sequence number, for the memories that have any."""
         self.digest: bytes | None = None
         """A cached digest of the state, for whoever computes one; any change clears it."""
+        # Sequence number, tick of creation and tick of entering its tier, row after row: what is
+        # read together lies together.
+        self._numbers = array("q")
+        # These three have room to spare; their first len(self) rows are in use.
         self._vectors = np.empty((0, dims), np.int8)
         self._norms = np.empty(0)
         self._tiers = np.empty(0, np.int8)
         self._pinned: tuple[tuple[int, ...], tuple[Memory, ...]] | None = ((), ())
 
     def __len__(self) -> int:
-        return len(self.records)
+        return len(self.contents)
 
-    def append(self, memory: Memory, vector: Quantised, norm: float) -> None:
-        """Add the newest memory."""
-        row = len(self.records)
-        if row == len(self._norms):
-            self._resize(row + max(8, row // 8))
-        self._vectors[row] = vector
-        self._norms[row] = norm
-        self._tiers[row] = memory.tier
-        self.records.append(memory)
-        self.next_sequence = memory.sequence + 1
-        if memory.tier is Tier.PINNED:
-            self._pinned = None
-        self.digest = None
+    # Reading
 
-    def load(self, records: list[Memory], vectors: Quantised, next_sequence: int) -> None:
-        """Take over a whole state."""
-        self.records = records
-        self.next_sequence = next_sequence
-        self._vectors = vectors.copy()
-        self._norms = norms(vectors)
-        self._tiers = np.fromiter((memory.tier for memory in records), np.int8, len(records))
-        self._pinned = None
-        self.digest = None
+    def memory(self, row: int) -> Memory:
+        """The memory in a row."""
+        (memory,) = self.memories((row,))
+        return memory
 
-    def replace(self, row: int, memory: Memory) -> None:
-        """Put the changed record of the same memory in its place."""
-        self.records[row] = memory
-        self._tiers[row] = memory.tier
-        self._pinned = None
-        self.digest = None
-
-    def remove(self, row: int) -> None:
-        """Delete a memory; the newer ones move up."""
-        last = len(self.records)
-        for column in (self._vectors, self._norms, self._tiers):
-            column[row : last - 1] = column[row + 1 : last]
-        del self.records[row]
-        self._pinned = None
-        self.digest = None
+    def memories(self, rows: Iterable[int]) -> list[Memory]:
+        """The memories in these rows."""
+        agent_id, prefix, contents, metadata = (
+            self.agent_id, self.prefix, self.contents, self.metadata,
+        )  # fmt: skip
+        tiers, numbers = self._tiers, self._numbers
+        result: list[Memory] = []
+        for row in rows:
+            sequence, created, entered = numbers[3 * row : 3 * row + 3]
+            extra = metadata.get(sequence) if metadata else None
+            draft: Any = MemoryDraft(
+                f"{prefix}{sequence:012x}",
+                agent_id,
+                contents[row],
+                _TIERS[tiers[row]],
+                created,
+                entered,
+                sequence,
+                NO_METADATA if extra is None else MappingProxyType(extra),
+            )
+            draft.__class__ = Memory
+            result.append(draft)
+        return result
 
     def row_of(self, sequence: int) -> int | None:
         """The row of the memory with this sequence number."""
-        row = bisect_left(self.records, sequence, key=_sequence)
-        if row < len(self.records) and self.records[row].sequence == sequence:
-            return row
-        return None
+        # Without deletions it is the number less one; deletions only move it up.
+        row = min(sequence, len(self)) - 1
+        if row < 0 or self._numbers[3 * row] == sequence:
+            return row if row >= 0 else None
+        row = bisect_left(range(row), sequence, key=lambda row: self._numbers[3 * row])
+        return row if self._numbers[3 * row] == sequence else None
 
     def in_tier(self, tier: Tier) -> list[Memory]:
         """The memories of a tier, oldest memory first."""
-        records = self.records
-        return [records[row] for row in np.flatnonzero(self.tiers == tier).tolist()]
+        return self.memories(np.flatnonzero(self.tiers == tier).tolist())
 
     @property
     def pinned(self) -> tuple[tuple[int, ...], tuple[Memory, ...]]:
         """The rows and the records of the pinned memories, oldest pin first."""
         if self._pinned is None:
             memories = tuple(sorted(self.in_tier(Tier.PINNED), key=age))
-            rows = tuple(bisect_left(self.records, m.sequence, key=_sequence) for m in memories)
+            rows = tuple(row for m in memories if (row := self.row_of(m.sequence)) is not None)
             self._pinned = rows, memories
         return self._pinned
 
     @property
     def tiers(self) -> NDArray[np.int8]:
         """The tier of each memory."""
-        return self._tiers[: len(self.records)]
+        return self._tiers[: len(self)]
 
     @property
     def norms(self) -> NDArray[np.float64]:
         """The length of each vector."""
-        return self._norms[: len(self.records)]
+        return self._norms[: len(self)]
 
-    def quantised(self, rows: slice | Sequence[int] = slice(None)) -> Quantised:
-        """Vectors as they came in; all of them, or those of ``rows``."""
-        return self._vectors[: len(self.records)][rows]
+    def vectors(self, rows: slice | Sequence[int] = slice(None)) -> Quantised:
+        """The vectors of all memories, or of these rows."""
+        return self._vectors[: len(self)][rows]
+
+    # Changing
+
+    def append(
+        self,
+        content: str,
+        tier: int,
+        tick: int,
+        metadata: dict[str, Scalar] | None,
+        vector: Quantised,
+        norm: float,
+    ) -> None:
+        """Add the newest memory; its sequence number is the next one."""
+        row = len(self.contents)
+        if row == len(self._norms):
+            self._resize(row + max(8, row // 8))
+        self._vectors[row] = vector
+        self._norms[row] = norm
+        self._tiers[row] = tier
+        self.contents.append(content)
+        self._numbers.extend((self.next_sequence, tick, tick))
+        if metadata:
+            self.metadata[self.next_sequence] = metadata
+        self.next_sequence += 1
+        if tier == 0:
+            self._pinned = None
+        self.digest = None
+
+    def change_tier(self, row: int, tier: int, tick: int) -> None:
+        """Move a memory to a tier that it enters in ``tick``."""
+        self._tiers[row] = tier
+        self._numbers[3 * row + 2] = tick
+        self._pinned = None
+        self.digest = None
+
+    def remove(self, row: int) -> None:
+        """Delete a memory; the newer ones move up."""
+        last = len(self)
+        for column in (self._vectors, self._norms, self._tiers):
+            column[row : last - 1] = column[row + 1 : last]
+        self.metadata.pop(self._numbers[3 * row], None)
+        del self._numbers[3 * row : 3 * row + 3]
+        del self.contents[row]
+        self._pinned = None
+        self.digest = None
+
+    def load(
+        self,
+        numbers: NDArray[np.int64],
+        contents: list[str],
+        metadata: dict[int, dict[str, Scalar]],
+        vectors: Quantised,
+        next_sequence: int,
+    ) -> None:
+        """Take over a whole state; ``numbers`` has columns sequence, tier, created, entered."""
+        self.contents = contents
+        self.metadata = metadata
+        self.next_sequence = next_sequence
+        self._numbers = array("q", numbers[:, [0, 2, 3]].astype(np.int64).tobytes())
+        self._tiers = numbers[:, 1].astype(np.int8)
+        self._vectors = vectors.copy()
+        self._norms = norms(vectors)
+        self._pinned = None
+        self.digest = None
+
+    def numbers(self) -> NDArray[np.int64]:
+        """What :meth:`load` takes."""
+        table = np.empty((len(self), 4), np.int64)
+        table[:, [0, 2, 3]] = np.array(self._numbers, np.int64).reshape(-1, 3)
+        table[:, 1] = self.tiers
+        return table
 
     def _resize(self, capacity: int) -> None:
-        rows = len(self.records)
+        rows = len(self)
         for name in ("_vectors", "_norms", "_tiers"):
             old = getattr(self, name)
             new = np.empty((capacity, *old.shape[1:]), old.dtype)
             new[:rows] = old[:rows]
             setattr(self, name, new)
-
-
-def _sequence(memory: Memory) -> int:
-    return memory.sequence
-
-
-class Scored(NamedTuple):
-    """A group of searches: for each, a row of scores and tiers, oldest memory first."""
-
-    members: list[int]
-    """Which of the searches these are."""
-    scores: NDArray[np.float64]
-    """Cosine similarities; pinned memories and padding are EXCLUDED."""
-    tiers: NDArray[np.int8]
-    pinned: list[list[float]]
-    """The scores of each search's pinned memories, oldest pin first."""
-
-
-def score(blocks: Sequence[AgentColumns], queries: Quantised) -> Iterator[Scored]:
-    """Score every memory of ``blocks[i]`` against ``queries[i]``, in groups of similar size."""
-    wide: NDArray[np.floating] = queries.astype(product_dtype(queries.shape[1]))
-    lengths = norms(queries)
-    sizes = [len(block.records) for block in blocks]
-    order = sorted(range(len(blocks)), key=sizes.__getitem__)
-    start = 0
-    while start < len(order):
-        stop = start + 1
-        smallest = sizes[order[start]]
-        while stop < len(order):
-            width = sizes[order[stop]]
-            if width > smallest * 1.25 + 8 or (stop - start + 1) * width > _GROUP_CELLS:
-                break
-            stop += 1
-        yield _score_group(blocks, wide, lengths, order[start:stop])
-        start = stop
-
-
-def _score_group(
-    blocks: Sequence[AgentColumns],
-    queries: NDArray[np.floating],
-    lengths: NDArray[np.float64],
-    members: list[int],
-) -> Scored:
-    group = [blocks[i] for i in members]
-    sizes = [len(block.records) for block in group]
-    width = sizes[-1]
-    shape = len(group), width
-    products = np.zeros(shape, queries.dtype)
-    scratch = np.empty((min(width, _CHUNK_ROWS), queries.shape[1]), queries.dtype)
-    for query, block, size, row in zip(queries[members], group, sizes, products, strict=True):
-        # Bytes widened on the way are faster than floats from memory: a quarter is read.
-        vectors = block._vectors
-        for start in range(0, size, _CHUNK_ROWS):
-            stop = min(start + _CHUNK_ROWS, size)
-            wide = scratch[: stop - start]
-            np.copyto(wide, vectors[start:stop])
-            np.dot(wide, query, out=row[start:stop])
-    scale = _padded(
-        [block._norms[:size] for block, size in zip(group, sizes, strict=True)], sizes, 1.0
-    )
-    tiers = _padded(
-        [block._tiers[:size] for block, size in zip(group, sizes, strict=True)], sizes, Tier.NORMAL
-    )
-    scale *= lengths[members, None]
-    scores = products / scale
-    # Below 0 means unrelated; a root rounded down can lift a perfect match above 1.
-    np.clip(scores, 0.0, 1.0, out=scores)
-    if sizes[0] != width:
-        scores[np.arange(width) >= np.asarray(sizes)[:, None]] = EXCLUDED
-    pinned = _take_pinned(group, scores)
-    return Scored(members, scores, tiers, pinned)
-
-
-def _padded(columns: list[NDArray[_Number]], sizes: list[int], fill: float) -> NDArray[_Number]:
-    flat = np.concatenate(columns)
-    width = sizes[-1]
-    if sizes[0] == width:
-        return flat.reshape(len(columns), width)
-    padded = np.full((len(columns), width), fill, flat.dtype)
-    padded[np.arange(width) < np.asarray(sizes)[:, None]] = flat
-    return padded
-
-
-def _take_pinned(group: list[AgentColumns], scores: NDArray[np.float64]) -> list[list[float]]:
-    """Read the scores of pinned memories, and exclude these from the ranking."""
-    rows = [block.pinned[0] for block in group]
-    agent = [index for index, own in enumerate(rows) for _ in own]
-    column = [row for own in rows for row in own]
-    values = iter(scores[agent, column].tolist() if agent else ())
-    result = [[next(values) for _ in own] for own in rows]
-    if agent:
-        scores[agent, column] = EXCLUDED
-    return result

@@ -4,6 +4,7 @@ import functools
 import hashlib
 import importlib.util
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -147,7 +148,7 @@ class CachedEmbedder:
         cache.update(fresh)
         excess = len(cache) - self._size
         if excess > 0:
-            for text in list(cache)[:excess]:
+            for text in list(islice(cache, excess)):
                 del cache[text]
 
     def _embed(self, texts: list[str]) -> dict[str, bytes]:

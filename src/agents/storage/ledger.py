@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import MappingProxyType
+from typing import Any, Literal
 
 import numpy as np
 
@@ -13,7 +15,7 @@ from agents.memory.events import (
     TierChanged,
     encode,
 )
-from agents.memory.records import Memory, Scalar
+from agents.memory.records import NO_METADATA, Memory, MemoryDraft, Scalar, memory_id
 from agents.memory.tiers import Tier
 from agents.storage import snapshots
 from agents.storage.journal import Journal
@@ -54,19 +56,25 @@ class Ledger:
         norm: float,
     ) -> Memory:
         """A new memory."""
-        sequence = self.resident.block(agent_id).next_sequence
+        block = self.resident.own_block(agent_id)
+        sequence, tick = block.next_sequence, self.resident.tick
         event = Added("add", agent_id, sequence, int(tier), content, metadata)
         self._events.append(event)
         self._vectors.append(vector)
-        return self.resident.add(event, vector, norm)
+        self.resident.add(event, vector, norm)
+        kept = NO_METADATA if metadata is None else MappingProxyType(metadata)
+        identifier = memory_id(block.prefix, sequence)
+        draft: Any = MemoryDraft(identifier, agent_id, content, tier, tick, tick, sequence, kept)
+        draft.__class__ = Memory
+        memory: Memory = draft
+        return memory
 
-    def change_tier(self, memory: Memory, tier: Tier, *, demoted: bool) -> Memory:
+    def change_tier(self, memory: Memory, tier: Tier, *, demoted: bool) -> None:
         """A memory enters another tier."""
-        event = TierChanged(
-            "tier", memory.agent_id, memory.sequence, int(tier), "demote" if demoted else "set"
-        )
+        cause: Literal["set", "demote"] = "demote" if demoted else "set"
+        event = TierChanged("tier", memory.agent_id, memory.sequence, int(tier), cause)
         self._events.append(event)
-        return self.resident.change_tier(event)
+        self.resident.change_tier(event)
 
     def delete(self, memory: Memory) -> None:
         """A memory is no more."""

@@ -1,22 +1,17 @@
 """The state of a bank in memory. It changes only by events, so a replay gives the same state."""
 
 from collections.abc import Collection, Sequence
-from types import MappingProxyType
 
 import numpy as np
 
 from agents.errors import BankDamaged
 from agents.memory.events import Added, Deleted, Event, TickAdvanced, TierChanged, decode
-from agents.memory.records import NO_METADATA, Memory, memory_id
-from agents.memory.tiers import Tier
 from agents.storage import snapshots
 from agents.storage.columns import AgentColumns
 from agents.storage.journal import Journal
 from agents.storage.vectors import Quantised, norms
 
 __all__ = ["Resident"]
-
-_TIERS = tuple(Tier)
 
 
 class Resident:
@@ -38,41 +33,35 @@ class Resident:
         block = self.blocks.get(agent_id)
         return AgentColumns(agent_id, self.seed, self.dims) if block is None else block
 
+    def own_block(self, agent_id: str) -> AgentColumns:
+        """The agent's columns, kept from now on."""
+        block = self.blocks.get(agent_id)
+        if block is None:
+            block = self.blocks[agent_id] = AgentColumns(agent_id, self.seed, self.dims)
+        return block
+
     # Events
 
-    def add(self, event: Added, vector: Quantised, norm: float) -> Memory:
+    def add(self, event: Added, vector: Quantised, norm: float) -> None:
         """Apply an event whose vector has this length."""
-        block = self.blocks.get(event.agent_id)
-        if block is None:
-            block = self.blocks[event.agent_id] = self.block(event.agent_id)
-        memory = Memory(
-            memory_id(block.prefix, event.sequence),
-            block.agent_id,
-            event.content,
-            _TIERS[event.tier],
-            self.tick,
-            self.tick,
-            event.sequence,
-            NO_METADATA if event.metadata is None else MappingProxyType(event.metadata),
-        )
-        block.append(memory, vector, norm)
-        self.changed.add(block.agent_id)
-        return memory
+        _, agent_id, sequence, tier, content, metadata = event
+        block = self.own_block(agent_id)
+        if sequence != block.next_sequence:
+            raise BankDamaged(f"the journal gives {agent_id} a memory out of sequence")
+        block.append(content, tier, self.tick, metadata, vector, norm)
+        self.changed.add(agent_id)
 
-    def change_tier(self, event: TierChanged) -> Memory:
+    def change_tier(self, event: TierChanged) -> None:
         """Apply an event."""
-        block = self.blocks[event.agent_id]
-        row = self._row(block, event.sequence)
-        memory = block.records[row].moved(_TIERS[event.tier], self.tick)
-        block.replace(row, memory)
-        self.changed.add(block.agent_id)
-        return memory
+        block, row = self._find(event)
+        block.change_tier(row, event.tier, self.tick)
+        self.changed.add(event.agent_id)
 
     def delete(self, event: Deleted) -> None:
         """Apply an event."""
-        block = self.blocks[event.agent_id]
-        block.remove(self._row(block, event.sequence))
-        self.changed.add(block.agent_id)
+        block, row = self._find(event)
+        block.remove(row)
+        self.changed.add(event.agent_id)
 
     # Loading
 
@@ -123,9 +112,9 @@ class Resident:
             else:
                 self.delete(event)
 
-    @staticmethod
-    def _row(block: AgentColumns, sequence: int) -> int:
-        row = block.row_of(sequence)
+    def _find(self, event: TierChanged | Deleted) -> tuple[AgentColumns, int]:
+        block = self.block(event.agent_id)
+        row = block.row_of(event.sequence)
         if row is None:
-            raise BankDamaged(f"the journal changes a memory that {block.agent_id} doesn't have")
-        return row
+            raise BankDamaged(f"the journal changes a memory that {event.agent_id} doesn't have")
+        return block, row

@@ -117,8 +117,9 @@ class StoreSync:
         for agent in sorted(self._resident.blocks):
             block = self._resident.blocks[agent]
             for start in range(0, len(block), _CHUNK):
-                memories = block.records[start : start + _CHUNK]
-                vectors = unit(block.quantised(slice(start, start + _CHUNK)))
+                stop = min(start + _CHUNK, len(block))
+                memories = block.memories(range(start, stop))
+                vectors = unit(block.vectors(slice(start, stop)))
                 self._store.upsert(memories, vectors, known=False)
                 done += len(memories)
                 if progress:
@@ -179,8 +180,8 @@ class StoreSync:
                 gone.append(memory_id(block.prefix, sequence))
             else:
                 memories, vectors = written[added]
-                memories.append(block.records[row])
-                vectors.append(block.quantised([row]))
+                memories.append(block.memory(row))
+                vectors.append(block.vectors([row]))
         if gone:
             self._store.delete(gone)
         memories, vectors = written[True]

@@ -15,6 +15,8 @@ __all__ = ["Quantised", "norms", "product_dtype", "quantise", "unit"]
 Quantised = NDArray[np.int8]
 
 _LIMIT = 127
+_CHUNK = 256
+"""Rows are worked on in chunks that stay in the processor's cache."""
 _MAX_DIMS = {np.float32: (1 << 24) // _LIMIT**2, np.float64: (1 << 53) // _LIMIT**2}
 
 
@@ -35,13 +37,18 @@ def quantise(vectors: ArrayLike, dims: int, count: int) -> Quantised:
             f"the embedder gave an array of shape {rows.shape} for {count} texts; this bank's "
             f"vectors have {dims} dimensions, so ({count}, {dims}) was expected"
         )
-    if not np.isfinite(rows).all():
-        raise EmbedderError("the embedder gave a vector with NaN or infinity in it")
-    largest = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
-    largest[largest == 0.0] = 1.0
-    # Divide first: the largest finite numbers would overflow times 127.
-    whole: NDArray[np.float64] = np.rint(rows / largest * _LIMIT)
-    return whole.astype(np.int8)
+    result = np.empty(rows.shape, np.int8)
+    for start in range(0, count, _CHUNK):
+        part = rows[start : start + _CHUNK]
+        largest = np.maximum(part.max(axis=1), -part.min(axis=1))
+        if not np.isfinite(largest).all():  # the largest of a row is NaN if one of it is
+            raise EmbedderError("the embedder gave a vector with NaN or infinity in it")
+        largest[largest == 0.0] = 1.0
+        # Divide first: the largest finite numbers would overflow times 127.
+        scaled = part / largest[:, None]
+        scaled *= _LIMIT
+        result[start : start + _CHUNK] = np.rint(scaled, out=scaled)
+    return result
 
 
 def norms(vectors: Quantised) -> NDArray[np.float64]:
@@ -49,9 +56,12 @@ def norms(vectors: Quantised) -> NDArray[np.float64]:
 
     The squares sum exactly, and a root is rounded the same everywhere.
     """
-    wide = vectors.astype(np.int64)
-    squares: NDArray[np.int64] = np.einsum("ij,ij->i", wide, wide)
-    return np.sqrt(np.maximum(squares, 1).astype(np.float64))
+    dtype = product_dtype(vectors.shape[1])
+    squares = np.empty(len(vectors))
+    for start in range(0, len(vectors), _CHUNK):
+        part: NDArray[np.floating] = vectors[start : start + _CHUNK].astype(dtype)
+        squares[start : start + _CHUNK] = np.einsum("ij,ij->i", part, part)
+    return np.sqrt(np.maximum(squares, 1.0))
 
 
 def unit(vectors: Quantised) -> NDArray[np.float32]:

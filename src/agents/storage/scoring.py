@@ -1,0 +1,114 @@
+"""Similarities of queries to all memories of their agents, exact and for many agents at once."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.memory.ranking import EXCLUDED
+from agents.memory.tiers import Tier
+from agents.storage.columns import AgentColumns
+from agents.storage.vectors import Quantised, norms, product_dtype
+
+__all__ = ["Scored", "score"]
+
+_Number = TypeVar("_Number", np.float64, np.int8)
+
+_GROUP_CELLS = 2_000_000
+"""Agents are scored together up to this many cells, which bounds the memory of a batch."""
+
+_CHUNK_ROWS = 512
+"""Vectors are widened for a product in chunks that stay in the processor's cache."""
+
+
+class Scored(NamedTuple):
+    """A group of searches: for each, a row of scores and tiers, oldest memory first."""
+
+    members: list[int]
+    """Which of the searches these are."""
+    scores: NDArray[np.float64]
+    """Cosine similarities; pinned memories and padding are EXCLUDED."""
+    tiers: NDArray[np.int8]
+    pinned: list[list[float]]
+    """The scores of each search's pinned memories, oldest pin first."""
+
+
+def score(blocks: Sequence[AgentColumns], queries: Quantised) -> Iterator[Scored]:
+    """Score every memory of ``blocks[i]`` against ``queries[i]``, in groups of similar size."""
+    wide: NDArray[np.floating] = queries.astype(product_dtype(queries.shape[1]))
+    lengths = norms(queries)
+    sizes = [len(block.contents) for block in blocks]
+    order = sorted(range(len(blocks)), key=sizes.__getitem__)
+    start = 0
+    while start < len(order):
+        stop = start + 1
+        smallest = sizes[order[start]]
+        while stop < len(order):
+            width = sizes[order[stop]]
+            if width > smallest * 1.25 + 8 or (stop - start + 1) * width > _GROUP_CELLS:
+                break
+            stop += 1
+        yield _score_group(blocks, wide, lengths, order[start:stop])
+        start = stop
+
+
+def _score_group(
+    blocks: Sequence[AgentColumns],
+    queries: NDArray[np.floating],
+    lengths: NDArray[np.float64],
+    members: list[int],
+) -> Scored:
+    group = [blocks[i] for i in members]
+    sizes = [len(block.contents) for block in group]
+    width = sizes[-1]
+    products = np.zeros((len(group), width), queries.dtype)
+    scratch = np.empty((min(width, _CHUNK_ROWS), queries.shape[1]), queries.dtype)
+    for query, block, size, row in zip(queries[members], group, sizes, products, strict=True):
+        # Bytes widened on the way are faster than floats from memory: a quarter is read.
+        if size == len(scratch):
+            np.copyto(scratch, block._vectors[:size])
+            np.dot(scratch, query, out=row[:size])
+            continue
+        for start in range(0, size, _CHUNK_ROWS):
+            stop = min(start + _CHUNK_ROWS, size)
+            part = scratch[: stop - start]
+            np.copyto(part, block._vectors[start:stop])
+            np.dot(part, query, out=row[start:stop])
+    scale = _padded([block._norms[:size] for block, size in zip(group, sizes, strict=True)], 1.0)
+    tiers = _padded(
+        [block._tiers[:size] for block, size in zip(group, sizes, strict=True)], Tier.NORMAL
+    )
+    scale *= lengths[members, None]
+    scores = products / scale
+    # Below 0 means unrelated; a root rounded down can lift a perfect match above 1.
+    np.clip(scores, 0.0, 1.0, out=scores)
+    if sizes[0] != width:
+        scores[np.arange(width) >= np.asarray(sizes)[:, None]] = EXCLUDED
+    return Scored(members, scores, tiers, _take_pinned(group, scores))
+
+
+def _padded(columns: list[NDArray[_Number]], fill: float) -> NDArray[_Number]:
+    """Columns of growing length as the rows of a matrix."""
+    flat = np.concatenate(columns)
+    width = len(columns[-1])
+    if len(columns[0]) == width:
+        return flat.reshape(len(columns), width)
+    sizes = np.array([len(column) for column in columns])
+    padded = np.full((len(columns), width), fill, flat.dtype)
+    padded[np.arange(width) < sizes[:, None]] = flat
+    return padded
+
+
+def _take_pinned(group: list[AgentColumns], scores: NDArray[np.float64]) -> list[list[float]]:
+    """Read the scores of pinned memories, and exclude these from the ranking."""
+    result: list[list[float]] = []
+    for row, block in enumerate(group):
+        columns = block.pinned[0]
+        if columns:
+            own = scores[row, columns]
+            scores[row, columns] = EXCLUDED
+            result.append(own.tolist())
+        else:
+            result.append([])
+    return result
