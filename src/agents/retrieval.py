@@ -1,8 +1,7 @@
 """Choosing memories for queries: pinned first, then the ranked rest, within limit and budget."""
 
 from collections.abc import Iterable, Sequence
-from itertools import repeat
-from typing import NamedTuple
+from itertools import islice, repeat
 
 import numpy as np
 
@@ -15,13 +14,6 @@ from agents.storage.scoring import Scored, score
 from agents.storage.vectors import Quantised
 
 __all__ = ["Retrieval"]
-
-
-class _Choice(NamedTuple):
-    """What a search found before the token budget."""
-
-    pinned: list[Hit]
-    rest: list[Hit]
 
 
 class Retrieval:
@@ -53,8 +45,8 @@ class Retrieval:
         else:
             self._similar([blocks[i] for i in asked], asked, vectors, limit, results)
             for i in set(range(len(blocks))).difference(asked):
-                pinned, rest = self._newest(blocks[i])
-                results[i] = Hits(pinned + rest[: self._wanted(blocks[i], limit)])
+                pinned, rest = self._newest(blocks[i], self._wanted(blocks[i], limit))
+                results[i] = Hits(pinned + rest)
         if budget is None:
             return results
         return [
@@ -68,7 +60,7 @@ class Retrieval:
         """What :meth:`search` makes of each of the agent's memories: the result, then the rest."""
         wanted = self._wanted(block, limit)
         if query is None:
-            pinned, candidates = self._newest(block)
+            pinned, candidates = self._newest(block, len(block))
             outside: list[Hit] = []
         else:
             pinned, candidates, outside = self._all_similar(block, query, limit)
@@ -101,23 +93,23 @@ class Retrieval:
         for scored in score(blocks, vectors):
             wanted, ranked = self._ranked(blocks, scored, limit)
             cuts = np.minimum(ranked.counts, wanted)
-            most = int(cuts.max(initial=0))
-            columns = ranked.columns[:, :most]
-            boosts = self._boost_array[np.take_along_axis(scored.tiers, columns, axis=1)].tolist()
-            for index, cut, own, scores, boost, total, similarities in zip(
-                scored.members,
-                cuts.tolist(),
+            shown = np.arange(ranked.columns.shape[1]) < cuts[:, None]
+            columns = ranked.columns[shown]
+            tiers = scored.tiers[np.nonzero(shown)[0], columns]
+            rest = zip(
                 columns.tolist(),
-                ranked.scores[:, :most].tolist(),
-                boosts,
-                ranked.boosted[:, :most].tolist(),
-                scored.pinned,
+                ranked.scores[shown].tolist(),
+                self._boost_array[tiers].tolist(),
+                ranked.boosted[shown].tolist(),
                 strict=True,
+            )
+            for index, cut, similarities in zip(
+                scored.members, cuts.tolist(), scored.pinned, strict=True
             ):
                 block = blocks[index]
                 hits = Hits(self._pinned(block, similarities)) if similarities else Hits()
-                memories = block.memories(own[:cut])
-                hits += map(make, repeat(Hit), zip(memories, scores, boost, total, strict=False))
+                for column, similarity, boost, total in islice(rest, cut):
+                    hits.append(make(Hit, (block.memory(column), similarity, boost, total)))
                 results[places[index]] = hits
 
     def _all_similar(
@@ -132,7 +124,6 @@ class Retrieval:
         by_similarity = (len(scores) - 1 - newest_first).tolist()
         taken = set(candidates)
         outside = [c for c in by_similarity if c not in taken and scores[c] != EXCLUDED]
-
         return (
             self._pinned(block, scored.pinned[0]),
             self._hits(block, candidates, scores[candidates].tolist()),
@@ -146,13 +137,13 @@ class Retrieval:
         ranked = rank(scored.scores, scored.tiers, wanted, self._multiplier, self._boost_array)
         return wanted, ranked
 
-    def _newest(self, block: AgentColumns) -> _Choice:
-        """For a blank query: all that isn't pinned by tier, and the newest first within one."""
+    def _newest(self, block: AgentColumns, most: int) -> tuple[list[Hit], list[Hit]]:
+        """For a blank query: the pinned, and the others by tier, the newest first within one."""
         tiers = block.tiers
         columns = np.lexsort((-np.arange(len(tiers)), tiers))
-        rest = columns[tiers[columns] != Tier.PINNED].tolist()
+        rest = columns[tiers[columns] != Tier.PINNED][:most].tolist()
         zeros = repeat(0.0)
-        return _Choice(self._pinned(block, zeros), self._hits(block, rest, zeros))
+        return self._pinned(block, zeros), self._hits(block, rest, zeros)
 
     def _hits(self, block: AgentColumns, columns: list[int], scores: Iterable[float]) -> list[Hit]:
         memories = block.memories(columns)
@@ -172,7 +163,7 @@ class Retrieval:
     @staticmethod
     def _wanted(block: AgentColumns, limit: int) -> int:
         # No more than there are: a huge limit times the multiplier would overflow.
-        return min(max(0, limit - len(block.pinned[1])), len(block))
+        return min(max(0, limit - len(block.pinned[1])), block.size)
 
     def _fitted(self, hits: Hits, pinned: int, budget: int) -> Hits:
         kept, pinned_left_out, _ = fit(hits[:pinned], hits[pinned:], budget, self._count)

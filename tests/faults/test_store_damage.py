@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from plain_mem0 import assert_store_is_exact
 
 from agents import MemoryBank, StoreDamaged
+from plain_mem0 import assert_store_is_exact
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # third-party code

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plain_mem0 import PlainMem0, assert_store_is_exact
 
 from agents import MemoryBank, StoreDamaged, StoreMismatch
 from agents.storage.mem0_store import import_mem0
+from plain_mem0 import PlainMem0, assert_store_is_exact
 
 pytestmark = [
     # Third-party code, on Python 3.11 and what it depends on.
@@ -187,7 +187,7 @@ def test_another_banks_store_is_an_error_and_repair_keeps_it(tmp_path: Path) -> 
     mine = tmp_path / "mine"
     (mine / "chroma").rename(tmp_path / "chroma-of-mine")
     (tmp_path / "other" / "chroma").rename(mine / "chroma")
-    with pytest.raises(StoreMismatch, match="another bank.*tiermem repair"):
+    with pytest.raises(StoreMismatch, match=r"another bank.*tiermem repair"):
         MemoryBank.open(mine)
     with MemoryBank.open(mine, storage={"sync": "manual"}) as bank:
         report = bank.repair_store()
@@ -208,9 +208,11 @@ def test_a_store_with_memories_of_plain_mem0_is_not_taken_over(tmp_path: Path) -
         plain.memory.vector_store.insert([[1.0] * 256], [{"user_id": "me", "data": "x"}], ["1"])
     with pytest.raises(StoreMismatch, match=r"store of its own \(store[^)]*\)$"):
         MemoryBank.open(tmp_path / "bank", store=config)
-    with MemoryBank.open(tmp_path / "bank", store=config, storage={"sync": "manual"}) as bank:
-        with pytest.raises(StoreMismatch):
-            bank.repair_store()
+    with (
+        MemoryBank.open(tmp_path / "bank", store=config, storage={"sync": "manual"}) as bank,
+        pytest.raises(StoreMismatch),
+    ):
+        bank.repair_store()
     with PlainMem0(config) as plain:
         assert plain.all(user_id="me").keys() == {"1"}
 

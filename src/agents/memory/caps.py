@@ -48,13 +48,14 @@ def make_room(tier: Tier, caps: Caps, occupants: Occupants, newcomer: int | None
     """The demotions, in order, after which ``tier`` has room for one more.
 
     The oldest of a full tier moves one tier down, and where that one is full too, its oldest moves
-    on. ``newcomer`` is the sequence of the memory that enters ``tier``, if it exists already; it is
-    never the one to go. Raises :class:`TierFull` when the config says reject, or the cap is 0.
+    on. ``newcomer`` is the sequence of the memory that enters ``tier``, if it exists already, in
+    another tier; it is never the one to go. Raises :class:`TierFull` when the config says reject,
+    or the cap is 0.
     """
     cap = caps.of(tier)
     if cap is None:
         return []
-    present = [memory for memory in occupants(tier) if memory.sequence != newcomer]
+    present = occupants(tier)
     if len(present) < cap:
         return []
     if caps.reject or cap == 0:

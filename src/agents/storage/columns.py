@@ -4,47 +4,50 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agents.memory.caps import age
-from agents.memory.records import NO_METADATA, Memory, MemoryDraft, Scalar, id_prefix
+from agents.memory.records import NO_METADATA, Memory, Scalar, id_prefix, memory_id
 from agents.memory.tiers import Tier
 from agents.storage.vectors import Quantised, norms
 
 __all__ = ["AgentColumns"]
 
 _TIERS = tuple(Tier)
+_SPACIOUS = ("_contents", "_vectors", "_norms", "_tiers")
 
 
 class AgentColumns:
     """One agent's memories from the oldest to the newest: a row each, in columns.
 
-    A :class:`Memory` is made for whoever asks for one and not kept: a million of them would be a
-    million objects for Python's garbage collector to walk through, and most are never asked for.
+    A :class:`Memory` is made for whoever asks for one and not kept, and texts lie in an array and
+    not in a list: a million memories would be a million objects for Python's garbage collector to
+    walk through, and it looks into lists but not into arrays.
     """
 
     __slots__ = (
+        "_contents",
         "_norms",
         "_numbers",
         "_pinned",
         "_tiers",
         "_vectors",
         "agent_id",
-        "contents",
         "digest",
         "metadata",
         "next_sequence",
         "prefix",
+        "size",
     )
 
     def __init__(self, agent_id: str, seed: int, dims: int) -> None:
         self.agent_id = agent_id
         self.prefix = id_prefix(seed, agent_id)
         self.next_sequence = 1
-        self.contents: list[str] = []
+        self.size = 0
+        """How many memories there are."""
         self.metadata: dict[int, dict[str, Scalar]] = {}
         """By sequence number, for the memories that have any."""
         self.digest: bytes | None = None
@@ -52,45 +55,46 @@ class AgentColumns:
         # Sequence number, tick of creation and tick of entering its tier, row after row: what is
         # read together lies together.
         self._numbers = array("q")
-        # These three have room to spare; their first len(self) rows are in use.
+        # These have room to spare; their first ``size`` rows are in use.
+        self._contents = np.empty(0, object)
         self._vectors = np.empty((0, dims), np.int8)
         self._norms = np.empty(0)
         self._tiers = np.empty(0, np.int8)
         self._pinned: tuple[tuple[int, ...], tuple[Memory, ...]] | None = ((), ())
 
     def __len__(self) -> int:
-        return len(self.contents)
+        return self.size
 
     # Reading
 
     def memory(self, row: int) -> Memory:
         """The memory in a row."""
-        (memory,) = self.memories((row,))
-        return memory
+        numbers, place = self._numbers, 3 * row
+        sequence = numbers[place]
+        extra = self.metadata.get(sequence)
+        # tuple.__new__ is what Memory(…) comes down to, at half its cost.
+        return tuple.__new__(
+            Memory,
+            (
+                memory_id(self.prefix, sequence),
+                self.agent_id,
+                self._contents[row],
+                _TIERS[self._tiers.item(row)],
+                numbers[place + 1],
+                numbers[place + 2],
+                sequence,
+                NO_METADATA if extra is None else MappingProxyType(extra),
+            ),
+        )
 
     def memories(self, rows: Iterable[int]) -> list[Memory]:
         """The memories in these rows."""
-        agent_id, prefix, contents, metadata = (
-            self.agent_id, self.prefix, self.contents, self.metadata,
-        )  # fmt: skip
-        tiers, numbers = self._tiers, self._numbers
-        result: list[Memory] = []
-        for row in rows:
-            sequence, created, entered = numbers[3 * row : 3 * row + 3]
-            extra = metadata.get(sequence) if metadata else None
-            draft: Any = MemoryDraft(
-                f"{prefix}{sequence:012x}",
-                agent_id,
-                contents[row],
-                _TIERS[tiers[row]],
-                created,
-                entered,
-                sequence,
-                NO_METADATA if extra is None else MappingProxyType(extra),
-            )
-            draft.__class__ = Memory
-            result.append(draft)
-        return result
+        return [self.memory(row) for row in rows]
+
+    def contents(self) -> list[str]:
+        """The text of each memory."""
+        texts: list[str] = self._contents[: self.size].tolist()
+        return texts
 
     def row_of(self, sequence: int) -> int | None:
         """The row of the memory with this sequence number."""
@@ -117,16 +121,16 @@ class AgentColumns:
     @property
     def tiers(self) -> NDArray[np.int8]:
         """The tier of each memory."""
-        return self._tiers[: len(self)]
+        return self._tiers[: self.size]
 
     @property
     def norms(self) -> NDArray[np.float64]:
         """The length of each vector."""
-        return self._norms[: len(self)]
+        return self._norms[: self.size]
 
     def vectors(self, rows: slice | Sequence[int] = slice(None)) -> Quantised:
         """The vectors of all memories, or of these rows."""
-        return self._vectors[: len(self)][rows]
+        return self._vectors[: self.size][rows]
 
     # Changing
 
@@ -140,14 +144,15 @@ class AgentColumns:
         norm: float,
     ) -> None:
         """Add the newest memory; its sequence number is the next one."""
-        row = len(self.contents)
+        row = self.size
         if row == len(self._norms):
             self._resize(row + max(8, row // 8))
+        self._contents[row] = content
         self._vectors[row] = vector
         self._norms[row] = norm
         self._tiers[row] = tier
-        self.contents.append(content)
         self._numbers.extend((self.next_sequence, tick, tick))
+        self.size = row + 1
         if metadata:
             self.metadata[self.next_sequence] = metadata
         self.next_sequence += 1
@@ -165,11 +170,13 @@ class AgentColumns:
     def remove(self, row: int) -> None:
         """Delete a memory; the newer ones move up."""
         last = len(self)
-        for column in (self._vectors, self._norms, self._tiers):
+        for name in _SPACIOUS:
+            column = getattr(self, name)
             column[row : last - 1] = column[row + 1 : last]
+        self._contents[last - 1] = None
+        self.size = last - 1
         self.metadata.pop(self._numbers[3 * row], None)
         del self._numbers[3 * row : 3 * row + 3]
-        del self.contents[row]
         self._pinned = None
         self.digest = None
 
@@ -182,7 +189,8 @@ class AgentColumns:
         next_sequence: int,
     ) -> None:
         """Take over a whole state; ``numbers`` has columns sequence, tier, created, entered."""
-        self.contents = contents
+        self.size = len(contents)
+        self._contents = np.array(contents, object)
         self.metadata = metadata
         self.next_sequence = next_sequence
         self._numbers = array("q", numbers[:, [0, 2, 3]].astype(np.int64).tobytes())
@@ -200,8 +208,8 @@ class AgentColumns:
         return table
 
     def _resize(self, capacity: int) -> None:
-        rows = len(self)
-        for name in ("_vectors", "_norms", "_tiers"):
+        rows = self.size
+        for name in _SPACIOUS:
             old = getattr(self, name)
             new = np.empty((capacity, *old.shape[1:]), old.dtype)
             new[:rows] = old[:rows]

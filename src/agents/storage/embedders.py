@@ -126,17 +126,13 @@ class CachedEmbedder:
     def encode(self, texts: Sequence[str]) -> Quantised:
         """One row of whole numbers per text."""
         cache = self._cache
-        found = [cache.get(text) for text in texts]
-        missing = [text for text, vector in zip(texts, found, strict=True) if vector is None]
+        missing = [text for text in texts if text not in cache]
+        fresh: dict[str, bytes] = {}
         if missing:
             fresh = self._embed(list(dict.fromkeys(missing)))
-            found = [
-                fresh[text] if vector is None else vector
-                for text, vector in zip(texts, found, strict=True)
-            ]
-            self._remember(fresh)
-        flat = np.frombuffer(b"".join(found), np.int8)  # type: ignore[arg-type]  # none is None now
-        return flat.reshape(len(texts), self.dims)
+        rows = [fresh.get(text) or cache[text] for text in texts]
+        self._remember(fresh)
+        return np.frombuffer(b"".join(rows), np.int8).reshape(len(texts), self.dims)
 
     def units(self, texts: Sequence[str]) -> list[list[float]]:
         """One vector of length 1 per text, as mem0 wants them."""
@@ -171,4 +167,5 @@ class CachedEmbedder:
         except Exception as error:
             raise EmbedderError(f"the embedder {self.embedder.name} failed: {error}") from error
         vectors = quantise(rows, self.dims, len(texts))
-        return {text: vector.tobytes() for text, vector in zip(texts, vectors, strict=True)}
+        data, size = vectors.tobytes(), self.dims
+        return {text: data[i * size : (i + 1) * size] for i, text in enumerate(texts)}

@@ -1,12 +1,14 @@
 """The state of a bank and the journal behind it, changed together or not at all."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
+from agents.errors import CommitFailed
 from agents.memory.events import (
     Added,
     Deleted,
@@ -15,7 +17,7 @@ from agents.memory.events import (
     TierChanged,
     encode,
 )
-from agents.memory.records import NO_METADATA, Memory, MemoryDraft, Scalar, memory_id
+from agents.memory.records import NO_METADATA, Memory, Scalar, memory_id
 from agents.memory.tiers import Tier
 from agents.storage import snapshots
 from agents.storage.journal import Journal
@@ -23,6 +25,8 @@ from agents.storage.resident import Resident
 from agents.storage.vectors import Quantised
 
 __all__ = ["Ledger"]
+
+logger = logging.getLogger(__name__)
 
 
 class Ledger:
@@ -64,10 +68,7 @@ class Ledger:
         self.resident.add(event, vector, norm)
         kept = NO_METADATA if metadata is None else MappingProxyType(metadata)
         identifier = memory_id(block.prefix, sequence)
-        draft: Any = MemoryDraft(identifier, agent_id, content, tier, tick, tick, sequence, kept)
-        draft.__class__ = Memory
-        memory: Memory = draft
-        return memory
+        return Memory(identifier, agent_id, content, tier, tick, tick, sequence, kept)
 
     def change_tier(self, memory: Memory, tier: Tier, *, demoted: bool) -> None:
         """A memory enters another tier."""
@@ -130,7 +131,10 @@ class Ledger:
         self._forget_pending()
         self.unsaved_embeddings.clear()
         if self._since_snapshot >= self.SNAPSHOT_ON_COMMIT:
-            self._snapshot_if(2 * len(self.resident))
+            try:
+                self._snapshot_if(2 * len(self.resident))
+            except CommitFailed as error:  # the commit itself is safe, and says so by returning
+                logger.warning("no snapshot, so the next opening takes longer: %s", error)
 
     def close(self) -> None:
         """Write a snapshot if it makes the next opening faster."""
@@ -152,7 +156,8 @@ class Ledger:
         if self._since_snapshot < max(1, events):
             return
         blocks = self.resident.blocks
-        changed = sorted(self.resident.changed)
+        # An agent whose only memories were undone is among the changed and has no block.
+        changed = sorted(self.resident.changed & blocks.keys())
         self.journal.write_snapshots(snapshots.pack(blocks[agent]) for agent in changed)
         self.resident.changed.clear()
         self._since_snapshot = 0

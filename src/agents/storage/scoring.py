@@ -38,7 +38,7 @@ def score(blocks: Sequence[AgentColumns], queries: Quantised) -> Iterator[Scored
     """Score every memory of ``blocks[i]`` against ``queries[i]``, in groups of similar size."""
     wide: NDArray[np.floating] = queries.astype(product_dtype(queries.shape[1]))
     lengths = norms(queries)
-    sizes = [len(block.contents) for block in blocks]
+    sizes = [block.size for block in blocks]
     order = sorted(range(len(blocks)), key=sizes.__getitem__)
     start = 0
     while start < len(order):
@@ -60,7 +60,7 @@ def _score_group(
     members: list[int],
 ) -> Scored:
     group = [blocks[i] for i in members]
-    sizes = [len(block.contents) for block in group]
+    sizes = [block.size for block in group]
     width = sizes[-1]
     products = np.zeros((len(group), width), queries.dtype)
     scratch = np.empty((min(width, _CHUNK_ROWS), queries.shape[1]), queries.dtype)

@@ -18,7 +18,7 @@ def pack(block: AgentColumns) -> SnapshotRow:
         agent=block.agent_id,
         next_sequence=block.next_sequence,
         columns=block.numbers().astype("<i8").tobytes(),
-        contents=_json(block.contents),
+        contents=_json(block.contents()),
         metadata=_json({str(key): block.metadata[key] for key in sorted(block.metadata)}),
         vectors=block.vectors().tobytes(),
         digest=b"",

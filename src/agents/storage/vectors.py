@@ -27,7 +27,9 @@ def quantise(vectors: ArrayLike, dims: int, count: int) -> Quantised:
     :class:`EmbedderError`.
     """
     try:
-        rows = np.asarray(vectors, np.float64)
+        rows = np.asarray(vectors)
+        if rows.dtype not in (np.float32, np.float64, np.int64):
+            rows = np.asarray(vectors, np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise EmbedderError(f"the embedder gave no table of numbers: {error}") from None
     if count == 0 and rows.size == 0:
@@ -39,15 +41,15 @@ def quantise(vectors: ArrayLike, dims: int, count: int) -> Quantised:
         )
     result = np.empty(rows.shape, np.int8)
     for start in range(0, count, _CHUNK):
-        part = rows[start : start + _CHUNK]
+        part = rows[start : start + _CHUNK].astype(np.float64)
         largest = np.maximum(part.max(axis=1), -part.min(axis=1))
         if not np.isfinite(largest).all():  # the largest of a row is NaN if one of it is
             raise EmbedderError("the embedder gave a vector with NaN or infinity in it")
         largest[largest == 0.0] = 1.0
         # Divide first: the largest finite numbers would overflow times 127.
-        scaled = part / largest[:, None]
-        scaled *= _LIMIT
-        result[start : start + _CHUNK] = np.rint(scaled, out=scaled)
+        part /= largest[:, None]
+        part *= _LIMIT
+        result[start : start + _CHUNK] = np.rint(part, out=part)
     return result
 
 

@@ -1,0 +1,326 @@
+"""What a bank should do, in plain Python: lists, sorting and exact arithmetic, nothing clever.
+
+The tests compare a real bank with this one. It shares no code with the package; where both say the
+same, two people would have to have made the same mistake.
+"""
+
+import hashlib
+import math
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+PINNED, CRITICAL, IMPORTANT, NORMAL, LOW = range(5)
+NAMES = ("pinned", "critical", "important", "normal", "low")
+
+DIMS = 4
+
+
+def embed(text: str) -> list[int]:
+    """Few directions, so that equal scores are frequent; one text in eight is the zero vector."""
+    digest = hashlib.sha256(text.encode()).digest()
+    if digest[0] % 8 == 0:
+        return [0] * DIMS
+    spread = 7 if digest[0] % 8 == 1 else 3
+    return [byte % spread - spread // 2 for byte in digest[1 : DIMS + 1]]
+
+
+class SmallEmbedder:
+    """:func:`embed`, as a bank takes it."""
+
+    name = "small/hash-4"
+    dims = DIMS
+
+    def __init__(self, *, reproducible: bool = True) -> None:
+        self.reproducible = reproducible
+
+    def embed(self, texts: Sequence[str], /) -> list[list[int]]:
+        return [embed(text) for text in texts]
+
+
+class NotThere(Exception):
+    """The agent has no such memory."""
+
+
+class Full(Exception):
+    """The tier takes no more."""
+
+
+class Backwards(Exception):
+    """The clock does not go back."""
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """A memory; its id is known by agent and sequence."""
+
+    agent_id: str
+    sequence: int
+    content: str
+    tier: int
+    created_tick: int
+    tier_tick: int
+    metadata: dict[str, Any]
+
+    @property
+    def age(self) -> tuple[int, int]:
+        return self.tier_tick, self.sequence
+
+
+@dataclass(frozen=True)
+class Found:
+    """A search's hit, and what became of it."""
+
+    memory: Remembered
+    score: float
+    boost: float
+    boosted_score: float
+    rank: int | None = None
+    reason: str = ""
+
+
+@dataclass
+class ModelBank:
+    """The reference."""
+
+    max_pinned: int
+    max_critical: int
+    reject: bool
+    boosts: tuple[float, ...] = (1.0, 0.3, 0.15, 0.0, -0.1)
+    multiplier: int = 3
+    default_limit: int = 5
+    context_tokens: int | None = None
+    embed: Callable[[str], Sequence[float]] = embed
+    tick: int = 0
+    memories: dict[str, list[Remembered]] = field(default_factory=dict)
+    issued: dict[str, int] = field(default_factory=dict)
+
+    # Going back
+
+    def saved(self) -> tuple[Any, ...]:
+        kept = {agent: list(own) for agent, own in self.memories.items()}
+        return self.tick, kept, dict(self.issued)
+
+    def restore(self, saved: tuple[Any, ...]) -> None:
+        tick, kept, issued = saved
+        self.tick = tick
+        self.memories = {agent: list(own) for agent, own in kept.items()}
+        self.issued = dict(issued)
+
+    # Changing
+
+    def add(
+        self, agent: str, content: str, tier: int, metadata: dict[str, Any] | None
+    ) -> Remembered:
+        self._make_room(agent, tier, newcomer=None)
+        sequence = self.issued.get(agent, 0) + 1
+        self.issued[agent] = sequence
+        ordered = dict(sorted((metadata or {}).items()))
+        memory = Remembered(agent, sequence, content, tier, self.tick, self.tick, ordered)
+        self.memories.setdefault(agent, []).append(memory)
+        return memory
+
+    def add_many(self, items: Sequence[tuple[str, str, int, Any]]) -> list[Remembered]:
+        before = self.saved()
+        try:
+            return [self.add(*item) for item in items]
+        except Full:
+            self.restore(before)
+            raise
+
+    def get(self, agent: str, sequence: int) -> Remembered:
+        for memory in self.memories.get(agent, []):
+            if memory.sequence == sequence:
+                return memory
+        raise NotThere
+
+    def set_tier(self, agent: str, sequence: int, tier: int) -> Remembered:
+        memory = self.get(agent, sequence)
+        if memory.tier == tier:
+            return memory
+        self._make_room(agent, tier, newcomer=sequence)
+        return self._move(memory, tier)
+
+    def unpin(self, agent: str, sequence: int, tier: int) -> Remembered:
+        memory = self.get(agent, sequence)
+        return self.set_tier(agent, sequence, tier) if memory.tier == PINNED else memory
+
+    def delete(self, agent: str, sequence: int) -> None:
+        memory = self.get(agent, sequence)
+        self.memories[agent].remove(memory)
+
+    def advance(self, tick: int) -> None:
+        if tick < self.tick:
+            raise Backwards
+        self.tick = tick
+
+    def change_caps(self, max_pinned: int, max_critical: int, reject: bool) -> None:
+        """Caps are other ones from now on; of a tier over its cap, the oldest moves, one by one."""
+        self.max_pinned, self.max_critical, self.reject = max_pinned, max_critical, reject
+        for agent in self.memories:
+            for tier, cap in ((PINNED, max_pinned), (CRITICAL, max_critical)):
+                while len(self.in_tier(agent, tier)) > cap:
+                    self._push_down(_oldest(self.in_tier(agent, tier)), newcomer=None)
+
+    # Reading
+
+    def of(self, agent: str) -> list[Remembered]:
+        return self.memories.get(agent, [])
+
+    def in_tier(self, agent: str, tier: int) -> list[Remembered]:
+        return [memory for memory in self.of(agent) if memory.tier == tier]
+
+    def pinned(self, agent: str) -> list[Remembered]:
+        return sorted(self.in_tier(agent, PINNED), key=lambda m: m.age)
+
+    def search(
+        self, agent: str, query: str, limit: int | None, tokens: int | None
+    ) -> tuple[list[Found], list[Remembered]]:
+        """The hits, and the pinned memories that the token budget left out."""
+        rows = self.explain(agent, query, limit, tokens)
+        hits = [row for row in rows if row.rank is not None]
+        shown = {row.memory.sequence for row in hits}
+        return hits, [memory for memory in self.pinned(agent) if memory.sequence not in shown]
+
+    def explain(self, agent: str, query: str, limit: int | None, tokens: int | None) -> list[Found]:
+        limit = self.default_limit if limit is None else limit
+        budget = self.context_tokens if tokens is None else tokens
+        blank = not query.strip()
+        pinned = [self._found(memory, query, blank) for memory in self.pinned(agent)]
+        rest = [self._found(m, query, blank) for m in self.of(agent) if m.tier != PINNED]
+        remaining = max(0, limit - len(pinned))
+        if blank:
+            candidates = sorted(rest, key=lambda f: (f.memory.tier, -f.memory.sequence))
+            outside = []
+        else:
+            rest.sort(key=lambda f: (-f.score, -f.memory.sequence))
+            reach = remaining * self.multiplier
+            candidates, outside = rest[:reach], rest[reach:]
+            candidates.sort(key=lambda f: (-f.boosted_score, -f.score, -f.memory.sequence))
+        chosen, below = candidates[:remaining], candidates[remaining:]
+        kept, dropped = _fit(pinned, chosen, budget)
+        reach_text = f"outside the {remaining * self.multiplier} candidates"
+        return [
+            *(
+                replace(f, rank=rank, reason="pinned" if f.memory.tier == PINNED else "chosen")
+                for rank, f in enumerate(kept, 1)
+            ),
+            *(replace(f, reason="over the token budget") for f in dropped),
+            *(replace(f, reason="below the cut") for f in below),
+            *(replace(f, reason=reach_text) for f in outside),
+        ]
+
+    def relevant(self, agent: str, query: str, limit: int | None, tokens: int | None) -> str:
+        hits, left_out = self.search(agent, query, limit, tokens)
+        lines = [line(hit.memory.tier, hit.memory.content) for hit in hits]
+        if left_out:
+            noun = "memory" if len(left_out) == 1 else "memories"
+            lines.append(f"({len(left_out)} older pinned {noun} left out: over the token budget)")
+        return "\n".join(lines) if lines else "(No relevant memories)"
+
+    # Inside
+
+    def _cap(self, tier: int) -> int | None:
+        return {PINNED: self.max_pinned, CRITICAL: self.max_critical}.get(tier)
+
+    def _move(self, memory: Remembered, tier: int) -> Remembered:
+        moved = replace(memory, tier=tier, tier_tick=self.tick)
+        own = self.memories[memory.agent_id]
+        own[own.index(memory)] = moved
+        return moved
+
+    def _make_room(self, agent: str, tier: int, newcomer: int | None) -> None:
+        cap = self._cap(tier)
+        present = [m for m in self.in_tier(agent, tier) if m.sequence != newcomer]
+        if cap is None or len(present) < cap:
+            return
+        if self.reject or cap == 0:
+            raise Full
+        self._push_down(_oldest(present), newcomer)
+
+    def _push_down(self, falling: Remembered | None, newcomer: int | None) -> None:
+        """Move it one tier down, and the oldest of that one too where it was full."""
+        while falling is not None:
+            target = falling.tier + 1
+            while self._cap(target) == 0:
+                target += 1
+            present = [m for m in self.in_tier(falling.agent_id, target) if m.sequence != newcomer]
+            cap = self._cap(target)
+            full = cap is not None and len(present) >= cap
+            self._move(falling, target)
+            falling = _oldest(present) if full else None
+
+    def _found(self, memory: Remembered, query: str, blank: bool) -> Found:
+        boost = self.boosts[memory.tier]
+        score = 0.0 if blank else similarity(self.embed(query), self.embed(memory.content))
+        return Found(memory, score, boost, score + boost)
+
+
+def _oldest(memories: list[Remembered]) -> Remembered:
+    return min(memories, key=lambda memory: memory.age)
+
+
+def quantise(vector: Sequence[float]) -> list[int]:
+    """Whole numbers, the largest ±127."""
+    largest = max(abs(float(number)) for number in vector)
+    return [round(float(number) / (largest or 1.0) * 127) for number in vector]
+
+
+def similarity(one: Sequence[float], other: Sequence[float]) -> float:
+    """The cosine of the quantised vectors; unrelated and opposite are both 0."""
+    q, d = quantise(one), quantise(other)
+    length = math.sqrt(sum(x * x for x in q)) * math.sqrt(sum(x * x for x in d))
+    dot = sum(x * y for x, y in zip(q, d, strict=True))
+    return min(1.0, dot / length) if dot > 0 else 0.0
+
+
+def line(tier: int, content: str) -> str:
+    """A memory as a line of a prompt."""
+    text = "".join(_shown(character) for character in content)
+    visible = 0
+    while visible < len(text) and _invisible(text[visible]):
+        visible += 1
+    if text[visible : visible + 1] == "[":
+        text = text[:visible] + "\\" + text[visible:]
+    return f"- {text}" if tier == NORMAL else f"- [{NAMES[tier]}] {text}"
+
+
+_REORDERING = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
+
+
+def _shown(character: str) -> str:
+    if character in "\n\r\t":
+        return {"\n": "\\n", "\r": "\\r", "\t": "\\t"}[character]
+    reorders = (
+        unicodedata.bidirectional(character) in _REORDERING or character in "\u061c\u200e\u200f"
+    )
+    if reorders or unicodedata.category(character) in ("Cc", "Zl", "Zp"):
+        return f"\\u{ord(character):04x}"
+    return character
+
+
+def _invisible(character: str) -> bool:
+    return character.isspace() or unicodedata.category(character) in ("Cf", "Mn", "Me")
+
+
+def tokens_of(memory: Remembered) -> int:
+    """A quarter of the characters of its line, line end included, rounded up."""
+    return math.ceil((len(line(memory.tier, memory.content)) + 1) / 4)
+
+
+def _fit(
+    pinned: list[Found], rest: list[Found], budget: int | None
+) -> tuple[list[Found], list[Found]]:
+    if budget is None:
+        return pinned + rest, []
+    newest = list(pinned)
+    while sum(tokens_of(f.memory) for f in newest) > budget:
+        newest.pop(0)
+    kept, dropped = list(newest), pinned[: len(pinned) - len(newest)]
+    for found in rest:
+        if sum(tokens_of(f.memory) for f in [*kept, found]) <= budget:
+            kept.append(found)
+        else:
+            dropped.append(found)
+    return kept, dropped
