@@ -4,7 +4,7 @@ Works on many agents at once, one row each, because a tick asks for all of them 
 search is a batch of one, so both give the same bits.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,15 +56,11 @@ def rank(
 
     # Stable sorts: the first orders by score with the newest first among equals, the second by
     # boosted score and leaves that order among equals.
-    columns, candidate_scores = _sorted(candidate_scores, columns, candidate_scores)
-    columns, candidate_scores = columns[:, :most], candidate_scores[:, :most]
+    rows = np.arange(agents)[:, None]
+    order = np.argsort(-candidate_scores, axis=1, kind="stable")[:, :most]
+    columns, candidate_scores = columns[rows, order], candidate_scores[rows, order]
     counts = np.minimum(counts, wanted * multiplier)
-    boosted = candidate_scores + boosts[np.take_along_axis(tiers, columns, axis=1)]
+    boosted = candidate_scores + boosts[tiers[rows, columns]]
     boosted[np.arange(boosted.shape[1]) >= counts[:, None]] = -np.inf
-    columns, candidate_scores, boosted = _sorted(boosted, columns, candidate_scores, boosted)
-    return Ranked(columns, candidate_scores, boosted, counts)
-
-
-def _sorted(keys: Floats, *arrays: NDArray[Any]) -> tuple[NDArray[Any], ...]:
-    order = np.argsort(-keys, axis=1, kind="stable")
-    return tuple(np.take_along_axis(array, order, axis=1) for array in arrays)
+    order = np.argsort(-boosted, axis=1, kind="stable")
+    return Ranked(columns[rows, order], candidate_scores[rows, order], boosted[rows, order], counts)
