@@ -48,8 +48,9 @@ CREATE TABLE embeddings (hash BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT RO
 -- For people who look at the file with a database tool.
 CREATE VIEW events AS
     SELECT commits.id AS commit_id, commits.tick AS tick,
-           e.value ->> 0 AS kind, e.value ->> 1 AS agent, e.value ->> 2 AS sequence,
-           e.value ->> 3 AS tier, e.value ->> 4 AS content, e.value ->> 5 AS metadata
+           json_extract(e.value, '$[0]') AS kind, json_extract(e.value, '$[1]') AS agent,
+           json_extract(e.value, '$[2]') AS sequence, json_extract(e.value, '$[3]') AS tier,
+           json_extract(e.value, '$[4]') AS content, json_extract(e.value, '$[5]') AS metadata
     FROM commits, json_each(commits.events) AS e;
 """
 
@@ -123,6 +124,7 @@ class Journal:
             self._create()
             if path:
                 _sync_folder(path.parent)
+                _sync_folder(path.parent.parent)  # the bank's folder may be new as well
 
     def _last(self) -> tuple[int, int, bytes]:
         """The last commit; its hash covers all before it, and what is kept of it covers it."""
@@ -171,14 +173,18 @@ class Journal:
     ) -> None:
         """Record one commit. When this returns, it is on disk; when it raises, nothing is."""
         digest = _chain(self.hash, tick, events, vectors)
-        with self._writing():
-            self._db.execute(
-                "INSERT INTO commits VALUES (?, ?, ?, ?, ?)",
-                (self.head + 1, tick, events, vectors, digest),
-            )
-            self._set_embeddings(embeddings)
-            self._set({"head": (self.head + 1, tick, digest.hex())})
-        self.head, self.tick, self.hash = self.head + 1, tick, digest
+        try:
+            with self._writing():
+                self._db.execute(
+                    "INSERT INTO commits VALUES (?, ?, ?, ?, ?)",
+                    (self.head + 1, tick, events, vectors, digest),
+                )
+                self._set_embeddings(embeddings)
+                self._set({"head": (self.head + 1, tick, digest.hex())})
+            self.head, self.tick, self.hash = self.head + 1, tick, digest
+        except KeyboardInterrupt:  # it may have come right after the commit
+            self.head, self.tick, self.hash = self._last()
+            raise
 
     def commits(self, after: int) -> Iterator[Commit]:
         """The commits with an id above ``after``, in order, each checked against its hash."""
