@@ -1,9 +1,10 @@
 """Choosing memories for queries: pinned first, then the ranked rest, within limit and budget."""
 
 from collections.abc import Iterable, Sequence
-from itertools import islice, repeat
+from itertools import repeat
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agents.memory.context import TokenCounter, fit
 from agents.memory.ranking import EXCLUDED, Ranked, rank
@@ -91,25 +92,28 @@ class Retrieval:
         """Put what is similar to ``vectors[i]`` in ``blocks[i]`` at ``results[places[i]]``."""
         make = tuple.__new__  # what Hit(…) comes down to, at half its cost
         for scored in score(blocks, vectors):
-            wanted, ranked = self._ranked(blocks, scored, limit)
+            wanted, ranked = self._ranked(scored, limit)
             cuts = np.minimum(ranked.counts, wanted)
             shown = np.arange(ranked.columns.shape[1]) < cuts[:, None]
             columns = ranked.columns[shown]
             tiers = scored.tiers[np.nonzero(shown)[0], columns]
             rest = zip(
-                columns.tolist(),
                 ranked.scores[shown].tolist(),
                 self._boost_array[tiers].tolist(),
                 ranked.boosted[shown].tolist(),
                 strict=True,
             )
+            flat = columns.tolist()
+            start = 0
             for index, cut, similarities in zip(
                 scored.members, cuts.tolist(), scored.pinned, strict=True
             ):
                 block = blocks[index]
                 hits = Hits(self._pinned(block, similarities)) if similarities else Hits()
-                for column, similarity, boost, total in islice(rest, cut):
-                    hits.append(make(Hit, (block.memory(column), similarity, boost, total)))
+                memories = block.memories(flat[start : start + cut])
+                start += cut
+                for memory, (similarity, boost, total) in zip(memories, rest, strict=False):
+                    hits.append(make(Hit, (memory, similarity, boost, total)))
                 results[places[index]] = hits
 
     def _all_similar(
@@ -117,7 +121,7 @@ class Retrieval:
     ) -> tuple[list[Hit], list[Hit], list[Hit]]:
         """The pinned, the candidates best first, and the others most similar first."""
         (scored,) = score([block], vector[None])
-        _, ranked = self._ranked([block], scored, limit)
+        _, ranked = self._ranked(scored, limit)
         candidates = ranked.columns[0, : ranked.counts[0]].tolist()
         scores = scored.scores[0]
         newest_first = np.argsort(-scores[::-1], kind="stable")
@@ -130,10 +134,11 @@ class Retrieval:
             self._hits(block, outside, scores[outside].tolist()),
         )
 
-    def _ranked(
-        self, blocks: Sequence[AgentColumns], scored: Scored, limit: int
-    ) -> tuple[np.ndarray[tuple[int], np.dtype[np.intp]], Ranked]:
-        wanted = np.array([self._wanted(blocks[i], limit) for i in scored.members], np.intp)
+    def _ranked(self, scored: Scored, limit: int) -> tuple[NDArray[np.intp], Ranked]:
+        pinned = np.array([len(scores) for scores in scored.pinned], np.intp)
+        # No more than there are: a huge limit times the multiplier would overflow.
+        width = scored.scores.shape[1]
+        wanted = np.minimum(np.maximum(limit - pinned, 0), width)
         ranked = rank(scored.scores, scored.tiers, wanted, self._multiplier, self._boost_array)
         return wanted, ranked
 
@@ -162,7 +167,6 @@ class Retrieval:
 
     @staticmethod
     def _wanted(block: AgentColumns, limit: int) -> int:
-        # No more than there are: a huge limit times the multiplier would overflow.
         return min(max(0, limit - len(block.pinned[1])), block.size)
 
     def _fitted(self, hits: Hits, pinned: int, budget: int) -> Hits:

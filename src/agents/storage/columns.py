@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.memory.caps import age
-from agents.memory.records import NO_METADATA, Memory, Scalar, id_prefix, memory_id
+from agents.memory.records import NO_METADATA, Memory, Scalar, id_prefix
 from agents.memory.tiers import Tier
 from agents.storage.vectors import Quantised, norms
 
@@ -67,29 +67,40 @@ class AgentColumns:
 
     # Reading
 
-    def memory(self, row: int) -> Memory:
-        """The memory in a row."""
-        numbers, place = self._numbers, 3 * row
-        sequence = numbers[place]
-        extra = self.metadata.get(sequence)
-        # tuple.__new__ is what Memory(…) comes down to, at half its cost.
-        return tuple.__new__(
-            Memory,
-            (
-                memory_id(self.prefix, sequence),
-                self.agent_id,
-                self._contents[row],
-                _TIERS[self._tiers.item(row)],
-                numbers[place + 1],
-                numbers[place + 2],
-                sequence,
-                NO_METADATA if extra is None else MappingProxyType(extra),
-            ),
-        )
-
     def memories(self, rows: Iterable[int]) -> list[Memory]:
         """The memories in these rows."""
-        return [self.memory(row) for row in rows]
+        # A search makes thousands, so everything is at hand, and tuple.__new__ is what Memory(…)
+        # comes down to, at half its cost.
+        make, tiers, numbers, metadata = tuple.__new__, self._tiers, self._numbers, self.metadata
+        prefix, agent_id, contents = self.prefix, self.agent_id, self._contents
+        extra = NO_METADATA
+        result = []
+        for row in rows:
+            place = 3 * row
+            sequence = numbers[place]
+            if metadata:
+                own = metadata.get(sequence)
+                extra = NO_METADATA if own is None else MappingProxyType(own)
+            result.append(
+                make(
+                    Memory,
+                    (
+                        prefix + hex(sequence)[2:].zfill(12),  # memory_id()
+                        agent_id,
+                        contents[row],
+                        _TIERS[tiers.item(row)],
+                        numbers[place + 1],
+                        numbers[place + 2],
+                        sequence,
+                        extra,
+                    ),
+                )
+            )
+        return result
+
+    def memory(self, row: int) -> Memory:
+        """The memory in a row."""
+        return self.memories((row,))[0]
 
     def contents(self) -> list[str]:
         """The text of each memory."""

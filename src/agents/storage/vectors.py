@@ -5,6 +5,8 @@ the batch. Products of whole numbers in [-127, 127] sum to whole numbers; as lon
 2^24 (float32) or 2^53 (float64), every order gives the same result.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -40,8 +42,9 @@ def quantise(vectors: ArrayLike, dims: int, count: int) -> Quantised:
             f"vectors have {dims} dimensions, so ({count}, {dims}) was expected"
         )
     result = np.empty(rows.shape, np.int8)
+    dtype = np.float32 if rows.dtype == np.float32 else np.float64
     for start in range(0, count, _CHUNK):
-        part = rows[start : start + _CHUNK].astype(np.float64)
+        part: NDArray[Any] = rows[start : start + _CHUNK].astype(dtype)
         largest = np.maximum(part.max(axis=1), -part.min(axis=1))
         if not np.isfinite(largest).all():  # the largest of a row is NaN if one of it is
             raise EmbedderError("the embedder gave a vector with NaN or infinity in it")
