@@ -13,6 +13,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from agents import AgentMemory, MemoryBank
+from agents.storage.ledger import Ledger
 from embedders import Directions
 
 # A library that reads these may start threads of its own, or ask the network for a newer version.
@@ -125,3 +126,14 @@ def bank(make_bank: OpenBank) -> MemoryBank:
 @pytest.fixture
 def alice(bank: MemoryBank) -> AgentMemory:
     return bank.agent("alice")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "bank"
+
+
+@pytest.fixture
+def snapshots_on_close(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lower the threshold, so that the rare path runs."""
+    monkeypatch.setattr(Ledger, "SNAPSHOT_ON_CLOSE", 1)
