@@ -24,14 +24,11 @@ from agents.memory.context import TokenCounter, approximate_tokens, render
 from agents.memory.records import (
     Hits,
     Memory,
-    Scalar,
     check_agent_id,
-    check_content,
-    check_metadata,
-    check_query,
     check_whole,
 )
-from agents.memory.tiers import Tier, parse_tier
+from agents.memory.requests import check_new, check_search
+from agents.memory.tiers import Tier
 from agents.retrieval import Retrieval
 from agents.storage import snapshots
 from agents.storage.embedders import CachedEmbedder, Embedder
@@ -46,8 +43,6 @@ from agents.storage.sync import Progress, StoreSync
 from agents.storage.vectors import norms
 
 __all__ = ["MemoryBank"]
-
-_New = tuple[str, str, Tier, dict[str, Scalar] | None]
 
 
 @final
@@ -262,7 +257,7 @@ class MemoryBank:
         """
         with self._using():
             most = self.settings.memory.max_content_bytes
-            new = [_checked_memory(item, most) for item in items]
+            new = [check_new(item, most) for item in items]
             vectors = self._embedder.encode([content for _, content, _, _ in new])
             lengths = norms(vectors).tolist()
             ledger = self._ledger
@@ -285,7 +280,7 @@ class MemoryBank:
     ) -> list[Hits]:
         """:meth:`AgentMemory.search` for many ``(agent_id, query)`` pairs, in one go."""
         with self._using():
-            asked = [_checked_request(request) for request in requests]
+            asked = [check_search(request) for request in requests]
             most, budget = self._limits(limit, context_tokens)
             blocks = [self._ledger.resident.block(agent) for agent, _ in asked]
             worded = [i for i, (_, query) in enumerate(asked) if query and not query.isspace()]
@@ -402,23 +397,3 @@ class MemoryBank:
         if self._scratch is None:
             self._scratch = tempfile.TemporaryDirectory(prefix="tiermem-")
         return Path(self._scratch.name)
-
-
-def _checked_request(request: object) -> tuple[str, str]:
-    if not isinstance(request, tuple | list) or len(request) != 2:
-        raise InvalidInput(f"a search is a pair (agent_id, query); got {request!r:.80}")
-    return check_agent_id(request[0]), check_query(request[1])
-
-
-def _checked_memory(item: object, most_bytes: int) -> _New:
-    if not isinstance(item, tuple | list) or not 2 <= len(item) <= 4:
-        raise InvalidInput(
-            "a new memory is a tuple (agent_id, content), (agent_id, content, tier) or "
-            f"(agent_id, content, tier, metadata); got {item!r:.80}"
-        )
-    return (
-        check_agent_id(item[0]),
-        check_content(item[1], most_bytes),
-        parse_tier(item[2]) if len(item) > 2 else Tier.NORMAL,
-        check_metadata(item[3]) if len(item) > 3 else None,
-    )

@@ -1,0 +1,37 @@
+"""What the batched calls take."""
+
+from agents.errors import InvalidInput
+from agents.memory.records import (
+    Scalar,
+    check_agent_id,
+    check_content,
+    check_metadata,
+    check_query,
+)
+from agents.memory.tiers import Tier, parse_tier
+
+__all__ = ["NewMemory", "check_new", "check_search"]
+
+NewMemory = tuple[str, str, Tier, dict[str, Scalar] | None]
+
+
+def check_new(item: object, most_bytes: int) -> NewMemory:
+    """Agent, text, tier and metadata from a tuple whose last two are optional."""
+    if not isinstance(item, tuple | list) or not 2 <= len(item) <= 4:
+        raise InvalidInput(
+            "a new memory is a tuple (agent_id, content), (agent_id, content, tier) or "
+            f"(agent_id, content, tier, metadata); got {item!r:.80}"
+        )
+    return (
+        check_agent_id(item[0]),
+        check_content(item[1], most_bytes),
+        parse_tier(item[2]) if len(item) > 2 else Tier.NORMAL,
+        check_metadata(item[3]) if len(item) > 3 else None,
+    )
+
+
+def check_search(request: object) -> tuple[str, str]:
+    """Agent and query from a pair."""
+    if not isinstance(request, tuple | list) or len(request) != 2:
+        raise InvalidInput(f"a search is a pair (agent_id, query); got {request!r:.80}")
+    return check_agent_id(request[0]), check_query(request[1])
