@@ -12,12 +12,14 @@ from agents.memory.tiers import Tier, parse_tier
 
 __all__ = ["NewMemory", "check_new", "check_search"]
 
+_SEQUENCES = (tuple, list)
+
 NewMemory = tuple[str, str, Tier, dict[str, Scalar] | None]
 
 
 def check_new(item: object, most_bytes: int) -> NewMemory:
     """Agent, text, tier and metadata from a tuple whose last two are optional."""
-    if not isinstance(item, tuple | list) or not 2 <= len(item) <= 4:
+    if not isinstance(item, _SEQUENCES) or not 2 <= len(item) <= 4:
         raise InvalidInput(
             "a new memory is a tuple (agent_id, content), (agent_id, content, tier) or "
             f"(agent_id, content, tier, metadata); got {item!r:.80}"
@@ -32,6 +34,6 @@ def check_new(item: object, most_bytes: int) -> NewMemory:
 
 def check_search(request: object) -> tuple[str, str]:
     """Agent and query from a pair."""
-    if not isinstance(request, tuple | list) or len(request) != 2:
+    if not isinstance(request, _SEQUENCES) or len(request) != 2:
         raise InvalidInput(f"a search is a pair (agent_id, query); got {request!r:.80}")
     return check_agent_id(request[0]), check_query(request[1])

@@ -66,9 +66,9 @@ def _score_group(
     scratch = np.empty((min(width, _CHUNK_ROWS), queries.shape[1]), queries.dtype)
     for query, block, size, row in zip(queries[members], group, sizes, products, strict=True):
         # Bytes widened on the way are faster than floats from memory: a quarter is read.
-        if size == len(scratch):
+        if size == width == len(scratch):
             np.copyto(scratch, block._vectors[:size])
-            np.dot(scratch, query, out=row[:size])
+            np.dot(scratch, query, out=row)
             continue
         for start in range(0, size, _CHUNK_ROWS):
             stop = min(start + _CHUNK_ROWS, size)
