@@ -141,6 +141,11 @@ class Mem0Store:
         )
         return hashlib.sha256(repr(listing).encode()).hexdigest() if listing else None
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the store is connected, and so known to answer and to be this bank's."""
+        return self._store is not None
+
     def open(self, *, written: bool = False) -> None:
         """Connect, and make sure that the store is this bank's or, unless ``written``, empty."""
         if self._store is not None:

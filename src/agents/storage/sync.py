@@ -134,7 +134,9 @@ class StoreSync:
         return report
 
     def close(self) -> None:
-        """Close the store. What its closing did to the files is no damage."""
+        """Close the store, if it is open. What its closing did to the files is no damage."""
+        if not self._store.is_open:
+            return
         self._store.close()
         cursor = self._cursor
         if cursor.files is not None and cursor.files != (files := self._store.files()):
