@@ -74,18 +74,24 @@ class AgentMemory:
         """Store what the agent did and whether it worked."""
         if not isinstance(action_type, str) or not action_type.strip():
             raise InvalidContent(f"an action needs a type, as text; got {action_type!r}")
+        if not isinstance(success, bool):
+            raise InvalidInput(f"success is True or False, not {success!r:.40}")
         if isinstance(details, Mapping):
             try:
-                details = json.dumps(dict(details), ensure_ascii=False, sort_keys=True)
+                details = json.dumps(
+                    dict(details), ensure_ascii=False, sort_keys=True, allow_nan=False
+                )
             except (TypeError, ValueError) as error:
                 raise InvalidContent(f"an action's details must be JSON: {error}") from None
+        elif not isinstance(details, str):
+            raise InvalidContent(f"an action's details are text or a mapping, not {details!r:.40}")
         text = f"{action_type} {'succeeded' if success else 'failed'}"
         if details:
             text += f": {details}"
         metadata: dict[str, Scalar] = {
             "record": "action",
             "action_type": action_type,
-            "success": bool(success),
+            "success": success,
         }
         return self.add(text, tier, metadata)
 
@@ -154,7 +160,8 @@ class AgentMemory:
         sequence = sequence_of(block.prefix, memory_id)
         row = None if sequence is None else block.row_of(sequence)
         if row is None:
-            raise MemoryNotFound(f"{self.agent_id} has no memory {memory_id!r:.80}")
+            hint = "" if isinstance(memory_id, str) else "; an id is text, such as memory.id"
+            raise MemoryNotFound(f"{self.agent_id} has no memory {memory_id!r:.80}{hint}")
         return block.memory(row)
 
     def all(self, tier: TierLike | None = None) -> list[Memory]:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -27,7 +28,7 @@ from agents.memory.records import (
     check_agent_id,
     check_whole,
 )
-from agents.memory.requests import check_new, check_search
+from agents.memory.requests import check_iterable, check_new, check_search
 from agents.memory.tiers import Tier
 from agents.retrieval import Retrieval
 from agents.storage import snapshots
@@ -37,7 +38,7 @@ from agents.storage.journal import Journal
 from agents.storage.ledger import Ledger
 from agents.storage.lock import BankLock
 from agents.storage.mem0_models import Extractor
-from agents.storage.mem0_store import Mem0Store, payload, store_config
+from agents.storage.mem0_store import Mem0Store, check_providers, payload, store_config
 from agents.storage.resident import Resident
 from agents.storage.sync import Progress, StoreSync
 from agents.storage.vectors import norms
@@ -91,28 +92,32 @@ class MemoryBank:
         *,
         assignments: Iterable[str] = (),
         create: bool = True,
+        apply_caps: bool = True,
         embedder: Embedder | Mapping[str, object] | None = None,
         count_tokens: TokenCounter = approximate_tokens,
         **overrides: object,
     ) -> Self:
         """Open the bank in ``folder``; make it, if there is none and ``create`` is true.
 
-        ``config`` is a YAML file, a mapping or ``Settings``; without one, an existing bank uses the
-        settings that it was made with. ``assignments`` like ``"memory.max_pinned=3"`` go on top,
-        then ``overrides`` like ``memory={"max_pinned": 3}``.
+        An existing bank has the settings that it was made with. ``config``, a YAML file or a
+        mapping, goes on top, then ``assignments`` like ``"memory.max_pinned=3"``, then
+        ``overrides`` like ``memory={"max_pinned": 3}``; they hold until the bank is closed.
         ``embedder`` is such a section, or an embedder of your own.
         An existing bank keeps its seed and its embedder. Where the caps are smaller than before,
-        the oldest memories of a tier over its cap move down.
+        the oldest memories of a tier over its cap move down, unless ``apply_caps`` is false.
         """
-        path = Path(folder)
+        if not str(folder):
+            raise InvalidInput("a bank needs a folder; got an empty path")
+        path = Path(folder).absolute()  # the program may change its directory later
+        if isinstance(assignments, str):
+            raise InvalidInput("assignments is a list of texts such as 'memory.max_pinned=3'")
         assignments = tuple(assignments)
         if isinstance(embedder, Mapping):
             overrides["embedder"], embedder = embedder, None
         if not create and not (path / "journal.db").is_file():
-            raise BankNotFound(f"there is no bank in {path}")
-        if config is not None or not (path / "journal.db").is_file():
-            # Before anything is written.
-            config = load_settings(config, assignments=assignments, overrides=overrides)
+            raise BankNotFound(f"there is no bank in {folder}")
+        load = partial(load_settings, config, assignments=assignments, overrides=overrides)
+        load()  # finds most mistakes before anything is written
         try:
             path.mkdir(parents=True, exist_ok=True)
             lock = BankLock(path)
@@ -124,16 +129,15 @@ class MemoryBank:
                 undo.callback((path / "journal.db").unlink, missing_ok=True)
             journal = Journal(path / "journal.db")
             undo.callback(journal.close)
-            if not isinstance(config, Settings):
-                identity = journal.get("bank")
-                config = load_settings(
-                    identity and identity["settings"], assignments=assignments, overrides=overrides
-                )
-            chosen = prepare(journal, config, embedder)
-            bank = cls(path, journal, config, chosen, count_tokens, lock)
+            identity = journal.get("bank")
+            settings = load(base=identity and identity["settings"])
+            check_providers(settings)
+            chosen = prepare(journal, settings, embedder)
+            bank = cls(path, journal, settings, chosen, count_tokens, lock)
             undo.callback(bank._close_store)
             bank._check_store()
-            bank._apply_caps()
+            if apply_caps:
+                bank._apply_caps()
             bank._push_missing()
             undo.pop_all()
         return bank
@@ -151,6 +155,7 @@ class MemoryBank:
         if isinstance(embedder, Mapping):
             overrides["embedder"], embedder = embedder, None
         settings = load_settings(config, overrides=overrides)
+        check_providers(settings)
         journal = Journal(None)
         chosen = prepare(journal, settings, embedder)
         return cls(None, journal, settings, chosen, count_tokens, None)
@@ -180,7 +185,8 @@ class MemoryBank:
             parts.callback(self._close_store)
 
     def __enter__(self) -> Self:
-        return self
+        with self._using():
+            return self
 
     def __exit__(
         self,
@@ -257,7 +263,7 @@ class MemoryBank:
         """
         with self._using():
             most = self.settings.memory.max_content_bytes
-            new = [check_new(item, most) for item in items]
+            new = [check_new(item, most) for item in check_iterable(items)]
             vectors = self._embedder.encode([content for _, content, _, _ in new])
             lengths = norms(vectors).tolist()
             ledger = self._ledger
@@ -280,7 +286,7 @@ class MemoryBank:
     ) -> list[Hits]:
         """:meth:`AgentMemory.search` for many ``(agent_id, query)`` pairs, in one go."""
         with self._using():
-            asked = [check_search(request) for request in requests]
+            asked = [check_search(request) for request in check_iterable(requests)]
             most, budget = self._limits(limit, context_tokens)
             blocks = [self._ledger.resident.block(agent) for agent, _ in asked]
             worded = [i for i, (_, query) in enumerate(asked) if query and not query.isspace()]

@@ -118,8 +118,11 @@ def load_settings(
     *,
     assignments: Iterable[str] = (),
     overrides: Mapping[str, object] | None = None,
+    base: Mapping[str, object] | None = None,
 ) -> Settings:
     """The packaged defaults, changed by ``config``, then ``assignments``, then ``overrides``.
+
+    ``base`` holds what an existing bank was made with; it comes right after the defaults.
 
     ``config`` is the path of a YAML file or a mapping of the same shape. An assignment is text such
     as ``memory.max_pinned=3``, its value read as YAML. ``overrides`` may nest, or name keys with
@@ -141,6 +144,8 @@ def load_settings(
         given = [_file(config)]
     # Assignments are one layer, so that it does not matter whether the provider comes first.
     layers = [given, [_assignment(text) for text in assignments]]
+    if base is not None:
+        layers.insert(0, [copy_plain(base, "the bank's settings")])
     if overrides is not None:
         layers.append([_overrides(overrides)])
     _check([document for layer in layers for document in layer])

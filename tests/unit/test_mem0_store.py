@@ -235,15 +235,6 @@ def test_a_bank_can_be_moved_with_its_store(tmp_path: Path) -> None:
         assert_store_is_exact(bank)
 
 
-def test_an_unknown_provider_is_a_clear_error_and_loses_nothing(tmp_path: Path) -> None:
-    bank = MemoryBank.open(tmp_path / "bank", store={"provider": "chrome"})
-    bank.agent("alice").add("hello")
-    with pytest.raises(StoreDamaged, match="chrome"):
-        bank.close()
-    with MemoryBank.open(tmp_path / "bank", store={"provider": "chroma"}) as bank:
-        assert bank.agent("alice").count() == 1
-
-
 def test_an_ephemeral_bank_can_be_synced_and_leaves_nothing(tmp_path: Path) -> None:
     with MemoryBank.ephemeral() as bank:
         bank.agent("alice").add("hello")

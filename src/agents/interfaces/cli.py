@@ -77,8 +77,10 @@ def config(file: Config = None, assignments: Assignments = None) -> None:
     import yaml
 
     from agents.config import load_settings
+    from agents.storage.mem0_store import check_providers
 
     settings = load_settings(file, assignments=assignments or ())
+    check_providers(settings)
     typer.echo(yaml.safe_dump(settings.to_dict(redact=True), sort_keys=False), nl=False)
 
 
@@ -91,8 +93,8 @@ def repair(
     """Rebuild mem0's store from the bank's journal.
 
     For a store that is missing, damaged, crashes when opened, or belongs to another bank. The
-    journal is not changed, and an old local store is moved aside, not deleted. Without --config,
-    the settings that the bank was made with are used.
+    memories are not changed, and an old local store is moved aside, not deleted. --config and --set
+    go on top of the settings that the bank was made with.
     """
     from agents.bank import MemoryBank
 
@@ -100,7 +102,12 @@ def repair(
     console = Console(stderr=True)
     with (
         MemoryBank.open(
-            bank, file, assignments=assignments or (), create=False, storage={"sync": "manual"}
+            bank,
+            file,
+            assignments=assignments or (),
+            create=False,
+            apply_caps=False,
+            storage={"sync": "manual"},
         ) as opened,
         Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar,
     ):

@@ -135,7 +135,10 @@ def check_content(content: object, max_bytes: int) -> str:
 
 def check_query(query: object) -> str:
     """``query`` itself, blank or not, or :class:`InvalidContent`."""
-    return _check_text(query, "query")
+    text = _check_text(query, "query")
+    if len(text) > _MAX_QUERY:
+        raise InvalidContent(f"a query of {len(text):,} characters is over {_MAX_QUERY:,}")
+    return text
 
 
 def _check_text(text: object, what: str) -> str:
@@ -177,6 +180,7 @@ RESERVED_METADATA_KEYS = frozenset(
 )  # fmt: skip
 
 _MAX_METADATA_BYTES = 16_384
+_MAX_QUERY = 1_000_000
 
 
 def check_metadata(metadata: object) -> dict[str, Scalar] | None:

@@ -1,5 +1,7 @@
 """What the batched calls take."""
 
+from collections.abc import Iterable, Mapping
+
 from agents.errors import InvalidInput
 from agents.memory.records import (
     Scalar,
@@ -10,11 +12,18 @@ from agents.memory.records import (
 )
 from agents.memory.tiers import Tier, parse_tier
 
-__all__ = ["NewMemory", "check_new", "check_search"]
+__all__ = ["NewMemory", "check_iterable", "check_new", "check_search"]
 
 _SEQUENCES = (tuple, list)
 
 NewMemory = tuple[str, str, Tier, dict[str, Scalar] | None]
+
+
+def check_iterable(items: Iterable[object]) -> Iterable[object]:
+    """``items`` itself, if it has any; a text is one thing and not a list of letters."""
+    if isinstance(items, Iterable) and not isinstance(items, str | bytes | Mapping):
+        return items
+    raise InvalidInput(f"a batch is a list of tuples; got {items!r:.80}")
 
 
 def check_new(item: object, most_bytes: int) -> NewMemory:

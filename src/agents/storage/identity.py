@@ -22,6 +22,8 @@ def prepare(journal: Journal, settings: Settings, given: Embedder | None) -> Emb
     identity: dict[str, Any] | None = journal.get("bank")
     if identity is None and journal.head:
         raise BankDamaged("the journal does not say which bank it is of; restore it from a backup")
+    if given is not None and not callable(getattr(given, "embed", None)):
+        raise EmbedderError(f"an embedder has name, dims and embed(); {given!r:.60} has not")
     kept = identity["embedder"] if identity else None
     embedder = given or _configured(settings, kept["dims"] if kept else None)
     if not isinstance(embedder.dims, int) or not 1 <= embedder.dims <= _MOST_DIMS:

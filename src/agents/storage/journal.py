@@ -299,8 +299,8 @@ class Journal:
 
     def _damaged(self, why: str) -> BankDamaged:
         return BankDamaged(
-            f"the journal {self._name} can't be read: {why}. Restore it from a backup or a "
-            "checkpoint; nothing was changed"
+            f"the journal {self._name} can't be read: {why}. Restore it from a backup; "
+            "nothing was changed"
         )
 
 

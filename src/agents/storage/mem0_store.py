@@ -5,8 +5,10 @@ mem0 starts telemetry and writes to the home folder when it is imported; here it
 
 import atexit
 import contextlib
+import difflib
 import hashlib
 import importlib
+import importlib.util
 import json
 import logging
 import os
@@ -22,12 +24,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.config import StoreSettings
-from agents.errors import StoreDamaged, StoreError, StoreMismatch
+from agents.config import Settings, StoreSettings
+from agents.errors import ConfigError, StoreDamaged, StoreError, StoreMismatch
 from agents.memory.records import Memory
 from agents.memory.tiers import TIER_NAMES
 
-__all__ = ["Mem0Store", "import_mem0", "payload", "probe", "store_config"]
+__all__ = ["Mem0Store", "check_providers", "import_mem0", "payload", "probe", "store_config"]
 
 _MARK_ID = "7469656d-656d-8000-8000-000000000000"
 """The row that says whose store this is. It has no user_id, so no agent's query meets it."""
@@ -61,6 +63,26 @@ def _environment(**values: str) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+def check_providers(settings: Settings) -> None:
+    """Raise :class:`ConfigError` for a provider that mem0 does not have; mem0 is not imported."""
+    spec = importlib.util.find_spec("mem0")
+    places = spec.submodule_search_locations if spec else None
+    if not places:
+        raise ConfigError("the package mem0ai is not installed")
+    for key, name, folder in (
+        ("store.provider", settings.store.provider, "configs/vector_stores"),
+        ("embedder.provider", settings.embedder.provider, "embeddings"),
+        ("llm.provider", settings.llm.provider, "llms"),
+    ):
+        # mem0 itself finds a provider by the name of its module.
+        found = {file.stem for file in Path(places[0], folder).glob("[a-z]*.py")}
+        known = found - {"base", "configs", "mock"} | ({"offline"} if "embed" in key else set())
+        if name is not None and name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"; did you mean {near[0]}?" if near else f"; it has {', '.join(sorted(known))}"
+            raise ConfigError(f"{key}: mem0 has no provider {name!r:.40}{hint}")
 
 
 def store_config(settings: StoreSettings, folder: Path, dims: int) -> dict[str, Any]:

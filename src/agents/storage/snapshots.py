@@ -38,7 +38,7 @@ def unpack(row: SnapshotRow, seed: int, dims: int) -> AgentColumns:
     if _hash(row) != row.digest:
         raise BankDamaged(
             f"the snapshot of agent {row.agent} is not what was written. "
-            "Restore the bank from a backup or a checkpoint; nothing was changed"
+            "Restore the bank from a backup; nothing was changed"
         )
     block = AgentColumns(row.agent, seed, dims)
     block.load(

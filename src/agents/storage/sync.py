@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.errors import StoreDamaged, StoreError, StoreMismatch
+from agents.errors import BankDamaged, StoreDamaged, StoreError, StoreMismatch
 from agents.memory.events import Added, TickAdvanced, decode
 from agents.memory.records import Memory, memory_id
 from agents.storage.journal import Journal
@@ -126,7 +126,10 @@ class StoreSync:
                     progress(done, total)
         self._done()
         agents = sum(1 for block in self._resident.blocks.values() if len(block))
-        report.append(f"wrote {done:,} memories of {agents:,} agents from the journal")
+        report.append(
+            f"wrote {done:,} {'memory' if done == 1 else 'memories'} of {agents:,} "
+            f"{'agent' if agents == 1 else 'agents'} from the journal"
+        )
         if aside is not None and problem is None:
             shutil.rmtree(aside)  # our own copy, and now there is a newer one
         elif aside is not None:
@@ -152,8 +155,17 @@ class StoreSync:
         except StoreMismatch as error:
             if not self._store.is_inside_bank:
                 raise  # it may be in use where it is
+            self._refuse_an_empty_journal(error)
             return str(error)
         return None
+
+    def _refuse_an_empty_journal(self, error: StoreMismatch) -> None:
+        """A full store beside a journal without a commit: the journal was lost, not the store."""
+        if self._journal.head == 0:
+            raise BankDamaged(
+                f"the journal is empty, and {self._store.path} holds the memories of a bank: the "
+                "journal was lost. Restore it from a backup; to start anew, move the store away"
+            ) from error
 
     def _changes(self) -> Iterator[tuple[int, dict[tuple[str, int], bool]]]:
         """Which memories the commits touched, and whether they added them, in chunks."""
@@ -204,9 +216,14 @@ class StoreSync:
     def _naming_the_repair(self) -> Iterator[None]:
         try:
             yield
-        except StoreError as error:
-            if isinstance(error, StoreMismatch) and not self._store.is_inside_bank:
+        except StoreMismatch as error:
+            if not self._store.is_inside_bank:
                 raise
+            self._refuse_an_empty_journal(error)
+            raise StoreMismatch(
+                f"{error}. The journal has every memory; rebuild the store with: {self._repair}"
+            ) from error
+        except StoreError as error:
             raise type(error)(
                 f"{error}. The journal has every memory; rebuild the store with: {self._repair}"
             ) from error
