@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
+from shlex import quote
 from types import TracebackType
 from typing import Any, Self, final
 
@@ -394,7 +395,7 @@ class MemoryBank:
             folder = self._store_folder()
             journal, resident = self._ledger.journal, self._ledger.resident
             store = Mem0Store(self.settings.store, folder, resident.dims, self._id)
-            self._sync = StoreSync(journal, resident, store, f"tiermem repair {folder}")
+            self._sync = StoreSync(journal, resident, store, f"tiermem repair {quote(str(folder))}")
         return self._sync
 
     def _store_folder(self) -> Path:

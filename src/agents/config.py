@@ -144,7 +144,7 @@ def load_settings(
         given = [_file(config)]
     # Assignments are one layer, so that it does not matter whether the provider comes first.
     layers = [given, [_assignment(text) for text in assignments]]
-    if base is not None:
+    if base is not None and not isinstance(config, Settings):  # these are whole already
         layers.insert(0, [copy_plain(base, "the bank's settings")])
     if overrides is not None:
         layers.append([_overrides(overrides)])

@@ -1,6 +1,7 @@
 """What a new user stumbled over."""
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ from agents import (
     InvalidContent,
     InvalidInput,
     MemoryBank,
+    StoreDamaged,
 )
+from agents.config import load_settings
 from banks import MANUAL
 from embedders import Directions
 
@@ -126,3 +129,20 @@ def test_an_action_succeeds_or_not_and_its_details_are_json(bank: MemoryBank) ->
 def test_a_query_has_an_end(bank: MemoryBank) -> None:
     with pytest.raises(InvalidContent, match="query"):
         bank.agent("alice").search("x" * 1_000_001)
+
+
+def test_whole_settings_are_taken_as_they_are(tmp_path: Path) -> None:
+    with MemoryBank.open(tmp_path, storage=MANUAL, store={"config": {"path": "vectors"}}):
+        pass
+    whole = load_settings(overrides={"storage": MANUAL})
+    with MemoryBank.open(tmp_path, whole) as bank:
+        assert bank.settings == whole
+
+
+def test_the_repair_command_can_be_pasted_into_a_shell(tmp_path: Path) -> None:
+    folder = tmp_path / "my bank"
+    with MemoryBank.open(folder) as bank:
+        bank.agent("a").add("x")
+    shutil.rmtree(folder / "chroma")
+    with pytest.raises(StoreDamaged, match=f"tiermem repair '{folder}'"):
+        MemoryBank.open(folder)

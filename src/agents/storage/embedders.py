@@ -164,7 +164,7 @@ class CachedEmbedder:
             rows = self.embedder.embed(texts)
         except EmbedderError:
             raise
-        except Exception as error:
+        except Exception as error:  # a caller's own embedder may raise anything
             raise EmbedderError(f"the embedder {self.embedder.name} failed: {error}") from error
         vectors = quantise(rows, self.dims, len(texts))
         data, size = vectors.tobytes(), self.dims

@@ -41,7 +41,7 @@ class Mem0Embedder:
                 config = dict(self._settings.config)
                 self._model = factory.create(self._settings.provider, config, None)
             vectors: list[list[float]] = self._model.embed_batch(list(texts), "add")
-        except Exception as error:
+        except Exception as error:  # each provider has errors of its own
             raise EmbedderError(
                 f"mem0's embedder {self._settings.provider} failed: {error}"
             ) from error
@@ -94,7 +94,7 @@ class Extractor:
         """The facts that the LLM finds in ``messages`` and the agent does not know yet."""
         try:
             found = self._memory.add(list(messages), user_id=agent_id, infer=True)
-        except Exception as error:
+        except Exception as error:  # each provider has errors of its own
             raise ExtractionError(f"mem0's extraction failed: {error}") from error
         return [entry["memory"] for entry in found["results"]]
 
@@ -151,7 +151,7 @@ def _memory(settings: LlmSettings, model: _Model, store: _Catcher) -> Any:
         memory.llm = import_mem0("mem0.utils.factory").LlmFactory.create(
             settings.provider, dict(settings.config)
         )
-    except Exception as error:
+    except Exception as error:  # each provider has errors of its own
         raise ExtractionError(f"mem0's LLM {settings.provider} can't be set up: {error}") from error
     memory.db = import_mem0("mem0.memory.storage").SQLiteManager(":memory:")
     memory.embedding_model = model

@@ -193,7 +193,7 @@ class Mem0Store:
         except StoreError:
             _close(store)
             raise
-        except Exception as error:
+        except Exception as error:  # each provider has errors of its own
             _close(store)
             raise StoreDamaged(f"{self._place()} does not answer: {error}") from error
         self._store = store
@@ -306,7 +306,7 @@ class Mem0Store:
     def _connect(self) -> Any:
         try:
             return connect(self._mem0)
-        except Exception as error:
+        except Exception as error:  # each provider has errors of its own
             raise StoreDamaged(f"{self._place()} can't be opened: {error}") from error
 
     def _mark(self, store: Any) -> None:
@@ -325,7 +325,7 @@ class Mem0Store:
             yield
         except StoreError:
             raise
-        except Exception as error:
+        except Exception as error:  # each provider has errors of its own
             raise StoreDamaged(f"{self._place()} could not be {what}: {error}") from error
 
 
