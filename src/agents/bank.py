@@ -1,7 +1,7 @@
 """The memories of all agents of one run, in one folder."""
 
 import hashlib
-import tempfile
+import json
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from shlex import quote
 from types import TracebackType
 from typing import Any, Self, final
 
@@ -32,14 +31,13 @@ from agents.memory.records import (
 from agents.memory.requests import check_iterable, check_new, check_search
 from agents.memory.tiers import Tier
 from agents.retrieval import Retrieval
-from agents.storage import snapshots
 from agents.storage.embedders import CachedEmbedder, Embedder
 from agents.storage.identity import prepare
-from agents.storage.journal import Journal
-from agents.storage.ledger import Ledger
+from agents.storage.journal import Journal, TickNote
+from agents.storage.ledger import Changes, Ledger
 from agents.storage.lock import BankLock
 from agents.storage.mem0_models import Extractor
-from agents.storage.mem0_store import Mem0Store, check_providers, payload, store_config
+from agents.storage.mem0_store import check_providers, payload
 from agents.storage.resident import Resident
 from agents.storage.sync import Progress, StoreSync
 from agents.storage.vectors import norms
@@ -68,7 +66,6 @@ class MemoryBank:
         """For :meth:`open` and :meth:`ephemeral`; callers use these."""
         identity = journal.get("bank")
         self.settings = replace(settings, seed=identity["seed"])
-        self._id: str = identity["id"]
         self._folder = folder
         self._lock = lock
         self._turn = threading.RLock()
@@ -79,9 +76,9 @@ class MemoryBank:
         self._retrieval = Retrieval(memory.tier_boosts, memory.candidate_multiplier, count_tokens)
         self._ledger = Ledger(journal, Resident(identity["seed"], embedder.dims))
         self._ledger.unsaved_embeddings = self._embedder.unsaved
-        self._sync: StoreSync | None = None
+        resident = self._ledger.resident
+        self._store = StoreSync(journal, resident, settings.store, folder, identity["id"])
         self._extractor: Extractor | None = None
-        self._scratch: tempfile.TemporaryDirectory[str] | None = None
 
     # Opening and closing
 
@@ -135,11 +132,13 @@ class MemoryBank:
             check_providers(settings)
             chosen = prepare(journal, settings, embedder)
             bank = cls(path, journal, settings, chosen, count_tokens, lock)
-            undo.callback(bank._close_store)
-            bank._check_store()
+            undo.callback(bank._store.close)
+            if settings.storage.sync != "manual":
+                bank._store.check()  # find out now, not when closing, that mem0's store is broken
             if apply_caps:
                 bank._apply_caps()
-            bank._push_missing()
+            if settings.storage.sync != "manual":
+                bank._store.push()  # what a process that was killed did not come to write
             undo.pop_all()
         return bank
 
@@ -179,11 +178,9 @@ class MemoryBank:
         with ExitStack() as parts:
             if self._lock is not None:
                 parts.callback(self._lock.release)
-            if self._scratch is not None:
-                parts.callback(self._scratch.cleanup)
             parts.callback(self._ledger.journal.close)
             parts.callback(self._ledger.close)
-            parts.callback(self._close_store)
+            parts.callback(self._store.close)
 
     def __enter__(self) -> Self:
         with self._using():
@@ -237,8 +234,9 @@ class MemoryBank:
         with self._using():
             resident = self._ledger.resident
             result = hashlib.sha256(f"{resident.seed} {resident.dims} {resident.tick}".encode())
-            for agent in sorted(resident.blocks):
-                result.update(snapshots.digest(resident.blocks[agent]))
+            for agent, block in sorted(resident.blocks.items()):
+                result.update(b"\0%s\0%d\0" % (agent.encode(), block.next_sequence))
+                result.update(block.fingerprint())
             return result.hexdigest()
 
     # Transactions
@@ -254,6 +252,39 @@ class MemoryBank:
         with self._using():
             self._ledger.commit()
             self._after_commit()
+
+    # What a simulation keeps beside the memories
+
+    def pending(self) -> Changes:
+        """What the open transaction has changed so far."""
+        with self._using():
+            return self._ledger.pending()
+
+    def tier_counts(self) -> dict[Tier, int]:
+        """How many memories all agents have in each tier."""
+        with self._using():
+            return self._ledger.resident.tier_counts()
+
+    def record_tick(self, record: Mapping[str, Any], state: Any, retrieved: bytes = b"") -> None:
+        """Keep JSON values with the open transaction: a record of the tick, and a state to go on from.
+
+        ``retrieved`` says which memories were found, in whatever form the caller likes.
+        """
+        with self._using():
+            self._ledger.note(TickNote(_json(record), retrieved, _json(state)))
+
+    def tick_records(self) -> Iterator[tuple[dict[str, Any], bytes]]:
+        """What :meth:`record_tick` kept, tick by tick: records, and what was retrieved."""
+        with self._using():
+            for row in self._ledger.journal.tick_rows():
+                yield json.loads(row.record), row.retrieved
+
+    def tick_state(self) -> Any:
+        """The state after the last recorded tick; None without one."""
+        with self._using():
+            journal = self._ledger.journal
+            row = journal.last_tick()
+            return None if row is None else journal.tick_state(row)
 
     # Storing and searching for many agents at once
 
@@ -312,16 +343,16 @@ class MemoryBank:
         with self._using():
             if self._ledger.in_transaction:
                 raise BankError("mem0's store can't be synced inside a transaction")
-            return self._store_sync().push(progress)
+            return self._store.push(progress)
 
     def repair_store(self, progress: Progress | None = None) -> list[str]:
         """Rebuild mem0's store from the journal; says what was done, line by line."""
         with self._using():
-            return self._store_sync().rebuild(progress)
+            return self._store.rebuild(progress)
 
     def mem0_config(self) -> dict[str, Any]:
         """The ``vector_store`` config for a plain ``mem0.Memory`` on this bank's store."""
-        return store_config(self.settings.store, self._store_folder(), self._embedder.dims)
+        return self._store.config()
 
     # Inside
 
@@ -343,7 +374,7 @@ class MemoryBank:
         if self.settings.storage.sync != "commit" or self._folder is None:
             return
         if not self._ledger.in_transaction:
-            self._store_sync().push()
+            self._store.push()
 
     def _limits(self, limit: int | None, tokens: int | None) -> tuple[int, int | None]:
         memory = self.settings.memory
@@ -376,31 +407,9 @@ class MemoryBank:
                         for memory, lower in demotions:
                             self._ledger.change_tier(memory, lower, demoted=True)
 
-    def _check_store(self) -> None:
-        """Find out now, not when closing, that mem0's store is broken."""
-        if self.settings.storage.sync != "manual":
-            self._store_sync().check()
 
-    def _push_missing(self) -> None:
-        """Write what a process that was killed did not come to write."""
-        if self.settings.storage.sync != "manual":
-            self._store_sync().push()
-
-    def _close_store(self) -> None:
-        if self._sync is not None:
-            self._sync.close()
-
-    def _store_sync(self) -> StoreSync:
-        if self._sync is None:
-            folder = self._store_folder()
-            journal, resident = self._ledger.journal, self._ledger.resident
-            store = Mem0Store(self.settings.store, folder, resident.dims, self._id)
-            self._sync = StoreSync(journal, resident, store, f"tiermem repair {quote(str(folder))}")
-        return self._sync
-
-    def _store_folder(self) -> Path:
-        if self._folder is not None:
-            return self._folder
-        if self._scratch is None:
-            self._scratch = tempfile.TemporaryDirectory(prefix="tiermem-")
-        return Path(self._scratch.name)
+def _json(value: object) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"what is kept of a tick must be JSON: {error}") from None

@@ -19,7 +19,13 @@ TierMemError
 ├── StoreError                       mem0's store; the journal is untouched
 │   ├── StoreDamaged
 │   └── StoreMismatch
-└── ExtractionError                  mem0's LLM extraction is not configured or failed
+├── ExtractionError                  mem0's LLM extraction is not configured or failed
+├── CheckpointError                  a checkpoint can't be written
+│   └── CheckpointDamaged            a file that is not a whole checkpoint of this version
+└── SimulationError                  a world or a policy failed; the run is as it was before
+    ├── InvalidAction                one agent's action was refused, and the agent is told
+    ├── RunError                     a run's folder is missing something, in the way or in use
+    └── Diverged                     a replay is not what was recorded
 """
 
 __all__ = [
@@ -28,16 +34,22 @@ __all__ = [
     "BankError",
     "BankLocked",
     "BankNotFound",
+    "CheckpointDamaged",
+    "CheckpointError",
     "CommitFailed",
     "ConfigError",
+    "Diverged",
     "EmbedderError",
     "ExtractionError",
+    "InvalidAction",
     "InvalidAgentId",
     "InvalidContent",
     "InvalidInput",
     "InvalidMetadata",
     "InvalidTier",
     "MemoryNotFound",
+    "RunError",
+    "SimulationError",
     "StoreDamaged",
     "StoreError",
     "StoreMismatch",
@@ -136,3 +148,31 @@ class StoreMismatch(StoreError):
 
 class ExtractionError(TierMemError):
     """mem0's LLM extraction is not configured, or the LLM failed."""
+
+
+class CheckpointError(TierMemError):
+    """A checkpoint can't be written; nothing was changed."""
+
+
+class CheckpointDamaged(CheckpointError):
+    """Not a whole checkpoint: cut short, changed, of another program or of a later version."""
+
+
+class SimulationError(TierMemError):
+    """A world or a policy failed. The run is as it was after the last whole tick."""
+
+
+class InvalidAction(SimulationError):
+    """An action that can't be done: unknown, malformed or not allowed now.
+
+    A world raises it from ``apply``. The agent is told in its next observation, and the tick goes
+    on. Any other error out of a world ends the run.
+    """
+
+
+class RunError(SimulationError):
+    """A run's folder is missing something, in the way, or in use."""
+
+
+class Diverged(SimulationError):
+    """A replay is not what was recorded."""

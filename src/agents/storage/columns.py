@@ -1,8 +1,10 @@
 """One agent's resident memories, as columns."""
 
+import json
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from hashlib import sha256
 from types import MappingProxyType
 
 import numpy as np
@@ -29,13 +31,13 @@ class AgentColumns:
 
     __slots__ = (
         "_contents",
+        "_fingerprint",
         "_norms",
         "_numbers",
         "_pinned",
         "_tiers",
         "_vectors",
         "agent_id",
-        "digest",
         "metadata",
         "next_sequence",
         "prefix",
@@ -50,8 +52,7 @@ class AgentColumns:
         """How many memories there are."""
         self.metadata: dict[int, dict[str, Scalar]] = {}
         """By sequence number, for the memories that have any."""
-        self.digest: bytes | None = None
-        """A cached digest of the state, for whoever computes one; any change clears it."""
+        self._fingerprint: int | None = None
         # Sequence number, tick of creation and tick of entering its tier, row after row: what is
         # read together lies together.
         self._numbers = array("q")
@@ -143,6 +144,29 @@ class AgentColumns:
         """The vectors of all memories, or of these rows."""
         return self._vectors[: self.size][rows]
 
+    def fingerprint(self) -> bytes:
+        """A hash over all memories, the same for equal ones however they came about.
+
+        The sum of a hash over each, so that a change costs as much as what it changed. Kept up to
+        date from the first time that it is asked for.
+        """
+        if self._fingerprint is None:
+            self._fingerprint = sum(map(self._fingerprint_of, range(self.size)))
+        self._fingerprint %= 1 << 256
+        return self._fingerprint.to_bytes(32, "big")
+
+    def _fingerprint_of(self, row: int) -> int:
+        sequence, created, entered = self._numbers[3 * row : 3 * row + 3]
+        content = self._contents[row].encode()
+        digest = sha256(
+            b"%d %d %d %d %d " % (sequence, self._tiers[row], created, entered, len(content))
+        )
+        digest.update(content)
+        digest.update(self._vectors[row])
+        if own := self.metadata.get(sequence):
+            digest.update(json.dumps(own, separators=(",", ":")).encode())
+        return int.from_bytes(digest.digest(), "big")
+
     # Changing
 
     def append(
@@ -169,17 +193,23 @@ class AgentColumns:
         self.next_sequence += 1
         if tier == 0:
             self._pinned = None
-        self.digest = None
+        if self._fingerprint is not None:
+            self._fingerprint += self._fingerprint_of(row)
 
     def change_tier(self, row: int, tier: int, tick: int) -> None:
         """Move a memory to a tier that it enters in ``tick``."""
+        if self._fingerprint is not None:
+            self._fingerprint -= self._fingerprint_of(row)
         self._tiers[row] = tier
         self._numbers[3 * row + 2] = tick
         self._pinned = None
-        self.digest = None
+        if self._fingerprint is not None:
+            self._fingerprint += self._fingerprint_of(row)
 
     def remove(self, row: int) -> None:
         """Delete a memory; the newer ones move up."""
+        if self._fingerprint is not None:
+            self._fingerprint -= self._fingerprint_of(row)
         last = len(self)
         for name in _SPACIOUS:
             column = getattr(self, name)
@@ -189,7 +219,6 @@ class AgentColumns:
         self.metadata.pop(self._numbers[3 * row], None)
         del self._numbers[3 * row : 3 * row + 3]
         self._pinned = None
-        self.digest = None
 
     def load(
         self,
@@ -209,7 +238,7 @@ class AgentColumns:
         self._vectors = vectors.copy()
         self._norms = norms(vectors)
         self._pinned = None
-        self.digest = None
+        self._fingerprint = None
 
     def numbers(self) -> NDArray[np.int64]:
         """What :meth:`load` takes."""

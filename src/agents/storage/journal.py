@@ -4,21 +4,23 @@ import hashlib
 import json
 import os
 import sqlite3
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agents.errors import BankDamaged, CommitFailed
+from agents.errors import BankDamaged, BankError, CommitFailed
 
-__all__ = ["Commit", "Journal", "Snapshot", "SnapshotRow"]
+__all__ = ["Commit", "Journal", "Snapshot", "SnapshotRow", "TickNote", "TickRow"]
 
 _APPLICATION_ID = 0x746D656D  # "tmem": tells our files from other SQLite databases
-_FORMAT = 1
+_FORMAT = 2
 
 # SQLite does not notice a flipped bit. A value may come back as another type, a column not at all.
 _DAMAGE = (
     sqlite3.Error,
+    zlib.error,
     ValueError,  # among them broken JSON and UTF-8
     TypeError,
     AttributeError,
@@ -33,13 +35,23 @@ CREATE TABLE commits (
     tick INTEGER NOT NULL,   -- after the commit
     events TEXT NOT NULL,    -- JSON array of events
     vectors BLOB NOT NULL,   -- int8, one vector per added memory, in order
+    note BLOB NOT NULL,      -- digest of the row in ticks, if the commit ends a tick
     hash BLOB NOT NULL       -- over the hash before it and all of the above
+);
+-- What a simulation keeps of each tick, beside the memories.
+CREATE TABLE ticks (
+    tick INTEGER PRIMARY KEY,
+    commit_id INTEGER NOT NULL,
+    record TEXT NOT NULL,     -- JSON: state hash, counts, metrics
+    retrieved BLOB NOT NULL,  -- uint32: how many memories each agent got, then which
+    state_hash BLOB NOT NULL,
+    state BLOB                -- the world's state after the tick: JSON, deflated
 );
 CREATE TABLE snapshots (
     agent TEXT PRIMARY KEY,
     next_sequence INTEGER NOT NULL,
     columns BLOB NOT NULL,
-    contents TEXT NOT NULL,
+    contents BLOB NOT NULL,
     metadata TEXT NOT NULL,
     vectors BLOB NOT NULL,
     digest BLOB NOT NULL
@@ -62,6 +74,7 @@ class Commit(NamedTuple):
     tick: int
     events: str
     vectors: bytes
+    note: bytes
     hash: bytes
 
 
@@ -80,21 +93,51 @@ class SnapshotRow(NamedTuple):
     agent: str
     next_sequence: int
     columns: bytes
-    contents: str
+    contents: bytes
     metadata: str
     vectors: bytes
     digest: bytes
+
+
+class TickNote(NamedTuple):
+    """What a simulation keeps of a tick, on its way into the journal."""
+
+    record: str
+    retrieved: bytes
+    state: str
+
+
+class TickRow(NamedTuple):
+    """What the journal has of a tick. The state is deflated, or None where only later ones are."""
+
+    tick: int
+    commit: int
+    record: str
+    retrieved: bytes
+    state_hash: bytes
+    state: bytes | None
+
+    @property
+    def digest(self) -> bytes:
+        """Over all that the commit's hash covers."""
+        digest = hashlib.sha256(f"{self.tick} {len(self.retrieved)} ".encode())
+        digest.update(self.retrieved)
+        digest.update(self.state_hash)
+        digest.update(self.record.encode())
+        return digest.digest()
 
 
 class Journal:
     """A bank's journal file, or one in memory for ``path`` None.
 
     ``head`` is the id of the last commit, ``hash`` the hash over all of them, ``tick`` the tick
-    after it.
+    after it. ``base`` is the commit before the first that is here: 0, unless the journal was made
+    from a checkpoint.
     """
 
     def __init__(self, path: Path | None) -> None:
         self._name = str(path) if path else "this bank"
+        self.base: int
         self.head: int
         self.tick: int
         self.hash: bytes
@@ -107,6 +150,7 @@ class Journal:
         try:
             with self.reading():
                 self._open(path)
+                self.base = self.get("base") or 0
                 self.head, self.tick, self.hash = self._last()
         except BaseException:
             self._db.close()  # or SQLite would remember the file for the next to open it
@@ -131,6 +175,9 @@ class Journal:
         row = self._db.execute(
             "SELECT id, tick, hash FROM commits ORDER BY id DESC LIMIT 1"
         ).fetchone()
+        if row is None and self.base:
+            snapshot = self.snapshot()
+            row = (snapshot.commit, snapshot.tick, bytes.fromhex(snapshot.hash))
         head, tick, digest = row or (0, 0, bytes(32))
         if self.get("head") != ([head, tick, digest.hex()] if row else None):
             raise self._damaged("its last commit is not what was written")
@@ -169,16 +216,25 @@ class Journal:
     # Commits
 
     def append(
-        self, tick: int, events: str, vectors: bytes, embeddings: Mapping[bytes, bytes]
+        self,
+        tick: int,
+        events: str,
+        vectors: bytes,
+        embeddings: Mapping[bytes, bytes],
+        note: TickNote | None = None,
     ) -> None:
         """Record one commit. When this returns, it is on disk; when it raises, nothing is."""
-        digest = _chain(self.hash, tick, events, vectors)
+        row = None if note is None else _tick_row(tick, self.head + 1, note)
+        mark = row.digest if row else b""
+        digest = _chain(self.hash, tick, events, vectors, mark)
         try:
             with self._writing():
                 self._db.execute(
-                    "INSERT INTO commits VALUES (?, ?, ?, ?, ?)",
-                    (self.head + 1, tick, events, vectors, digest),
+                    "INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?)",
+                    (self.head + 1, tick, events, vectors, mark, digest),
                 )
+                if row:
+                    self._db.execute("INSERT INTO ticks VALUES (?, ?, ?, ?, ?, ?)", row)
                 self._set_embeddings(embeddings)
                 self._set({"head": (self.head + 1, tick, digest.hex())})
             self.head, self.tick, self.hash = self.head + 1, tick, digest
@@ -198,11 +254,65 @@ class Journal:
             expected = after + 1
             for raw in self._db.execute("SELECT * FROM commits WHERE id > ? ORDER BY id", (after,)):
                 commit = Commit(*raw)
-                digest = _chain(before, commit.tick, commit.events, commit.vectors)
+                digest = _chain(before, commit.tick, commit.events, commit.vectors, commit.note)
                 if commit.id != expected or commit.hash != digest:
                     raise self._damaged(f"commit {expected} is not what was written")
                 before, expected = commit.hash, expected + 1
                 yield commit
+
+    def rewind(self, commit: int) -> None:
+        """Forget every commit after this one, for good."""
+        if self.snapshot().commit > commit and self.base:
+            raise BankError(
+                f"{self._name} was made from a checkpoint and can't go back to what was before it"
+            )
+        with self._writing():
+            row = self._db.execute(
+                "SELECT id, tick, hash FROM commits WHERE id = ?", (commit,)
+            ).fetchone()
+            if row is None and commit != self.snapshot().commit:
+                raise BankError(f"{self._name} has no commit {commit}")
+            if self.snapshot().commit > commit:
+                self._db.execute("DELETE FROM snapshots")
+                self._set({"snapshot": None})
+            self._db.execute("DELETE FROM commits WHERE id > ?", (commit,))
+            self._db.execute("DELETE FROM ticks WHERE commit_id > ?", (commit,))
+            snapshot = self.snapshot()
+            head, tick, digest = row or (commit, snapshot.tick, bytes.fromhex(snapshot.hash))
+            self._set({"head": (head, tick, digest.hex()) if head else None})
+        self.head, self.tick, self.hash = head, tick, digest
+
+    # Ticks
+
+    def tick_rows(self, after: int = -1) -> Iterator[TickRow]:
+        """What is kept of the ticks after this one, in order, each checked."""
+        with self.reading():
+            for raw in self._db.execute(
+                "SELECT ticks.*, note FROM ticks LEFT JOIN commits ON commits.id = commit_id "
+                "WHERE ticks.tick > ? ORDER BY ticks.tick",
+                (after,),
+            ):
+                row = TickRow(*raw[:-1])
+                # A journal made from a checkpoint has older ticks without their commits.
+                if raw[-1] != row.digest and (raw[-1] is not None or row.commit > self.base):
+                    raise self._damaged(f"what it keeps of tick {row.tick} is not what was written")
+                yield row
+
+    def last_tick(self) -> TickRow | None:
+        """What is kept of the last tick, if any is."""
+        with self.reading():
+            last = self._db.execute("SELECT max(tick) FROM ticks").fetchone()[0]
+            return None if last is None else next(self.tick_rows(last - 1))
+
+    def tick_state(self, row: TickRow) -> Any:
+        """The world's state after a tick; None where it is not kept."""
+        if row.state is None:
+            return None
+        with self.reading():
+            text = zlib.decompress(row.state)
+            if hashlib.sha256(text).digest() != row.state_hash:
+                raise self._damaged(f"the world's state of tick {row.tick} is not what was written")
+            return json.loads(text)
 
     def save_embeddings(self, vectors: Mapping[bytes, bytes]) -> None:
         """Keep vectors by the hash of their text, in a transaction of their own."""
@@ -304,13 +414,23 @@ class Journal:
         )
 
 
-def _chain(before: bytes, tick: int, events: str, vectors: bytes) -> bytes:
+def _chain(before: bytes, tick: int, events: str, vectors: bytes, note: bytes) -> bytes:
     text = events.encode()
     digest = hashlib.sha256(before)
     digest.update(f"{tick} {len(text)} {len(vectors)} ".encode())
     digest.update(text)
     digest.update(vectors)
+    digest.update(note)
     return digest.digest()
+
+
+def _tick_row(tick: int, commit: int, note: TickNote) -> TickRow:
+    state = note.state.encode()
+    # Its hash is over the text: another version of zlib may deflate it to other bytes.
+    return TickRow(
+        tick, commit, note.record, note.retrieved,
+        hashlib.sha256(state).digest(), zlib.compress(state, 1),
+    )  # fmt: skip
 
 
 def _digest(key: str, value: str) -> bytes:

@@ -1,10 +1,11 @@
 """The state of a bank and the journal behind it, changed together or not at all."""
 
 import logging
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -20,13 +21,24 @@ from agents.memory.events import (
 from agents.memory.records import NO_METADATA, Memory, Scalar, memory_id
 from agents.memory.tiers import Tier
 from agents.storage import snapshots
-from agents.storage.journal import Journal
+from agents.storage.journal import Journal, TickNote
 from agents.storage.resident import Resident
 from agents.storage.vectors import Quantised
 
-__all__ = ["Ledger"]
+__all__ = ["Changes", "Ledger"]
 
 logger = logging.getLogger(__name__)
+
+
+class Changes(NamedTuple):
+    """How many memories changed, and how."""
+
+    added: int
+    demoted: int
+    """Moved down to make room."""
+    moved: int
+    """Moved to another tier because someone said so."""
+    deleted: int
 
 
 class Ledger:
@@ -46,6 +58,7 @@ class Ledger:
         self._vectors: list[Quantised] = []
         self._marks: list[int] = []
         """Where in the pending events each open transaction began."""
+        self._note: TickNote | None = None
         self._since_snapshot = resident.load(journal)
 
     # Events
@@ -91,6 +104,17 @@ class Ledger:
         self._events.append(event)
         self.resident.tick = tick
 
+    def note(self, note: TickNote) -> None:
+        """What a simulation keeps with the next commit."""
+        self._note = note
+
+    def pending(self) -> Changes:
+        """What happened since the last commit."""
+        kinds = Counter(
+            event.cause if isinstance(event, TierChanged) else event.kind for event in self._events
+        )
+        return Changes(kinds["add"], kinds["demote"], kinds["set"], kinds["delete"])
+
     # Transactions
 
     @property
@@ -107,7 +131,7 @@ class Ledger:
         self._marks.append(len(self._events))
         try:
             yield
-            if len(self._marks) == 1 and self._events:
+            if len(self._marks) == 1 and (self._events or self._note):
                 self.commit()
         except BaseException:
             self._undo(self._marks[-1])
@@ -117,13 +141,17 @@ class Ledger:
 
     def commit(self) -> None:
         """Write what is pending to the journal, durably. On an error nothing of it is kept."""
-        if not self._events:
+        if not self._events and self._note is None:
             self._save_embeddings()
             return
         vectors = b"".join([vector.tobytes() for vector in self._vectors])
         try:
             self.journal.append(
-                self.resident.tick, encode(self._events), vectors, self.unsaved_embeddings
+                self.resident.tick,
+                encode(self._events),
+                vectors,
+                self.unsaved_embeddings,
+                self._note,
             )
         except BaseException:
             self._undo(0)
@@ -152,6 +180,7 @@ class Ledger:
     def _forget_pending(self) -> None:
         self._events.clear()
         self._vectors.clear()
+        self._note = None
         self._marks = [0] * len(self._marks)
 
     def _snapshot_if(self, events: int) -> None:
@@ -170,6 +199,7 @@ class Ledger:
         The agents they touched are read from the journal again and the events before ``mark`` are
         applied once more: slower than to undo each, but it can't differ from opening the bank.
         """
+        self._note = None
         undone = self._events[mark:]
         if not undone:
             return

@@ -6,6 +6,7 @@ import numpy as np
 
 from agents.errors import BankDamaged
 from agents.memory.events import Added, Deleted, Event, TickAdvanced, TierChanged, decode
+from agents.memory.tiers import Tier
 from agents.storage import snapshots
 from agents.storage.columns import AgentColumns
 from agents.storage.journal import Journal
@@ -39,6 +40,12 @@ class Resident:
         if block is None:
             block = self.blocks[agent_id] = AgentColumns(agent_id, self.seed, self.dims)
         return block
+
+    def tier_counts(self) -> dict[Tier, int]:
+        """How many memories are in each tier."""
+        tiers = [block.tiers for block in self.blocks.values()]
+        counts = np.bincount(np.concatenate(tiers), minlength=5) if tiers else np.zeros(5, int)
+        return dict(zip(Tier, counts.tolist(), strict=True))
 
     # Events
 

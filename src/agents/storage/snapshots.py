@@ -9,7 +9,7 @@ from agents.errors import BankDamaged
 from agents.storage.columns import AgentColumns
 from agents.storage.journal import SnapshotRow
 
-__all__ = ["digest", "pack", "unpack"]
+__all__ = ["pack", "unpack"]
 
 
 def pack(block: AgentColumns) -> SnapshotRow:
@@ -18,19 +18,16 @@ def pack(block: AgentColumns) -> SnapshotRow:
         agent=block.agent_id,
         next_sequence=block.next_sequence,
         columns=block.numbers().astype("<i8").tobytes(),
-        contents=_json(block.contents()),
-        metadata=_json({str(key): block.metadata[key] for key in sorted(block.metadata)}),
+        contents="\0".join(block.contents()).encode(),  # no text has a NUL
+        metadata=json.dumps(
+            {str(key): block.metadata[key] for key in sorted(block.metadata)},
+            ensure_ascii=False,
+            separators=(",", ":"),
+        ),
         vectors=block.vectors().tobytes(),
         digest=b"",
     )
     return row._replace(digest=_hash(row))
-
-
-def digest(block: AgentColumns) -> bytes:
-    """A hash over the state of ``block``, kept until it changes."""
-    if block.digest is None:
-        block.digest = pack(block).digest
-    return block.digest
 
 
 def unpack(row: SnapshotRow, seed: int, dims: int) -> AgentColumns:
@@ -43,17 +40,12 @@ def unpack(row: SnapshotRow, seed: int, dims: int) -> AgentColumns:
     block = AgentColumns(row.agent, seed, dims)
     block.load(
         np.frombuffer(row.columns, "<i8").reshape(-1, 4),
-        json.loads(row.contents),
+        row.contents.decode().split("\0") if row.contents else [],
         {int(key): entry for key, entry in json.loads(row.metadata).items()},
         np.frombuffer(row.vectors, np.int8).reshape(-1, dims),
         row.next_sequence,
     )
-    block.digest = row.digest
     return block
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _hash(row: SnapshotRow) -> bytes:

@@ -5,20 +5,25 @@ under way, and what the store's files looked like after it. Ids are deterministi
 can be repeated, so after a kill the rest is simply pushed again.
 """
 
+import functools
 import logging
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
 
+from agents.config import StoreSettings
 from agents.errors import BankDamaged, StoreDamaged, StoreError, StoreMismatch
 from agents.memory.events import Added, TickAdvanced, decode
 from agents.memory.records import Memory, memory_id
 from agents.storage.journal import Journal
-from agents.storage.mem0_store import Mem0Store
+from agents.storage.mem0_store import Mem0Store, store_config
 from agents.storage.resident import Resident
 from agents.storage.vectors import unit
 
@@ -49,16 +54,43 @@ class StoreSync:
     """Writes a bank's journal to its mem0 store."""
 
     def __init__(
-        self, journal: Journal, resident: Resident, store: Mem0Store, repair_command: str
+        self,
+        journal: Journal,
+        resident: Resident,
+        settings: StoreSettings,
+        folder: Path | None,
+        bank_id: str,
     ) -> None:
         self._journal = journal
         self._resident = resident
-        self._store = store
-        self._repair = repair_command
-        kept = journal.get("store")
-        self._cursor = _Cursor(**kept) if kept else _Cursor(store.name)
-        if self._cursor.store != store.name:  # another store was configured: it has nothing yet
-            self._cursor = _Cursor(store.name)
+        self._settings = settings
+        self._folder = folder
+        self._scratch: tempfile.TemporaryDirectory[str] | None = None
+        self._bank_id = bank_id
+
+    def config(self) -> dict[str, Any]:
+        """mem0's config for the store."""
+        return store_config(self._settings, self._place(), self._resident.dims)
+
+    def _place(self) -> Path:
+        """The bank's folder, or one that goes with it for a bank in memory."""
+        if self._folder is not None:
+            return self._folder
+        if self._scratch is None:
+            self._scratch = tempfile.TemporaryDirectory(prefix="tiermem-")
+        return Path(self._scratch.name)
+
+    @functools.cached_property
+    def _store(self) -> Mem0Store:
+        return Mem0Store(self._settings, self._place(), self._resident.dims, self._bank_id)
+
+    @functools.cached_property
+    def _cursor(self) -> _Cursor:
+        kept = self._journal.get("store")
+        cursor = _Cursor(**kept) if kept else _Cursor(self._store.name)
+        if cursor.store != self._store.name:  # another store was configured: it has nothing yet
+            return _Cursor(self._store.name)
+        return cursor
 
     @property
     def behind(self) -> bool:
@@ -138,7 +170,11 @@ class StoreSync:
 
     def close(self) -> None:
         """Close the store, if it is open. What its closing did to the files is no damage."""
-        if not self._store.is_open:
+        if self._scratch is not None:
+            self._store.close()
+            self._scratch.cleanup()
+            return
+        if self._folder is None or not self._store.is_open:
             return
         self._store.close()
         cursor = self._cursor
@@ -205,6 +241,9 @@ class StoreSync:
         if memories:
             self._store.update(memories, unit(np.concatenate(vectors)))
 
+    def _repair(self) -> str:
+        return f"tiermem repair {quote(str(self._place()))}"
+
     def _done(self) -> None:
         self._save(commit=self._journal.head, rows=len(self._resident), files=self._store.files())
 
@@ -221,9 +260,9 @@ class StoreSync:
                 raise
             self._refuse_an_empty_journal(error)
             raise StoreMismatch(
-                f"{error}. The journal has every memory; rebuild the store with: {self._repair}"
+                f"{error}. The journal has every memory; rebuild the store with: {self._repair()}"
             ) from error
         except StoreError as error:
             raise type(error)(
-                f"{error}. The journal has every memory; rebuild the store with: {self._repair}"
+                f"{error}. The journal has every memory; rebuild the store with: {self._repair()}"
             ) from error

@@ -1,0 +1,1 @@
+"""Worlds, policies and the loop between them; runs that stop, resume, replay and branch."""

@@ -1,0 +1,223 @@
+"""The tick loop: observe, remember, decide, act, record, commit."""
+
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from agents.bank import MemoryBank
+from agents.errors import InvalidAction, InvalidInput, MemoryNotFound, SimulationError, TierFull
+from agents.memory.records import Hits, check_content
+from agents.memory.tiers import TIER_NAMES, Tier
+from agents.simulation.actions import MEMORY_ACTIONS, as_action, change_memory, memory_to_store
+from agents.simulation.protocols import Action, Observation, Outcome, Policy, World
+from agents.simulation.streams import Streams
+
+__all__ = ["Loop", "Together"]
+
+_REFUSED = (InvalidAction, InvalidInput, MemoryNotFound, TierFull)
+"""What an agent is told about its own actions, instead of ending the run."""
+
+
+@runtime_checkable
+class Together(Protocol):
+    """A policy that decides for all agents of a tick at once, because that is faster."""
+
+    def decide_all(
+        self, observations: Sequence[Observation], memories: Sequence[Hits], rngs: Sequence[Random]
+    ) -> Sequence[Sequence[Action]]:
+        """The actions of each, in order."""
+
+
+class Loop:
+    """A world, its agents' policy and their memories, moved on tick by tick.
+
+    Everything that a tick changes is committed at once, the world's state with the memories, so a
+    bank is always between two ticks and a new loop on it goes on where the last one stopped.
+    """
+
+    def __init__(
+        self, bank: MemoryBank, world: World, policy: Policy, agent_ids: Sequence[str]
+    ) -> None:
+        self._bank = bank
+        self._world = world
+        self._policy = policy
+        self._agents = list(agent_ids)
+        self._streams = Streams(bank.settings.seed, self._agents)
+        self._errors: dict[str, list[str]] = {}
+
+    def begin(self, memories: Sequence[tuple[object, ...]] = ()) -> None:
+        """Set the world up; ``memories`` are what the agents know from the start.
+
+        On a bank that has ticks already, go on from its last one instead.
+        """
+        self._streams.begin(0)
+        self._call("setup", self._streams.world, tuple(self._agents))
+        kept = self._bank.tick_state()
+        if kept is not None:
+            self._call("set_state", kept["world"])
+            self._errors = {agent: list(errors) for agent, errors in kept["errors"].items()}
+            return
+        with self._bank.transaction():
+            self._bank.add_many(memories)
+            self._record(found=())
+
+    def tick(self) -> dict[str, Any]:
+        """One tick; what is recorded of it."""
+        bank, streams = self._bank, self._streams
+        number = bank.tick + 1
+        with bank.transaction():
+            bank.advance(number)
+            streams.begin(number)
+            observations = [self._observe(agent, number) for agent in self._agents]
+            found = bank.search_many(
+                [(seen.agent_id, seen.text if seen.query is None else seen.query)
+                 for seen in observations]
+            )  # fmt: skip
+            decided = self._decide(observations, found)
+            self._errors = {}
+            tick = _Recorder(bank)
+            for agent in streams.order():
+                seen, actions = decided[agent]
+                tick.observed(seen)
+                for given in actions:
+                    self._act(agent, given, tick)
+            tick.flush()
+            self._call("end_tick")
+            return self._record(found)
+
+    def _observe(self, agent: str, tick: int) -> Observation:
+        seen = self._call("observe", agent)
+        if isinstance(seen, str):
+            seen = Observation(seen)
+        if not isinstance(seen, Observation):
+            raise SimulationError(
+                f"{self._name()}.observe({agent!r}) gave {seen!r:.60}; "
+                "an Observation or a text is needed"
+            )
+        return seen._replace(agent_id=agent, tick=tick, errors=tuple(self._errors.get(agent, ())))
+
+    def _decide(
+        self, observations: Sequence[Observation], found: Sequence[Hits]
+    ) -> dict[str, tuple[Observation, Sequence[object]]]:
+        policy, rngs = self._policy, self._streams.agents
+        if isinstance(policy, Together):
+            answers = policy.decide_all(observations, found, list(rngs.values()))
+        else:
+            answers = [
+                policy.decide(seen, hits, rngs[seen.agent_id])
+                for seen, hits in zip(observations, found, strict=True)
+            ]
+        return {
+            seen.agent_id: (seen, answer or ())
+            for seen, answer in zip(observations, answers, strict=True)
+        }
+
+    def _act(self, agent: str, given: object, tick: "_Recorder") -> None:
+        name = "an action"
+        try:
+            action = as_action(given)
+            name = action.name
+            if name in MEMORY_ACTIONS:
+                tick.memory_action(agent, action)
+                return
+            outcome = self._call("apply", agent, action)
+        except _REFUSED as error:
+            message = f"{name} was refused: {error}"
+            self._errors.setdefault(agent, []).append(message)
+            tick.happened(agent, name, Outcome(message, success=False))
+            return
+        if isinstance(outcome, str):
+            outcome = Outcome(outcome)
+        if outcome is not None:
+            tick.happened(agent, name, outcome)
+
+    def _record(self, found: Sequence[Hits]) -> dict[str, Any]:
+        bank = self._bank
+        sizes = [len(hits) for hits in found]
+        retrieved = np.array(
+            [*sizes, *(hit.memory.sequence for hits in found for hit in hits)], "<u4"
+        )
+        changes = bank.pending()
+        record = {
+            "tick": bank.tick,
+            "state_hash": bank.state_hash(),
+            **{TIER_NAMES[tier]: count for tier, count in bank.tier_counts().items()},
+            **changes._asdict(),
+            "retrieved": sum(sizes),
+            "retrieved_most": max(sizes, default=0),
+            "errors": sum(map(len, self._errors.values())),
+            "metrics": dict(self._call("metrics")),
+        }
+        state = {"world": self._call("get_state"), "errors": self._errors}
+        bank.record_tick(record, state, retrieved.tobytes())
+        return record
+
+    def _call(self, method: str, *arguments: object) -> Any:
+        """A method of the world; what goes wrong in it is said to have gone wrong there."""
+        try:
+            return getattr(self._world, method)(*arguments)
+        except _REFUSED if method == "apply" else ():
+            raise
+        except Exception as error:  # a user's own world may raise anything
+            where = f"{self._name()}.{method}()"
+            raise SimulationError(
+                f"{where} raised {type(error).__name__} in tick {self._bank.tick}: {error}. "
+                f"The run is as it was after tick {max(0, self._bank.tick - 1)}"
+            ) from error
+
+    def _name(self) -> str:
+        return type(self._world).__name__
+
+
+class _Recorder:
+    """Collects what becomes memories in a tick, to store it together."""
+
+    def __init__(self, bank: MemoryBank) -> None:
+        self._bank = bank
+        memory = bank.settings.memory
+        caps = {Tier.PINNED: memory.max_pinned, Tier.CRITICAL: memory.max_critical}
+        reject = memory.on_tier_full == "reject"
+        self._refusing = {tier for tier, cap in caps.items() if reject or cap == 0}
+        self._most = memory.max_content_bytes
+        self._new: list[tuple[object, ...]] = []
+
+    def observed(self, seen: Observation) -> None:
+        agent = seen.agent_id
+        if seen.text and not seen.text.isspace():
+            own = _OBSERVATION if not seen.metadata else {**_OBSERVATION, **seen.metadata}
+            self._new.append((agent, seen.text, seen.tier, own))
+        for text, tier, metadata in seen.heard:
+            self._new.append((agent, text, tier, metadata))
+
+    def happened(self, agent: str, name: str, outcome: Outcome) -> None:
+        if outcome.text and not outcome.text.isspace():
+            own = {"record": "action", "action_type": name, "success": outcome.success}
+            if outcome.metadata:
+                own.update(outcome.metadata)
+            self._new.append((agent, outcome.text, outcome.tier, own))
+
+    def memory_action(self, agent: str, action: Action) -> None:
+        if action.name != "store_memory":
+            self.flush()
+            change_memory(self._bank.agent(agent), action)
+            return
+        content, tier = memory_to_store(action)
+        check_content(content, self._most)
+        if tier in self._refusing:  # alone, so that a refusal is about this memory only
+            self.flush()
+            self._bank.agent(agent).add(str(content), tier)
+        else:
+            self._new.append((agent, content, tier))
+
+    def flush(self) -> None:
+        """Store what waits, in one batch."""
+        waiting, self._new = self._new, []
+        try:
+            self._bank.add_many(waiting)
+        except (InvalidInput, TierFull) as error:
+            raise SimulationError(f"the world gave what can't become a memory: {error}") from error
+
+
+_OBSERVATION: Mapping[str, Any] = {"record": "observation"}
