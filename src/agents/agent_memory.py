@@ -164,6 +164,12 @@ class AgentMemory:
             raise MemoryNotFound(f"{self.agent_id} has no memory {memory_id!r:.80}{hint}")
         return block.memory(row)
 
+    def find(self, sequence: int) -> Memory | None:
+        """The agent's ``sequence``-th memory; None if it was deleted or never was."""
+        block = self._block()
+        row = block.row_of(sequence)
+        return None if row is None else block.memory(row)
+
     def all(self, tier: TierLike | None = None) -> list[Memory]:
         """The agent's memories, of all tiers or of one, oldest first."""
         if tier is None:

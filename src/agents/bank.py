@@ -1,7 +1,6 @@
 """The memories of all agents of one run, in one folder."""
 
 import hashlib
-import json
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -12,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, final
 
+from agents import __version__, history
 from agents.agent_memory import AgentMemory
 from agents.config import Settings, load_settings
 from agents.errors import (
@@ -31,16 +31,18 @@ from agents.memory.records import (
 from agents.memory.requests import check_iterable, check_new, check_search
 from agents.memory.tiers import Tier
 from agents.retrieval import Retrieval
+from agents.storage import checkpoint
 from agents.storage.embedders import CachedEmbedder, Embedder
 from agents.storage.identity import prepare
-from agents.storage.journal import Journal, TickNote
-from agents.storage.ledger import Changes, Ledger
-from agents.storage.lock import BankLock
+from agents.storage.journal import Journal
+from agents.storage.ledger import Ledger
+from agents.storage.lock import BankLock, lock_folder
 from agents.storage.mem0_models import Extractor
 from agents.storage.mem0_store import check_providers, payload
 from agents.storage.resident import Resident
 from agents.storage.sync import Progress, StoreSync
 from agents.storage.vectors import norms
+from agents.tick_log import TickLog
 
 __all__ = ["MemoryBank"]
 
@@ -116,11 +118,7 @@ class MemoryBank:
             raise BankNotFound(f"there is no bank in {folder}")
         load = partial(load_settings, config, assignments=assignments, overrides=overrides)
         load()  # finds most mistakes before anything is written
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-            lock = BankLock(path)
-        except (OSError, ValueError) as error:  # a NUL in a path is a ValueError
-            raise BankError(f"{str(path)!r} can't hold a bank: {error}") from error
+        lock = lock_folder(path)
         with ExitStack() as undo:
             undo.callback(lock.release)
             if not (path / "journal.db").exists():  # a bank that never opened is none
@@ -138,7 +136,7 @@ class MemoryBank:
             if apply_caps:
                 bank._apply_caps()
             if settings.storage.sync != "manual":
-                bank._store.push()  # what a process that was killed did not come to write
+                bank._store.catch_up()
             undo.pop_all()
         return bank
 
@@ -253,38 +251,69 @@ class MemoryBank:
             self._ledger.commit()
             self._after_commit()
 
-    # What a simulation keeps beside the memories
+    @property
+    def ticks(self) -> TickLog:
+        """What a simulation keeps of each tick, beside the memories."""
+        return TickLog(self)
 
-    def pending(self) -> Changes:
-        """What the open transaction has changed so far."""
-        with self._using():
-            return self._ledger.pending()
+    # Checkpoints
 
-    def tier_counts(self) -> dict[Tier, int]:
-        """How many memories all agents have in each tier."""
-        with self._using():
-            return self._ledger.resident.tier_counts()
+    def checkpoint(
+        self,
+        path: str | PathLike[str],
+        extra: Mapping[str, object] | None = None,
+        *,
+        progress: Progress | None = None,
+    ) -> None:
+        """Write the whole state to one portable file, from which :meth:`restore` makes a bank.
 
-    def record_tick(self, record: Mapping[str, Any], state: Any, retrieved: bytes = b"") -> None:
-        """Keep JSON values with the open transaction: a record of the tick, and a state to go on from.
-
-        ``retrieved`` says which memories were found, in whatever form the caller likes.
+        The file appears when all of it is on disk, in place of an older one of that name.
+        ``extra`` holds JSON values of your own. Where ``storage.sync`` is checkpoint, mem0's store
+        is brought up to date afterwards.
         """
         with self._using():
-            self._ledger.note(TickNote(_json(record), retrieved, _json(state)))
+            if self._ledger.in_transaction:
+                raise BankError("a checkpoint can't be made inside a transaction")
+            checkpoint.write(Path(path), self._ledger, __version__, extra or {})
+            if self._folder is not None and self.settings.storage.sync == "checkpoint":
+                self.sync(progress)
 
-    def tick_records(self) -> Iterator[tuple[dict[str, Any], bytes]]:
-        """What :meth:`record_tick` kept, tick by tick: records, and what was retrieved."""
-        with self._using():
-            for row in self._ledger.journal.tick_rows():
-                yield json.loads(row.record), row.retrieved
+    @classmethod
+    def restore(cls, path: str | PathLike[str], into: str | PathLike[str], **options: Any) -> Self:
+        """Open, in the folder ``into``, a bank with the state of a checkpoint.
 
-    def tick_state(self) -> Any:
-        """The state after the last recorded tick; None without one."""
-        with self._using():
-            journal = self._ledger.journal
-            row = journal.last_tick()
-            return None if row is None else journal.tick_state(row)
+        A bank that is there goes back to that state, if it is the one that the checkpoint was made
+        of; another is left alone, with a :class:`BankError`. mem0's store is set right by the next
+        sync, or when the bank is closed: what came after is gone from it, changed tiers are back.
+        ``options`` are those of :meth:`open`.
+        """
+        if not str(into):
+            raise InvalidInput("a bank needs a folder; got an empty path")
+        history.restore(Path(path), Path(into).absolute())
+        return cls.open(into, **options)
+
+    @classmethod
+    def at(
+        cls,
+        folder: str | PathLike[str],
+        tick: int | None = None,
+        *,
+        embedder: Embedder | None = None,
+        count_tokens: TokenCounter = approximate_tokens,
+    ) -> Self:
+        """The bank in ``folder`` as it was after ``tick``, or as it is: a copy, to look at.
+
+        Whoever has the bank open may go on writing to it. What is changed in the copy is gone when
+        it is closed.
+        """
+        journal = history.past(Path(folder), tick)
+        try:
+            settings = load_settings(journal.get("bank")["settings"])
+            chosen = prepare(journal, settings, embedder)
+            return cls(None, journal, settings, chosen, count_tokens, None)
+        except BaseException:
+            journal.close()
+            raise
 
     # Storing and searching for many agents at once
 
@@ -406,10 +435,3 @@ class MemoryBank:
                     while demotions := relieve(tier, self._caps, block.in_tier):
                         for memory, lower in demotions:
                             self._ledger.change_tier(memory, lower, demoted=True)
-
-
-def _json(value: object) -> str:
-    try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(f"what is kept of a tick must be JSON: {error}") from None

@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     from agents.config_yaml import Document, KeyPath
 
 __all__ = [
+    "CheckpointSettings",
     "EmbedderSettings",
     "LlmSettings",
     "MemorySettings",
     "Settings",
+    "SimulationSettings",
     "StorageSettings",
     "StoreSettings",
     "load_settings",
@@ -34,6 +36,12 @@ __all__ = [
 
 _TIERS = ("pinned", "critical", "important", "normal", "low")
 _WITH_PROVIDER = ("embedder", "store", "llm")
+# Which keys hold the options of what another key names.
+_OPTIONS = (
+    *((section, "provider", "config") for section in _WITH_PROVIDER),
+    ("simulation", "world", "world_options"),
+    ("simulation", "policy", "policy_options"),
+)
 _SECRET_ENDINGS = ("key", "token", "password", "secret", "credentials")
 _MOST_PROBLEMS = 20
 
@@ -86,6 +94,34 @@ class LlmSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class SimulationSettings:
+    """A scenario: a world, its agents, and how they decide."""
+
+    world: str | None
+    world_options: Mapping[str, Any] = field(hash=False)
+    agents: int | tuple[str, ...]
+    ticks: int
+    policy: str
+    policy_options: Mapping[str, Any] = field(hash=False)
+    memories: tuple[Mapping[str, Any], ...] = field(hash=False)
+
+    def agent_ids(self) -> list[str]:
+        """The agents' names."""
+        if isinstance(self.agents, int):
+            digits = max(2, len(str(self.agents - 1)))
+            return [f"agent_{number:0{digits}}" for number in range(self.agents)]
+        return list(self.agents)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointSettings:
+    """How often a run writes a checkpoint, and how many it keeps."""
+
+    every: int
+    keep: int
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Every setting, checked. Made by ``load_settings``; never changes afterwards."""
 
@@ -95,6 +131,8 @@ class Settings:
     store: StoreSettings
     storage: StorageSettings
     llm: LlmSettings
+    simulation: SimulationSettings
+    checkpoint: CheckpointSettings
 
     def to_dict(self, *, redact: bool = False) -> dict[str, object]:
         """The settings in the shape of the YAML file, as plain values that share nothing with this.
@@ -103,13 +141,14 @@ class Settings:
         provider's config, what is named like a secret: ``api_key``, ``authToken``, ``password``.
         """
         result: dict[str, Any] = {"seed": self.seed}
-        for section in ("memory", "embedder", "store", "storage", "llm"):
+        for section in (each.name for each in fields(self) if each.name != "seed"):
             part = getattr(self, section)
             result[section] = {each.name: getattr(part, each.name) for each in fields(part)}
         boosts = zip(_TIERS, self.memory.tier_boosts, strict=True)
         result["memory"]["tier_boosts"] = dict(boosts)
         for section in _WITH_PROVIDER:
             result[section]["config"] = _thaw(result[section]["config"], redact)
+        result["simulation"] = _thaw(result["simulation"], redact)
         return result
 
 
@@ -175,7 +214,7 @@ def _assignment(text: str) -> "Document":
     key, equals, value = text.partition("=")
     parts = tuple(part.strip() for part in key.split("."))
     # An error message may end up in a log, and what goes to a provider may be a secret.
-    hidden = equals and ("config" in parts or _is_secret(parts[-1]))
+    hidden = equals and ("config" in parts or is_secret(parts[-1]))
     source = f"--set {printable(f'{key}=...' if hidden else text)}"
     if not equals or not all(parts):
         raise ConfigError(f"{source}: write a key, = and a value, as in memory.max_pinned=3")
@@ -214,11 +253,11 @@ def _merge(below: Mapping[str, Any], layer: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _apply(below: dict[str, Any], layer: dict[str, Any]) -> dict[str, Any]:
-    for section in _WITH_PROVIDER:
-        provider = below[section]["provider"]
-        if layer.get(section, {}).get("provider", provider) != provider:
+    for section, key, options in _OPTIONS:
+        chosen = below[section][key]
+        if layer.get(section, {}).get(key, chosen) != chosen:
             # One provider's options mean nothing to another.
-            below = {**below, section: {**below[section], "config": {}}}
+            below = {**below, section: {**below[section], options: {}}}
     return _merge(below, layer)
 
 
@@ -229,6 +268,12 @@ def _freeze(values: dict[str, Any]) -> Settings:
         name: {**values[name], "config": MappingProxyType(_thaw(values[name]["config"], False))}
         for name in _WITH_PROVIDER
     }
+    simulation = _thaw(values["simulation"], False)
+    if isinstance(simulation["agents"], list):
+        simulation["agents"] = tuple(simulation["agents"])
+    for name in ("world_options", "policy_options"):
+        simulation[name] = MappingProxyType(simulation[name])
+    simulation["memories"] = tuple(map(MappingProxyType, simulation["memories"]))
     first, second, third, fourth, fifth = (float(boosts[name]) for name in _TIERS)
     return Settings(
         seed=values["seed"],
@@ -237,19 +282,21 @@ def _freeze(values: dict[str, Any]) -> Settings:
         store=StoreSettings(**configs["store"]),
         storage=StorageSettings(**values["storage"]),
         llm=LlmSettings(**configs["llm"]),
+        simulation=SimulationSettings(**simulation),
+        checkpoint=CheckpointSettings(**values["checkpoint"]),
     )
 
 
 def _thaw(value: Any, redact: bool) -> Any:
     if isinstance(value, Mapping):
-        kept = {key: child for key, child in value.items() if not (redact and _is_secret(key))}
+        kept = {key: child for key, child in value.items() if not (redact and is_secret(key))}
         return {key: _thaw(child, redact) for key, child in kept.items()}
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [_thaw(child, redact) for child in value]
     return value
 
 
-def _is_secret(name: str) -> bool:
+def is_secret(name: str) -> bool:
     return name.lower().endswith(_SECRET_ENDINGS)
 
 
@@ -318,6 +365,12 @@ def _check(documents: Iterable["Document"]) -> None:
                 ]
                 for key in extra:
                     reasons[*path, key] = _unknown(path, key, list(schema["properties"]))
+            elif error.validator == "required":
+                given = cast(dict[str, Any], error.instance)
+                missing = [key for key in schema["required"] if key not in given]
+                reasons[path] = f"{show_path(path)} needs {' and '.join(missing)}"
+            elif error.validator == "uniqueItems":
+                reasons[path] = f"{show_path(path)} must not name anything twice"
             else:
                 found = _found(document, path, error.instance)
                 reasons[path] = f"{show_path(path)} must be {_allowed(schema)}, not {found}"
@@ -351,6 +404,7 @@ def _allowed(schema: Mapping[str, Any]) -> str:
         return f"{', '.join(others)} or {final}"
     kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
     words = {
+        "array": "a list",
         "integer": "a whole number",
         "number": "a number",
         "string": "text that is not empty",
@@ -361,6 +415,8 @@ def _allowed(schema: Mapping[str, Any]) -> str:
         allowed += f" from {schema['minimum']} to {schema['maximum']}"
     elif "minimum" in schema:
         allowed += f", {schema['minimum']} or more"
+    if "array" in kinds[1:]:
+        allowed += ", or a list"
     return f"{allowed}, or null" if "null" in kinds else allowed
 
 

@@ -24,6 +24,7 @@ TierMemError
 │   └── CheckpointDamaged            a file that is not a whole checkpoint of this version
 └── SimulationError                  a world or a policy failed; the run is as it was before
     ├── InvalidAction                one agent's action was refused, and the agent is told
+    ├── ChatFailed                   an LLM gave no answer this time; its policy tries again
     ├── RunError                     a run's folder is missing something, in the way or in use
     └── Diverged                     a replay is not what was recorded
 """
@@ -34,6 +35,7 @@ __all__ = [
     "BankError",
     "BankLocked",
     "BankNotFound",
+    "ChatFailed",
     "CheckpointDamaged",
     "CheckpointError",
     "CommitFailed",
@@ -168,6 +170,14 @@ class InvalidAction(SimulationError):
     A world raises it from ``apply``. The agent is told in its next observation, and the tick goes
     on. Any other error out of a world ends the run.
     """
+
+
+class ChatFailed(SimulationError):
+    """An LLM gave no answer this time. The message is one line, without secrets."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 class RunError(SimulationError):

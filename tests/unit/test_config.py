@@ -86,7 +86,10 @@ def test_only_provider_configs_take_keys_of_their_own() -> None:
             found |= open_levels(below, f"{path}.{name}".lstrip("."))
         return found
 
-    assert open_levels(SCHEMA, "") == {"embedder.config", "store.config", "llm.config"}
+    assert open_levels(SCHEMA, "") == {
+        "embedder.config", "store.config", "llm.config",
+        "simulation.world_options", "simulation.policy_options",
+    }  # fmt: skip
 
 
 def test_defaults_are_what_the_packaged_file_says() -> None:

@@ -10,6 +10,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from agents import __version__
 from agents.errors import ConfigError, InvalidInput, TierMemError
+from agents.interfaces import look_commands, run_commands
+from agents.interfaces.options import Assignments, Config
 
 __all__ = ["app", "main"]
 
@@ -21,14 +23,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-Config = Annotated[
-    Path | None, typer.Option("--config", "-c", help="A YAML file with settings of your own.")
-]
-Assignments = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="One setting, such as memory.max_pinned=3."),
-]
-
 
 def main() -> None:
     """Run the command line; an error is one message and an exit code, not a traceback."""
@@ -38,6 +32,8 @@ def main() -> None:
         _fail(error, code=2)
     except TierMemError as error:
         _fail(error, code=1)
+    except KeyboardInterrupt:
+        sys.exit(run_commands.INTERRUPTED)
 
 
 def _fail(error: TierMemError, code: int) -> None:
@@ -117,6 +113,19 @@ def repair(
         )
     for line in report:
         typer.echo(line)
+
+
+for command in (
+    run_commands.run,
+    run_commands.resume,
+    run_commands.replay,
+    run_commands.branch,
+    look_commands.diff,
+    look_commands.show,
+    look_commands.report,
+    look_commands.sweep,
+):
+    app.command()(command)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,16 @@ from agents.errors import InvalidInput
 from agents.memory.records import Hit, Hits, Memory
 from agents.memory.tiers import TIER_NAMES, Tier
 
-__all__ = ["NOTHING", "Fitted", "TokenCounter", "approximate_tokens", "fit", "line", "render"]
+__all__ = [
+    "NOTHING",
+    "Fitted",
+    "TokenCounter",
+    "approximate_tokens",
+    "fit",
+    "line",
+    "one_line",
+    "render",
+]
 
 NOTHING = "(No relevant memories)"
 
@@ -37,12 +46,17 @@ def _escape(match: re.Match[str]) -> str:
     return _SHORT.get(character) or f"\\u{ord(character):04x}"
 
 
+def one_line(text: str) -> str:
+    """The text with what could end a line or reorder it shown escaped."""
+    return text if text.isprintable() else _UNSAFE.sub(_escape, text)
+
+
 def line(memory: Memory) -> str:
     """The memory as one line, ``- [tier] text``; a normal one has no label.
 
     A memory is data: what could end the line, reorder it or pass for a label is shown escaped.
     """
-    text = memory.content if memory.content.isprintable() else _UNSAFE.sub(_escape, memory.content)
+    text = one_line(memory.content)
     if "[" in text:
         text = _escape_leading_bracket(text)
     if memory.tier is Tier.NORMAL:

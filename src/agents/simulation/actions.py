@@ -11,13 +11,14 @@ unpin_memory       memory_id              move it from pinned to normal
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 from agents.agent_memory import AgentMemory
 from agents.errors import InvalidAction
 from agents.memory.tiers import Tier, parse_tier
 from agents.simulation.protocols import Action
 
-__all__ = ["MEMORY_ACTIONS", "as_action", "change_memory", "memory_to_store"]
+__all__ = ["MEMORY_ACTIONS", "NO_OP", "as_action", "change_memory", "memory_to_store"]
 
 MEMORY_ACTIONS: Mapping[str, str] = {
     "store_memory": "keep a text: content, and optionally tier (pinned, critical, important, "
@@ -26,6 +27,11 @@ MEMORY_ACTIONS: Mapping[str, str] = {
     "pin_memory": "keep a memory in view always: memory_id",
     "unpin_memory": "end that: memory_id",
 }
+
+NO_OP = "no_op"
+"""Nothing is done, and that is recorded with its ``reason``: for a policy that found no answer."""
+
+_LONGEST_NAME = 100
 
 _REQUIRED = {
     "store_memory": ("content",),
@@ -41,14 +47,18 @@ def as_action(value: object) -> Action:
 
     An :class:`Action`, or a mapping with ``name`` and, where there are any, ``arguments``.
     """
+    name: Any
+    arguments: Any
     if isinstance(value, Action):
         name, arguments = value
     elif isinstance(value, Mapping) and value.keys() <= {"name", "arguments"}:
         name, arguments = value.get("name"), value.get("arguments") or {}
     else:
         raise InvalidAction(f"an action has a name and arguments; got {value!r:.80}")
-    if not isinstance(name, str) or not name:
-        raise InvalidAction(f"an action's name is text; got {name!r:.40}")
+    if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= _LONGEST_NAME:
+        raise InvalidAction(
+            f"an action's name is text of 1 to {_LONGEST_NAME} characters; got {name!r:.40}"
+        )
     if not isinstance(arguments, Mapping) or not all(isinstance(key, str) for key in arguments):
         raise InvalidAction(f"{name}: arguments are a mapping by name; got {arguments!r:.80}")
     return Action(name, arguments)
@@ -72,7 +82,7 @@ def change_memory(memory: AgentMemory, action: Action) -> None:
         memory.set_tier(identifier, arguments["tier"])
 
 
-def _checked(action: Action) -> Mapping[str, object]:
+def _checked(action: Action) -> Mapping[str, Any]:
     name, arguments = action
     required = _REQUIRED[name]
     allowed = (*required, *_OPTIONAL.get(name, ()))

@@ -7,10 +7,24 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from agents.bank import MemoryBank
-from agents.errors import InvalidAction, InvalidInput, MemoryNotFound, SimulationError, TierFull
+from agents.errors import (
+    InvalidAction,
+    InvalidContent,
+    InvalidInput,
+    MemoryNotFound,
+    SimulationError,
+    TierFull,
+)
+from agents.memory.context import one_line
 from agents.memory.records import Hits, check_content
 from agents.memory.tiers import TIER_NAMES, Tier
-from agents.simulation.actions import MEMORY_ACTIONS, as_action, change_memory, memory_to_store
+from agents.simulation.actions import (
+    MEMORY_ACTIONS,
+    NO_OP,
+    as_action,
+    change_memory,
+    memory_to_store,
+)
 from agents.simulation.protocols import Action, Observation, Outcome, Policy, World
 from agents.simulation.streams import Streams
 
@@ -18,6 +32,9 @@ __all__ = ["Loop", "Together"]
 
 _REFUSED = (InvalidAction, InvalidInput, MemoryNotFound, TierFull)
 """What an agent is told about its own actions, instead of ending the run."""
+
+
+_LONGEST_ERROR = 500
 
 
 @runtime_checkable
@@ -54,7 +71,7 @@ class Loop:
         """
         self._streams.begin(0)
         self._call("setup", self._streams.world, tuple(self._agents))
-        kept = self._bank.tick_state()
+        kept = self._bank.ticks.state()
         if kept is not None:
             self._call("set_state", kept["world"])
             self._errors = {agent: list(errors) for agent, errors in kept["errors"].items()}
@@ -122,12 +139,18 @@ class Loop:
             if name in MEMORY_ACTIONS:
                 tick.memory_action(agent, action)
                 return
-            outcome = self._call("apply", agent, action)
+            if name == NO_OP:
+                reason = action.arguments.get("reason", "no reason given")
+                tick.happened(agent, name, Outcome(f"did nothing: {reason}", success=False))
+                return
+            outcome = self._world.apply(agent, action)
         except _REFUSED as error:
-            message = f"{name} was refused: {error}"
+            message = one_line(f"{name} was refused: {error}")[:_LONGEST_ERROR]
             self._errors.setdefault(agent, []).append(message)
             tick.happened(agent, name, Outcome(message, success=False))
             return
+        except Exception as error:  # a user's own world may raise anything
+            raise self._failed("apply", error) from error
         if isinstance(outcome, str):
             outcome = Outcome(outcome)
         if outcome is not None:
@@ -139,11 +162,11 @@ class Loop:
         retrieved = np.array(
             [*sizes, *(hit.memory.sequence for hits in found for hit in hits)], "<u4"
         )
-        changes = bank.pending()
+        changes = bank.ticks.pending()
         record = {
             "tick": bank.tick,
             "state_hash": bank.state_hash(),
-            **{TIER_NAMES[tier]: count for tier, count in bank.tier_counts().items()},
+            **{TIER_NAMES[tier]: count for tier, count in bank.ticks.tier_counts().items()},
             **changes._asdict(),
             "retrieved": sum(sizes),
             "retrieved_most": max(sizes, default=0),
@@ -151,21 +174,21 @@ class Loop:
             "metrics": dict(self._call("metrics")),
         }
         state = {"world": self._call("get_state"), "errors": self._errors}
-        bank.record_tick(record, state, retrieved.tobytes())
+        bank.ticks.record(record, state, retrieved.tobytes())
         return record
 
     def _call(self, method: str, *arguments: object) -> Any:
         """A method of the world; what goes wrong in it is said to have gone wrong there."""
         try:
             return getattr(self._world, method)(*arguments)
-        except _REFUSED if method == "apply" else ():
-            raise
         except Exception as error:  # a user's own world may raise anything
-            where = f"{self._name()}.{method}()"
-            raise SimulationError(
-                f"{where} raised {type(error).__name__} in tick {self._bank.tick}: {error}. "
-                f"The run is as it was after tick {max(0, self._bank.tick - 1)}"
-            ) from error
+            raise self._failed(method, error) from error
+
+    def _failed(self, method: str, error: Exception) -> SimulationError:
+        return SimulationError(
+            f"{self._name()}.{method}() raised {type(error).__name__} in tick {self._bank.tick}: "
+            f"{error}. The run is as it was after the tick before"
+        )
 
     def _name(self) -> str:
         return type(self._world).__name__
@@ -187,16 +210,16 @@ class _Recorder:
         agent = seen.agent_id
         if seen.text and not seen.text.isspace():
             own = _OBSERVATION if not seen.metadata else {**_OBSERVATION, **seen.metadata}
-            self._new.append((agent, seen.text, seen.tier, own))
+            self._new.append((agent, self._keepable(seen.text), seen.tier, own))
         for text, tier, metadata in seen.heard:
-            self._new.append((agent, text, tier, metadata))
+            self._new.append((agent, self._keepable(text), tier, metadata))
 
     def happened(self, agent: str, name: str, outcome: Outcome) -> None:
         if outcome.text and not outcome.text.isspace():
             own = {"record": "action", "action_type": name, "success": outcome.success}
             if outcome.metadata:
                 own.update(outcome.metadata)
-            self._new.append((agent, outcome.text, outcome.tier, own))
+            self._new.append((agent, self._keepable(outcome.text), outcome.tier, own))
 
     def memory_action(self, agent: str, action: Action) -> None:
         if action.name != "store_memory":
@@ -210,6 +233,13 @@ class _Recorder:
             self._bank.agent(agent).add(str(content), tier)
         else:
             self._new.append((agent, content, tier))
+
+    def _keepable(self, text: object) -> object:
+        """The text, or what can be said of it: a world may repeat whatever an agent said."""
+        try:
+            return check_content(text, self._most)
+        except InvalidContent as error:
+            return f"(not kept: {error})"
 
     def flush(self) -> None:
         """Store what waits, in one batch."""

@@ -96,7 +96,7 @@ class World(Protocol):
         """What this agent perceives. Called once a tick for every agent, before any acts."""
 
     def apply(self, agent_id: str, action: Action) -> Outcome | str | None:
-        """Do it, or raise :class:`~agents.InvalidAction`. Agents act in an order drawn anew each tick."""
+        """Do it, or raise :class:`~agents.InvalidAction`. Who acts first is drawn every tick."""
 
     def end_tick(self) -> None:
         """All have acted: let the world move on."""

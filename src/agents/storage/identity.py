@@ -9,7 +9,7 @@ from agents.storage.embedders import Embedder, OfflineEmbedder
 from agents.storage.journal import Journal
 from agents.storage.mem0_models import Mem0Embedder
 
-__all__ = ["prepare"]
+__all__ = ["prepare", "with_new_id"]
 
 _MOST_DIMS = 65_536
 
@@ -34,9 +34,7 @@ def prepare(journal: Journal, settings: Settings, given: Embedder | None) -> Emb
     if kept is None:
         journal.set(
             bank={
-                # Random, and the only thing that is: it tells one bank's store from another's,
-                # and no result or hash depends on it.
-                "id": str(uuid.uuid4()),
+                "id": _new_id(),
                 "seed": settings.seed,
                 "settings": settings.to_dict(redact=True),
                 "embedder": {"name": embedder.name, "dims": embedder.dims},
@@ -49,6 +47,19 @@ def prepare(journal: Journal, settings: Settings, given: Embedder | None) -> Emb
             "embedder it was made with, or make a new bank"
         )
     return embedder
+
+
+def with_new_id(identity: dict[str, Any]) -> dict[str, Any]:
+    """The identity of a copy: a bank of its own, that must not write to the first one's store."""
+    return {**identity, "id": _new_id()}
+
+
+def _new_id() -> str:
+    """Random, and the only thing that is: it tells one bank's store from another's.
+
+    No result or hash depends on it.
+    """
+    return str(uuid.uuid4())
 
 
 def _configured(settings: Settings, dims: int | None) -> Embedder:

@@ -8,11 +8,13 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from agents.errors import BankDamaged, BankError, CommitFailed
+from agents.storage.journal_tables import SCHEMA, Commit, Snapshot, SnapshotRow
+from agents.storage.ticks import TickNote, TickRow
 
-__all__ = ["Commit", "Journal", "Snapshot", "SnapshotRow", "TickNote", "TickRow"]
+__all__ = ["Journal", "sync_folder"]
 
 _APPLICATION_ID = 0x746D656D  # "tmem": tells our files from other SQLite databases
 _FORMAT = 2
@@ -28,114 +30,18 @@ _DAMAGE = (
     OverflowError,
 )
 
-_SCHEMA = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL, digest BLOB NOT NULL) WITHOUT ROWID;
-CREATE TABLE commits (
-    id INTEGER PRIMARY KEY,
-    tick INTEGER NOT NULL,   -- after the commit
-    events TEXT NOT NULL,    -- JSON array of events
-    vectors BLOB NOT NULL,   -- int8, one vector per added memory, in order
-    note BLOB NOT NULL,      -- digest of the row in ticks, if the commit ends a tick
-    hash BLOB NOT NULL       -- over the hash before it and all of the above
-);
--- What a simulation keeps of each tick, beside the memories.
-CREATE TABLE ticks (
-    tick INTEGER PRIMARY KEY,
-    commit_id INTEGER NOT NULL,
-    record TEXT NOT NULL,     -- JSON: state hash, counts, metrics
-    retrieved BLOB NOT NULL,  -- uint32: how many memories each agent got, then which
-    state_hash BLOB NOT NULL,
-    state BLOB                -- the world's state after the tick: JSON, deflated
-);
-CREATE TABLE snapshots (
-    agent TEXT PRIMARY KEY,
-    next_sequence INTEGER NOT NULL,
-    columns BLOB NOT NULL,
-    contents BLOB NOT NULL,
-    metadata TEXT NOT NULL,
-    vectors BLOB NOT NULL,
-    digest BLOB NOT NULL
-);
-CREATE TABLE embeddings (hash BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;
--- For people who look at the file with a database tool.
-CREATE VIEW events AS
-    SELECT commits.id AS commit_id, commits.tick AS tick,
-           json_extract(e.value, '$[0]') AS kind, json_extract(e.value, '$[1]') AS agent,
-           json_extract(e.value, '$[2]') AS sequence, json_extract(e.value, '$[3]') AS tier,
-           json_extract(e.value, '$[4]') AS content, json_extract(e.value, '$[5]') AS metadata
-    FROM commits, json_each(commits.events) AS e;
-"""
-
-
-class Commit(NamedTuple):
-    """What one transaction recorded."""
-
-    id: int
-    tick: int
-    events: str
-    vectors: bytes
-    note: bytes
-    hash: bytes
-
-
-class Snapshot(NamedTuple):
-    """Which commit the snapshots were made after, and of how many agents."""
-
-    commit: int
-    tick: int
-    hash: str
-    agents: int
-
-
-class SnapshotRow(NamedTuple):
-    """One agent's whole state, as a row."""
-
-    agent: str
-    next_sequence: int
-    columns: bytes
-    contents: bytes
-    metadata: str
-    vectors: bytes
-    digest: bytes
-
-
-class TickNote(NamedTuple):
-    """What a simulation keeps of a tick, on its way into the journal."""
-
-    record: str
-    retrieved: bytes
-    state: str
-
-
-class TickRow(NamedTuple):
-    """What the journal has of a tick. The state is deflated, or None where only later ones are."""
-
-    tick: int
-    commit: int
-    record: str
-    retrieved: bytes
-    state_hash: bytes
-    state: bytes | None
-
-    @property
-    def digest(self) -> bytes:
-        """Over all that the commit's hash covers."""
-        digest = hashlib.sha256(f"{self.tick} {len(self.retrieved)} ".encode())
-        digest.update(self.retrieved)
-        digest.update(self.state_hash)
-        digest.update(self.record.encode())
-        return digest.digest()
-
 
 class Journal:
-    """A bank's journal file, or one in memory for ``path`` None.
+    """A bank's journal file, or one that goes with this object for ``path`` None.
+
+    ``copied`` is a journal's file to begin with: whoever has it open may go on writing to it.
 
     ``head`` is the id of the last commit, ``hash`` the hash over all of them, ``tick`` the tick
     after it. ``base`` is the commit before the first that is here: 0, unless the journal was made
     from a checkpoint.
     """
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, copied: Path | None = None) -> None:
         self._name = str(path) if path else "this bank"
         self.base: int
         self.head: int
@@ -143,12 +49,17 @@ class Journal:
         self.hash: bytes
         try:
             self._db = sqlite3.connect(
-                path or ":memory:", isolation_level=None, check_same_thread=False
+                # A copy may be large: SQLite keeps it in a file of its own, with no name.
+                path or ("" if copied else ":memory:"),
+                isolation_level=None,
+                check_same_thread=False,
             )
         except sqlite3.Error as error:
             raise self._damaged(str(error)) from error
         try:
             with self.reading():
+                if copied:
+                    _copy(copied, self._db)
                 self._open(path)
                 self.base = self.get("base") or 0
                 self.head, self.tick, self.hash = self._last()
@@ -167,8 +78,8 @@ class Journal:
         if is_new:  # or a process was killed while it made the file
             self._create()
             if path:
-                _sync_folder(path.parent)
-                _sync_folder(path.parent.parent)  # the bank's folder may be new as well
+                sync_folder(path.parent)
+                sync_folder(path.parent.parent)  # the bank's folder may be new as well
 
     def _last(self) -> tuple[int, int, bytes]:
         """The last commit; its hash covers all before it, and what is kept of it covers it."""
@@ -224,7 +135,7 @@ class Journal:
         note: TickNote | None = None,
     ) -> None:
         """Record one commit. When this returns, it is on disk; when it raises, nothing is."""
-        row = None if note is None else _tick_row(tick, self.head + 1, note)
+        row = None if note is None else note.row(tick, self.head + 1)
         mark = row.digest if row else b""
         digest = _chain(self.hash, tick, events, vectors, mark)
         try:
@@ -260,27 +171,62 @@ class Journal:
                 before, expected = commit.hash, expected + 1
                 yield commit
 
-    def rewind(self, commit: int) -> None:
-        """Forget every commit after this one, for good."""
-        if self.snapshot().commit > commit and self.base:
-            raise BankError(
-                f"{self._name} was made from a checkpoint and can't go back to what was before it"
-            )
+    def commit_of(self, tick: int) -> int:
+        """The last commit that left the bank at this tick or an earlier one."""
+        with self.reading():
+            row = self._db.execute("SELECT max(id) FROM commits WHERE tick <= ?", (tick,))
+            found = row.fetchone()[0]
+            return self.base if found is None else int(found)
+
+    def rewind(self, commit: int, **values: object) -> None:
+        """Forget every commit after this one, for good; and keep ``values``, as :meth:`set` does.
+
+        :class:`BankError` for what lies before a checkpoint that the journal was made from.
+        """
+        snapshot = self.snapshot()
         with self._writing():
             row = self._db.execute(
                 "SELECT id, tick, hash FROM commits WHERE id = ?", (commit,)
             ).fetchone()
-            if row is None and commit != self.snapshot().commit:
-                raise BankError(f"{self._name} has no commit {commit}")
-            if self.snapshot().commit > commit:
+            if snapshot.commit == commit:
+                row = (commit, snapshot.tick, bytes.fromhex(snapshot.hash))
+            elif snapshot.commit > commit and self.base == 0:
                 self._db.execute("DELETE FROM snapshots")
                 self._set({"snapshot": None})
+            elif snapshot.commit > commit:
+                row = None
+            if row is None and (commit or self.base):
+                raise BankError(
+                    f"{self._name} can't go back to commit {commit}: it was made from a "
+                    f"checkpoint, and has commits from {snapshot.commit} on"
+                )
             self._db.execute("DELETE FROM commits WHERE id > ?", (commit,))
             self._db.execute("DELETE FROM ticks WHERE commit_id > ?", (commit,))
-            snapshot = self.snapshot()
-            head, tick, digest = row or (commit, snapshot.tick, bytes.fromhex(snapshot.hash))
-            self._set({"head": (head, tick, digest.hex()) if head else None})
+            head, tick, digest = row or (0, 0, bytes(32))
+            self._set({"head": (head, tick, digest.hex()) if head else None, **values})
         self.head, self.tick, self.hash = head, tick, digest
+
+    def adopt(
+        self,
+        head: tuple[int, int, str],
+        snapshots: Iterable[SnapshotRow],
+        ticks: Iterable[TickRow],
+        embeddings: Mapping[bytes, bytes],
+        **values: object,
+    ) -> None:
+        """Begin with the state after another journal's commit ``head``: its id, tick and hash."""
+        if self.head or self.get("bank"):
+            raise BankError(f"{self._name} has a history of its own")
+        with self._writing():
+            self._db.executemany("INSERT INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?)", snapshots)
+            self._db.executemany("INSERT INTO ticks VALUES (?, ?, ?, ?, ?, ?)", ticks)
+            self._set_embeddings(embeddings)
+            agents = self._db.execute("SELECT count(*) FROM snapshots").fetchone()[0]
+            if head[0]:
+                values |= {"snapshot": Snapshot(*head, agents), "head": head, "base": head[0]}
+            self._set(values)
+        self.base = head[0]
+        self.head, self.tick, self.hash = self._last()
 
     # Ticks
 
@@ -293,26 +239,22 @@ class Journal:
                 (after,),
             ):
                 row = TickRow(*raw[:-1])
-                # A journal made from a checkpoint has older ticks without their commits.
+                # The older ticks of a journal that was made from a checkpoint have no commits.
                 if raw[-1] != row.digest and (raw[-1] is not None or row.commit > self.base):
                     raise self._damaged(f"what it keeps of tick {row.tick} is not what was written")
                 yield row
+            (without,) = self._db.execute(
+                "SELECT count(*) FROM commits LEFT JOIN ticks ON commits.id = commit_id "
+                "WHERE note != x'' AND record IS NULL"
+            ).fetchone()
+            if without:
+                raise self._damaged(f"it has lost what it kept of {without} ticks")
 
     def last_tick(self) -> TickRow | None:
         """What is kept of the last tick, if any is."""
         with self.reading():
             last = self._db.execute("SELECT max(tick) FROM ticks").fetchone()[0]
             return None if last is None else next(self.tick_rows(last - 1))
-
-    def tick_state(self, row: TickRow) -> Any:
-        """The world's state after a tick; None where it is not kept."""
-        if row.state is None:
-            return None
-        with self.reading():
-            text = zlib.decompress(row.state)
-            if hashlib.sha256(text).digest() != row.state_hash:
-                raise self._damaged(f"the world's state of tick {row.tick} is not what was written")
-            return json.loads(text)
 
     def save_embeddings(self, vectors: Mapping[bytes, bytes]) -> None:
         """Keep vectors by the hash of their text, in a transaction of their own."""
@@ -321,6 +263,11 @@ class Journal:
 
     def _set_embeddings(self, vectors: Mapping[bytes, bytes]) -> None:
         self._db.executemany("INSERT OR IGNORE INTO embeddings VALUES (?, ?)", vectors.items())
+
+    def all_embeddings(self) -> dict[bytes, bytes]:
+        """All vectors that are kept, by the hash of their text."""
+        with self.reading():
+            return dict(self._db.execute("SELECT * FROM embeddings ORDER BY hash"))
 
     def embeddings(self, hashes: Sequence[bytes]) -> dict[bytes, bytes]:
         """Those of the vectors that are kept, by the hash of their text."""
@@ -373,7 +320,7 @@ class Journal:
     def _create(self) -> None:
         self._db.executescript(
             f"BEGIN; PRAGMA application_id = {_APPLICATION_ID}; PRAGMA user_version = {_FORMAT};"
-            f"{_SCHEMA} COMMIT;"
+            f"{SCHEMA} COMMIT;"
         )
 
     def _check_format(self) -> None:
@@ -424,20 +371,19 @@ def _chain(before: bytes, tick: int, events: str, vectors: bytes, note: bytes) -
     return digest.digest()
 
 
-def _tick_row(tick: int, commit: int, note: TickNote) -> TickRow:
-    state = note.state.encode()
-    # Its hash is over the text: another version of zlib may deflate it to other bytes.
-    return TickRow(
-        tick, commit, note.record, note.retrieved,
-        hashlib.sha256(state).digest(), zlib.compress(state, 1),
-    )  # fmt: skip
-
-
 def _digest(key: str, value: str) -> bytes:
     return hashlib.sha256(f"{key}\0{value}".encode()).digest()
 
 
-def _sync_folder(folder: Path) -> None:
+def _copy(path: Path, target: sqlite3.Connection) -> None:
+    source = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+    try:
+        source.backup(target)
+    finally:
+        source.close()
+
+
+def sync_folder(folder: Path) -> None:
     """Make a new file's name durable, not only its bytes."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:

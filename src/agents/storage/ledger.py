@@ -21,8 +21,9 @@ from agents.memory.events import (
 from agents.memory.records import NO_METADATA, Memory, Scalar, memory_id
 from agents.memory.tiers import Tier
 from agents.storage import snapshots
-from agents.storage.journal import Journal, TickNote
+from agents.storage.journal import Journal
 from agents.storage.resident import Resident
+from agents.storage.ticks import TickNote
 from agents.storage.vectors import Quantised
 
 __all__ = ["Changes", "Ledger"]

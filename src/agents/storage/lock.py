@@ -5,9 +5,9 @@ import fcntl
 import os
 from pathlib import Path
 
-from agents.errors import BankLocked
+from agents.errors import BankError, BankLocked
 
-__all__ = ["BankLock"]
+__all__ = ["BankLock", "lock_folder"]
 
 
 class BankLock:
@@ -41,6 +41,15 @@ class BankLock:
                 os.ftruncate(self._file, 0)
             os.close(self._file)
             self._file = -1
+
+
+def lock_folder(folder: Path) -> BankLock:
+    """Lock a bank's folder, which is made if there is none."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return BankLock(folder)
+    except (OSError, ValueError) as error:  # a NUL in a path is a ValueError
+        raise BankError(f"{str(folder)!r} can't hold a bank: {error}") from error
 
 
 def _read_pid(file: int) -> int | None:

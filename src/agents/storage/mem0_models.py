@@ -1,14 +1,17 @@
-"""mem0's embedders and its LLM extraction."""
+"""mem0's embedders, its LLM extraction and its LLMs."""
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from agents.config import EmbedderSettings, LlmSettings
-from agents.errors import EmbedderError, ExtractionError, InvalidInput
+from agents.config import EmbedderSettings, LlmSettings, is_secret
+from agents.errors import ChatFailed, EmbedderError, ExtractionError, InvalidInput, SimulationError
 from agents.storage.mem0_store import import_mem0
 
-__all__ = ["Extractor", "Mem0Embedder", "Message", "as_messages"]
+__all__ = ["ChatModel", "Extractor", "Mem0Embedder", "Message", "as_messages"]
 
 Message = Mapping[str, str]
 
@@ -162,3 +165,77 @@ def _memory(settings: LlmSettings, model: _Model, store: _Catcher) -> Any:
     memory.custom_instructions = None
     memory.reranker = None
     return memory
+
+
+class ChatModel:
+    """Any LLM that mem0 has, asked for JSON. Threads may share it; no error shows a secret.
+
+    ``timeout`` is handed to the provider's client where it takes one, in seconds. It bounds each
+    wait for data and not the whole call, so a caller who must go on needs a deadline of its own.
+    """
+
+    def __init__(self, settings: LlmSettings, *, timeout: float = 60.0) -> None:
+        self._settings = settings
+        self._timeout = timeout
+        self._model: Any = None
+        self._lock = threading.Lock()
+
+    def prepare(self) -> None:
+        """Make the client, unless it is there; :class:`SimulationError` if that can't be done."""
+        provider = self._settings.provider
+        if provider is None:
+            raise SimulationError(
+                "the agents' policy asks an LLM and none is configured; set llm.provider and "
+                "llm.config (for example openai with openai_base_url and model)"
+            )
+        with self._lock:
+            if self._model is not None:
+                return
+            try:
+                factory = import_mem0("mem0.utils.factory").LlmFactory
+                model = factory.create(provider, dict(self._settings.config))
+            except Exception as error:  # noqa: BLE001 - each provider has errors of its own
+                why = self._without_secrets(error)
+                raise SimulationError(f"mem0's LLM {provider} can't be set up: {why}") from None
+            client = getattr(model, "client", None)
+            # A client that tries again by itself goes on asking, and costing, after a deadline.
+            for name, value in (("max_retries", 0), ("timeout", self._timeout)):
+                if hasattr(client, name):
+                    setattr(client, name, value)
+            self._model = model
+
+    def reply(self, messages: list[dict[str, str]]) -> str:
+        """The text of the answer; :class:`ChatFailed` if there is none. Asks once."""
+        self.prepare()
+        try:
+            # The way mem0 itself asks for JSON; a provider that can't ignores it.
+            text = self._model.generate_response(messages, response_format={"type": "json_object"})
+        except Exception as error:  # noqa: BLE001 - each provider has errors of its own
+            raise ChatFailed(type(error).__name__, self._without_secrets(error)) from None
+        if not isinstance(text, str):
+            raise ChatFailed("NoText", f"the answer is no text but {type(text).__name__}")
+        return text
+
+    def _without_secrets(self, error: Exception) -> str:
+        text = str(error) or type(error).__name__
+        known = {*_secrets(self._settings.config), *_secrets(os.environ)}
+        for secret in sorted(known, key=len, reverse=True):
+            text = text.replace(secret, "***")
+        text = _SECRET.sub("***", text)
+        return "".join(each if each.isprintable() else " " for each in text)[:1000]
+
+
+# What services show of a key, a header with one, and a password in an address.
+_SECRET = re.compile(r"\b(?:sk|gsk|xai)-[\w*.-]{4,}|(?<=Bearer )[^\s,;'\"]+|(?<=://)[^/\s@]+(?=@)")
+
+
+def _secrets(values: object, named: bool = False) -> Iterator[str]:
+    """The texts at any depth that are named like a secret and long enough to be one."""
+    if isinstance(values, Mapping):
+        for key, value in values.items():
+            yield from _secrets(value, named or is_secret(str(key)))
+    elif isinstance(values, list | tuple):
+        for value in values:
+            yield from _secrets(value, named)
+    elif named and isinstance(values, str) and len(values) >= 6:
+        yield values

@@ -7,9 +7,9 @@ import numpy as np
 
 from agents.errors import BankDamaged
 from agents.storage.columns import AgentColumns
-from agents.storage.journal import SnapshotRow
+from agents.storage.journal_tables import SnapshotRow
 
-__all__ = ["pack", "unpack"]
+__all__ = ["check", "pack", "unpack"]
 
 
 def pack(block: AgentColumns) -> SnapshotRow:
@@ -30,13 +30,18 @@ def pack(block: AgentColumns) -> SnapshotRow:
     return row._replace(digest=_hash(row))
 
 
-def unpack(row: SnapshotRow, seed: int, dims: int) -> AgentColumns:
-    """The block that ``row`` was packed from."""
+def check(row: SnapshotRow) -> None:
+    """Raise :class:`BankDamaged` if the row is not what :func:`pack` made."""
     if _hash(row) != row.digest:
         raise BankDamaged(
             f"the snapshot of agent {row.agent} is not what was written. "
             "Restore the bank from a backup; nothing was changed"
         )
+
+
+def unpack(row: SnapshotRow, seed: int, dims: int) -> AgentColumns:
+    """The block that ``row`` was packed from."""
+    check(row)
     block = AgentColumns(row.agent, seed, dims)
     block.load(
         np.frombuffer(row.columns, "<i8").reshape(-1, 4),

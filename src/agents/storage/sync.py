@@ -27,7 +27,7 @@ from agents.storage.mem0_store import Mem0Store, store_config
 from agents.storage.resident import Resident
 from agents.storage.vectors import unit
 
-__all__ = ["Progress", "StoreSync"]
+__all__ = ["Progress", "StoreSync", "stale_store"]
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +48,16 @@ class _Cursor:
     """How many memories the store held after the last write."""
     files: str | None = None
     """What the store's files looked like then."""
+    stale: bool = False
+    """The bank went back to an earlier state: the store has to be made anew."""
+
+
+def stale_store(journal: Journal, commit: int) -> dict[str, Any]:
+    """What the journal has to keep of its store when it goes back to ``commit``."""
+    kept = journal.get("store")
+    if kept is None or max(kept["commit"], kept["writing"]) <= commit:
+        return {}
+    return {"store": {**kept, "stale": True}}
 
 
 class StoreSync:
@@ -95,7 +105,12 @@ class StoreSync:
     @property
     def behind(self) -> bool:
         """Whether the journal has what the store has not."""
-        return self._cursor.commit < self._journal.head
+        return self._is_stale or self._cursor.commit < self._journal.head
+
+    @property
+    def _is_stale(self) -> bool:
+        """Whether the way from the store's state to the journal's is not in the journal."""
+        return self._cursor.stale or self._cursor.commit < self._journal.base
 
     def check(self) -> None:
         """Raise :class:`StoreError` where the store is gone, broken or another bank's.
@@ -118,10 +133,22 @@ class StoreSync:
                     raise StoreDamaged(f"mem0's store in {self._store.path} is damaged: {problem}")
             self._store.open(written=cursor.commit > 0)
 
+    def catch_up(self) -> None:
+        """Write what a process that was killed did not come to write.
+
+        A store that has to be made anew waits for the next sync: that takes its time.
+        """
+        if not self._is_stale:
+            self.push()
+
     def push(self, progress: Progress | None = None) -> int:
         """Write what the store lacks; the number of memories written, changed or deleted."""
         if not self.behind:
             return 0
+        if self._is_stale:
+            with self._naming_the_repair():
+                self.rebuild(progress)
+            return len(self._resident)
         done = 0
         total = self._journal.head - self._cursor.commit
         logger.info("writing %d commits to mem0's store", total)
@@ -245,7 +272,12 @@ class StoreSync:
         return f"tiermem repair {quote(str(self._place()))}"
 
     def _done(self) -> None:
-        self._save(commit=self._journal.head, rows=len(self._resident), files=self._store.files())
+        self._save(
+            commit=self._journal.head,
+            rows=len(self._resident),
+            files=self._store.files(),
+            stale=False,
+        )
 
     def _save(self, **changes: Any) -> None:
         self._cursor = replace(self._cursor, **changes)

@@ -1,0 +1,229 @@
+"""Commands that look at runs: show, diff, report, sweep."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from agents.interfaces.options import AsJson, Force, Quiet, RunFolder, Workers
+from agents.interfaces.screen import Screen
+
+__all__ = ["diff", "report", "show", "sweep"]
+
+_MOST_LISTED = 20
+
+
+def show(
+    folder: RunFolder,
+    agent: Annotated[str | None, typer.Option("--agent", "-a", help="Whose memory.")] = None,
+    tick: Annotated[
+        int | None,
+        typer.Option("--tick", "-t", min=0, help="After which tick; the last by default."),
+    ] = None,
+    query: Annotated[
+        str | None, typer.Option(help="What this query would have retrieved then, and why.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=0, help="How many it retrieves.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show an agent's memory as it was after a tick; without --agent, list the agents."""
+    from agents.errors import RunError
+    from agents.memory.tiers import TIER_NAMES
+    from agents.simulation.compare import past_bank
+
+    with past_bank(folder, tick) as bank:
+        if agent is None:
+            counts = {name: bank.agent(name).count() for name in bank.agents()}
+            rows = [{"agent": name, "memories": count} for name, count in counts.items()]
+            _table(f"{folder} after tick {bank.tick}", rows, as_json)
+            return
+        if agent not in bank.agents():
+            raise RunError(f"{folder} has no agent {agent!r:.60} after tick {bank.tick}")
+        memory = bank.agent(agent)
+        if query is None:
+            rows = [
+                {
+                    "id": each.id,
+                    "tier": TIER_NAMES[each.tier],
+                    "created": each.created_tick,
+                    "in tier since": each.tier_tick,
+                    "memory": each.content,
+                }
+                for each in memory.all()
+            ]
+            _table(f"{agent} after tick {bank.tick}: {len(rows)} memories", rows, as_json)
+            return
+        rows = [
+            {
+                "rank": each.rank,
+                "score": round(each.score, 4),
+                "boost": each.boost,
+                "total": round(each.boosted_score, 4),
+                "why": each.reason,
+                "tier": TIER_NAMES[each.memory.tier],
+                "memory": each.memory.content,
+            }
+            for each in memory.explain(query, limit)
+        ]
+        _table(f"{agent} after tick {bank.tick} asks: {query}", rows, as_json)
+
+
+def diff(
+    first: Annotated[Path, typer.Argument(metavar="RUN1", help="A run's folder.")],
+    second: Annotated[Path, typer.Argument(metavar="RUN2", help="Another's.")],
+    plot: Annotated[
+        Path | None, typer.Option("--plot", help="Where the plot goes; RUN2/diff.png by default.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare two runs: where they part, which memories and tiers differ, metrics side by side."""
+    from agents.memory.tiers import TIER_NAMES
+    from agents.simulation import plots
+    from agents.simulation.compare import compare_runs
+    from agents.simulation.files import replace_file
+
+    found = compare_runs(first, second)
+    target = plot or second / "diff.png"
+    ticks = [[record["tick"] for record in records] for records in found.series]
+    picture = plots.side_by_side(
+        *map(_curves, found.series),
+        left_x=ticks[0],
+        right_x=ticks[1],
+        names=(first.name, second.name),
+        diverged=found.parted,
+    )
+    replace_file(target, picture)
+    lists = {
+        f"only in {first}": [_memory_row(memory) for memory in found.only_first],
+        f"only in {second}": [_memory_row(memory) for memory in found.only_second],
+        "in another tier": [
+            {**_memory_row(memory), "tier": TIER_NAMES[memory.tier], "other tier": other}
+            for memory, other in found.tiers
+        ],
+    }
+    metrics = [
+        {"metric": name, str(first): one, str(second): other} for name, one, other in found.metrics
+    ]
+    if as_json:
+        result = {"parted": found.parted, "last": found.last, **lists, "metrics": metrics}
+        typer.echo(json.dumps(result, indent=2, ensure_ascii=False))
+        return
+    if found.parted is None:
+        typer.echo(f"equal after every tick up to {found.last}")
+    else:
+        typer.echo(f"they part in tick {found.parted}")
+    for title, rows in lists.items():
+        if rows:
+            more = f", the first {_MOST_LISTED}" if len(rows) > _MOST_LISTED else ""
+            _table(
+                f"{title}, after tick {found.last}: {len(rows)}{more}", rows[:_MOST_LISTED], False
+            )
+    _table("metrics, after the last tick of each", metrics, False)
+    typer.echo(f"plot: {target}")
+
+
+def report(folder: RunFolder) -> None:
+    """Write a run's report.html and tables anew."""
+    from agents.simulation.run import Run
+
+    with Run.open(folder) as opened:
+        opened.finish()
+    typer.echo(str(folder / "report.html"))
+
+
+def sweep(
+    file: Annotated[Path, typer.Argument(metavar="SWEEP", help="A sweep's YAML file.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The sweep's folder; runs/NAME by default.")
+    ] = None,
+    workers: Workers = None,
+    force: Force = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run variants of a scenario over a grid of settings and many seeds, and compare them.
+
+    Finished runs are kept: an interrupted sweep goes on where it was. The folder gets
+    results.parquet, statistics.parquet, plots and report.html.
+    """
+    from agents.simulation.sweep import read_sweep, run_cells
+    from agents.simulation.sweep_results import write_results
+
+    plan = read_sweep(file)
+    folder = out or Path("runs") / file.stem
+    total = len(plan.cells())
+    done: dict[str, Any] = {}
+    failed: dict[str, str] = {}
+    with Screen(quiet=quiet or as_json) as screen:
+        meter = screen.meter("runs", "runs")
+        for cell, result in run_cells(plan, folder, workers, force=force):
+            if isinstance(result, str):
+                failed[cell.name] = result
+                screen.say(f"{cell.name}: {result}")
+            else:
+                done[cell.name] = result
+            meter(len(done) + len(failed), total)
+        statistics = write_results(plan, folder, done) if done else []
+    if as_json:
+        typer.echo(json.dumps({"sweep": str(folder), "statistics": statistics, "failed": failed}))
+    elif not quiet:
+        if plan.question:
+            typer.echo(plan.question)
+        _table("means, with 95 % confidence intervals", statistics, False)
+        typer.echo(f"report: {folder / 'report.html'}")
+    if failed:
+        typer.echo(f"{len(failed)} of {total} runs failed; run the sweep again to retry", err=True)
+        sys.exit(1)
+
+
+def _curves(records: list[dict[str, Any]]) -> dict[str, list[float | None]]:
+    names = records[-1]["metrics"] if records else ()
+    return {name: [record["metrics"].get(name) for record in records] for name in names}
+
+
+def _memory_row(memory: Any) -> dict[str, Any]:
+    return {
+        "agent": memory.agent_id,
+        "id": memory.id,
+        "created": memory.created_tick,
+        "memory": memory.content,
+    }
+
+
+def _table(title: str, rows: list[dict[str, Any]], as_json: bool) -> None:
+    """A table on a terminal, lines with tabs elsewhere, JSON if wanted."""
+    from agents.memory.context import one_line
+
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        return
+    if not rows:
+        typer.echo(f"{title}: nothing")
+        return
+    texts = [[one_line(_text(value)) for value in row.values()] for row in rows]
+    if not sys.stdout.isatty():
+        typer.echo(title)
+        for line in ([str(key) for key in rows[0]], *texts):
+            typer.echo("\t".join(line))
+        return
+    table = Table(title=escape(title), title_justify="left", header_style="bold")
+    for key, value in rows[0].items():
+        table.add_column(escape(str(key)), justify="right" if _is_number(value) else "left")
+    for line in texts:
+        table.add_row(*map(escape, line))
+    Console().print(table)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return "–"
+    return f"{value:,.4g}" if isinstance(value, float) else str(value)

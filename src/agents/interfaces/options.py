@@ -1,0 +1,24 @@
+"""Options that several commands take."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["AsJson", "Assignments", "Config", "Force", "Quiet", "RunFolder", "Workers"]
+
+Config = Annotated[
+    Path | None, typer.Option("--config", "-c", help="A YAML file with settings of your own.")
+]
+Assignments = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="One setting, such as memory.max_pinned=3."),
+]
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")]
+Workers = Annotated[
+    int | None,
+    typer.Option("--workers", "-w", min=1, help="Processes at once; one per core by default."),
+]

@@ -1,0 +1,102 @@
+"""What a long command shows: a bar on a terminal, now and then a line elsewhere, or nothing."""
+
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+__all__ = ["Screen", "stopping"]
+
+_SECONDS_BETWEEN_LINES = 5.0
+
+
+class Screen:
+    """Progress on standard error, so that standard output holds results alone."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self.console = Console(stderr=True, highlight=False, soft_wrap=True)
+        self._quiet = quiet
+        self._bar: Progress | None = None
+        self._tasks: dict[str, TaskID] = {}
+        self._last_line = time.monotonic()
+
+    def __enter__(self) -> Self:
+        if not self._quiet and self.console.is_terminal:
+            self._bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[rate]}"),
+                TimeRemainingColumn(),
+                console=self.console,
+                transient=True,
+            )
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def say(self, line: str) -> None:
+        """A line that is worth reading, also where nothing moves."""
+        if not self._quiet:
+            self.console.print(line, markup=False)
+
+    def meter(self, name: str, unit: str, start: int = 0) -> Callable[[int, int], None]:
+        """Shows how far something has come: call it with what is done and with the total."""
+        began = time.monotonic()
+
+        def show(done: int, total: int) -> None:
+            rate = (done - start) / max(time.monotonic() - began, 1e-9)
+            if self._bar is not None:
+                if name not in self._tasks:
+                    self._tasks[name] = self._bar.add_task(name, total=total, rate="")
+                shown = f"{rate:,.0f} {unit}/s" if done > start else ""
+                self._bar.update(self._tasks[name], completed=done, total=total, rate=shown)
+            elif done == total or time.monotonic() - self._last_line > _SECONDS_BETWEEN_LINES:
+                self._last_line = time.monotonic()
+                self.say(f"{name} {done:,}/{total:,} ({rate:,.0f} {unit}/s)")
+
+        return show
+
+
+@contextmanager
+def stopping() -> Iterator[Callable[[], bool]]:
+    """Whether Ctrl-C was pressed, or the process asked to end: a second time ends it at once."""
+    asked: list[int] = []
+
+    def ask(number: int, frame: FrameType | None) -> Any:
+        if asked:
+            raise KeyboardInterrupt
+        asked.append(number)
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: bool(asked)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def is_terminal() -> bool:
+    """Whether standard output is one."""
+    return sys.stdout.isatty()

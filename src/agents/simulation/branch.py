@@ -1,0 +1,144 @@
+"""A counterfactual: a new run that starts from another run's tick, with something changed."""
+
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from agents import __version__, history
+from agents.agent_memory import AgentMemory
+from agents.bank import MemoryBank
+from agents.config import Settings, load_settings
+from agents.config_yaml import read_file
+from agents.errors import BankError, ConfigError, RunError, TierMemError
+from agents.memory.records import Memory
+from agents.simulation.compare import last_tick
+from agents.simulation.run import places_of_code, prepare_folder, read_folder
+
+__all__ = ["branch", "read_edits"]
+
+_FORM = (
+    "an edit is {agent: alice, do: add, content: …, tier: pinned}, or "
+    "{agent: alice, do: pin|unpin|set_tier|delete, memory: ID} with `matching: text` in the place "
+    "of `memory` for every memory that holds this text"
+)
+_CHANGES = ("pin", "unpin", "set_tier", "delete")
+
+
+def branch(
+    parent: Path,
+    tick: int,
+    folder: Path,
+    *,
+    assignments: Iterable[str] = (),
+    edits: Sequence[Mapping[str, Any]] = (),
+    force: bool = False,
+) -> None:
+    """Make the folder of a run that goes on from ``parent`` after ``tick``, and is edited there."""
+    settings, about = read_folder(parent)
+    last = last_tick(parent)
+    if not 0 <= tick <= last:
+        raise RunError(f"{parent} has ticks 0 to {last}; it can't be branched at {tick}")
+    changed = load_settings(settings, assignments=assignments)
+    _refuse_what_is_fixed(settings, changed)
+    places = places_of_code(parent, about)
+    scenario = next((place for place in places if place.is_dir()), None)
+
+    def fill(new: Path) -> None:
+        try:
+            history.branch(parent / "bank", tick, new / "bank")
+        except BankError as error:
+            raise RunError(f"{parent} can't be branched at tick {tick}: {error}") from error
+        if (parent / "cassette.jsonl").exists():
+            shutil.copy(parent / "cassette.jsonl", new / "cassette.jsonl")
+        with MemoryBank.open(new / "bank", changed, storage={"sync": "manual"}) as bank:
+            _edit(bank, edits)
+
+    made = {
+        "format": about["format"],
+        "tiermem": __version__,
+        "parent": {"run": str(parent.absolute()), "tick": tick, "edits": len(edits)},
+    }
+    prepare_folder(folder, changed, made, scenario, force=force, fill=fill)
+
+
+def read_edits(path: Path) -> list[Mapping[str, Any]]:
+    """The edits in a YAML file, their form checked."""
+    document = read_file(path)
+    edits = document.value
+    if not isinstance(edits, list):
+        raise ConfigError(f"{document.source}: a list of edits is needed; {_FORM}")
+    for index, edit in enumerate(edits):
+        where = f"{document.place((index,))}: edit {index + 1}"
+        if not isinstance(edit, dict) or not isinstance(edit.get("agent"), str):
+            raise ConfigError(f"{where} names no agent; {_FORM}")
+        allowed = _allowed(edit.get("do"))
+        if allowed is None:
+            raise ConfigError(f"{where} has no such `do`: {edit.get('do')!r:.40}; {_FORM}")
+        unknown = [key for key in edit if key not in allowed]
+        if unknown:
+            raise ConfigError(f"{where} has an unknown key {unknown[0]!r:.40}; {_FORM}")
+        if edit["do"] == "add" and not isinstance(edit.get("content"), str):
+            raise ConfigError(f"{where} adds nothing: it needs a content; {_FORM}")
+        if edit["do"] != "add" and ("memory" in edit) == ("matching" in edit):
+            raise ConfigError(f"{where} needs either memory or matching; {_FORM}")
+        if edit["do"] == "set_tier" and "tier" not in edit:
+            raise ConfigError(f"{where} needs a tier; {_FORM}")
+    return edits
+
+
+def _allowed(do: object) -> tuple[str, ...] | None:
+    if do == "add":
+        return ("agent", "do", "content", "tier", "metadata")
+    if do in _CHANGES:
+        return ("agent", "do", "memory", "matching", *(("tier",) if do == "set_tier" else ()))
+    return None
+
+
+def _edit(bank: MemoryBank, edits: Sequence[Mapping[str, Any]]) -> None:
+    known = bank.agents()
+    with bank.transaction():
+        for index, edit in enumerate(edits, start=1):
+            try:
+                if edit["do"] != "add" and edit["agent"] not in known:
+                    raise RunError(f"there is no agent {edit['agent']!r:.60} with memories")
+                _apply(bank.agent(edit["agent"]), edit)
+            except TierMemError as error:
+                raise RunError(f"edit {index} can't be made: {error}") from error
+
+
+def _apply(agent: AgentMemory, edit: Mapping[str, Any]) -> None:
+    do = edit["do"]
+    if do == "add":
+        agent.add(edit["content"], edit.get("tier", "normal"), edit.get("metadata"))
+        return
+    for memory in _chosen(agent, edit):
+        if do == "pin":
+            agent.pin(memory.id)
+        elif do == "unpin":
+            agent.unpin(memory.id)
+        elif do == "set_tier":
+            agent.set_tier(memory.id, edit["tier"])
+        else:
+            agent.delete(memory.id)
+
+
+def _chosen(agent: AgentMemory, edit: Mapping[str, Any]) -> list[Memory]:
+    if "memory" in edit:
+        return [agent.get(edit["memory"])]
+    text = str(edit["matching"])
+    found = [memory for memory in agent.all() if text in memory.content]
+    if not found:
+        raise RunError(f"{agent.agent_id} has no memory with the text {text!r:.60}")
+    return found
+
+
+def _refuse_what_is_fixed(before: Settings, after: Settings) -> None:
+    """A branch shares its past with its parent, and what the past was made with."""
+    for name, one, other in (
+        ("seed", before.seed, after.seed),
+        ("embedder", before.embedder, after.embedder),
+        ("simulation.agents", before.simulation.agent_ids(), after.simulation.agent_ids()),
+    ):
+        if one != other:
+            raise ConfigError(f"{name} can't be changed in a branch: it keeps its parent's")

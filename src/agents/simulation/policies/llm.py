@@ -1,0 +1,246 @@
+"""The policy ``llm``: a language model decides, and a cassette remembers what it said."""
+
+import itertools
+import json
+import math
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any, Protocol, final
+
+from agents.errors import ChatFailed, ConfigError
+from agents.memory.context import render
+from agents.memory.records import Hits
+from agents.simulation.actions import MEMORY_ACTIONS, NO_OP
+from agents.simulation.cassette import Cassette, Exchange, hash_prompt
+from agents.simulation.policies import as_actions, check_keepable
+from agents.simulation.protocols import Action, Observation
+
+__all__ = ["DEFAULT_TIMEOUT", "Llm", "Model"]
+
+DEFAULT_TIMEOUT = 60.0
+"""Seconds for an attempt."""
+
+_FORMAT = """\
+Reply with JSON and nothing else, in this form:
+{"actions": [{"name": "...", "arguments": {"...": "..."}}]}
+The actions are done in order. An empty list means that you do nothing."""
+_Messages = list[dict[str, str]]
+
+
+class Model(Protocol):
+    """Who is asked; :class:`~agents.storage.mem0_models.ChatModel` is one."""
+
+    def prepare(self) -> None:
+        """Called before the first question. What it raises ends the run."""
+
+    def reply(self, messages: _Messages) -> str:
+        """The answer, or ChatFailed. Called in many threads at once; it may never return."""
+
+
+@final
+class Llm:
+    """Asks ``model`` for every agent, up to ``concurrency`` at once, what it wants to do.
+
+    A question in the cassette is not asked again, so the same cassette gives the same actions.
+    An attempt fails by an error, by ``timeout`` seconds without a reply, or by a reply that is not
+    of the form asked for. After ``retries`` more attempts the agent's action is ``NO_OP``. After
+    an error the next attempt waits ``pause`` seconds, and twice as long each time.
+
+    ``world_actions`` are names and descriptions; ``system`` is the scenario's own text.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        cassette: Cassette,
+        world_actions: Mapping[str, str],
+        *,
+        system: str = "",
+        retries: int = 2,
+        timeout: float = DEFAULT_TIMEOUT,
+        concurrency: int = 8,
+        pause: float = 1.0,
+    ) -> None:
+        if retries < 0 or timeout <= 0 or concurrency < 1 or pause < 0:
+            raise ConfigError(
+                f"policy llm: retries ({retries}) and pause ({pause}) are at least 0, concurrency "
+                f"({concurrency}) is at least 1 and timeout ({timeout}) is more than 0"
+            )
+        self._model = model
+        self._cassette = cassette
+        self._system = _system_text(system, world_actions)
+        self._attempts = retries + 1
+        self._timeout = timeout
+        self._concurrency = concurrency
+        self._pause = pause
+
+    def decide(self, observation: Observation, memories: Hits, rng: Random) -> Sequence[Action]:
+        """What one agent does."""
+        return self.decide_all([observation], [memories], [rng])[0]
+
+    def decide_all(
+        self, observations: Sequence[Observation], memories: Sequence[Hits], rngs: Sequence[Random]
+    ) -> Sequence[Sequence[Action]]:
+        """What each agent does, in the order of ``observations`` whoever answers first."""
+        turns = [
+            _Turn(seen, self._system, hits)
+            for seen, hits in zip(observations, memories, strict=True)
+        ]
+        undecided = [turn for turn in turns if not self._recall(turn)]
+        if undecided:
+            self._model.prepare()
+            self._ask(undecided)
+        return [turn.actions or [] for turn in turns]
+
+    def _recall(self, turn: "_Turn") -> bool:
+        """Whether what is in the cassette decides; it may hold the first attempts only."""
+        while turn.actions is None:
+            found = self._cassette.find(turn.tick, turn.agent, turn.prompt_hash, turn.attempt)
+            if found is None:
+                return False
+            self._take(turn, found)
+        return True
+
+    def _take(self, turn: "_Turn", exchange: Exchange) -> None:
+        turn.attempt += 1
+        turn.failed = exchange.reply is None
+        if exchange.reply is None:
+            problem = f"{exchange.kind}: {exchange.error}"
+        else:
+            try:
+                turn.actions = as_actions(_actions_in(exchange.reply))
+                return
+            except (ValueError, RecursionError) as error:
+                problem = f"not the form asked for: {error}"
+        if turn.attempt >= self._attempts:
+            times = "1 attempt" if turn.attempt == 1 else f"{turn.attempt} attempts"
+            reason = f"no usable reply in {times}; the last: {problem:.300}"
+            turn.actions = [Action(NO_OP, {"reason": reason})]
+
+    def _ask(self, turns: Sequence["_Turn"]) -> None:
+        """Ask until all are decided. A thread of its own for each attempt, left alone when late.
+
+        Only this thread records and decides, so a late reply changes nothing. Threads are daemons:
+        one that hangs can't keep the process from ending.
+        """
+        waiting = deque(turns)
+        running: dict[int, tuple[_Turn, float]] = {}  # by number of the call: who, until when
+        replies: queue.SimpleQueue[tuple[int, str | Exception]] = queue.SimpleQueue()
+        numbers = itertools.count()
+        while waiting or running:
+            while waiting and len(running) < self._concurrency:
+                turn, number = waiting.popleft(), next(numbers)
+                pause = self._pause * 2 ** (turn.attempt - 1) if turn.failed else 0.0
+                running[number] = (turn, time.monotonic() + pause + self._timeout)
+                arguments = (self._model, turn.messages, pause, number, replies)
+                threading.Thread(target=_call, args=arguments, daemon=True).start()
+            number = min(running, key=lambda each: running[each][1])
+            reply: str | Exception
+            try:
+                left = max(0.0, running[number][1] - time.monotonic())
+                number, reply = replies.get(timeout=left)
+            except queue.Empty:
+                reply = ChatFailed("Timeout", f"no reply within {self._timeout:g} s")
+            if number not in running:
+                continue
+            turn, _ = running.pop(number)
+            self._take(turn, self._cassette.record(turn.exchange(reply)))
+            if not self._recall(turn):
+                waiting.append(turn)
+
+
+class _Turn:
+    """One agent's decision in one tick, while it is made."""
+
+    def __init__(self, seen: Observation, system: str, hits: Hits) -> None:
+        self.tick = seen.tick
+        self.agent = seen.agent_id
+        self.messages: _Messages = [
+            {"role": "system", "content": system},
+            {"role": "user", "content": _user_text(seen, hits)},
+        ]
+        self.prompt_hash = hash_prompt(self.messages)
+        self.attempt = 0
+        self.failed = False
+        self.actions: list[Any] | None = None
+
+    def exchange(self, reply: str | Exception) -> Exchange:
+        made = Exchange(self.tick, self.agent, self.attempt, self.messages)
+        if isinstance(reply, str):
+            return made._replace(reply=reply)
+        if isinstance(reply, ChatFailed):
+            return made._replace(kind=reply.kind, error=str(reply))
+        raise reply
+
+
+def _call(
+    model: Model,
+    messages: _Messages,
+    pause: float,
+    number: int,
+    replies: "queue.SimpleQueue[tuple[int, str | Exception]]",
+) -> None:
+    time.sleep(pause)
+    try:
+        # A copy, since a provider may change what it is given.
+        replies.put((number, model.reply([dict(message) for message in messages])))
+    except Exception as error:  # noqa: BLE001 - raised again in the thread that asked
+        replies.put((number, error))
+
+
+def _system_text(system: str, world_actions: Mapping[str, str]) -> str:
+    parts = [system.strip()] if system.strip() else []
+    if world_actions:
+        parts.append("What you can do:\n" + _listed(world_actions))
+    parts.append("What you can do with your memories:\n" + _listed(MEMORY_ACTIONS))
+    return "\n\n".join([*parts, _FORMAT])
+
+
+def _listed(actions: Mapping[str, str]) -> str:
+    return "\n".join(f"- {name}: {description}" for name, description in actions.items())
+
+
+def _user_text(seen: Observation, hits: Hits) -> str:
+    parts = [f"Tick {seen.tick}. You are {seen.agent_id}."]
+    if seen.text.strip():
+        parts.append(f"What you see:\n{seen.text}")
+    if seen.heard:
+        parts.append("What you hear:\n" + _lines([remark.text for remark in seen.heard]))
+    if seen.errors:
+        parts.append("What was wrong with your last actions:\n" + _lines(seen.errors))
+    parts.append(f"Your memories:\n{render(hits)}")
+    if hits:
+        ids = "\n".join(f"- {hit.memory.id}" for hit in hits)
+        parts.append(f"Their memory_id, in the same order:\n{ids}")
+    return "\n\n".join(parts)
+
+
+def _lines(texts: Sequence[str]) -> str:
+    # What others say may hold line ends; it must not pass for another part of the prompt.
+    return "\n".join(f"- {text if text.isprintable() else json.dumps(text)}" for text in texts)
+
+
+def _actions_in(reply: str) -> list[object]:
+    """The list of actions, each as it is; ValueError if the reply has none.
+
+    A code fence around the JSON and other keys beside ``actions`` are fine.
+    """
+    text = reply.strip()
+    if text.startswith("```") and text.endswith("```"):
+        text = text[3:-3].removeprefix("json")
+    value = json.loads(text, parse_constant=_finite, parse_float=_finite)
+    if not isinstance(value, dict) or not isinstance(value.get("actions"), list):
+        raise ValueError(f'it is no object with a list of "actions": {value!r:.60}')
+    check_keepable(value["actions"])
+    return list(value["actions"])
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is too large or no number")
+    return number

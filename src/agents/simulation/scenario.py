@@ -1,0 +1,168 @@
+"""From settings to a world and a policy: the built-in ones, or a user's own classes."""
+
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from agents.config import Settings
+from agents.errors import ConfigError, TierMemError
+from agents.memory.records import check_agent_id
+from agents.memory.tiers import parse_tier
+from agents.simulation.cassette import Cassette
+from agents.simulation.policies.llm import DEFAULT_TIMEOUT, Llm
+from agents.simulation.policies.scripted import Scripted
+from agents.simulation.protocols import Policy, World
+from agents.simulation.worlds import WORLDS
+from agents.storage.mem0_models import ChatModel
+
+__all__ = ["code_of", "first_memories", "make_policy", "make_world"]
+
+_WORLD_METHODS = ("setup", "observe", "apply", "end_tick", "metrics", "get_state", "set_state")
+
+
+def make_world(settings: Settings, *folders: Path) -> World:
+    """The world that the settings name; a class of the user's is looked for in ``folders``."""
+    simulation = settings.simulation
+    if simulation.world is None:
+        raise ConfigError(
+            "simulation.world is not set, so there is nothing to run; name one of "
+            f"{', '.join(WORLDS)}, or a class of your own as module:Class"
+        )
+    name = WORLDS.get(simulation.world, simulation.world)
+    if ":" not in name:
+        raise ConfigError(
+            f"simulation.world: there is no world {name!r:.60}; there are {', '.join(WORLDS)}, or "
+            "write module:Class for one of your own"
+        )
+    world = _make("simulation.world", name, simulation.world_options, folders)
+    missing = [method for method in _WORLD_METHODS if not callable(getattr(world, method, None))]
+    if missing or not isinstance(world, World):
+        raise ConfigError(f"simulation.world: {name} has no {' and no '.join(missing)}")
+    return world
+
+
+def make_policy(settings: Settings, world: World, cassette: Cassette, *folders: Path) -> Policy:
+    """The policy that the settings name."""
+    name, options = settings.simulation.policy, dict(settings.simulation.policy_options)
+    where = "simulation.policy_options"
+    if name == "rules":
+        rules = getattr(world, "rules", None)
+        if rules is None:
+            raise ConfigError(
+                f"simulation.policy: {type(world).__name__} has no rules(); "
+                "use scripted, llm, or a class of your own as module:Class"
+            )
+        policy = _call(where, rules, options)
+    elif name == "scripted":
+        policy = _call(where, Scripted, options)
+    elif name == "llm":
+        if settings.llm.provider is None:
+            raise ConfigError(
+                "simulation.policy is llm, and no LLM is configured; set llm.provider and "
+                "llm.config, for example openai with openai_base_url and model"
+            )
+        seconds = options.get("timeout", DEFAULT_TIMEOUT)
+        given = (ChatModel(settings.llm, timeout=seconds), cassette, getattr(world, "actions", {}))
+        policy = _call(where, Llm, options, *given)
+    elif ":" in name:
+        policy = _make("simulation.policy", name, options, folders)
+    else:
+        raise ConfigError(
+            f"simulation.policy must be rules, scripted, llm or module:Class, not {name!r:.60}"
+        )
+    if not isinstance(policy, Policy):
+        raise ConfigError(f"simulation.policy: {type(policy).__name__} has no decide()")
+    return policy
+
+
+def first_memories(settings: Settings) -> list[tuple[object, ...]]:
+    """What agents know from the start, as :meth:`MemoryBank.add_many` takes it."""
+    known = [check_agent_id(agent) for agent in settings.simulation.agent_ids()]
+    result: list[tuple[object, ...]] = []
+    for index, entry in enumerate(settings.simulation.memories):
+        where = f"simulation.memories[{index}]"
+        if entry.get("agent", known[0]) not in known:
+            raise ConfigError(f"{where}: there is no agent {entry['agent']!r:.60}")
+        try:
+            tier = parse_tier(entry.get("tier", "normal"))
+        except TierMemError as error:
+            raise ConfigError(f"{where}: {error}") from None
+        agents = [entry["agent"]] if "agent" in entry else known
+        result += [(agent, entry["content"], tier) for agent in agents]
+    return result
+
+
+def code_of(settings: Settings, folder: Path) -> list[Path]:
+    """The user's own modules that the settings name, where they are files in ``folder``."""
+    names = (settings.simulation.world, settings.simulation.policy)
+    modules = [name.partition(":")[0] for name in names if name and ":" in name]
+    files = [folder / f"{module}.py" for module in dict.fromkeys(modules)]
+    return [file for file in files if file.is_file()]
+
+
+def _make(key: str, name: str, options: Mapping[str, Any], folders: tuple[Path, ...]) -> Any:
+    module_name, _, class_name = name.partition(":")
+    module = _import(key, module_name, folders)
+    made = getattr(module, class_name, None)
+    if not inspect.isclass(made):
+        raise ConfigError(f"{key}: {module_name} has no class {class_name!r:.60}")
+    return _call(f"{key}_options", made, dict(options))
+
+
+def _import(key: str, name: str, folders: tuple[Path, ...]) -> Any:
+    if not name.replace(".", "a").isidentifier():
+        raise ConfigError(f"{key}: {name!r:.60} is no module; write module:Class")
+    for folder in folders:
+        if (file := folder / f"{name}.py").is_file():
+            return _import_file(key, name, file)
+    try:
+        return importlib.import_module(name)
+    except Exception as error:  # a user's own module may raise anything
+        looked = " or ".join(str(folder) for folder in folders) or "the environment"
+        raise ConfigError(
+            f"{key}: {name} can't be imported ({type(error).__name__}: {error}); "
+            f"it was looked for in {looked} and among what is installed"
+        ) from error
+
+
+def _import_file(key: str, name: str, file: Path) -> Any:
+    """A module from its file, under its own name while it loads, so that it finds its neighbours.
+
+    It is not kept there: two scenarios may each have a ``world.py``.
+    """
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise ConfigError(f"{key}: {file} is no Python module")
+    module = importlib.util.module_from_spec(spec)
+    before = sys.modules.get(name)
+    sys.modules[name] = module
+    sys.path.insert(0, str(file.parent))
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # a user's own module may raise anything
+        raise ConfigError(
+            f"{key}: importing {file} raised {type(error).__name__}: {error}"
+        ) from error
+    finally:
+        sys.path.remove(str(file.parent))
+        if before is not None:
+            sys.modules[name] = before
+    return module
+
+
+def _call(key: str, made: Any, options: dict[str, Any], *given: object) -> Any:
+    try:
+        inspect.signature(made).bind(*given, **options)
+    except TypeError as error:
+        taken = list(inspect.signature(made).parameters)[len(given) :]
+        raise ConfigError(f"{key}: {error}; it takes {', '.join(taken) or 'none'}") from None
+    try:
+        return made(*given, **options)
+    except ConfigError:
+        raise  # says itself which option is wrong
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{key}: {error}") from error

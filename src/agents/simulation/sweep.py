@@ -1,0 +1,213 @@
+"""Many runs at once: variants of a scenario, over a grid of settings and many seeds."""
+
+import itertools
+import json
+import multiprocessing
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from agents.config import Settings, load_settings
+from agents.config_yaml import read_file
+from agents.errors import ConfigError, RunError, TierMemError
+from agents.simulation.files import replace_file
+from agents.simulation.run import Run
+
+__all__ = ["Cell", "Sweep", "read_sweep", "run_cells"]
+
+_KEYS = ("scenario", "question", "variants", "grid", "seeds", "metrics")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of a sweep."""
+
+    name: str
+    variant: str
+    point: tuple[object, ...]
+    """The values of the grid's keys."""
+    seed: int
+    overrides: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A sweep's file, read and checked."""
+
+    path: Path
+    scenario: Path
+    question: str
+    variants: Mapping[str, Mapping[str, Any]]
+    grid: Mapping[str, Sequence[Any]]
+    seeds: Sequence[int]
+    metrics: Sequence[str]
+    """Which to show; all of the world's, if none are named."""
+
+    def settings(self, cell: Cell | None = None) -> Settings:
+        """The scenario's settings, changed as a cell wants them."""
+        # Thousands of memories in Chroma would take longer than the runs themselves.
+        overrides = {"storage": {"sync": "manual"}}
+        return load_settings(
+            self.scenario, overrides={**overrides, **(cell.overrides if cell else {})}
+        )
+
+    def cells(self) -> list[Cell]:
+        """Every run, in order."""
+        result = []
+        for (variant, changes), point, seed in itertools.product(
+            self.variants.items(), itertools.product(*self.grid.values()), self.seeds
+        ):
+            at = dict(zip(self.grid, point, strict=True))
+            parts = [variant, *(f"{k.split('.')[-1]}={v}" for k, v in at.items()), f"seed={seed}"]
+            name = "_".join(re.sub(r"[^A-Za-z0-9.=-]+", "-", part) for part in parts)
+            result.append(Cell(name, variant, point, seed, {**changes, **at, "seed": seed}))
+        return result
+
+    def to_dict(self) -> dict[str, Any]:
+        """What makes two sweeps the same."""
+        return {
+            "scenario": self.settings().to_dict(redact=True),
+            "variants": {name: dict(each) for name, each in self.variants.items()},
+            "grid": {name: list(each) for name, each in self.grid.items()},
+            "seeds": list(self.seeds),
+        }
+
+
+def read_sweep(path: Path) -> Sweep:
+    """The sweep in a YAML file."""
+    document = read_file(path)
+    value = document.value
+    if not isinstance(value, dict) or "scenario" not in value:
+        raise ConfigError(f"{document.source}: a sweep is a mapping with a scenario and variants")
+    for key in value:
+        if key not in _KEYS:
+            raise ConfigError(
+                f"{document.place((key,))}: unknown key {key!r:.40}; known: {', '.join(_KEYS)}"
+            )
+    variants = value.get("variants") or {"scenario": {}}
+    grid = value.get("grid") or {}
+    seeds = value.get("seeds", 10)
+    if isinstance(seeds, int) and not isinstance(seeds, bool) and 1 <= seeds <= 100_000:
+        seeds = list(range(1, seeds + 1))
+    checks: tuple[tuple[str, bool, str], ...] = (
+        ("scenario", isinstance(value["scenario"], str), "the path of a scenario"),
+        ("variants", _is_mapping_of(variants, dict), "names with the settings that each changes"),
+        ("grid", _is_mapping_of(grid, list), "settings with a list of values for each"),
+        ("seeds", _is_list_of(seeds, int), "a number of seeds, or a list of different ones"),
+        ("metrics", _is_list_of(value.get("metrics", ["x"]), str), "a list of metrics"),
+    )
+    for key, fine, wanted in checks:
+        if not fine:
+            raise ConfigError(f"{document.place((key,))}: {key} must be {wanted}")
+    sweep = Sweep(
+        path=path,
+        scenario=path.parent / value["scenario"],
+        question=str(value.get("question", "")),
+        variants={name: dict(changes) for name, changes in variants.items()},
+        grid=grid,
+        seeds=seeds,
+        metrics=value.get("metrics", ()),
+    )
+    names = [cell.name for cell in sweep.cells()]
+    if len(set(names)) < len(names):
+        raise ConfigError(f"{document.source}: two runs of the sweep would have the same name")
+    for cell in sweep.cells():
+        sweep.settings(cell)  # every mistake is found before anything runs
+    return sweep
+
+
+def _is_mapping_of(value: object, kind: type) -> bool:
+    return (
+        isinstance(value, dict)
+        and all(value)
+        and all(isinstance(each, kind) and (kind is dict or each) for each in value.values())
+    )
+
+
+def _is_list_of(value: object, kind: type) -> bool:
+    if not isinstance(value, list) or not value or len(set(map(str, value))) < len(value):
+        return False
+    return all(isinstance(each, kind) and not isinstance(each, bool) for each in value)
+
+
+def run_cells(
+    sweep: Sweep, folder: Path, workers: int | None, *, force: bool
+) -> Iterator[tuple[Cell, dict[str, Any] | str]]:
+    """Run what is not finished yet; each cell with its summary, or with what went wrong.
+
+    What is finished comes first. A cell that was interrupted is run from its beginning.
+    """
+    _prepare(sweep, folder, force)
+    waiting = []
+    for cell in sweep.cells():
+        done = _finished(folder / "cells" / cell.name)
+        if done is None:
+            waiting.append(cell)
+        else:
+            yield cell, done
+    workers = min(workers or os.cpu_count() or 1, max(1, len(waiting)))
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+        jobs = {
+            pool.submit(_run_cell, sweep, cell, folder / "cells" / cell.name): cell
+            for cell in waiting
+        }
+        try:
+            for job in as_completed(jobs):
+                yield jobs[job], job.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _prepare(sweep: Sweep, folder: Path, force: bool) -> None:
+    text = yaml.safe_dump(sweep.to_dict(), sort_keys=True, allow_unicode=True)
+    made = folder / "sweep.yaml"
+    if folder.exists() and any(folder.iterdir()):
+        if not made.is_file():
+            raise RunError(f"{folder} exists already and is no sweep; choose another with --out")
+        if made.read_text() == text and not force:
+            return
+        if not force:
+            raise RunError(
+                f"{folder} is of another sweep, or this one has changed since. Choose another "
+                "folder with --out, or start anew with --force"
+            )
+        shutil.rmtree(folder)
+    try:
+        (folder / "cells").mkdir(parents=True)
+        replace_file(made, text)
+    except OSError as error:
+        raise RunError(f"the sweep {str(folder)!r} can't be made: {error}") from error
+
+
+def _finished(folder: Path) -> dict[str, Any] | None:
+    """A cell's summary, which is written last; None if it has none."""
+    try:
+        summary: dict[str, Any] = json.loads((folder / "summary.json").read_text())
+    except (OSError, ValueError):
+        return None
+    return summary if summary.get("finished") else None
+
+
+def _run_cell(sweep: Sweep, cell: Cell, folder: Path) -> dict[str, Any] | str:
+    """Run one cell in a process of its own."""
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+        settings = sweep.settings(cell)
+        # One checkpoint, at the end: a cell that is interrupted starts over.
+        ticks = settings.simulation.ticks
+        settings = load_settings(settings, overrides={"checkpoint": {"every": ticks, "keep": 1}})
+        with Run.create(folder, settings, scenario=sweep.scenario.parent) as run:
+            for _ in run.advance(ticks):
+                pass
+            return run.finish(report=False)
+    except TierMemError as error:
+        return f"{type(error).__name__}: {error}"

@@ -1,0 +1,78 @@
+"""What comes out of a sweep: one table, statistics, plots and a report."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from agents.errors import ConfigError, RunError
+from agents.simulation import outputs, plots
+from agents.simulation.files import replace_file
+from agents.simulation.report import SweepResults, render_sweep
+from agents.simulation.statistics import Interval, summarise
+from agents.simulation.sweep import Sweep
+
+__all__ = ["write_results"]
+
+
+def write_results(
+    sweep: Sweep, folder: Path, done: Mapping[str, Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Write all of it to a sweep's folder; the statistics, a row per variant, point and metric."""
+    rows = _rows(sweep, done)
+    known = list(next(iter(done.values()))["metrics"])
+    metrics = list(sweep.metrics or known)
+    if missing := [name for name in metrics if name not in known]:
+        raise ConfigError(
+            f"{sweep.path}: the world has no metric {missing[0]!r:.60}; it has {', '.join(known)}"
+        )
+    statistics = summarise(rows, ["variant", *sweep.grid], metrics)
+    results = SweepResults(
+        name=folder.name,
+        question=sweep.question,
+        variants=list(sweep.variants),
+        grid=list(sweep.grid),
+        seeds=list(sweep.seeds),
+        rows=rows,
+        statistics=statistics,
+        metrics=metrics,
+    )
+    try:
+        replace_file(folder / "results.parquet", outputs.table(rows))
+        replace_file(folder / "statistics.parquet", outputs.table(statistics))
+        for metric in metrics:
+            replace_file(folder / f"{metric}.png", _plot(sweep, statistics, metric))
+        replace_file(folder / "report.html", render_sweep(results))
+    except OSError as error:
+        raise RunError(f"what came out of {folder} can't be written: {error}") from error
+    return statistics
+
+
+def _rows(sweep: Sweep, done: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """A row per cell: its variant, its place in the grid, its seed and its metrics."""
+    return [
+        {
+            "cell": cell.name,
+            "variant": cell.variant,
+            **dict(zip(sweep.grid, cell.point, strict=True)),
+            "seed": cell.seed,
+            "state_hash": done[cell.name]["state_hash"],
+            **done[cell.name]["metrics"],
+        }
+        for cell in sweep.cells()
+        if cell.name in done
+    ]
+
+
+def _plot(sweep: Sweep, statistics: Sequence[Mapping[str, Any]], metric: str) -> bytes:
+    found = {
+        (row["variant"], tuple(row[key] for key in sweep.grid)): Interval(
+            row["n"], row["mean"], row["low"], row["high"]
+        )
+        for row in statistics
+        if row["metric"] == metric
+    }
+    points = list(dict.fromkeys(point for _, point in found))
+    lines = {name: [found.get((name, point)) for point in points] for name in sweep.variants}
+    labels = [", ".join(map(str, point)) for point in points]
+    keys = ", ".join(sweep.grid)
+    return plots.intervals(lines, labels, metric, x_label=keys, y_label=metric)

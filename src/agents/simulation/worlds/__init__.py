@@ -1,0 +1,42 @@
+"""The built-in worlds: a market, a rumour mill and a building site.
+
+A world is named in a scenario as ``world: market``, or as ``world: module:Class`` for one of your
+own. They are imported when they are used.
+"""
+
+from collections.abc import Mapping
+
+from agents.errors import ConfigError, InvalidAction
+from agents.simulation.protocols import Action
+
+__all__ = ["WORLDS", "check_whole_option", "check_yes_or_no", "refused"]
+
+WORLDS: Mapping[str, str] = {
+    "market": "agents.simulation.worlds.market:Market",
+    "rumor": "agents.simulation.worlds.rumor:Rumor",
+    "builders": "agents.simulation.worlds.builders:Builders",
+}
+"""From a built-in world's name to ``module:Class``."""
+
+
+def check_whole_option(name: str, value: object, least: int, most: int) -> int:
+    """``value`` itself if it is a whole number from ``least`` to ``most``, or ConfigError."""
+    if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
+        return value
+    raise ConfigError(
+        f"simulation.world_options.{name} is {value!r:.40}; "
+        f"a whole number from {least} to {most} is needed"
+    )
+
+
+def check_yes_or_no(name: str, value: object) -> bool:
+    """``value`` itself if it is true or false, or ConfigError."""
+    if isinstance(value, bool):
+        return value
+    raise ConfigError(f"simulation.policy_options.{name} is {value!r:.40}; use true or false")
+
+
+def refused(action: Action, actions: Mapping[str, str]) -> InvalidAction:
+    """What to raise for an action that the world does not know."""
+    known = "; ".join(f"{name}: {what}" for name, what in actions.items())
+    return InvalidAction(f"there is no action {action.name!r:.40} here; there is {known}")

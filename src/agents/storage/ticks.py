@@ -1,0 +1,56 @@
+"""What a simulation keeps of each tick, beside the memories."""
+
+import hashlib
+import json
+import zlib
+from typing import Any, NamedTuple
+
+__all__ = ["TickNote", "TickRow"]
+
+
+class TickNote(NamedTuple):
+    """What is kept of a tick, on its way into the journal."""
+
+    record: str
+    """JSON: counts, metrics, state hash."""
+    retrieved: bytes
+    """Which memories the agents got, in the caller's own form."""
+    state: str
+    """JSON: what a simulation needs to go on from here."""
+
+    def row(self, tick: int, commit: int) -> "TickRow":
+        """As it stands in the journal."""
+        state = self.state.encode()
+        # The hash is over the text: another version of zlib may deflate it to other bytes.
+        digest = hashlib.sha256(state).digest()
+        return TickRow(tick, commit, self.record, self.retrieved, digest, zlib.compress(state, 1))
+
+
+class TickRow(NamedTuple):
+    """What the journal has of a tick."""
+
+    tick: int
+    commit: int
+    record: str
+    retrieved: bytes
+    state_hash: bytes
+    packed_state: bytes | None
+    """Deflated; None for the older ticks of a journal that was made from a checkpoint."""
+
+    @property
+    def digest(self) -> bytes:
+        """Over all of it; the commit's hash covers this."""
+        digest = hashlib.sha256(f"{self.tick} {len(self.retrieved)} ".encode())
+        digest.update(self.retrieved)
+        digest.update(self.state_hash)
+        digest.update(self.record.encode())
+        return digest.digest()
+
+    def state(self) -> Any:
+        """What the simulation goes on from; ValueError if it is not what was written."""
+        if self.packed_state is None:
+            raise ValueError(f"the state after tick {self.tick} is not kept")
+        text = zlib.decompress(self.packed_state)
+        if hashlib.sha256(text).digest() != self.state_hash:
+            raise ValueError(f"the state after tick {self.tick} is not what was written")
+        return json.loads(text)

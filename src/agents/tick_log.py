@@ -1,0 +1,79 @@
+"""What a simulation keeps of each tick, in the same commit as the tick's memories."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, final
+
+from agents.errors import InvalidInput
+from agents.memory.tiers import Tier
+from agents.storage.ledger import Changes
+from agents.storage.ticks import TickNote, TickRow
+
+if TYPE_CHECKING:
+    from agents.bank import MemoryBank
+
+__all__ = ["TickLog"]
+
+
+@final
+class TickLog:
+    """The ticks of a bank. Made by :attr:`MemoryBank.ticks`."""
+
+    __slots__ = ("_bank",)
+
+    def __init__(self, bank: "MemoryBank") -> None:
+        self._bank = bank
+
+    def record(self, record: Mapping[str, Any], state: Any, retrieved: bytes = b"") -> None:
+        """Keep JSON values with the open transaction, which ends a tick.
+
+        ``record`` says what happened, ``state`` what a simulation needs to go on from here, and
+        ``retrieved`` which memories were found, in whatever form the caller likes.
+        """
+        note = TickNote(_json(record), retrieved, _json(state))
+        with self._bank._using():
+            if not self._bank._ledger.in_transaction:
+                raise InvalidInput("a tick is recorded inside a transaction")
+            self._bank._ledger.note(note)
+
+    def pending(self) -> Changes:
+        """What the open transaction has changed so far."""
+        with self._bank._using():
+            return self._bank._ledger.pending()
+
+    def tier_counts(self) -> dict[Tier, int]:
+        """How many memories all agents have in each tier."""
+        with self._bank._using():
+            return self._bank._ledger.resident.tier_counts()
+
+    def records(self, after: int = -1) -> Iterator[tuple[dict[str, Any], bytes]]:
+        """What was recorded of each tick after this one: the record, and what was retrieved."""
+        with self._bank._using():
+            for row in self._bank._ledger.journal.tick_rows(after):
+                yield json.loads(row.record), row.retrieved
+
+    def row(self, tick: int) -> TickRow | None:
+        """All that is kept of one tick."""
+        with self._bank._using():
+            row = next(self._bank._ledger.journal.tick_rows(tick - 1), None)
+            return row if row is not None and row.tick == tick else None
+
+    def state(self) -> Any:
+        """The state after the last tick; None before the first."""
+        with self._bank._using():
+            journal = self._bank._ledger.journal
+            with journal.reading():
+                row: TickRow | None = journal.last_tick()
+                return None if row is None else row.state()
+
+    def journal_hash(self) -> str:
+        """The hash over every commit up to the last."""
+        with self._bank._using():
+            return self._bank._ledger.journal.hash.hex()
+
+
+def _json(value: object) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"what is kept of a tick must be JSON: {error}") from None

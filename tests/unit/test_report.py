@@ -1,0 +1,395 @@
+"""The report of a run and of a sweep: one HTML file, and the charts in it."""
+
+import base64
+import math
+import re
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+from agents.simulation import plots
+from agents.simulation.report import (
+    RemarkableMemory,
+    RunResults,
+    SweepResults,
+    render_run,
+    render_sweep,
+)
+from agents.simulation.statistics import Interval, summarise
+
+HOSTILE = "<script>alert(1)</script>\u202e\x1b[2J\n\"'&\u2028 $x_{ 世界 \ud800"
+CHARTS: dict[str, Callable[[], bytes]] = {
+    "curves": lambda: plots.curves({"loss": [1, 2.5, None]}, [0, 1, 2], "title"),
+    "stacked": lambda: plots.stacked({"pinned": [1, 2], "low": [3, 9]}, [0, 1]),
+    "bars": lambda: plots.bars({"alice": 3.0, "bob": -1.0}, x_label="loss"),
+    "intervals": lambda: plots.intervals({"a": [Interval(3, 2, 1, 3), None]}, ["5", "9"]),
+    "side_by_side": lambda: plots.side_by_side(
+        {"loss": [1, 2]}, {"loss": [1, 3, 4]}, left_x=[0, 1], right_x=[0, 1, 2], diverged=1
+    ),
+}
+
+
+def record(tick: int, **metrics: float | None) -> dict[str, Any]:
+    tiers = {"pinned": 1, "critical": 2, "important": 3, "normal": 40 + tick, "low": 5}
+    changes = {"added": 4, "moved": 1, "retrieved": 6, "retrieved_most": 3}
+    changes |= dict.fromkeys(("demoted", "deleted", "errors"), 0)
+    return {"tick": tick, "state_hash": f"hash{tick}", **tiers, **changes, "metrics": metrics}
+
+
+def run(**changes: Any) -> RunResults:
+    values: dict[str, Any] = {
+        "name": "trust",
+        "scenario": {"world": "market", "seed": 42, "memory": {"max_pinned": 5}},
+        "summary": {"agents": 2},
+        "records": [record(tick, loss=float(tick)) for tick in range(3)],
+        "most_retrieved": [RemarkableMemory("alice", "bob cheats", "pinned", 1, 17)],
+        "pinned_longest": [RemarkableMemory("bob", "carol pays", "pinned", 0, 3)],
+        "by_agent": {"losses": {"alice": 3.0, "bob": 0.5}},
+    }
+    return RunResults(**{**values, **changes})
+
+
+def sweep(**changes: Any) -> SweepResults:
+    base = {"flat": 10.0, "tiers": 4.0}
+    rows = [
+        {"variant": variant, "limit": limit, "seed": seed, "loss": usual + seed / 10 + limit}
+        for limit in (3, 9)
+        for variant, usual in base.items()
+        for seed in range(4)
+    ]
+    values: dict[str, Any] = {
+        "name": "do-tiers-help",
+        "question": "Do tiers help?",
+        "variants": list(base),
+        "grid": ["limit"],
+        "seeds": range(4),
+        "rows": rows,
+        "statistics": summarise(rows, ["variant", "limit"], ["loss"]),
+        "metrics": ["loss"],
+    }
+    return SweepResults(**{**values, **changes})
+
+
+class Page(HTMLParser):
+    """What a browser would find in a page."""
+
+    VOID = frozenset({"meta", "img", "br", "link", "input"})
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.balanced = True
+        self.text = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        self.balanced &= bool(self.open) and self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open[-1:] != ["style"]:
+            self.text += data
+
+    def all(self, name: str) -> list[dict[str, str | None]]:
+        return [attributes for tag, attributes in self.tags if tag == name]
+
+
+def printed_by(code: str) -> tuple[str, str]:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout, done.stderr
+
+
+def size(png: bytes) -> tuple[int, int]:
+    assert png.startswith(b"\x89PNG\r\n\x1a\n")
+    width, height = struct.unpack(">II", png[16:24])
+    return width, height
+
+
+@pytest.fixture(scope="module")
+def run_page() -> str:
+    return render_run(run())
+
+
+@pytest.fixture(scope="module")
+def sweep_page() -> str:
+    return render_sweep(sweep())
+
+
+@pytest.fixture(params=["run", "sweep"])
+def page(request: pytest.FixtureRequest, run_page: str, sweep_page: str) -> str:
+    return run_page if request.param == "run" else sweep_page
+
+
+# Any page
+
+
+def test_the_page_names_nothing_outside_itself(page: str) -> None:
+    words = re.sub(r"base64,[A-Za-z0-9+/=]+", "", page)
+
+    assert not re.search(r"https?:|//|url\(|@import|<link|<iframe", words, re.IGNORECASE)
+    assert all(
+        str(value).startswith("data:image/png;base64,")
+        for _, attributes in Page(page).tags
+        for name, value in attributes.items()
+        if name in ("src", "href", "srcset", "action")
+    )
+
+
+def test_the_page_has_no_scripts_and_its_policy_forbids_them(page: str) -> None:
+    found = Page(page)
+    policy = next(m["content"] for m in found.all("meta") if "http-equiv" in m)
+
+    assert not found.all("script")
+    assert str(policy).startswith("default-src 'none'; img-src data:; style-src 'sha256-")
+
+
+def test_no_element_needs_more_than_the_policy_allows(page: str) -> None:
+    names = {name for _, attributes in Page(page).tags for name in attributes}
+
+    assert not [name for name in names if name == "style" or name.startswith("on")]
+
+
+def test_every_element_is_closed(page: str) -> None:
+    found = Page(page)
+
+    assert found.balanced
+    assert found.open == []
+
+
+def test_charts_and_tables_can_be_read_aloud(page: str) -> None:
+    found = Page(page)
+
+    assert found.all("html") == [{"lang": "en"}]
+    assert all(image["alt"] for image in found.all("img"))
+    assert all(head["scope"] == "col" for head in found.all("th"))
+
+
+def test_every_image_is_a_whole_png(page: str) -> None:
+    images = [str(image["src"]).partition(",")[2] for image in Page(page).all("img")]
+
+    assert images
+    assert all(size(base64.b64decode(image, validate=True)) > (0, 0) for image in images)
+
+
+def test_the_same_results_give_the_same_bytes(run_page: str, sweep_page: str) -> None:
+    assert render_run(run()) == run_page
+    assert render_sweep(sweep()) == sweep_page
+
+
+# A run
+
+
+def test_a_run_says_where_who_how_long_and_with_which_seed(run_page: str) -> None:
+    text = Page(run_page).text
+
+    assert "2 agents lived through 2 ticks in market" in text
+    assert "Seed42" in text
+
+
+def test_a_run_ends_with_the_last_ticks_metrics_and_hash(run_page: str) -> None:
+    assert "<dt>loss</dt><dd>2<small>from 0</small></dd>" in run_page
+    assert "<code>hash2</code>" in run_page
+
+
+def test_memories_are_shown_with_agent_tier_and_number(run_page: str) -> None:
+    text = Page(run_page).text
+
+    assert "bob cheatsalice · pinned · from tick 117" in text
+    assert "carol paysbob · pinned · from tick 03" in text
+
+
+def test_settings_stand_as_in_a_file(run_page: str) -> None:
+    assert "seed: 42\nmemory:\n  max_pinned: 5\n" in run_page
+
+
+def test_text_from_the_run_does_nothing_in_the_page() -> None:
+    memory = RemarkableMemory(HOSTILE, HOSTILE, HOSTILE, 0, 1)
+    hostile = run(
+        name=HOSTILE,
+        scenario={HOSTILE: [HOSTILE], "world": HOSTILE},
+        summary={HOSTILE: HOSTILE, "state_hash": HOSTILE},
+        records=[record(0, **{HOSTILE: 1.0})],
+        most_retrieved=[memory],
+        by_agent={HOSTILE: {HOSTILE: 1.0}},
+    )
+
+    page = render_run(hostile)
+
+    assert not Page(page).all("script")
+    assert Page(page).balanced
+    assert not re.search("[\x00-\x09\x0b-\x1f\u2028\u202e\ud800]", page)
+    assert "\\u202e\\u001b[2J\\n" in page
+
+
+def test_a_long_memory_is_cut_and_says_so() -> None:
+    long = RemarkableMemory("a", "x" * 5_000, "low", 0, 1)
+    page = render_run(run(records=[], by_agent={}, most_retrieved=[long]))
+
+    assert "x" * 600 + "…" in page
+    assert "4,400 more characters" in page
+
+
+def test_a_run_of_one_tick_has_a_report() -> None:
+    assert "1 agent lived through 0 ticks" in render_run(
+        run(records=[record(0)], summary={"agents": ["alice"]}, by_agent={})
+    )
+
+
+def test_a_run_without_ticks_has_a_report() -> None:
+    page = render_run(run(records=[], most_retrieved=[], pinned_longest=[], by_agent={}))
+
+    assert "No tick has been recorded yet." in page
+    assert "No memory was pinned." in page
+
+
+def test_metrics_that_come_and_go_have_gaps() -> None:
+    records = [record(0, loss=None), record(1, loss=math.nan), record(2, loss=3.0), record(3)]
+
+    assert "Last 3, lowest 3, highest 3." in render_run(run(records=records, by_agent={}))
+
+
+# A sweep
+
+
+def test_a_sweep_answers_in_words(sweep_page: str) -> None:
+    text = Page(sweep_page).text
+
+    assert "Do tiers help?" in text
+    assert "losstierslower by 6 at all 2 grid points" in text
+
+
+def test_variants_that_do_not_differ_are_said_not_to() -> None:
+    rows = [
+        {"variant": variant, "seed": seed, "loss": float(seed * (1 if variant == "a" else 7) % 5)}
+        for variant in "ab"
+        for seed in range(10)
+    ]
+    page = render_sweep(
+        sweep(
+            variants=["a", "b"],
+            grid=[],
+            rows=rows,
+            statistics=summarise(rows, ["variant"], ["loss"]),
+        )
+    )
+
+    assert "not clearly different<" in page
+
+
+def test_means_and_differences_stand_with_their_intervals(sweep_page: str) -> None:
+    assert "3tiers7.15 [7.05, 7.25]−6.00 [−6.00, −6.00]4" in Page(sweep_page).text
+
+
+def test_every_run_of_a_sweep_is_in_its_table(sweep_page: str) -> None:
+    assert "All 16 runs" in sweep_page
+
+
+def test_text_from_a_sweep_does_nothing_in_the_page() -> None:
+    rows = [{"variant": HOSTILE, "seed": 0, HOSTILE: 1.0, "at": HOSTILE}]
+    page = render_sweep(
+        SweepResults(
+            HOSTILE, HOSTILE, [HOSTILE], ["at"], [0], rows,
+            summarise(rows, ["variant", "at"], [HOSTILE]), [HOSTILE],
+        )
+    )  # fmt: skip
+
+    assert not Page(page).all("script")
+    assert not re.search("[\x00-\x09\x0b-\x1f\u2028\u202e\ud800]", page)
+
+
+# Charts
+
+
+@pytest.mark.parametrize("chart", CHARTS)
+def test_a_chart_is_the_same_bytes_every_time(chart: str) -> None:
+    assert CHARTS[chart]() == CHARTS[chart]()
+
+
+@pytest.mark.parametrize("chart", CHARTS)
+def test_a_chart_does_not_tell_when_or_with_what_it_was_drawn(chart: str) -> None:
+    assert not re.search(rb"tEXt|tIME|iTXt|[Mm]atplotlib", CHARTS[chart]())
+
+
+def test_a_chart_neither_follows_nor_changes_the_users_settings() -> None:
+    import matplotlib as mpl
+
+    plain = CHARTS["curves"]()
+    with mpl.rc_context({"lines.linewidth": 9, "font.size": 30, "savefig.dpi": 30}):
+        assert CHARTS["curves"]() == plain
+        assert mpl.rcParams["lines.linewidth"] == 9
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[], [None], [5.0], [0.0] * 3, [7.0] * 3, [math.nan, math.inf, 2.0], [1e300, -1e300], [-3, -2]],
+    ids=str,
+)
+def test_any_values_can_be_drawn(values: list[float | None]) -> None:
+    x = range(len(values))
+
+    assert size(plots.curves({"a": values, "b": values}, x)) == (960, 540)
+    assert size(plots.stacked({"a": values}, x)) == (960, 540)
+
+
+def test_a_very_long_series_is_drawn_quickly() -> None:
+    values = [float(tick * 7919 % 1013) for tick in range(200_000)]
+
+    assert len(plots.curves({"noise": values}, range(len(values)))) < 100_000
+
+
+def test_peaks_stay_when_a_long_series_is_thinned() -> None:
+    flat, peak = [0.0] * 50_000, [0.0] * 50_000
+    peak[31_415] = 1.0
+
+    assert plots.curves({"a": flat, "b": peak}, range(50_000)) != plots.curves(
+        {"a": flat, "b": flat}, range(50_000)
+    )
+
+
+def test_of_many_agents_the_largest_twenty_are_drawn() -> None:
+    many = {f"agent_{number:04}": float(number) for number in range(1_000)}
+    largest = dict(sorted(many.items())[-20:])
+
+    assert plots.bars(largest, x_label="the 20 largest of 1,000") == plots.bars(many)
+
+
+def test_runs_without_a_common_metric_can_stand_side_by_side() -> None:
+    png = plots.side_by_side({"a": [1]}, {"b": [2, 3]}, left_x=[0], right_x=[0, 1])
+
+    assert size(png) == (1920, 560)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"), (-0.0, "0"), (1234567, "1,234,567"), (1234.5, "1,234"), (0.123456, "0.1235"),
+        (-3.0, "−3"), (None, "–"), (math.nan, "–"), (math.inf, "∞"), (1e20, "1e+20"),
+    ],
+)  # fmt: skip
+def test_numbers_are_written_as_people_do(value: float | None, text: str) -> None:
+    assert plots.number(value) == text
+
+
+def test_importing_the_report_brings_in_neither_matplotlib_nor_numpy() -> None:
+    code = "import sys, agents.simulation.report; print({'matplotlib', 'numpy'} & {*sys.modules})"
+
+    assert printed_by(code) == ("set()\n", "")
+
+
+def test_drawing_uses_no_global_figures_and_prints_nothing() -> None:
+    code = (
+        "import sys; from agents.simulation import plots; plots.bars({'a': 1.0});"
+        "print('matplotlib.pyplot' in sys.modules)"
+    )
+
+    assert printed_by(code) == ("False\n", "")
