@@ -162,8 +162,11 @@ class Retrieval:
         memories = block.pinned[1]
         if not memories:
             return []
-        boost = self._boosts[Tier.PINNED]
-        return [Hit(m, s, boost, s + boost) for m, s in zip(memories, scores, strict=False)]
+        boost, make = self._boosts[Tier.PINNED], tuple.__new__
+        return [
+            make(Hit, (memory, similarity, boost, similarity + boost))
+            for memory, similarity in zip(memories, scores, strict=False)
+        ]
 
     @staticmethod
     def _wanted(block: AgentColumns, limit: int) -> int:

@@ -8,14 +8,17 @@ from pathlib import Path
 import pytest
 
 import agents
+from agents.config import load_settings
+from agents.simulation import Run
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```python(?P<flags>[^\n]*)\n(?P<code>.*?)^```", re.MULTILINE | re.DOTALL)
 EXAMPLES = [
     match["code"]
     for match in BLOCK.finditer((ROOT / "README.md").read_text())
-    if "no-run" not in match["flags"]
+    if "no-run" not in match["flags"] and "file=" not in match["flags"]
 ]
+FILES = re.compile(r"^```\w+ file=(?P<name>\S+)\n(?P<text>.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
@@ -29,6 +32,15 @@ def test_an_example_of_the_readme_runs(
     exec(compile(code, f"README example {number}", "exec"), {})
     promised = [line.removeprefix("    # ") for line in code.splitlines() if "    # - " in line]
     assert "\n".join(promised) in capsys.readouterr().out
+
+
+def test_the_world_of_the_readme_runs(tmp_path: Path) -> None:
+    for match in FILES.finditer((ROOT / "README.md").read_text()):
+        (tmp_path / match["name"]).write_text(match["text"])
+    settings = load_settings(tmp_path / "desert.yaml", overrides={"storage.sync": "manual"})
+    with Run.create(tmp_path / "run", settings, scenario=tmp_path) as run:
+        *_, last = run.advance(100)
+    assert last["metrics"] == {"drinks": 18}  # two agents, thirsty in nine ticks, never wrong
 
 
 @pytest.mark.parametrize("module", ["agents", "agents.memory.tiers"])

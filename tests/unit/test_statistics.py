@@ -213,3 +213,11 @@ def test_a_run_without_a_counterpart_is_left_out() -> None:
     (row,) = differences(table, ["limit"], ["loss"], baseline="flat")
 
     assert (row["n"], row["mean"]) == (1, -2.0)
+
+
+def test_a_setting_that_is_a_list_can_be_a_grid_value() -> None:
+    table = [{"variant": "a", "seed": seed, "boosts": [0.3, 0.1], "loss": 1.0} for seed in (0, 1)]
+
+    (row,) = summarise(table, ["variant", "boosts"], ["loss"])
+
+    assert (row["boosts"], row["n"]) == ([0.3, 0.1], 2)

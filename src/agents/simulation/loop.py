@@ -210,16 +210,16 @@ class _Recorder:
         agent = seen.agent_id
         if seen.text and not seen.text.isspace():
             own = _OBSERVATION if not seen.metadata else {**_OBSERVATION, **seen.metadata}
-            self._new.append((agent, self._keepable(seen.text), seen.tier, own))
+            self._new.append((agent, seen.text, seen.tier, own))
         for text, tier, metadata in seen.heard:
-            self._new.append((agent, self._keepable(text), tier, metadata))
+            self._new.append((agent, text, tier, metadata))
 
     def happened(self, agent: str, name: str, outcome: Outcome) -> None:
         if outcome.text and not outcome.text.isspace():
             own = {"record": "action", "action_type": name, "success": outcome.success}
             if outcome.metadata:
                 own.update(outcome.metadata)
-            self._new.append((agent, self._keepable(outcome.text), outcome.tier, own))
+            self._new.append((agent, outcome.text, outcome.tier, own))
 
     def memory_action(self, agent: str, action: Action) -> None:
         if action.name != "store_memory":
@@ -234,20 +234,25 @@ class _Recorder:
         else:
             self._new.append((agent, content, tier))
 
+    def flush(self) -> None:
+        """Store what waits, in one batch."""
+        waiting, self._new = self._new, []
+        try:
+            try:
+                self._bank.add_many(waiting)
+            except InvalidContent:
+                self._bank.add_many(
+                    [(item[0], self._keepable(item[1]), *item[2:]) for item in waiting]
+                )
+        except (InvalidInput, TierFull) as error:
+            raise SimulationError(f"the world gave what can't become a memory: {error}") from error
+
     def _keepable(self, text: object) -> object:
         """The text, or what can be said of it: a world may repeat whatever an agent said."""
         try:
             return check_content(text, self._most)
         except InvalidContent as error:
             return f"(not kept: {error})"
-
-    def flush(self) -> None:
-        """Store what waits, in one batch."""
-        waiting, self._new = self._new, []
-        try:
-            self._bank.add_many(waiting)
-        except (InvalidInput, TierFull) as error:
-            raise SimulationError(f"the world gave what can't become a memory: {error}") from error
 
 
 _OBSERVATION: Mapping[str, Any] = {"record": "observation"}

@@ -19,7 +19,7 @@ import numpy as np
 from agents.bank import MemoryBank
 from agents.config import Settings
 from agents.errors import RunError
-from agents.memory.tiers import TIER_NAMES
+from agents.memory.tiers import TIER_NAMES, Tier
 from agents.simulation.files import replace_file
 from agents.simulation.protocols import World
 from agents.simulation.report import RemarkableMemory, RunResults, render_run
@@ -103,7 +103,10 @@ def by_agent_of(world: World) -> dict[str, dict[str, float]]:
 def most_retrieved(
     bank: MemoryBank, agents: Sequence[str], retrieved: Iterable[bytes]
 ) -> list[RemarkableMemory]:
-    """The memories that searches gave most often, and that are still there."""
+    """The memories that searches gave most often, and that are still there.
+
+    Without the pinned ones, which every search gives.
+    """
     keys = [_keys(data, len(agents)) for data in retrieved]
     if not keys:
         return []
@@ -113,7 +116,7 @@ def most_retrieved(
     for place in order.tolist():
         agent, sequence = divmod(int(found[place]), 1 << 32)
         memory = bank.agent(agents[agent]).find(sequence)
-        if memory is not None:
+        if memory is not None and memory.tier is not Tier.PINNED:
             result.append(
                 RemarkableMemory(
                     memory.agent_id,

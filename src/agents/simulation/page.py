@@ -56,7 +56,7 @@ def clipped(text: str) -> str:
 def shown(value: object) -> str:
     """A setting as text. Whole numbers are not grouped, as seeds and settings are typed again."""
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return "true" if value else "false"
     return number(value) if isinstance(value, float) or value is None else str(value)
 
 

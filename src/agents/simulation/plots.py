@@ -6,6 +6,7 @@ mathematics, and a character that the font does not have shows as □.
 """
 
 import io
+import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -266,9 +267,10 @@ def _figure(
     width: float = _WIDTH, height: float = _HEIGHT
 ) -> Iterator[tuple["Figure", list[bytes]]]:
     """A figure to draw on, and where its PNG is put when it is drawn."""
-    import matplotlib as mpl
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    with _quiet():
+        import matplotlib as mpl
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
 
     png: list[bytes] = []
     with mpl.rc_context():
@@ -282,6 +284,18 @@ def _figure(
         # lays the figure out twice.
         canvas.print_png(buffer, metadata={"Software": None})
     png.append(buffer.getvalue())
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Matplotlib's first import tells of caches that it builds or can't keep: no news to anyone."""
+    logger = logging.getLogger("matplotlib")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def _dress(axes: "Axes", title: str, x_label: str, y_label: str) -> None:

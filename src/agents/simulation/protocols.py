@@ -14,6 +14,7 @@ from random import Random
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+from agents.agent_memory import TierLike
 from agents.memory.records import Hits, Scalar
 from agents.memory.tiers import Tier
 
@@ -26,7 +27,7 @@ class Remark(NamedTuple):
     """Something that becomes a memory."""
 
     text: str
-    tier: Tier = Tier.NORMAL
+    tier: TierLike = Tier.NORMAL
     metadata: Mapping[str, Scalar] | None = None
 
 
@@ -41,7 +42,7 @@ class Observation(NamedTuple):
     """The same for a policy that follows rules, as JSON values."""
     heard: Sequence[Remark] = ()
     """Whatever else reached the agent; each is recorded as a memory of its own."""
-    tier: Tier = Tier.NORMAL
+    tier: TierLike = Tier.NORMAL
     """The tier in which the text is recorded."""
     metadata: Mapping[str, Scalar] | None = None
     """Kept with the recorded text."""
@@ -65,7 +66,7 @@ class Outcome(NamedTuple):
 
     text: str
     success: bool = True
-    tier: Tier = Tier.NORMAL
+    tier: TierLike = Tier.NORMAL
     metadata: Mapping[str, Scalar] | None = None
 
 

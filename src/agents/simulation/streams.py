@@ -11,31 +11,58 @@ from random import Random
 __all__ = ["Streams"]
 
 
+class Stream(Random):
+    """A generator that is seeded when it is first used in a tick.
+
+    To seed one takes longer than most policies take to decide, and many of them draw nothing.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name.encode()
+        self._begin: hashlib._Hash | None = None
+        super().__init__(0)
+
+    def begin(self, tick: "hashlib._Hash") -> None:
+        """Forget what was, for a tick that has this hash."""
+        self._begin = tick
+        self.gauss_next = None  # the second of a pair of numbers that gauss() draws
+
+    def random(self) -> float:
+        """The next number from 0 to 1."""
+        if self._begin is not None:
+            self._start(self._begin)
+        return super().random()
+
+    def getrandbits(self, k: int, /) -> int:
+        """The next ``k`` bits."""
+        if self._begin is not None:
+            self._start(self._begin)
+        return super().getrandbits(k)
+
+    def _start(self, begin: "hashlib._Hash") -> None:
+        own = begin.copy()
+        own.update(self._name)
+        self._begin = None
+        self.seed(int.from_bytes(own.digest()[:16], "big"))
+
+
 class Streams:
     """The generators of one run."""
 
     def __init__(self, seed: int, agent_ids: Sequence[str]) -> None:
         self._seed = seed
-        self.world = Random()  # noqa: S311 - a simulation, not a secret
-        self._order = Random()  # noqa: S311
-        self.agents = {agent: Random() for agent in agent_ids}  # noqa: S311
+        self.world = Stream("world")
+        self._order = Stream("order")
+        self.agents = {agent: Stream(f"agent\0{agent}") for agent in agent_ids}
 
     def begin(self, tick: int) -> None:
         """Seed all of them for a tick."""
-        start = hashlib.sha256(f"tiermem\0{self._seed}\0{tick}\0".encode())
-        _seed(self.world, start, "world")
-        _seed(self._order, start, "order")
-        for agent, stream in self.agents.items():
-            _seed(stream, start, f"agent\0{agent}")
+        begin = hashlib.sha256(f"tiermem\0{self._seed}\0{tick}\0".encode())
+        for stream in (self.world, self._order, *self.agents.values()):
+            stream.begin(begin)
 
     def order(self) -> list[str]:
         """The agents in the order in which they act in this tick."""
         agents = list(self.agents)
         self._order.shuffle(agents)
         return agents
-
-
-def _seed(stream: Random, start: "hashlib._Hash", name: str) -> None:
-    own = start.copy()
-    own.update(name.encode())
-    stream.seed(int.from_bytes(own.digest()[:16], "big"))

@@ -22,7 +22,7 @@ from agents.simulation.run import Run
 
 __all__ = ["Cell", "Sweep", "read_sweep", "run_cells"]
 
-_KEYS = ("scenario", "question", "variants", "grid", "seeds", "metrics")
+_KEYS = ("scenario", "question", "set", "variants", "grid", "seeds", "metrics")
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,8 @@ class Sweep:
     path: Path
     scenario: Path
     question: str
+    common: Mapping[str, Any]
+    """What all variants change."""
     variants: Mapping[str, Mapping[str, Any]]
     grid: Mapping[str, Sequence[Any]]
     seeds: Sequence[int]
@@ -53,10 +55,8 @@ class Sweep:
     def settings(self, cell: Cell | None = None) -> Settings:
         """The scenario's settings, changed as a cell wants them."""
         # Thousands of memories in Chroma would take longer than the runs themselves.
-        overrides = {"storage": {"sync": "manual"}}
-        return load_settings(
-            self.scenario, overrides={**overrides, **(cell.overrides if cell else {})}
-        )
+        overrides = {"storage.sync": "manual", **self.common, **(cell.overrides if cell else {})}
+        return load_settings(self.scenario, overrides=overrides)
 
     def cells(self) -> list[Cell]:
         """Every run, in order."""
@@ -93,11 +93,13 @@ def read_sweep(path: Path) -> Sweep:
             )
     variants = value.get("variants") or {"scenario": {}}
     grid = value.get("grid") or {}
+    common = value.get("set") or {}
     seeds = value.get("seeds", 10)
     if isinstance(seeds, int) and not isinstance(seeds, bool) and 1 <= seeds <= 100_000:
         seeds = list(range(1, seeds + 1))
     checks: tuple[tuple[str, bool, str], ...] = (
         ("scenario", isinstance(value["scenario"], str), "the path of a scenario"),
+        ("set", isinstance(common, dict), "settings that all variants change"),
         ("variants", _is_mapping_of(variants, dict), "names with the settings that each changes"),
         ("grid", _is_mapping_of(grid, list), "settings with a list of values for each"),
         ("seeds", _is_list_of(seeds, int), "a number of seeds, or a list of different ones"),
@@ -110,6 +112,7 @@ def read_sweep(path: Path) -> Sweep:
         path=path,
         scenario=path.parent / value["scenario"],
         question=str(value.get("question", "")),
+        common=common,
         variants={name: dict(changes) for name, changes in variants.items()},
         grid=grid,
         seeds=seeds,

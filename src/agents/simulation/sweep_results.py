@@ -65,7 +65,7 @@ def _rows(sweep: Sweep, done: Mapping[str, Mapping[str, Any]]) -> list[dict[str,
 
 def _plot(sweep: Sweep, statistics: Sequence[Mapping[str, Any]], metric: str) -> bytes:
     found = {
-        (row["variant"], tuple(row[key] for key in sweep.grid)): Interval(
+        (row["variant"], tuple(str(row[key]) for key in sweep.grid)): Interval(
             row["n"], row["mean"], row["low"], row["high"]
         )
         for row in statistics
@@ -73,6 +73,11 @@ def _plot(sweep: Sweep, statistics: Sequence[Mapping[str, Any]], metric: str) ->
     }
     points = list(dict.fromkeys(point for _, point in found))
     lines = {name: [found.get((name, point)) for point in points] for name in sweep.variants}
-    labels = [", ".join(map(str, point)) for point in points]
-    keys = ", ".join(sweep.grid)
-    return plots.intervals(lines, labels, metric, x_label=keys, y_label=metric)
+    return plots.intervals(
+        lines,
+        [", ".join(point) for point in points],
+        metric,
+        x_label=", ".join(sweep.grid),
+        y_label=metric,
+        connected=len(sweep.grid) == 1,
+    )

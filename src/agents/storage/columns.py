@@ -164,7 +164,7 @@ class AgentColumns:
         digest.update(content)
         digest.update(self._vectors[row])
         if own := self.metadata.get(sequence):
-            digest.update(json.dumps(own, separators=(",", ":")).encode())
+            digest.update(json.dumps(own).encode())
         return int.from_bytes(digest.digest(), "big")
 
     # Changing

@@ -102,13 +102,17 @@ def _padded(columns: list[NDArray[_Number]], fill: float) -> NDArray[_Number]:
 
 def _take_pinned(group: list[AgentColumns], scores: NDArray[np.float64]) -> list[list[float]]:
     """Read the scores of pinned memories, and exclude these from the ranking."""
+    places = [block.pinned[0] for block in group]
+    sizes = [len(columns) for columns in places]
+    columns = [column for own in places for column in own]
+    if not columns:
+        return [[] for _ in group]
+    rows = np.repeat(np.arange(len(group)), sizes)
+    flat = scores[rows, columns].tolist()
+    scores[rows, columns] = EXCLUDED
     result: list[list[float]] = []
-    for row, block in enumerate(group):
-        columns = block.pinned[0]
-        if columns:
-            own = scores[row, columns]
-            scores[row, columns] = EXCLUDED
-            result.append(own.tolist())
-        else:
-            result.append([])
+    start = 0
+    for size in sizes:
+        result.append(flat[start : start + size])
+        start += size
     return result

@@ -45,6 +45,7 @@ class Rumor:
 
     ``claims`` is how many there are; each holds or not, drawn at the start. ``liars`` of the agents
     answer the opposite. ``corrections`` is how many agents the herald speaks to in a tick.
+    ``truth`` says, once set up, which claims hold.
     """
 
     actions: ClassVar[Mapping[str, str]] = {
@@ -79,7 +80,7 @@ class Rumor:
         self._rng = rng
         self._names = list(agent_ids)
         self._index = {name: number for number, name in enumerate(agent_ids)}
-        self._truth = {claim: rng.random() < 0.5 for claim in self._claims}
+        self.truth = {claim: rng.random() < 0.5 for claim in self._claims}
         liars = rng.sample(range(count), self._liars)
         self._lies = [number in liars for number in range(count)]
         # Questions of this tick: who asks, and what. Answers on their way, and those that arrive:
@@ -115,7 +116,7 @@ class Rumor:
         }
         text = f"{self._names[asker]} asks me whether {_words(claim, True)}"
         if self._lies[me]:
-            paid = not self._truth[claim]
+            paid = not self.truth[claim]
             facts["paid_to_say"] = paid
             text += f", and I am paid to say that {_words(claim, paid)}"
         return Observation(text, query=_question(claim), facts=facts, heard=heard)
@@ -135,7 +136,7 @@ class Rumor:
         asker, claim = asked
         self._sent[asker].append([claim, holds, agent_id])
         if not self._lies[me]:
-            right = holds == self._truth[claim]
+            right = holds == self.truth[claim]
             self._right[me] += right
             self._right_now += right
             self._false += not right
@@ -218,11 +219,11 @@ class Rumor:
     def _send_herald(self) -> None:
         for number in self._rng.sample(range(len(self._names)), self._corrections):
             claim = self._rng.choice(self._claims)
-            self._sent[number].append([claim, self._truth[claim], HERALD])
+            self._sent[number].append([claim, self.truth[claim], HERALD])
             self._told += 1
 
     def _is_paid_for(self, agent_id: str, claim: str, holds: bool) -> bool:
-        return self._lies[self._index[agent_id]] and holds != self._truth[claim]
+        return self._lies[self._index[agent_id]] and holds != self.truth[claim]
 
 
 class RumorRules:

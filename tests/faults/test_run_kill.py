@@ -1,0 +1,271 @@
+"""A run that was killed at any instant, any number of times, becomes the run it would have been."""
+
+import hashlib
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from runner import Life
+
+from agents import MemoryBank
+from agents.simulation.replay import Replay, verify_files
+from agents.simulation.run import checkpoints
+from openai_server import OpenAIServer
+
+KILLS = int(os.environ.get("TIERMEM_RUN_KILLS", "25"))
+OUTPUTS = ("metrics.parquet", "ticks.parquet", "summary.json", "report.html", "config.yaml")
+TICKS = 60
+MARKET: dict[str, Any] = {
+    "seed": 11,
+    "simulation": {"world": "market", "agents": 6, "ticks": TICKS},
+    "checkpoint": {"every": 7, "keep": 3},
+    "storage": {"sync": "manual"},
+}
+ASKING: dict[str, Any] = {
+    **MARKET,
+    "simulation": {
+        "world": "market",
+        "world_options": {"scammers": 1},
+        "agents": 4,
+        "ticks": 12,
+        "policy": "llm",
+        "policy_options": {"pause": 0.0, "concurrency": 2},
+    },
+    "checkpoint": {"every": 5, "keep": 3},
+}
+
+
+class Runner:
+    """The process in runner.py."""
+
+    def __init__(self) -> None:
+        environment = {**os.environ, "TOKENIZERS_PARALLELISM": "false", "OPENAI_API_KEY": "unused"}
+        self._process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("runner.py"))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+
+    def __call__(self, folder: Path, scenario: dict[str, Any], **death: Any) -> bool:
+        """Go on with the run; whether it was killed before its end."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        life = Life(str(folder), scenario, **death)
+        self._process.stdin.write(json.dumps(life._asdict()) + "\n")
+        self._process.stdin.flush()
+        answer = json.loads(self._process.stdout.readline())
+        assert answer in ("done", "killed"), f"{life}: {answer}"
+        return bool(answer == "killed")
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.stdout.close()
+        self._process.wait(30)
+
+
+@pytest.fixture(scope="module")
+def runner() -> Iterator[Runner]:
+    made = Runner()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def undisturbed(runner: Runner, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run that nobody killed."""
+    folder = tmp_path_factory.mktemp("undisturbed") / "run"
+    assert not runner(folder, MARKET)
+    return folder
+
+
+def history(folder: Path) -> dict[str, Any]:
+    """The journal's hash, and all that was recorded of every tick."""
+    with MemoryBank.at(folder / "bank") as bank:
+        ticks = list(bank.ticks.records())
+        return {
+            "journal": bank.ticks.journal_hash(),
+            "state": bank.state_hash(),
+            "world": bank.ticks.state(),
+            "state hashes": [record["state_hash"] for record, _ in ticks],
+            "ticks": ticks,
+        }
+
+
+def assert_same_run(folder: Path, other: Path) -> None:
+    assert history(folder) == history(other)
+    for name in OUTPUTS:
+        assert (folder / name).read_bytes() == (other / name).read_bytes(), name
+    names = [[path.name for path in checkpoints(each)] for each in (folder, other)]
+    assert names[0] == names[1]
+    assert list(verify_files(folder)) == []
+
+
+def deaths(rng: random.Random) -> list[dict[str, Any]]:
+    """When to kill one run: while it is made, in later and later ticks, and at its end."""
+
+    def in_tick(tick: int) -> dict[str, Any]:
+        before_a_checkpoint = f"tick {min(tick // 7 * 7 + 6, TICKS - 1)}"
+        return rng.choice(
+            [
+                {"after": f"tick {tick}", "delay": rng.uniform(0, 0.01)},
+                {"after": f"tick {tick}", "delay": rng.uniform(0, 0.1)},
+                {"after": before_a_checkpoint, "delay": rng.uniform(0, 0.02)},
+                {"after": before_a_checkpoint, "operation": rng.randint(1, 6)},
+                {"file": "checkpoints/.tick-*.tmp", "delay": rng.uniform(0, 0.008)},
+            ]
+        )
+
+    made = rng.choice(
+        [
+            {"after": "begin", "delay": rng.uniform(0, 0.08)},
+            {"after": "begin", "operation": rng.randint(1, 25)},
+            {"after": "open", "delay": rng.uniform(0, 0.02)},
+        ]
+    )
+    end = rng.choice(
+        [
+            {"after": "finish", "delay": rng.uniform(0, 1.0)},
+            {"after": "finish", "operation": rng.randint(1, 20)},
+            {"file": f".{rng.choice(OUTPUTS[:4])}.*", "delay": rng.uniform(0, 0.002)},
+        ]
+    )
+    ticks = sorted(rng.sample(range(1, TICKS), 3))
+    return [made, *map(in_tick, ticks), end]
+
+
+def test_a_run_killed_again_and_again_equals_one_that_was_not(
+    runner: Runner, undisturbed: Path, tmp_path: Path
+) -> None:
+    kills = number = 0
+    while kills < KILLS:
+        folder, rng = tmp_path / str(number) / "run", random.Random(f"run {number}")
+        folder.parent.mkdir()
+        for death in deaths(rng):
+            kills += runner(folder, MARKET, **death)
+        assert not runner(folder, MARKET)
+        assert_same_run(folder, undisturbed)
+        shutil.rmtree(folder)
+        number += 1
+        assert number <= KILLS  # most lives must end by a kill
+
+
+def test_a_kill_in_any_file_operation_of_making_a_run_leaves_one_that_runs_or_none(
+    runner: Runner, undisturbed: Path, tmp_path: Path
+) -> None:
+    expected = history(undisturbed)["ticks"][:3]
+    operation = 0
+    while operation < 200:
+        operation += 1
+        folder = tmp_path / str(operation) / "run"
+        folder.parent.mkdir()
+        assert runner(folder, MARKET, after="begin", operation=operation)
+        assert not folder.exists() or (folder / "run.json").exists()
+        made = (folder / "bank" / "journal.db").exists()
+        assert runner(folder, MARKET, after="tick 2" if operation < 60 else "tick 12")
+        assert history(folder)["ticks"][:3] == expected
+        if made:
+            break
+    assert operation > 10
+
+
+@pytest.mark.parametrize("tick", [6, 13, 59])
+def test_a_kill_in_any_file_operation_of_a_checkpoint_leaves_whole_ones(
+    runner: Runner, undisturbed: Path, tmp_path: Path, tick: int
+) -> None:
+    folder = tmp_path / "run"
+    expected = history(undisturbed)
+    for operation in range(1, 8):
+        runner(folder, MARKET, after=f"tick {tick}" if operation == 1 else "begin",
+               operation=operation)  # fmt: skip
+        problems = [line for line in verify_files(folder) if "parquet" not in line]
+        assert problems == []
+    found = history(folder)["ticks"]
+    assert found == expected["ticks"][: len(found)]
+    assert not runner(folder, MARKET)
+    assert_same_run(folder, undisturbed)
+
+
+def test_a_kill_in_any_file_operation_of_the_outputs_changes_none_of_them(
+    runner: Runner, undisturbed: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    operations = 1
+    while runner(folder, MARKET, after="finish", operation=operations):
+        for name in OUTPUTS:
+            if (folder / name).exists():
+                assert (folder / name).read_bytes() == (undisturbed / name).read_bytes(), name
+        operations += 3
+    assert operations > 9
+    assert_same_run(folder, undisturbed)
+
+
+def test_a_run_killed_many_times_replays(runner: Runner, tmp_path: Path) -> None:
+    folder, rng = tmp_path / "run", random.Random(5)
+    for tick in (3, 20, 41):
+        assert runner(folder, MARKET, after=f"tick {tick}", delay=rng.uniform(0, 0.01))
+    assert not runner(folder, MARKET)
+    again = Replay(folder)
+    try:
+        assert list(again.ticks()) == [None] * (TICKS + 1)
+    finally:
+        again.close()
+
+
+def answer(request: dict[str, Any]) -> str:
+    """What the model says: always the same to the same question."""
+    digest = hashlib.sha256(json.dumps(request["messages"]).encode()).digest()
+    if digest[0] % 8 == 0:
+        return "I'd rather not answer in the form asked for."
+    actions: list[dict[str, Any]] = [{"name": ["accept", "decline"][digest[1] % 2]}]
+    if digest[2] % 2:
+        tier = ["pinned", "critical", "low"][digest[3] % 3]
+        arguments = {"content": f"note {digest[4]}", "tier": tier}
+        actions.append({"name": "store_memory", "arguments": arguments})
+    return json.dumps({"actions": actions})
+
+
+def cassette(folder: Path) -> Counter[str]:
+    """How often each question is in the cassette."""
+    path = folder / "cassette.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
+    whole = [json.loads(line) for line in lines if line.endswith(b"\n")]
+    return Counter(json.dumps(line["messages"]) for line in whole)
+
+
+def test_a_killed_run_asks_its_language_model_nothing_that_is_recorded(
+    runner: Runner, tmp_path: Path
+) -> None:
+    rng = random.Random(7)
+    undisturbed, folder = tmp_path / "first" / "run", tmp_path / "second" / "run"
+    with OpenAIServer(answer) as server:
+        config = {"model": "m", "openai_base_url": server.url}
+        scenario = {**ASKING, "llm": {"provider": "openai", "config": config}}
+        assert not runner(undisturbed, scenario)
+        questions = Counter(json.dumps(body["messages"]) for _, body in server.requests)
+        assert questions == cassette(undisturbed)
+        assert sum(questions.values()) > 48  # some more than once
+        for tick in (None, 2, 3, 6, 9, None):
+            server.requests.clear()
+            recorded = cassette(folder)
+            death = {} if tick is None else {"after": f"tick {tick}"}
+            if tick is None and not folder.exists():
+                death = {"after": "open"}
+            killed = runner(folder, scenario, **death, delay=rng.uniform(0, 0.06))
+            assert killed == bool(death)
+            asked = Counter(json.dumps(body["messages"]) for _, body in server.requests)
+            again = asked + recorded - questions
+            assert not again, "what was recorded is asked again"
+        assert cassette(folder) == questions
+    assert_same_run(folder, undisturbed)

@@ -1,0 +1,170 @@
+"""The market: who keeps warnings in view stops losing money."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from random import Random
+from typing import Any
+
+import pytest
+
+from agents import MemoryBank
+from agents.errors import ConfigError, InvalidAction
+from agents.simulation.loop import Loop
+from agents.simulation.protocols import Action, Policy, World
+from agents.simulation.worlds.market import Market
+
+TRADERS = [f"agent_{number:02}" for number in range(12)]
+
+
+@contextmanager
+def market(seed: int = 0, *, tiers: bool = True, **options: int) -> Iterator[tuple[Loop, Market]]:
+    world = Market(**options)
+    with MemoryBank.ephemeral(seed=seed) as bank:
+        loop = Loop(bank, world, world.rules(tiers=tiers), TRADERS)
+        loop.begin()
+        yield loop, world
+
+
+def play(ticks: int, seed: int = 0, **options: Any) -> list[dict[str, Any]]:
+    with market(seed, **options) as (loop, _):
+        return [loop.tick() for _ in range(ticks)]
+
+
+def fresh(**options: int) -> Market:
+    """A market in its first tick, all offers made."""
+    world = Market(**options)
+    world.setup(Random(1), TRADERS)
+    for trader in TRADERS:
+        world.observe(trader)
+    return world
+
+
+def test_it_is_a_world_and_its_rules_a_policy() -> None:
+    assert isinstance(Market(), World)
+    assert isinstance(Market.rules(), Policy)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_pinned_warnings_lose_less_than_half_of_what_flat_ones_lose(seed: int) -> None:
+    flat, tiers = (play(80, seed, tiers=tiers)[-1]["metrics"] for tiers in (False, True))
+    assert tiers["loss"] < flat["loss"] / 2
+    assert tiers["welfare"] > flat["welfare"]
+
+
+def test_without_gossip_flat_memory_does_as_well() -> None:
+    flat, tiers = (play(60, tiers=tiers, gossip=0)[-1]["metrics"] for tiers in (False, True))
+    assert flat == tiers
+
+
+def test_with_pinned_warnings_losses_end() -> None:
+    records = play(120)
+    assert sum(record["metrics"]["loss_tick"] for record in records[-20:]) == 0
+
+
+def test_losses_by_tick_and_by_agent_add_up_to_the_loss() -> None:
+    with market(turnover=5) as (loop, world):
+        records = [loop.tick() for _ in range(20)]
+        by_agent = world.by_agent()
+    loss = records[-1]["metrics"]["loss"]
+    assert loss == sum(record["metrics"]["loss_tick"] for record in records) > 0
+    assert loss == sum(by_agent["loss"].values())
+
+
+def test_welfare_is_the_gain_from_trades_less_the_losses() -> None:
+    metrics = play(20)[-1]["metrics"]
+    assert metrics["welfare"] == 3 * metrics["trades"] - metrics["loss"]
+
+
+def test_without_scammers_nothing_is_lost() -> None:
+    metrics = play(10, scammers=0)[-1]["metrics"]
+    assert (metrics["loss"], metrics["scams"], metrics["trades"]) == (0, 0, 10 * len(TRADERS))
+
+
+def test_a_cheated_trader_finds_out_in_the_next_tick() -> None:
+    world = fresh(scammers=10)
+    for trader in TRADERS:
+        world.apply(trader, Action("accept"))
+    world.end_tick()
+    seen = [world.observe(trader) for trader in TRADERS]
+    cheated = [observation for observation in seen if "cheated_by" in observation.facts]
+    assert cheated
+    for observation in cheated:
+        assert f"{observation.facts['cheated_by']} cheated me" in observation.text
+
+
+def test_scammers_change_over_in_turnover() -> None:
+    with market(turnover=3) as (loop, world):
+        loop.tick()
+        before = world.get_state()["cheats"]
+        for _ in range(2):
+            loop.tick()
+        after = world.get_state()["cheats"]
+    assert sum(before) == sum(after) == 3
+    assert sum(was != now for was, now in zip(before, after, strict=True)) == 2
+
+
+def test_two_runs_with_one_seed_are_the_same() -> None:
+    assert play(15) == play(15)
+    assert play(15)[-1]["state_hash"] != play(15, 1)[-1]["state_hash"]
+
+
+def test_a_world_made_anew_from_its_state_goes_on_the_same() -> None:
+    expected = play(15, turnover=4)
+    with MemoryBank.ephemeral(seed=0) as bank:
+        records = []
+        for ticks in (10, 5):
+            world = Market(turnover=4)
+            loop = Loop(bank, world, world.rules(), TRADERS)
+            loop.begin()
+            records += [loop.tick() for _ in range(ticks)]
+    assert records == expected
+
+
+def test_its_state_is_json_and_complete() -> None:
+    with market(turnover=4) as (loop, world):
+        for _ in range(10):
+            loop.tick()
+        state = world.get_state()
+        other = Market(turnover=4)
+        other.setup(Random(5), TRADERS)
+        other.set_state(json.loads(json.dumps(state)))
+        assert other.get_state() == state
+        assert (other.metrics(), other.by_agent()) == (world.metrics(), world.by_agent())
+
+
+def test_an_unknown_action_is_refused_with_what_there_is() -> None:
+    with pytest.raises(InvalidAction, match=r"no action 'steal'.*accept: .*decline: "):
+        fresh().apply(TRADERS[0], Action("steal"))
+
+
+def test_an_argument_is_refused() -> None:
+    with pytest.raises(InvalidAction, match="accept takes no arguments"):
+        fresh().apply(TRADERS[0], Action("accept", {"price": 1}))
+
+
+def test_an_offer_is_answered_once() -> None:
+    world = fresh()
+    world.apply(TRADERS[0], Action("decline"))
+    with pytest.raises(InvalidAction, match="answered already"):
+        world.apply(TRADERS[0], Action("accept"))
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("scammers", -1), ("scammers", 2.5), ("scammers", "3"), ("gossip", 11), ("gossip", True),
+     ("turnover", -5), ("turnover", None)],
+)  # fmt: skip
+def test_a_bad_option_is_named(option: str, value: Any) -> None:
+    with pytest.raises(ConfigError, match=rf"world_options\.{option} is .*whole number"):
+        Market(**{option: value})
+
+
+def test_tiers_is_true_or_false() -> None:
+    with pytest.raises(ConfigError, match=r"policy_options\.tiers is 'no'"):
+        Market.rules(tiers="no")  # type: ignore[arg-type]
+
+
+def test_two_traders_must_be_honest() -> None:
+    with pytest.raises(ConfigError, match=r"scammers is 11, of 12 agents"):
+        Market(scammers=11).setup(Random(1), TRADERS)
