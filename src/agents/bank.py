@@ -352,7 +352,8 @@ class MemoryBank:
             blocks = [self._ledger.resident.block(agent) for agent, _ in asked]
             worded = [i for i, (_, query) in enumerate(asked) if query and not query.isspace()]
             vectors = self._embedder.encode([asked[i][1] for i in worded])
-            return self._retrieval.search(blocks, worded, vectors, most, budget)
+            queries = [query for _, query in asked]
+            return self._retrieval.search(blocks, queries, worded, vectors, most, budget)
 
     def relevant_many(
         self,

@@ -1,6 +1,6 @@
 """Choosing memories for queries: pinned first, then the ranked rest, within limit and budget."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 
 import numpy as np
@@ -10,11 +10,18 @@ from agents.memory.context import TokenCounter, fit
 from agents.memory.ranking import EXCLUDED, Ranked, rank
 from agents.memory.records import Explanation, Hit, Hits
 from agents.memory.tiers import Tier
-from agents.storage.columns import AgentColumns
-from agents.storage.scoring import Scored, score
+from agents.storage.columns import AgentColumns, Found
+from agents.storage.scoring import Scored, score, score_again
 from agents.storage.vectors import Quantised
 
 __all__ = ["Retrieval"]
+
+_WORTH_REMEMBERING = 256
+"""With fewer memories, to score all of them is as fast as to look up what was found before."""
+_MOST_NEW = 512
+"""With more that came since, so is it as well."""
+_GROUP = 2000
+"""As many searches are scored from what they found before at once."""
 
 
 class Retrieval:
@@ -31,20 +38,19 @@ class Retrieval:
     def search(
         self,
         blocks: Sequence[AgentColumns],
+        queries: Sequence[str],
         asked: Sequence[int],
         vectors: Quantised,
         limit: int,
         budget: int | None,
     ) -> list[Hits]:
-        """The hits of each block, for the vectors of those that ``asked`` lists.
+        """The hits of each block for its query; ``vectors`` are of those that ``asked`` lists.
 
-        The others have a blank query.
+        The others are blank.
         """
         results: list[Hits] = [Hits()] * len(blocks)
-        if len(asked) == len(blocks):
-            self._similar(blocks, asked, vectors, limit, results)
-        else:
-            self._similar([blocks[i] for i in asked], asked, vectors, limit, results)
+        self._similar(blocks, queries, asked, vectors, limit, results)
+        if len(asked) < len(blocks):
             for i in set(range(len(blocks))).difference(asked):
                 pinned, rest = self._newest(blocks[i], self._wanted(blocks[i], limit))
                 results[i] = Hits(pinned + rest)
@@ -84,26 +90,30 @@ class Retrieval:
     def _similar(
         self,
         blocks: Sequence[AgentColumns],
-        places: Sequence[int],
+        queries: Sequence[str],
+        asked: Sequence[int],
         vectors: Quantised,
         limit: int,
         results: list[Hits],
     ) -> None:
-        """Put what is similar to ``vectors[i]`` in ``blocks[i]`` at ``results[places[i]]``."""
+        """Put at ``results[asked[i]]`` what in ``blocks[asked[i]]`` is similar to ``vectors[i]``."""
         make = tuple.__new__  # what Hit(…) comes down to, at half its cost
-        for scored in score(blocks, vectors):
+        for scored in self._scored(blocks, queries, asked, vectors, limit):
             wanted, ranked = self._ranked(scored, limit)
+            self._remember(scored, ranked, wanted, blocks, queries)
             cuts = np.minimum(ranked.counts, wanted)
             shown = np.arange(ranked.columns.shape[1]) < cuts[:, None]
             columns = ranked.columns[shown]
-            tiers = scored.tiers[np.nonzero(shown)[0], columns]
+            searches = np.nonzero(shown)[0]
+            tiers = scored.tiers[searches, columns]
             rest = zip(
                 ranked.scores[shown].tolist(),
                 self._boost_array[tiers].tolist(),
                 ranked.boosted[shown].tolist(),
                 strict=True,
             )
-            flat = columns.tolist()
+            rows = columns if scored.rows is None else scored.rows[searches, columns]
+            flat = rows.tolist()
             start = 0
             for index, cut, similarities in zip(
                 scored.members, cuts.tolist(), scored.pinned, strict=True
@@ -114,7 +124,74 @@ class Retrieval:
                 start += cut
                 for memory, (similarity, boost, total) in zip(memories, rest, strict=False):
                     hits.append(make(Hit, (memory, similarity, boost, total)))
-                results[places[index]] = hits
+                results[index] = hits
+
+    def _scored(
+        self,
+        blocks: Sequence[AgentColumns],
+        queries: Sequence[str],
+        asked: Sequence[int],
+        vectors: Quantised,
+        limit: int,
+    ) -> Iterator[Scored]:
+        """The searches in groups; those whose agent asked the same before, from what it found."""
+        again: list[tuple[int, int, Found]] = []
+        fresh: list[tuple[int, int]] = []
+        for place, index in enumerate(asked):
+            block = blocks[index]
+            found = block.found.get(queries[index]) if block.size >= _WORTH_REMEMBERING else None
+            if (
+                found is not None
+                and block.size - found.size <= _MOST_NEW
+                and found.most == self._wanted(block, limit) * self._multiplier
+            ):
+                again.append((place, index, found))
+            else:
+                fresh.append((place, index))
+        if again:
+            for start in range(0, len(again), _GROUP):
+                part = again[start : start + _GROUP]
+                yield score_again(
+                    [blocks[index] for _, index, _ in part],
+                    vectors[[place for place, _, _ in part]],
+                    [found for _, _, found in part],
+                    [index for _, index, _ in part],
+                )
+            vectors = vectors[[place for place, _ in fresh]]
+        chosen = [index for _, index in fresh]
+        for scored in score([blocks[index] for index in chosen], vectors):
+            yield scored._replace(members=[chosen[member] for member in scored.members])
+
+    def _remember(
+        self,
+        scored: Scored,
+        ranked: Ranked,
+        wanted: NDArray[np.intp],
+        blocks: Sequence[AgentColumns],
+        queries: Sequence[str],
+    ) -> None:
+        """Keep the candidates of agents with so many memories that a search takes its time."""
+        worth = [blocks[index].size >= _WORTH_REMEMBERING for index in scored.members]
+        if not any(worth):
+            return
+        columns = ranked.columns
+        filled = np.arange(columns.shape[1]) < ranked.counts[:, None]
+        rows = columns if scored.rows is None else np.take_along_axis(scored.rows, columns, axis=1)
+        order = np.argsort(np.where(filled, rows, np.iinfo(np.intp).max), axis=1)
+        rows = np.take_along_axis(rows, order, axis=1)
+        scores = np.take_along_axis(ranked.scores, order, axis=1)
+        most = (wanted * self._multiplier).tolist()
+        for place, count in enumerate(ranked.counts.tolist()):
+            if worth[place]:
+                block = blocks[scored.members[place]]
+                found = Found(
+                    block.size,
+                    most[place],
+                    rows[place, :count],
+                    scores[place, :count],
+                    scored.pinned[place],
+                )
+                block.remember(queries[scored.members[place]], found)
 
     def _all_similar(
         self, block: AgentColumns, vector: Quantised, limit: int

@@ -1,5 +1,6 @@
 """A checkpoint that is damaged, foreign or can't be written is told from a whole one."""
 
+import contextlib
 import json
 import os
 import random
@@ -164,10 +165,8 @@ def test_a_flip_that_turns_text_into_bytes_is_refused_or_changes_nothing(
     change(path, f"UPDATE {table} SET {column} = CAST({column} AS {kind})")
     folder = path.parent / "bank"
     shutil.copytree(made[0].parent / "bank", folder)
-    try:
+    with contextlib.suppress(CheckpointDamaged):
         restore(path, folder).close()
-    except CheckpointDamaged:
-        pass
     with open_bank(folder) as bank:
         assert state(bank) == made[1]
 

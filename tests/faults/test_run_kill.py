@@ -223,9 +223,29 @@ def test_a_run_killed_many_times_replays(runner: Runner, tmp_path: Path) -> None
         again.close()
 
 
+@pytest.mark.xfail(reason="nobody clears them away", strict=True)
+def test_files_that_a_killed_process_left_unfinished_are_cleared_away(
+    runner: Runner, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    for operation in range(2, 6):
+        runner(folder, MARKET, after="tick 6", operation=operation)
+        if list(folder.glob("**/.*.tmp")):
+            break
+        shutil.rmtree(folder)
+    else:
+        raise RuntimeError("no kill left an unfinished file")
+    runner(folder, MARKET, after="tick 20")
+    assert list(folder.glob("**/.*.tmp")) == []
+
+
+def question(request: dict[str, Any]) -> str:
+    return json.dumps(request["messages"], sort_keys=True)
+
+
 def answer(request: dict[str, Any]) -> str:
     """What the model says: always the same to the same question."""
-    digest = hashlib.sha256(json.dumps(request["messages"]).encode()).digest()
+    digest = hashlib.sha256(question(request).encode()).digest()
     if digest[0] % 8 == 0:
         return "I'd rather not answer in the form asked for."
     actions: list[dict[str, Any]] = [{"name": ["accept", "decline"][digest[1] % 2]}]
@@ -241,7 +261,7 @@ def cassette(folder: Path) -> Counter[str]:
     path = folder / "cassette.jsonl"
     lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
     whole = [json.loads(line) for line in lines if line.endswith(b"\n")]
-    return Counter(json.dumps(line["messages"]) for line in whole)
+    return Counter(question(line) for line in whole)
 
 
 def test_a_killed_run_asks_its_language_model_nothing_that_is_recorded(
@@ -253,7 +273,7 @@ def test_a_killed_run_asks_its_language_model_nothing_that_is_recorded(
         config = {"model": "m", "openai_base_url": server.url}
         scenario = {**ASKING, "llm": {"provider": "openai", "config": config}}
         assert not runner(undisturbed, scenario)
-        questions = Counter(json.dumps(body["messages"]) for _, body in server.requests)
+        questions = Counter(question(body) for _, body in server.requests)
         assert questions == cassette(undisturbed)
         assert sum(questions.values()) > 48  # some more than once
         for tick in (None, 2, 3, 6, 9, None):
@@ -264,7 +284,7 @@ def test_a_killed_run_asks_its_language_model_nothing_that_is_recorded(
                 death = {"after": "open"}
             killed = runner(folder, scenario, **death, delay=rng.uniform(0, 0.06))
             assert killed == bool(death)
-            asked = Counter(json.dumps(body["messages"]) for _, body in server.requests)
+            asked = Counter(question(body) for _, body in server.requests)
             again = asked + recorded - questions
             assert not again, "what was recorded is asked again"
         assert cassette(folder) == questions

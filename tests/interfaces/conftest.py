@@ -28,6 +28,17 @@ class Done(NamedTuple):
     def json(self) -> Any:
         return json.loads(self.out)
 
+    def is_one_error(self, code: int, *parts: str) -> bool:
+        """It failed with one line that holds all ``parts``, and without a traceback."""
+        assert "Traceback" not in self.err
+        assert self.code == code, self
+        assert self.out == ""
+        assert len(self.err.splitlines()) == 1, self.err
+        assert self.err.startswith("tiermem: ")
+        for part in parts:
+            assert part in self.err
+        return True
+
 
 Command = Callable[..., Done]
 Write = Callable[..., Path]
@@ -98,21 +109,3 @@ def whole(_whole_run: Path, tmp_path: Path) -> Path:
     """A finished run of 12 ticks, with checkpoints after 4, 8 and 12."""
     shutil.copytree(_whole_run, tmp_path, dirs_exist_ok=True)
     return tmp_path / "run"
-
-
-def summary_of(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / "summary.json").read_text())
-    return found
-
-
-def is_one_error(done: Done, code: int, *parts: str) -> bool:
-    """Whether it failed with one line that holds all ``parts``, and no traceback."""
-    lines = done.err.splitlines()
-    assert done.code == code, done
-    assert "Traceback" not in done.err
-    assert done.out == ""
-    assert len(lines) == 1, lines
-    assert lines[0].startswith("tiermem: ")
-    for part in parts:
-        assert part in lines[0]
-    return True

@@ -47,7 +47,7 @@ def test_it_is_a_world_and_its_rules_a_policy() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_pinned_warnings_lose_less_than_half_of_what_flat_ones_lose(seed: int) -> None:
-    flat, tiers = (play(80, seed, tiers=tiers)[-1]["metrics"] for tiers in (False, True))
+    flat, tiers = (play(80, seed, tiers=tiers, gossip=2)[-1]["metrics"] for tiers in (False, True))
     assert tiers["loss"] < flat["loss"] / 2
     assert tiers["welfare"] > flat["welfare"]
 

@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +16,25 @@ from agents.memory.records import NO_METADATA, Memory, Scalar, id_prefix
 from agents.memory.tiers import Tier
 from agents.storage.vectors import Quantised, norms
 
-__all__ = ["AgentColumns"]
+__all__ = ["AgentColumns", "Found"]
 
 _TIERS = tuple(Tier)
+_MEMORIES_PER_QUERY = 8
+"""What is kept of a query takes about as much as two memories do."""
 _SPACIOUS = ("_contents", "_vectors", "_norms", "_tiers")
+
+
+class Found(NamedTuple):
+    """What a query found: its candidates among the first ``size`` memories."""
+
+    size: int
+    most: int
+    """How many candidates were asked for."""
+    rows: NDArray[np.intp]
+    """Oldest first."""
+    scores: NDArray[np.float64]
+    pinned: list[float]
+    """The scores of the pinned memories, oldest pin first."""
 
 
 class AgentColumns:
@@ -38,6 +54,7 @@ class AgentColumns:
         "_tiers",
         "_vectors",
         "agent_id",
+        "found",
         "metadata",
         "next_sequence",
         "prefix",
@@ -52,6 +69,8 @@ class AgentColumns:
         """How many memories there are."""
         self.metadata: dict[int, dict[str, Scalar]] = {}
         """By sequence number, for the memories that have any."""
+        self.found: dict[str, Found] = {}
+        """What queries found, the latest asked last. Cleared when it would no longer be true."""
         self._fingerprint: int | None = None
         # Sequence number, tick of creation and tick of entering its tier, row after row: what is
         # read together lies together.
@@ -167,6 +186,13 @@ class AgentColumns:
             digest.update(json.dumps(own).encode())
         return int.from_bytes(digest.digest(), "big")
 
+    def remember(self, query: str, found: Found) -> None:
+        """Keep what a query found, for when it is asked again; the more memories, the more queries."""
+        self.found.pop(query, None)
+        self.found[query] = found
+        if len(self.found) > self.size // _MEMORIES_PER_QUERY:
+            del self.found[next(iter(self.found))]
+
     # Changing
 
     def append(
@@ -193,6 +219,7 @@ class AgentColumns:
         self.next_sequence += 1
         if tier == 0:
             self._pinned = None
+            self.found.clear()
         if self._fingerprint is not None:
             self._fingerprint += self._fingerprint_of(row)
 
@@ -200,6 +227,8 @@ class AgentColumns:
         """Move a memory to a tier that it enters in ``tick``."""
         if self._fingerprint is not None:
             self._fingerprint -= self._fingerprint_of(row)
+        if tier == 0 or self._tiers[row] == 0:
+            self.found.clear()  # pinned memories are no candidates
         self._tiers[row] = tier
         self._numbers[3 * row + 2] = tick
         self._pinned = None
@@ -219,6 +248,7 @@ class AgentColumns:
         self.metadata.pop(self._numbers[3 * row], None)
         del self._numbers[3 * row : 3 * row + 3]
         self._pinned = None
+        self.found.clear()
 
     def load(
         self,
@@ -239,6 +269,7 @@ class AgentColumns:
         self._norms = norms(vectors)
         self._pinned = None
         self._fingerprint = None
+        self.found.clear()
 
     def numbers(self) -> NDArray[np.int64]:
         """What :meth:`load` takes."""

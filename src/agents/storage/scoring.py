@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from agents.memory.ranking import EXCLUDED
 from agents.memory.tiers import Tier
-from agents.storage.columns import AgentColumns
+from agents.storage.columns import AgentColumns, Found
 from agents.storage.vectors import Quantised, norms, product_dtype
 
-__all__ = ["Scored", "score"]
+__all__ = ["Scored", "score", "score_again"]
 
 _Number = TypeVar("_Number", np.float64, np.int8)
 
@@ -32,6 +32,8 @@ class Scored(NamedTuple):
     tiers: NDArray[np.int8]
     pinned: list[list[float]]
     """The scores of each search's pinned memories, oldest pin first."""
+    rows: NDArray[np.intp] | None = None
+    """The memory in each cell; None where that is the column's number."""
 
 
 def score(blocks: Sequence[AgentColumns], queries: Quantised) -> Iterator[Scored]:
@@ -86,6 +88,36 @@ def _score_group(
     if sizes[0] != width:
         scores[np.arange(width) >= np.asarray(sizes)[:, None]] = EXCLUDED
     return Scored(members, scores, tiers, _take_pinned(group, scores))
+
+
+def score_again(
+    blocks: Sequence[AgentColumns], queries: Quantised, found: Sequence[Found], members: list[int]
+) -> Scored:
+    """Score against the memories that came since: with what was found before, that is enough.
+
+    A memory that was no candidate then is none now: the better ones are still there.
+    """
+    wide: NDArray[np.floating] = queries.astype(product_dtype(queries.shape[1]))
+    lengths = norms(queries).tolist()
+    known = max(len(each.rows) for each in found)
+    width = known + max(block.size - each.size for block, each in zip(blocks, found, strict=True))
+    scores = np.full((len(blocks), width), EXCLUDED)
+    tiers = np.full((len(blocks), width), Tier.NORMAL, np.int8)
+    rows = np.zeros((len(blocks), width), np.intp)
+    for index, (block, each) in enumerate(zip(blocks, found, strict=True)):
+        end = len(each.rows)
+        rows[index, :end] = each.rows
+        scores[index, :end] = each.scores
+        tiers[index, :end] = block._tiers[each.rows]
+        if block.size > each.size:
+            new = slice(each.size, block.size)
+            place = slice(known, known + block.size - each.size)
+            products = block._vectors[new].astype(wide.dtype) @ wide[index]
+            own = products / (block._norms[new] * lengths[index])
+            rows[index, place] = np.arange(each.size, block.size)
+            scores[index, place] = np.clip(own, 0.0, 1.0)
+            tiers[index, place] = block._tiers[new]
+    return Scored(members, scores, tiers, [each.pinned for each in found], rows)
 
 
 def _padded(columns: list[NDArray[_Number]], fill: float) -> NDArray[_Number]:

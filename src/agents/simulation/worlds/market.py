@@ -21,6 +21,10 @@ _LEAST_PRICE, _PRICES = 5, 8
 _GAIN = 3
 """What goods are worth beyond their price, once delivered."""
 
+# In several words, so that gossip is near whatever a trader asks: for offers, trust or cheating.
+_PRAISE = ("accept the offer from", "you can trust", "nobody was cheated by")
+_BLAME = ("never accept an offer from", "you can't trust", "they were cheated by")
+
 
 class Market:
     """Traders, some of whom never deliver.
@@ -192,10 +196,10 @@ class Market:
         if self._cheats[talker]:
             subject = self._other(talker)
             fair = self._cheats[subject]
-        says = f"{self._names[talker]} says"
-        if fair:
-            return f"{says} accept the offer from {self._names[subject]}: good {good}"
-        return f"{says} never accept an offer from {self._names[subject]}: no {good}"
+        phrases = _PRAISE if fair else _BLAME
+        phrase = phrases[int(self._rng.random() * len(phrases))]
+        verdict = "good" if fair else "no"
+        return f"{self._names[talker]} says {phrase} {self._names[subject]}: {verdict} {good}"
 
 
 class MarketRules:
@@ -213,8 +217,8 @@ class MarketRules:
         seller = facts["seller"]
         own, praise, blame = (
             f" {seller} cheated me",
-            f" says accept the offer from {seller}:",
-            f" says never accept an offer from {seller}:",
+            f" {seller}: good ",
+            f" {seller}: no ",
         )
         word = 0
         for hit in memories:
