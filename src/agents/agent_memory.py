@@ -6,16 +6,14 @@ from typing import TYPE_CHECKING, final
 
 from agents.errors import InvalidContent, InvalidInput, InvalidTier, MemoryNotFound
 from agents.memory.records import Explanation, Hits, Memory, Scalar, check_query, sequence_of
-from agents.memory.tiers import Tier, parse_tier
+from agents.memory.tiers import Tier, TierLike, parse_tier
 from agents.storage.columns import AgentColumns
 from agents.storage.mem0_models import Message, as_messages
 
 if TYPE_CHECKING:
     from agents.bank import MemoryBank
 
-__all__ = ["AgentMemory", "TierLike"]
-
-TierLike = Tier | int | str
+__all__ = ["AgentMemory"]
 
 
 @final

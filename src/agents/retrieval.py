@@ -96,7 +96,7 @@ class Retrieval:
         limit: int,
         results: list[Hits],
     ) -> None:
-        """Put at ``results[asked[i]]`` what in ``blocks[asked[i]]`` is similar to ``vectors[i]``."""
+        """Fill ``results[asked[i]]`` with what in that block is similar to ``vectors[i]``."""
         make = tuple.__new__  # what Hit(…) comes down to, at half its cost
         for scored in self._scored(blocks, queries, asked, vectors, limit):
             wanted, ranked = self._ranked(scored, limit)

@@ -29,11 +29,15 @@ class Life(NamedTuple):
     after: str | None = None
     """Once it has said this: ``begin``, ``open``, ``tick 12``, ``finish``."""
     file: str | None = None
-    """Once a file of such a name is in the run's folder."""
+    """Once another file of such a name is in the run's folder."""
     delay: float = 0.0
     """So many seconds after either."""
     operation: int | None = None
     """In the so many-th file operation after it said ``after``."""
+    report: bool = True
+    """Whether to write the report, which takes longer than all the rest."""
+    force: bool = False
+    """Begin anew, in the place of a run that is there."""
 
 
 def live(life: Life, say: int) -> None:
@@ -49,12 +53,13 @@ def live(life: Life, say: int) -> None:
 
     folder, settings = Path(life.folder), load_settings(life.scenario)
     tell("begin")
-    with Run.open(folder) if folder.exists() else Run.create(folder, settings) as run:
+    go_on = folder.exists() and not life.force
+    with Run.open(folder) if go_on else Run.create(folder, settings, force=life.force) as run:
         tell("open")
         for _ in run.advance(run.settings.simulation.ticks):
             tell(f"tick {run.tick}")
         tell("finish")
-        run.finish()
+        run.finish(report=life.report)
 
 
 class Operations:
@@ -83,6 +88,7 @@ class Operations:
 def lead(life: Life) -> str:
     """A life from its beginning to its end."""
     hears, says = os.pipe()
+    before = _files(life)
     child = os.fork()
     if child == 0:
         os.close(hears)
@@ -95,7 +101,7 @@ def lead(life: Life) -> str:
         os._exit(status)
     os.close(says)
     ended = threading.Event()
-    watcher = threading.Thread(target=_kill_in_time, args=(life, child, hears, ended))
+    watcher = threading.Thread(target=_kill_in_time, args=(life, child, hears, before, ended))
     watcher.start()
     # Waited for but not yet buried, so that no other process can get its number.
     os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
@@ -109,7 +115,9 @@ def lead(life: Life) -> str:
     return "done" if status == 0 else heard
 
 
-def _kill_in_time(life: Life, child: int, hears: int, ended: threading.Event) -> None:
+def _kill_in_time(
+    life: Life, child: int, hears: int, before: set[str], ended: threading.Event
+) -> None:
     if life.operation is not None or (life.after is None and life.file is None):
         return
     if life.after is not None:
@@ -117,7 +125,7 @@ def _kill_in_time(life: Life, child: int, hears: int, ended: threading.Event) ->
             if line == life.after:
                 break
     if life.file is not None:
-        while not ended.is_set() and not _is_there(life):
+        while not ended.is_set() and _files(life) <= before:
             time.sleep(0.0002)
     if not ended.wait(life.delay):
         os.kill(child, signal.SIGKILL)
@@ -133,11 +141,11 @@ def _lines(pipe: int) -> Iterator[str]:
             line = b""
 
 
-def _is_there(life: Life) -> bool:
+def _files(life: Life) -> set[str]:
     folder, _, name = f"{life.folder}/{life.file}".rpartition("/")
     with contextlib.suppress(OSError):
-        return bool(fnmatch.filter(os.listdir(folder), name))
-    return False
+        return set(fnmatch.filter(os.listdir(folder), name))
+    return set()
 
 
 def main() -> None:
@@ -147,10 +155,14 @@ def main() -> None:
     import agents.simulation.run  # noqa: F401
     from agents.simulation.worlds import market  # noqa: F401
     from agents.storage.embedders import OfflineEmbedder
+    from agents.storage.mem0_store import import_mem0
 
     OfflineEmbedder().embed(["the weights are read once"])
     for line in sys.stdin:
-        print(json.dumps(lead(Life(**json.loads(line)))), flush=True)
+        life = Life(**json.loads(line))
+        if "llm" in life.scenario:
+            import_mem0("mem0.llms.openai")
+        print(json.dumps(lead(life)), flush=True)
 
 
 if __name__ == "__main__":

@@ -438,6 +438,49 @@ def test_a_full_disk_leaves_the_older_checkpoint_and_no_other_file(
             assert bank.state_hash() == expected
 
 
+FULL_RESTORE = """
+import json, os, resource, sys
+from banks import busy
+from embedders import Directions
+from agents import MemoryBank, TierMemError
+folder, path, limit = sys.argv[1], sys.argv[2], int(sys.argv[3])
+options = {"embedder": Directions(), "storage": {"sync": "manual"}}
+with MemoryBank.open(folder, **options) as bank:
+    busy(bank)
+    bank.checkpoint(path)
+    bank.agent("a1").add("later")
+    later = bank.state_hash()
+hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+try:
+    MemoryBank.restore(path, folder, **options)
+    error = None
+except TierMemError as caught:
+    error = str(caught)
+left = sorted(os.listdir(folder))
+resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+with MemoryBank.open(folder, **options) as bank:
+    print(json.dumps([error, left, bank.state_hash() == later]))
+"""
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [
+        pytest.param(0, marks=known("the lock is kept for as long as the process lives")),
+        pytest.param(1000, marks=known("a sound journal is taken for a damaged one")),
+        pytest.param(10_000, marks=known("a sound journal is taken for a damaged one")),
+        40_000,
+    ],
+)
+def test_a_full_disk_while_restoring_leaves_the_bank_as_it_was(tmp_path: Path, limit: int) -> None:
+    printed = child(FULL_RESTORE, tmp_path / "bank", tmp_path / "kept.tmck", limit)
+    error, left, same = json.loads(printed)
+    assert error
+    assert left == ["bank.lock", "journal.db"]
+    assert same
+
+
 FULL_RUN = """
 import json, resource, sys
 from pathlib import Path
@@ -481,6 +524,36 @@ def test_a_full_disk_in_a_tick_is_a_clear_error_and_the_run_goes_on_later(
         assert run.tick == tick
     assert not list(folder.glob("**/.*.tmp"))
     assert run_to(folder, 20) == expected
+
+
+FULL_OPEN = """
+import resource, sys
+from pathlib import Path
+from agents import TierMemError
+from agents.simulation.run import Run
+hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), hard))
+try:
+    Run.open(Path(sys.argv[1]))
+    print("opened")
+except TierMemError as caught:
+    print(caught)
+"""
+
+
+@pytest.mark.parametrize(
+    "limit", [0, pytest.param(1000, marks=known("a sound journal is taken for a damaged one"))]
+)
+def test_a_full_disk_while_a_run_is_opened_costs_it_nothing(tmp_path: Path, limit: int) -> None:
+    folder = tmp_path / "run"
+    before = run_to(folder, 6)
+    assert child(FULL_OPEN, folder, limit) != "opened"
+    said: list[str] = []
+    with Run.open(folder, say=said.append) as run:
+        assert run.tick == 6
+    assert said == []
+    assert run_to(folder, 6) == before
+    assert sorted(each.name for each in (folder / "bank").iterdir()) == ["bank.lock", "journal.db"]
 
 
 @pytest.mark.parametrize(

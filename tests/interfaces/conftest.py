@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from agents.interfaces.cli import main
+from agents.simulation import outputs
 
 WORLDS = Path(__file__).with_name("worlds_for_tests.py")
 
@@ -77,6 +78,28 @@ def write_scenario(folder: Path, name: str = "stones", **simulation: Any) -> Pat
     path = folder / f"{name}.yaml"
     path.write_text(yaml.safe_dump(values))
     return path
+
+
+@pytest.fixture
+def drawn() -> None:
+    """Reports are whole in this test, plots and all."""
+
+
+@pytest.fixture(autouse=True)
+def _no_plots(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To draw a report takes longer than the runs here, and has tests of its own."""
+    if "drawn" not in request.fixturenames:
+        monkeypatch.setattr(outputs, "render_run", lambda results: f"<html>{results.name}</html>")
+
+
+@pytest.fixture(scope="session")
+def command() -> Command:
+    return run_command
+
+
+@pytest.fixture(scope="session")
+def scenario_in() -> Write:
+    return write_scenario
 
 
 @pytest.fixture

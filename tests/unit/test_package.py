@@ -167,11 +167,12 @@ assert not {"mem0", "chromadb", "openai", "posthog"} & set(sys.modules)
 def test_the_public_names_are_these() -> None:
     assert sorted(agents.__all__) == [
         "AgentMemory", "BankClosed", "BankDamaged", "BankError", "BankLocked", "BankNotFound",
-        "CommitFailed", "ConfigError", "EmbedderError", "Explanation", "ExtractionError", "Hit",
-        "Hits", "InvalidAgentId", "InvalidContent", "InvalidInput", "InvalidMetadata",
-        "InvalidTier", "Memory", "MemoryBank", "MemoryNotFound", "StoreDamaged", "StoreError",
-        "StoreMismatch", "TIER_NAMES", "TIER_VALUES", "Tier", "TierFull", "TierMemError",
-        "__version__",
+        "CheckpointDamaged", "CheckpointError", "CommitFailed", "ConfigError", "Diverged",
+        "EmbedderError", "Explanation", "ExtractionError", "Hit", "Hits", "InvalidAction",
+        "InvalidAgentId", "InvalidContent", "InvalidInput", "InvalidMetadata", "InvalidTier",
+        "Memory", "MemoryBank", "MemoryNotFound", "RunError", "SimulationError", "StoreDamaged",
+        "StoreError", "StoreMismatch", "TIER_NAMES", "TIER_VALUES", "Tier", "TierFull",
+        "TierMemError", "__version__",
     ]  # fmt: skip
 
 

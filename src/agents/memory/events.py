@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from agents.memory.records import Scalar
+from agents.memory.metadata import KeptMetadata, keep_metadata
 
 __all__ = ["Added", "Deleted", "Event", "TickAdvanced", "TierChanged", "decode", "encode"]
 
@@ -21,7 +21,7 @@ class Added(NamedTuple):
     sequence: int
     tier: int
     content: str
-    metadata: dict[str, Scalar] | None
+    metadata: KeptMetadata | None
 
 
 class TierChanged(NamedTuple):
@@ -70,6 +70,16 @@ def decode(text: str) -> list[Event]:
     if not isinstance(rows, list):
         raise ValueError(f"not a list of events: {text:.40}")
     try:
-        return [_KINDS[row[0]]._make(row) for row in rows]
+        events = [_KINDS[row[0]]._make(row) for row in rows]
+        return [_with_metadata(each) if isinstance(each, Added) else each for each in events]
     except (KeyError, IndexError, TypeError) as error:
         raise ValueError(f"not a list of events: {error!r}") from None
+
+
+def _with_metadata(event: Added) -> Added:
+    metadata: object = event.metadata
+    if metadata is None:
+        return event
+    if not isinstance(metadata, dict):
+        raise ValueError(f"not metadata: {metadata!r:.40}")
+    return event._replace(metadata=keep_metadata(metadata))

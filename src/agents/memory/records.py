@@ -2,19 +2,16 @@
 
 import functools
 import hashlib
-import json
-import math
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from agents.errors import InvalidAgentId, InvalidContent, InvalidInput, InvalidMetadata
+from agents.errors import InvalidAgentId, InvalidContent, InvalidInput
 from agents.memory.tiers import Tier
 
 __all__ = [
     "NO_METADATA",
-    "RESERVED_METADATA_KEYS",
     "Explanation",
     "Hit",
     "Hits",
@@ -23,8 +20,8 @@ __all__ = [
     "Scalar",
     "check_agent_id",
     "check_content",
-    "check_metadata",
     "check_query",
+    "check_text",
     "check_whole",
     "id_prefix",
     "memory_id",
@@ -120,7 +117,7 @@ def check_agent_id(agent_id: object) -> str:
 
 def check_content(content: object, max_bytes: int) -> str:
     """``content`` itself if every byte of it can be kept, or :class:`InvalidContent`."""
-    text = _check_text(content, "memory")
+    text = check_text(content, "memory")
     if not text or text.isspace():
         raise InvalidContent("a memory needs some text; this one is blank")
     # A character is at most 4 bytes, so most texts need no encoding to be known to fit.
@@ -135,13 +132,13 @@ def check_content(content: object, max_bytes: int) -> str:
 
 def check_query(query: object) -> str:
     """``query`` itself, blank or not, or :class:`InvalidContent`."""
-    text = _check_text(query, "query")
+    text = check_text(query, "query")
     if len(text) > _MAX_QUERY:
         raise InvalidContent(f"a query of {len(text):,} characters is over {_MAX_QUERY:,}")
     return text
 
 
-def _check_text(text: object, what: str) -> str:
+def check_text(text: object, what: str) -> str:
     if not isinstance(text, str):
         raise InvalidContent(f"a {what} is text, not {type(text).__name__}")
     if type(text) is not str:  # a subclass would come back from the journal as something else
@@ -167,71 +164,7 @@ def check_whole(name: str, value: object, least: int = 0) -> int:
     raise InvalidInput(f"{name} {value!r:.40} is not a whole number from {least} on")
 
 
-# What mem0 and TierMem themselves keep beside a memory; metadata with these could change whose
-# memory it is, or its tier.
-RESERVED_METADATA_KEYS = frozenset(
-    {
-        "id", "memory", "data", "hash", "score", "metadata", "text_lemmatized",
-        "created_at", "updated_at", "expiration_date", "attributed_to",
-        "user_id", "agent_id", "run_id", "actor_id", "role",
-        "tier", "tier_name", "created_tick", "tier_tick", "sequence", "tiermem_bank",
-        "temperature", "retention", "kind", "tags", "session", "speaker",
-    }
-)  # fmt: skip
-
-_MAX_METADATA_BYTES = 16_384
 _MAX_QUERY = 1_000_000
-
-
-def check_metadata(metadata: object) -> dict[str, Scalar] | None:
-    """A copy of ``metadata``, keys in order, None for none, or :class:`InvalidMetadata`."""
-    if metadata is None:
-        return None
-    if not isinstance(metadata, Mapping):
-        raise InvalidMetadata(f"metadata is a mapping, not {type(metadata).__name__}")
-    if not metadata:
-        return None
-    for key, value in metadata.items():
-        _check_entry(key, value)
-    copy = {key: metadata[key] for key in sorted(metadata)}
-    # A character is at most 6 bytes of JSON and a number at most 30, so most need no JSON to be
-    # known to fit.
-    if 8 * sum(len(key) + (len(value) if type(value) is str else 30) + 2
-               for key, value in copy.items()) > _MAX_METADATA_BYTES:  # fmt: skip
-        size = len(json.dumps(copy, ensure_ascii=False).encode())
-        if size > _MAX_METADATA_BYTES:
-            raise InvalidMetadata(
-                f"metadata of {size:,} bytes is over the limit of {_MAX_METADATA_BYTES:,}"
-            )
-    return copy
-
-
-def _check_entry(key: object, value: object) -> None:
-    if not isinstance(key, str) or not key:
-        raise InvalidMetadata(f"metadata keys are non-empty text, not {key!r}")
-    if key in RESERVED_METADATA_KEYS:
-        raise InvalidMetadata(
-            f"metadata key {key!r} is reserved; it would change what the memory is. Rename it"
-        )
-    if key[0] in "$#" or key.startswith("chroma:"):
-        raise InvalidMetadata(f"metadata key {key!r}: stores give $, # and chroma: a meaning")
-    try:
-        _check_text(key, "metadata key")
-        if isinstance(value, str):
-            _check_text(value, f"metadata value ({key})")
-    except InvalidContent as error:
-        raise InvalidMetadata(str(error)) from None
-    # Exact types: a str or int subclass would come back from the journal as something else.
-    if value is None or type(value) in (str, bool):
-        return
-    if type(value) is int and -(2**63) <= value < 2**63:
-        return
-    if type(value) is float and math.isfinite(value):
-        return
-    raise InvalidMetadata(
-        f"metadata {key}={value!r}: values are text, finite numbers (whole ones of 64 bits), "
-        "true, false or null"
-    )
 
 
 def id_prefix(seed: int, agent_id: str) -> str:

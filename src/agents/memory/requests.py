@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Mapping
 
 from agents.errors import InvalidInput
+from agents.memory.metadata import KeptMetadata, check_metadata
 from agents.memory.records import (
-    Scalar,
     check_agent_id,
     check_content,
-    check_metadata,
     check_query,
 )
 from agents.memory.tiers import Tier, parse_tier
@@ -16,7 +15,7 @@ __all__ = ["NewMemory", "check_iterable", "check_new", "check_search"]
 
 _SEQUENCES = (tuple, list)
 
-NewMemory = tuple[str, str, Tier, dict[str, Scalar] | None]
+NewMemory = tuple[str, str, Tier, KeptMetadata | None]
 
 
 def check_iterable(items: Iterable[object]) -> Iterable[object]:

@@ -5,7 +5,7 @@ from numbers import Integral
 
 from agents.errors import InvalidTier
 
-__all__ = ["TIER_NAMES", "TIER_VALUES", "Tier", "parse_tier"]
+__all__ = ["TIER_NAMES", "TIER_VALUES", "Tier", "TierLike", "parse_tier"]
 
 
 class Tier(IntEnum):
@@ -21,6 +21,9 @@ class Tier(IntEnum):
     NORMAL = 3
     LOW = 4
 
+
+TierLike = Tier | int | str
+"""What is taken for a tier; see :func:`parse_tier`."""
 
 TIER_NAMES: dict[Tier, str] = {tier: tier.name.lower() for tier in Tier}
 TIER_VALUES: dict[str, Tier] = {name: tier for tier, name in TIER_NAMES.items()}

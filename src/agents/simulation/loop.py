@@ -8,6 +8,7 @@ import numpy as np
 
 from agents.bank import MemoryBank
 from agents.errors import (
+    ConfigError,
     InvalidAction,
     InvalidContent,
     InvalidInput,
@@ -181,6 +182,8 @@ class Loop:
         """A method of the world; what goes wrong in it is said to have gone wrong there."""
         try:
             return getattr(self._world, method)(*arguments)
+        except ConfigError:
+            raise  # options that don't fit together, which only setup can tell
         except Exception as error:  # a user's own world may raise anything
             raise self._failed(method, error) from error
 

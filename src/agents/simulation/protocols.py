@@ -14,9 +14,8 @@ from random import Random
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from agents.agent_memory import TierLike
 from agents.memory.records import Hits, Scalar
-from agents.memory.tiers import Tier
+from agents.memory.tiers import Tier, TierLike
 
 __all__ = ["Action", "Observation", "Outcome", "Policy", "Remark", "World"]
 

@@ -1,6 +1,5 @@
 """One agent's resident memories, as columns."""
 
-import json
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
@@ -12,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.memory.caps import age
-from agents.memory.records import NO_METADATA, Memory, Scalar, id_prefix
+from agents.memory.metadata import KeptMetadata
+from agents.memory.records import NO_METADATA, Memory, id_prefix
 from agents.memory.tiers import Tier
 from agents.storage.vectors import Quantised, norms
 
@@ -67,7 +67,7 @@ class AgentColumns:
         self.next_sequence = 1
         self.size = 0
         """How many memories there are."""
-        self.metadata: dict[int, dict[str, Scalar]] = {}
+        self.metadata: dict[int, KeptMetadata] = {}
         """By sequence number, for the memories that have any."""
         self.found: dict[str, Found] = {}
         """What queries found, the latest asked last. Cleared when it would no longer be true."""
@@ -183,11 +183,11 @@ class AgentColumns:
         digest.update(content)
         digest.update(self._vectors[row])
         if own := self.metadata.get(sequence):
-            digest.update(json.dumps(own).encode())
+            digest.update(own.json.encode())
         return int.from_bytes(digest.digest(), "big")
 
     def remember(self, query: str, found: Found) -> None:
-        """Keep what a query found, for when it is asked again; the more memories, the more queries."""
+        """Keep what a query found, for when it is asked again; more memories, more queries."""
         self.found.pop(query, None)
         self.found[query] = found
         if len(self.found) > self.size // _MEMORIES_PER_QUERY:
@@ -200,7 +200,7 @@ class AgentColumns:
         content: str,
         tier: int,
         tick: int,
-        metadata: dict[str, Scalar] | None,
+        metadata: KeptMetadata | None,
         vector: Quantised,
         norm: float,
     ) -> None:
@@ -254,7 +254,7 @@ class AgentColumns:
         self,
         numbers: NDArray[np.int64],
         contents: list[str],
-        metadata: dict[int, dict[str, Scalar]],
+        metadata: dict[int, KeptMetadata],
         vectors: Quantised,
         next_sequence: int,
     ) -> None:

@@ -18,7 +18,8 @@ from agents.memory.events import (
     TierChanged,
     encode,
 )
-from agents.memory.records import NO_METADATA, Memory, Scalar, memory_id
+from agents.memory.metadata import KeptMetadata
+from agents.memory.records import NO_METADATA, Memory, memory_id
 from agents.memory.tiers import Tier
 from agents.storage import snapshots
 from agents.storage.journal import Journal
@@ -69,7 +70,7 @@ class Ledger:
         agent_id: str,
         content: str,
         tier: Tier,
-        metadata: dict[str, Scalar] | None,
+        metadata: KeptMetadata | None,
         vector: Quantised,
         norm: float,
     ) -> Memory:

@@ -6,6 +6,7 @@ import json
 import numpy as np
 
 from agents.errors import BankDamaged
+from agents.memory.metadata import keep_metadata
 from agents.storage.columns import AgentColumns
 from agents.storage.journal_tables import SnapshotRow
 
@@ -19,11 +20,7 @@ def pack(block: AgentColumns) -> SnapshotRow:
         next_sequence=block.next_sequence,
         columns=block.numbers().astype("<i8").tobytes(),
         contents="\0".join(block.contents()).encode(),  # no text has a NUL
-        metadata=json.dumps(
-            {str(key): block.metadata[key] for key in sorted(block.metadata)},
-            ensure_ascii=False,
-            separators=(",", ":"),
-        ),
+        metadata=_metadata(block),
         vectors=block.vectors().tobytes(),
         digest=b"",
     )
@@ -46,11 +43,17 @@ def unpack(row: SnapshotRow, seed: int, dims: int) -> AgentColumns:
     block.load(
         np.frombuffer(row.columns, "<i8").reshape(-1, 4),
         row.contents.decode().split("\0") if row.contents else [],
-        {int(key): entry for key, entry in json.loads(row.metadata).items()},
+        {int(key): keep_metadata(each) for key, each in json.loads(row.metadata).items()},
         np.frombuffer(row.vectors, np.int8).reshape(-1, dims),
         row.next_sequence,
     )
     return block
+
+
+def _metadata(block: AgentColumns) -> str:
+    kept = block.metadata
+    entries = [f'"{key}":{kept[key].json}' for key in sorted(kept)]
+    return "{" + ",".join(entries) + "}"
 
 
 def _hash(row: SnapshotRow) -> bytes:

@@ -1,0 +1,126 @@
+"""What a caller may keep beside a memory: flat JSON that can't change what the memory is."""
+
+import functools
+import json
+import math
+from collections.abc import Mapping
+
+from agents.errors import InvalidContent, InvalidMetadata
+from agents.memory.records import Scalar, check_text
+
+__all__ = ["RESERVED_METADATA_KEYS", "KeptMetadata", "check_metadata", "keep_metadata"]
+
+# What mem0 and TierMem themselves keep beside a memory; metadata with these could change whose
+# memory it is, or its tier.
+RESERVED_METADATA_KEYS = frozenset(
+    {
+        "id", "memory", "data", "hash", "score", "metadata", "text_lemmatized",
+        "created_at", "updated_at", "expiration_date", "attributed_to",
+        "user_id", "agent_id", "run_id", "actor_id", "role",
+        "tier", "tier_name", "created_tick", "tier_tick", "sequence", "tiermem_bank",
+        "temperature", "retention", "kind", "tags", "session", "speaker",
+    }
+)  # fmt: skip
+
+_MAX_METADATA_BYTES = 16_384
+
+_MOST_SHARED, _LONGEST_SHARED = 6, 100
+
+
+class KeptMetadata(dict[str, Scalar]):
+    """Metadata as it is kept, with its JSON text. Never changed: many memories may share one."""
+
+    __slots__ = ("json",)
+
+    def __init__(self, values: Mapping[str, Scalar]) -> None:
+        super().__init__(values)
+        self.json = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
+
+
+def check_metadata(metadata: object) -> KeptMetadata | None:
+    """``metadata`` with its keys in order, None for none, or :class:`InvalidMetadata`."""
+    if metadata is None:
+        return None
+    if not isinstance(metadata, Mapping):
+        raise InvalidMetadata(f"metadata is a mapping, not {type(metadata).__name__}")
+    if not metadata:
+        return None
+    flat = _flat(metadata)
+    return _checked(metadata) if flat is None else _checked_once(*flat)
+
+
+def keep_metadata(metadata: Mapping[str, Scalar]) -> KeptMetadata:
+    """Metadata that was checked when it was stored; small ones that are equal are one object."""
+    flat = _flat(metadata)
+    return KeptMetadata(metadata) if flat is None else _shared(*flat)
+
+
+def _flat(metadata: Mapping[str, Scalar]) -> list[Scalar] | None:
+    """Keys and values in a row, if they are few and short; None otherwise, and with a float.
+
+    0.0 and -0.0 are equal, and would become one.
+    """
+    if len(metadata) > _MOST_SHARED:
+        return None
+    flat: list[Scalar] = []
+    for key, value in metadata.items():
+        kind = type(value)
+        if type(key) is not str or len(key) > _LONGEST_SHARED:
+            return None
+        if kind is str:
+            if len(value) > _LONGEST_SHARED:  # type: ignore[arg-type]
+                return None
+        elif not (kind is bool or kind is int or value is None):
+            return None
+        flat += (key, value)
+    return flat
+
+
+@functools.lru_cache(maxsize=4096, typed=True)
+def _shared(*flat: Scalar) -> KeptMetadata:
+    return KeptMetadata(dict(zip(flat[::2], flat[1::2], strict=True)))  # type: ignore[arg-type]
+
+
+@functools.lru_cache(maxsize=4096, typed=True)
+def _checked_once(*flat: Scalar) -> KeptMetadata:
+    return _checked(dict(zip(flat[::2], flat[1::2], strict=True)))  # type: ignore[arg-type]
+
+
+def _checked(metadata: Mapping[str, Scalar]) -> KeptMetadata:
+    for key, value in metadata.items():
+        _check_entry(key, value)
+    kept = keep_metadata({key: metadata[key] for key in sorted(metadata)})
+    size = len(kept.json.encode())
+    if size > _MAX_METADATA_BYTES:
+        raise InvalidMetadata(
+            f"metadata of {size:,} bytes is over the limit of {_MAX_METADATA_BYTES:,}"
+        )
+    return kept
+
+
+def _check_entry(key: object, value: object) -> None:
+    if not isinstance(key, str) or not key:
+        raise InvalidMetadata(f"metadata keys are non-empty text, not {key!r}")
+    if key in RESERVED_METADATA_KEYS:
+        raise InvalidMetadata(
+            f"metadata key {key!r} is reserved; it would change what the memory is. Rename it"
+        )
+    if key[0] in "$#" or key.startswith("chroma:"):
+        raise InvalidMetadata(f"metadata key {key!r}: stores give $, # and chroma: a meaning")
+    try:
+        check_text(key, "metadata key")
+        if isinstance(value, str):
+            check_text(value, f"metadata value ({key})")
+    except InvalidContent as error:
+        raise InvalidMetadata(str(error)) from None
+    # Exact types: a str or int subclass would come back from the journal as something else.
+    if value is None or type(value) in (str, bool):
+        return
+    if type(value) is int and -(2**63) <= value < 2**63:
+        return
+    if type(value) is float and math.isfinite(value):
+        return
+    raise InvalidMetadata(
+        f"metadata {key}={value!r}: values are text, finite numbers (whole ones of 64 bits), "
+        "true, false or null"
+    )

@@ -1,0 +1,85 @@
+"""Makes a golden checkpoint and what is expected of it: ``python tests/golden/make.py``.
+
+It is made once for each format of checkpoints, and never again: that old files keep loading is what
+the test in ``tests/unit/test_golden.py`` is about. The file is packed, since most of it is zeros.
+"""
+
+import gzip
+import hashlib
+import json
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from agents import MemoryBank
+from agents.config import load_settings
+from agents.simulation.run import Run
+
+__all__ = ["CHECKPOINT", "EXPECTED", "FOLDER", "LAST", "TICK", "ending", "make", "state"]
+
+FOLDER = Path(__file__).parent
+CHECKPOINT = FOLDER / "checkpoint-1.tmck.gz"
+EXPECTED = FOLDER / "checkpoint-1.json"
+TICK = 6
+LAST = 20
+
+
+def state(bank: MemoryBank) -> dict[str, Any]:
+    """All that a checkpoint holds of a bank, as JSON values."""
+    agents = bank.agents()
+    found = bank.search_many([(agent, "who gave me coins?") for agent in agents], 4)
+    return {
+        "tick": bank.tick,
+        "state_hash": bank.state_hash(),
+        "journal_hash": bank.ticks.journal_hash(),
+        "world": bank.ticks.state(),
+        "records": [record for record, _ in bank.ticks.records()],
+        "memories": [
+            [
+                m.id,
+                m.agent_id,
+                m.content,
+                int(m.tier),
+                m.created_tick,
+                m.tier_tick,
+                dict(m.metadata),
+            ]
+            for agent in agents
+            for m in bank.agent(agent).all()
+        ],
+        "found": [[[hit.memory.id, hit.score.hex()] for hit in hits] for hits in found],
+    }
+
+
+def ending(run: Run) -> dict[str, Any]:
+    """What becomes of a run, from where it is to tick 20."""
+    hashes = [record["state_hash"] for record in run.advance(LAST)]
+    return {"state_hashes": hashes, "journal_hash": run.bank.ticks.journal_hash()}
+
+
+def make(folder: Path) -> tuple[bytes, dict[str, Any]]:
+    """A checkpoint made in ``folder``, and what is expected of it."""
+    settings = load_settings(FOLDER / "scenario.yaml")
+    with Run.create(folder, settings, scenario=FOLDER) as run:
+        for record in run.advance(TICK):
+            if record["tick"] == 5:
+                alice = run.bank.agent("alice")
+                alice.delete(alice.all()[3].id)  # a gap among the numbers
+        data = run.checkpoint().read_bytes()
+        return data, {"after": state(run.bank), "later": ending(run)}
+
+
+def main() -> None:
+    scratch = Path(tempfile.mkdtemp())
+    try:
+        data, expected = make(scratch / "run")
+    finally:
+        shutil.rmtree(scratch)
+    CHECKPOINT.write_bytes(gzip.compress(data, mtime=0))
+    EXPECTED.write_text(json.dumps(expected, indent=1, ensure_ascii=False) + "\n")
+    print("SHA256 in tests/unit/test_golden.py is to be", hashlib.sha256(data).hexdigest())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,321 @@
+"""``tiermem branch`` and ``tiermem diff``: what if, and what came of it."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from agents import MemoryBank
+
+Command = Callable[..., Any]
+Write = Callable[..., Path]
+
+PNG = b"\x89PNG"
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not path.name.endswith(("-wal", "-shm"))
+    }
+
+
+def summary(folder: Path | str) -> Any:
+    return json.loads(Path(folder, "summary.json").read_text())
+
+
+def edits(*entries: dict[str, Any]) -> Path:
+    path = Path("edits.yaml")
+    path.write_text(yaml.safe_dump(list(entries)))
+    return path
+
+
+def contents(folder: str, agent: str, tick: int | None = None) -> list[tuple[str, str]]:
+    with MemoryBank.at(Path(folder) / "bank", tick) as bank:
+        return [(m.content, m.tier.name.lower()) for m in bank.agent(agent).all()]
+
+
+# branch
+
+
+def test_a_branch_with_nothing_changed_is_the_same_run(tiermem: Command, whole: Path) -> None:
+    assert tiermem("branch", whole, "--at", 5, "--out", "b", "-q").code == 0
+    assert summary("b")["state_hash"] == summary(whole)["state_hash"]
+    assert summary("b")["metrics"] == summary(whole)["metrics"]
+
+
+def test_branching_changes_nothing_in_the_parent(tiermem: Command, whole: Path) -> None:
+    before = files(whole)
+    tiermem("branch", whole, "--at", 5, "--out", "b", "-q")
+    assert files(whole) == before
+
+
+def test_a_branch_knows_its_parent(tiermem: Command, whole: Path) -> None:
+    tiermem("branch", whole, "--at", 5, "--out", "b", "-q")
+    parent = json.loads(Path("b/run.json").read_text())["parent"]
+    assert (parent["run"], parent["tick"]) == (str(whole), 5)
+
+
+def test_settings_change_from_there_on(tiermem: Command, whole: Path) -> None:
+    fewer = ("--set", "simulation.policy_options.tier=low")
+    tiermem("branch", whole, "--at", 5, "--out", "b", "-q", *fewer)
+    with MemoryBank.at(Path("b/bank")) as bank:
+        notes = [m for m in bank.agent("bob").all() if m.content.startswith("note")]
+    assert {m.tier.name for m in notes if m.created_tick > 5} == {"LOW"}
+    assert "LOW" not in {m.tier.name for m in notes if m.created_tick <= 5}
+
+
+def test_ticks_say_how_long_the_branch_is(tiermem: Command, whole: Path) -> None:
+    tiermem("branch", whole, "--at", 5, "--out", "b", "--ticks", 7, "-q")
+    assert summary("b")["ticks"] == 7
+
+
+def test_make_only_leaves_the_rest_to_resume(tiermem: Command, whole: Path) -> None:
+    assert tiermem("branch", whole, "--at", 5, "--out", "b", "--make-only").code == 0
+    assert not Path("b/summary.json").exists()
+    assert tiermem("resume", "b", "-q").code == 0
+    assert summary("b")["state_hash"] == summary(whole)["state_hash"]
+
+
+def test_a_branch_can_start_before_the_first_tick_and_after_the_last(
+    tiermem: Command, whole: Path
+) -> None:
+    assert tiermem("branch", whole, "--at", 0, "--out", "first", "-q").code == 0
+    assert summary("first")["state_hash"] == summary(whole)["state_hash"]
+    assert tiermem("branch", whole, "--at", 12, "--out", "last", "--ticks", 13, "-q").code == 0
+    assert summary("last")["ticks"] == 13
+
+
+def test_a_branch_lives_on_without_its_parent(tiermem: Command, whole: Path) -> None:
+    tiermem("branch", whole, "--at", 5, "--out", "b", "-q")
+    shutil.rmtree(whole)
+    shutil.rmtree(whole.parent / "mine")
+    assert tiermem("resume", "b", "--ticks", 13, "-q").code == 0
+    assert tiermem("replay", "b", "--verify", "-q").code == 0
+
+
+def test_a_branch_can_be_branched(tiermem: Command, whole: Path) -> None:
+    tiermem("branch", whole, "--at", 5, "--out", "b", "-q")
+    assert tiermem("branch", "b", "--at", 7, "--out", "c", "-q").code == 0
+    assert summary("c")["state_hash"] == summary(whole)["state_hash"]
+
+
+@pytest.mark.xfail(reason="only the parent's copies are searched")
+def test_a_branch_may_take_a_policy_from_the_scenarios_folder(
+    tiermem: Command, whole: Path
+) -> None:
+    (whole.parent / "mine" / "minds.py").write_text(
+        "class Still:\n    def decide(self, observation, memories, rng):\n        return []\n"
+    )
+    other = ("--set", "simulation.policy=minds:Still", "--set", "simulation.policy_options={}")
+    done = tiermem("branch", whole, "--at", 5, "--out", "b", "-q", *other)
+    assert done.code == 0, done.err
+
+
+def test_edits_add_pin_unpin_move_and_delete_memories(tiermem: Command, whole: Path) -> None:
+    before = contents(str(whole), "bob", 2)
+    path = edits(
+        {"agent": "alice", "do": "add", "content": "NEVER trust bob", "tier": "pinned"},
+        {"agent": "bob", "do": "delete", "matching": "stones"},
+        {"agent": "bob", "do": "set_tier", "matching": "took step 1", "tier": "critical"},
+        {"agent": "bob", "do": "pin", "matching": "took step 2"},
+        {"agent": "bob", "do": "unpin", "matching": "note"},
+    )
+    assert tiermem("branch", whole, "--at", 2, "--out", "b", "--edit", path, "-q").code == 0
+    assert ("NEVER trust bob", "pinned") in contents("b", "alice", 2)
+    notes = [(text, "normal") for text, _ in before if text.startswith("note")]
+    assert sorted(contents("b", "bob", 2)) == sorted(
+        [("bob took step 1", "critical"), ("bob took step 2", "pinned"), *notes]
+    )
+    assert contents(str(whole), "bob", 2) == before
+
+
+def test_an_edit_may_name_a_memory_by_its_id(tiermem: Command, whole: Path) -> None:
+    row = tiermem("show", whole, "-a", "bob", "-t", 1, "--json").json[0]
+    path = edits({"agent": "bob", "do": "delete", "memory": row["id"]})
+    assert tiermem("branch", whole, "--at", 5, "--out", "b", "--edit", path, "-q").code == 0
+    assert len(contents("b", "bob", 5)) == len(contents(str(whole), "bob", 5)) - 1
+
+
+OTHER_COMMIT = pytest.mark.xfail(reason="the edits' commit makes the checkpoint 'not of this run'")
+
+
+@pytest.mark.parametrize("at", [pytest.param(4, marks=OTHER_COMMIT), 5])  # one has a checkpoint
+def test_an_edited_branch_replays_and_verifies(tiermem: Command, whole: Path, at: int) -> None:
+    path = edits({"agent": "alice", "do": "add", "content": "NEVER trust bob", "tier": "pinned"})
+    tiermem("branch", whole, "--at", at, "--out", "b", "--edit", path, "-q")
+    assert tiermem("replay", "b", "--verify", "-q") == (0, "", "")
+
+
+@pytest.mark.xfail(reason="the replay takes the parent's settings for the bank")
+def test_a_branch_with_other_settings_replays(tiermem: Command, whole: Path) -> None:
+    tiermem("branch", whole, "--at", 5, "--out", "b", "-q", "--set", "memory.max_pinned=1")
+    assert tiermem("replay", "b", "--verify", "-q") == (0, "", "")
+
+
+def test_a_branch_taken_back_to_its_start_keeps_its_edits(tiermem: Command, whole: Path) -> None:
+    path = edits({"agent": "alice", "do": "add", "content": "NEVER trust bob", "tier": "pinned"})
+    tiermem("branch", whole, "--at", 5, "--out", "b", "--edit", path, "-q")
+    before = summary("b")["state_hash"]
+    assert tiermem("resume", "b", "--from-tick", 5, "-q").code == 0
+    assert summary("b")["state_hash"] == before
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "parts"),
+    [
+        ("{agent: alice, do: add}", 2, ["a list of edits"]),
+        ("- 5", 2, ["edit 1"]),
+        ("- {agent: alice, do: fly}", 2, ["edit 1", "'fly'"]),
+        ("- {do: add, content: hi}", 2, ["edit 1", "agent"]),
+        ("- {agent: alice, do: add}", 2, ["edit 1", "content"]),
+        ("- {agent: alice, do: pin}", 2, ["edit 1", "matching"]),
+        ("- {agent: alice, do: set_tier, matching: note}", 2, ["edit 1", "tier"]),
+        ("- {agent: alice, do: add, content: hi, colour: red}", 2, ["edit 1", "colour"]),
+        ("- {agent: alice, do: add, content: hi, tier: shiny}", 1, ["edit 1", "'shiny'"]),
+        ("- {agent: alice, do: pin, matching: nonsense}", 1, ["edit 1", "'nonsense'"]),
+        ("- {agent: alice, do: delete, memory: nope}", 1, ["edit 1", "'nope'"]),
+        ("- {agent: zed, do: pin, matching: note}", 1, ["edit 1", "'zed'"]),
+        pytest.param(
+            "- {agent: zed, do: add, content: hi}",
+            1,
+            ["edit 1", "'zed'"],
+            marks=pytest.mark.xfail(reason="a memory for nobody is made"),
+        ),
+    ],
+)
+def test_a_wrong_edit_is_one_clear_error_and_makes_no_run(
+    tiermem: Command, whole: Path, text: str, code: int, parts: list[str]
+) -> None:
+    Path("edits.yaml").write_text(text)
+    done = tiermem("branch", whole, "--at", 5, "--out", "b", "--edit", "edits.yaml", "-q")
+    assert done.is_one_error(code, *parts)
+    assert not Path("b").exists()
+
+
+def test_a_tick_that_the_run_has_not_is_one_clear_error(tiermem: Command, whole: Path) -> None:
+    assert tiermem("branch", whole, "--at", 13, "--out", "b").is_one_error(1, "0 to 12", "13")
+
+
+@pytest.mark.parametrize("change", ["seed=9", "simulation.agents=3"])
+def test_a_branch_keeps_what_its_past_was_made_with(
+    tiermem: Command, whole: Path, change: str
+) -> None:
+    done = tiermem("branch", whole, "--at", 5, "--out", "b", "--set", change)
+    assert done.is_one_error(2, change.partition("=")[0], "branch")
+    assert not Path("b").exists()
+
+
+def test_a_branch_replaces_nothing_without_force(tiermem: Command, whole: Path) -> None:
+    Path("b").mkdir()
+    Path("b/thesis").touch()
+    assert tiermem("branch", whole, "--at", 5, "--out", "b").is_one_error(1, "exists already")
+    assert tiermem("branch", whole, "--at", 5, "--out", "b", "--force").is_one_error(1, "no run")
+    assert Path("b/thesis").exists()
+
+
+@pytest.mark.xfail(reason="the parent is deleted before it is read")
+def test_a_branch_does_not_replace_its_own_parent(tiermem: Command, whole: Path) -> None:
+    tiermem("branch", whole, "--at", 5, "--out", whole, "--force", "-q")
+    assert (whole / "bank" / "journal.db").is_file()
+
+
+@pytest.mark.xfail(reason="deleted before the new one is made")
+def test_a_branch_that_fails_leaves_the_run_that_force_would_replace(
+    tiermem: Command, whole: Path
+) -> None:
+    tiermem("branch", whole, "--at", 5, "--out", "b", "-q")
+    path = edits({"agent": "alice", "do": "pin", "matching": "nonsense"})
+    arguments = ("branch", whole, "--at", 5, "--out", "b", "--edit", path, "--force", "-q")
+    assert tiermem(*arguments).code == 1
+    assert Path("b/bank/journal.db").is_file()
+
+
+# diff
+
+
+@pytest.fixture
+def branched(tiermem: Command, whole: Path) -> str:
+    """A branch at tick 5 in which alice has one memory more and bob one less, and one moved."""
+    path = edits(
+        {"agent": "alice", "do": "add", "content": "NEVER trust bob", "tier": "critical"},
+        {"agent": "bob", "do": "delete", "matching": "bob took step 2"},
+        {"agent": "bob", "do": "set_tier", "matching": "bob took step 1", "tier": "important"},
+    )
+    assert tiermem("branch", whole, "--at", 5, "--out", "b", "--edit", path, "-q").code == 0
+    return "b"
+
+
+def test_equal_runs_are_said_to_be_equal(tiermem: Command, whole: Path) -> None:
+    tiermem("branch", whole, "--at", 5, "--out", "b", "-q")
+    done = tiermem("diff", whole, "b")
+    assert done.code == 0
+    assert "equal after every tick up to 12" in done.out
+
+
+def test_diff_names_the_first_tick_in_which_they_part(
+    tiermem: Command, whole: Path, branched: str
+) -> None:
+    assert "they part in tick 6" in tiermem("diff", whole, branched).out
+    assert tiermem("diff", whole, branched, "--json").json["parted"] == 6
+
+
+def test_diff_lists_memories_only_in_one_and_in_another_tier(
+    tiermem: Command, whole: Path, branched: str
+) -> None:
+    found = tiermem("diff", whole, branched, "--json").json
+    assert [row["memory"] for row in found[f"only in {whole}"]] == ["bob took step 2"]
+    assert [row["memory"] for row in found[f"only in {branched}"]] == ["NEVER trust bob"]
+    moved = [(row["agent"], row["memory"], row["tier"], row["other tier"])
+             for row in found["in another tier"]]  # fmt: skip
+    assert moved == [("bob", "bob took step 1", "normal", "important")]
+    text = tiermem("diff", whole, branched).out
+    for each in ("bob took step 2", "NEVER trust bob", "important"):
+        assert each in text
+
+
+def test_diff_puts_metrics_side_by_side(tiermem: Command, whole: Path, branched: str) -> None:
+    rows = tiermem("diff", whole, branched, "--json").json["metrics"]
+    assert {"metric": "steps", str(whole): 24, branched: 24} in rows
+
+
+def test_diff_compares_runs_of_different_length_at_their_last_common_tick(
+    tiermem: Command, whole: Path
+) -> None:
+    tiermem("branch", whole, "--at", 5, "--out", "b", "--ticks", 9, "-q")
+    found = tiermem("diff", whole, "b", "--json").json
+    assert (found["parted"], found["last"]) == (None, 9)
+    assert {"metric": "steps", str(whole): 24, "b": 18} in found["metrics"]
+
+
+def test_diff_draws_a_plot(tiermem: Command, whole: Path, branched: str) -> None:
+    assert "plot: b/diff.png" in tiermem("diff", whole, branched).out
+    assert Path("b/diff.png").read_bytes().startswith(PNG)
+    tiermem("diff", whole, branched, "--plot", "mine.png")
+    assert Path("mine.png").read_bytes().startswith(PNG)
+
+
+@pytest.mark.xfail(reason="a traceback")
+def test_a_plot_that_can_not_be_written_is_one_error(
+    tiermem: Command, whole: Path, branched: str
+) -> None:
+    done = tiermem("diff", whole, branched, "--plot", "no/such/folder/plot.png")
+    assert done.code in (1, 2)
+    assert "no/such/folder" in done.err
+
+
+@pytest.mark.xfail(reason="both columns have one name, so one is lost")
+def test_a_run_equals_itself(tiermem: Command, whole: Path) -> None:
+    done = tiermem("diff", whole, whole)
+    assert "equal after every tick up to 12" in done.out
+    assert f"metric\t{whole}\t{whole}" in done.out
+
+
+def test_diff_with_what_is_no_run_is_one_clear_error(tiermem: Command, whole: Path) -> None:
+    assert tiermem("diff", whole, "nowhere").is_one_error(1, "there is no run nowhere")
+    assert tiermem("diff", "nowhere", whole).is_one_error(1, "there is no run nowhere")

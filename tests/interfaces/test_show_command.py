@@ -1,0 +1,118 @@
+"""``tiermem show``: an agent's memory as it was."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents import MemoryBank
+from agents.simulation.run import Run
+
+Command = Callable[..., Any]
+
+
+def test_without_an_agent_it_lists_them(tiermem: Command, whole: Path) -> None:
+    assert tiermem("show", whole, "--json").json == [
+        {"agent": "alice", "memories": 36}, {"agent": "bob", "memories": 36},
+    ]  # fmt: skip
+
+
+def test_it_shows_an_agents_memories(tiermem: Command, whole: Path) -> None:
+    rows = tiermem("show", whole, "--agent", "bob", "--json").json
+    with MemoryBank.at(whole / "bank") as bank:
+        expected = bank.agent("bob").all()
+    assert [row["id"] for row in rows] == [memory.id for memory in expected]
+    assert [row["memory"] for row in rows] == [memory.content for memory in expected]
+    assert {row["tier"] for row in rows} == {"pinned", "critical", "normal"}
+
+
+@pytest.mark.parametrize("tick", [0, 1, 5, 12])
+def test_it_shows_them_as_they_were_after_a_tick(tiermem: Command, whole: Path, tick: int) -> None:
+    rows = tiermem("show", whole, "-a", "bob", "-t", tick, "--json")
+    if tick == 0:
+        assert rows.code in (0, 1)  # nobody remembers anything yet
+        return
+    assert len(rows.json) == 3 * tick
+    assert max(row["created"] for row in rows.json) == tick
+
+
+def test_it_shows_the_tier_that_a_memory_had_then(tiermem: Command, whole: Path) -> None:
+    first_note = {
+        tick: next(row for row in tiermem("show", whole, "-a", "bob", "-t", tick, "--json").json
+                   if row["memory"].startswith("note"))["tier"]
+        for tick in (1, 12)
+    }  # fmt: skip
+    assert first_note == {1: "pinned", 12: "critical"}
+
+
+def test_a_query_shows_what_was_retrieved_then_and_why(tiermem: Command, whole: Path) -> None:
+    rows = tiermem("show", whole, "-a", "bob", "-t", 6, "--query", "stones", "--json").json
+    with MemoryBank.at(whole / "bank", 6) as bank:
+        hits = bank.agent("bob").search("stones")
+    chosen = [row for row in rows if row["rank"] is not None]
+    assert [row["memory"] for row in chosen] == [hit.memory.content for hit in hits]
+    assert {row["why"] for row in chosen} <= {"pinned", "chosen"}
+    assert all("stones" not in row["why"] for row in rows)
+    assert len(rows) == 18
+
+
+def test_a_limit_changes_how_many_are_retrieved(tiermem: Command, whole: Path) -> None:
+    arguments = ("show", whole, "-a", "bob", "-t", 1, "--query", "stones", "--limit", 2, "--json")
+    rows = tiermem(*arguments).json
+    assert len([row for row in rows if row["rank"] is not None]) == 2
+
+
+def test_off_a_terminal_it_is_lines_with_tabs(tiermem: Command, whole: Path) -> None:
+    lines = tiermem("show", whole).out.splitlines()
+    assert lines == [f"{whole} after tick 12", "agent\tmemories", "alice\t36", "bob\t36"]
+
+
+def test_what_an_agent_said_can_not_draw_on_the_screen(
+    tiermem: Command, scenario: Callable[..., Path]
+) -> None:
+    known = [{"agent": "bob", "content": "[red]tab\there\nline \x1b[31mtwo[/]"}]
+    tiermem("run", scenario(memories=known), "--ticks", 1, "--out", "r", "-q")
+    lines = tiermem("show", "r", "-a", "bob", "-t", 0).out.splitlines()
+    assert len(lines) == 3
+    assert "\x1b" not in lines[2]
+    assert lines[2].count("\t") == 4
+    assert "[red]tab" in lines[2]
+
+
+def test_an_agent_that_is_not_there_is_one_clear_error(tiermem: Command, whole: Path) -> None:
+    assert tiermem("show", whole, "-a", "zed").is_one_error(1, "no agent 'zed'")
+
+
+def test_a_tick_that_is_not_there_is_one_clear_error(tiermem: Command, whole: Path) -> None:
+    assert tiermem("show", whole, "-t", 13).is_one_error(1, "12 ticks", "no tick 13")
+
+
+def test_an_empty_query_is_one_clear_error_or_an_answer(tiermem: Command, whole: Path) -> None:
+    done = tiermem("show", whole, "-a", "bob", "--query", "")
+    assert "Traceback" not in done.err
+    assert done.code in (0, 2)
+
+
+def test_what_is_no_run_is_one_clear_error(tiermem: Command, whole: Path) -> None:
+    assert tiermem("show", "nowhere").is_one_error(1, "there is no run nowhere")
+    (whole / "bank" / "journal.db").unlink()
+    assert tiermem("show", whole).is_one_error(1, str(whole))
+
+
+def test_a_run_in_use_can_be_looked_at(tiermem: Command, whole: Path) -> None:
+    with Run.open(whole):
+        assert tiermem("show", whole).code == 0
+
+
+@pytest.mark.xfail(reason="the checkpoint's state is given for every tick before it")
+def test_a_tick_before_the_checkpoint_that_a_run_was_restored_from_is_not_made_up(
+    tiermem: Command, whole: Path
+) -> None:
+    (whole / "bank" / "journal.db").unlink()
+    tiermem("resume", whole, "--ticks", 13, "-q")  # from the checkpoint after tick 12
+    done = tiermem("show", whole, "-a", "bob", "-t", 5, "--json")
+    assert done.code == 1 or len(done.json) == 15
+    branched = tiermem("branch", whole, "--at", 5, "--out", "b", "--make-only")
+    assert branched.code == 1 or MemoryBank.at(Path("b/bank")).tick == 5
+    assert "Traceback" not in tiermem("replay", whole, "--from-tick", 5).err

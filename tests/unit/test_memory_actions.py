@@ -1,0 +1,251 @@
+"""What an agent may do to its own memory, and what it is told if it can't."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from agents import MemoryBank
+from agents.errors import InvalidAction
+from agents.simulation.actions import MEMORY_ACTIONS, as_action
+from agents.simulation.loop import Loop
+from agents.simulation.protocols import Action, Observation
+from banks import contents
+
+MakeBank = Callable[..., MemoryBank]
+
+
+class Quiet:
+    """A world in which nothing happens, and nothing can be done."""
+
+    def setup(self, rng: Any, agent_ids: Sequence[str]) -> None: ...
+
+    def observe(self, agent_id: str) -> str:
+        return ""
+
+    def apply(self, agent_id: str, action: Action) -> None:
+        raise InvalidAction(f"there is no {action.name}")
+
+    def end_tick(self) -> None: ...
+
+    def metrics(self) -> Mapping[str, float]:
+        return {}
+
+    def get_state(self) -> None:
+        return None
+
+    def set_state(self, state: Any) -> None: ...
+
+
+class Alice:
+    """Does what she is told, once; keeps what she was told about it."""
+
+    def __init__(self, *actions: Any) -> None:
+        self.actions: list[Any] = list(actions)
+        self.told: list[str] = []
+
+    def decide(self, observation: Observation, memories: Any, rng: Any) -> list[Any]:
+        self.told += observation.errors
+        actions, self.actions = self.actions, []
+        return actions
+
+
+def act(bank: MemoryBank, *actions: Any) -> Alice:
+    """Alice does ``actions`` in one tick, and hears of them in the next."""
+    alice = Alice(*actions)
+    loop = Loop(bank, Quiet(), alice, ["alice"])
+    loop.begin()
+    loop.tick()
+    loop.tick()
+    return alice
+
+
+def store(content: object, **more: object) -> Action:
+    return Action("store_memory", {"content": content, **more})
+
+
+def tiers(bank: MemoryBank, agent: str = "alice") -> dict[str, str]:
+    return {memory.content: memory.tier.name.lower() for memory in bank.agent(agent).all()}
+
+
+# What they do
+
+
+def test_store_memory_keeps_a_text_as_normal(bank: MemoryBank) -> None:
+    assert act(bank, store("the well is dry")).told == []
+    assert tiers(bank) == {"the well is dry": "normal"}
+
+
+@pytest.mark.parametrize("tier", ["pinned", "critical", "important", "normal", "low", 0, 4])
+def test_store_memory_takes_a_tier(bank: MemoryBank, tier: object) -> None:
+    assert act(bank, store("the well is dry", tier=tier)).told == []
+    (memory,) = bank.agent("alice").all()
+    assert tier in (memory.tier, memory.tier.name.lower())
+
+
+def test_set_memory_tier_moves_a_memory(bank: MemoryBank) -> None:
+    memory = bank.agent("alice").add("the well is dry")
+    action = Action("set_memory_tier", {"memory_id": memory.id, "tier": "important"})
+    assert act(bank, action).told == []
+    assert tiers(bank) == {"the well is dry": "important"}
+
+
+def test_pin_and_unpin_memory_move_it_to_pinned_and_to_normal(bank: MemoryBank) -> None:
+    memory = bank.agent("alice").add("the well is dry", "low")
+    assert act(bank, Action("pin_memory", {"memory_id": memory.id})).told == []
+    assert tiers(bank) == {"the well is dry": "pinned"}
+    assert act(bank, Action("unpin_memory", {"memory_id": memory.id})).told == []
+    assert tiers(bank) == {"the well is dry": "normal"}
+
+
+def test_an_action_may_be_a_mapping(bank: MemoryBank) -> None:
+    act(bank, {"name": "store_memory", "arguments": {"content": "the well is dry"}})
+    assert contents(bank) == ["the well is dry"]
+
+
+def test_memory_actions_are_done_in_the_order_given(bank: MemoryBank) -> None:
+    memory = bank.agent("alice").add("the well is dry")
+    change = {"memory_id": memory.id}
+    alice = act(
+        bank,
+        store("first"),
+        Action("pin_memory", change),
+        store("second"),
+        Action("unpin_memory", change),
+    )
+    assert alice.told == []
+    assert contents(bank) == ["the well is dry", "first", "second"]
+    assert tiers(bank)["the well is dry"] == "normal"
+
+
+def test_one_pin_too_many_demotes_the_oldest(make_bank: MakeBank) -> None:
+    bank = make_bank(memory={"max_pinned": 2})
+    alice = act(bank, *(store(text, tier="pinned") for text in ("one", "two", "three")))
+    assert alice.told == []
+    assert tiers(bank) == {"one": "critical", "two": "pinned", "three": "pinned"}
+
+
+# What is refused
+
+
+def test_a_full_tier_is_told_when_the_settings_say_reject(make_bank: MakeBank) -> None:
+    bank = make_bank(memory={"max_pinned": 1, "on_tier_full": "reject"})
+    alice = act(bank, store("one", tier="pinned"), store("two", tier="pinned"), store("three"))
+    assert len(alice.told) == 1
+    assert "store_memory was refused" in alice.told[0]
+    assert tiers(bank)["one"] == "pinned"
+    assert "two" not in tiers(bank)
+    assert "three" in tiers(bank)
+
+
+def test_a_tier_without_room_is_told(make_bank: MakeBank) -> None:
+    bank = make_bank(memory={"max_pinned": 0})
+    alice = act(bank, store("one", tier="pinned"))
+    assert len(alice.told) == 1
+
+
+MALFORMED: list[tuple[object, str]] = [
+    (store(""), "blank"),
+    (store(" \n"), "blank"),
+    (store(5), "text"),
+    (store(None), "text"),
+    (store(["a"]), "text"),
+    (store("nul \0"), "NUL"),
+    (store("half \ud800"), ""),
+    (store("x" * 100_000), "bytes"),
+    (store("hi", tier="shiny"), "'shiny'"),
+    (store("hi", tier=7), "7"),
+    (store("hi", tier=None), ""),
+    (store("hi", tier=["pinned"]), ""),
+    (store("hi", tier={}), ""),
+    (store("hi", tier=1.5), ""),
+    (store("hi", tier=True), ""),
+    (store("hi", color="red"), "'color'"),
+    (Action("store_memory"), "content is missing"),
+    (Action("store_memory", {"tier": "low"}), "content is missing"),
+    (Action("pin_memory"), "memory_id is missing"),
+    (Action("pin_memory", {"memory_id": "nope"}), "'nope'"),
+    (Action("pin_memory", {"memory_id": 5}), "5"),
+    (Action("pin_memory", {"memory_id": None}), "None"),
+    (Action("pin_memory", {"memory_id": []}), ""),
+    (Action("pin_memory", {"memory_id": "x" * 10_000}), ""),
+    (Action("pin_memory", {"memory_id": "nope", "tier": "low"}), "'tier'"),
+    (Action("unpin_memory", {"memory_id": "nope"}), "'nope'"),
+    (Action("unpin_memory", {}), "memory_id is missing"),
+    (Action("set_memory_tier", {"memory_id": "nope"}), "tier is missing"),
+    (Action("set_memory_tier", {"tier": "low"}), "memory_id is missing"),
+    (Action("set_memory_tier", {"memory_id": "nope", "tier": "low"}), "'nope'"),
+    (Action("store_memory", ["hi"]), "arguments"),  # type: ignore[arg-type]
+    (Action("store_memory", {1: "hi"}), "arguments"),  # type: ignore[dict-item]
+    (Action("fly"), "there is no fly"),
+    (Action(""), "name"),
+    (Action(5), "name"),  # type: ignore[arg-type]
+    (Action("x" * 101), "name"),
+    (Action("store\nmemory", {"content": "hi"}), "name"),
+    ({}, "name"),
+    ({"name": "store_memory", "args": {"content": "hi"}}, "name and arguments"),
+    ({"name": "store_memory", "arguments": "hi"}, "arguments"),
+    ("store_memory", "name and arguments"),
+    (5, "name and arguments"),
+    (None, "name and arguments"),
+    (["store_memory", {"content": "hi"}], "name and arguments"),
+]
+
+
+@pytest.mark.parametrize(("action", "part"), MALFORMED)
+def test_a_malformed_action_is_told_in_the_next_tick_and_the_tick_goes_on(
+    bank: MemoryBank, action: object, part: str
+) -> None:
+    alice = act(bank, store("before"), action, store("after"))
+    (told,) = alice.told
+    assert "was refused: " in told
+    assert part in told
+    assert "\n" not in told
+    assert len(told) <= 500
+    kept = contents(bank)
+    assert kept[0] == "before"
+    assert kept[-1] == "after"
+    assert "hi" not in kept
+
+
+def test_a_refusal_is_remembered_as_an_action_that_failed(bank: MemoryBank) -> None:
+    act(bank, Action("pin_memory", {"memory_id": "nope"}))
+    (memory,) = bank.agent("alice").all()
+    assert memory.metadata["action_type"] == "pin_memory"
+    assert memory.metadata["success"] is False
+
+
+def test_another_agents_memory_is_out_of_reach(bank: MemoryBank) -> None:
+    other = bank.agent("bob").add("bob's secret")
+    for name, more in (("pin_memory", {}), ("unpin_memory", {}), ("set_memory_tier", {"tier": 4})):
+        (told,) = act(bank, Action(name, {"memory_id": other.id, **more})).told
+        assert "secret" not in told
+    assert tiers(bank, "bob") == {"bob's secret": "normal"}
+
+
+def test_another_agents_memory_is_refused_like_one_that_is_not_there(bank: MemoryBank) -> None:
+    other = bank.agent("bob").add("bob's secret").id
+    absent = other[:-1] + ("0" if other[-1] != "0" else "1")
+    (one,) = act(bank, Action("pin_memory", {"memory_id": other})).told
+    (two,) = act(bank, Action("pin_memory", {"memory_id": absent})).told
+    assert one.replace(other, "") == two.replace(absent, "")
+
+
+def test_errors_are_told_once(bank: MemoryBank) -> None:
+    alice = Alice(Action("fly"))
+    loop = Loop(bank, Quiet(), alice, ["alice"])
+    loop.begin()
+    for _ in range(4):
+        loop.tick()
+    assert len(alice.told) == 1
+
+
+def test_the_four_actions_are_described() -> None:
+    assert set(MEMORY_ACTIONS) == {
+        "store_memory", "set_memory_tier", "pin_memory", "unpin_memory",
+    }  # fmt: skip
+
+
+def test_as_action_takes_arguments_that_are_left_out() -> None:
+    assert as_action({"name": "wait"}) == Action("wait", {})
+    assert as_action({"name": "wait", "arguments": None}) == Action("wait", {})
