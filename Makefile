@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup test check demo bench bench-scaling bench-million faults format clean
+.PHONY: help setup test check demo bench bench-simulation bench-scaling bench-million faults format clean
 help:            ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /	/' | expand -t 14
 
@@ -25,12 +25,16 @@ check: $(STAMP)  ## lint, format, types, import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-demo: $(STAMP)   ## a pinned warning survives 200 rounds of small talk
-	$(BIN)/python simulations/scam_warning.py
+demo: $(STAMP)   ## a market with scammers, with flat and with tiered memory
+	$(BIN)/python simulations/demo.py
 
-bench: $(STAMP)  ## one tick loop against mem0, Chroma and LangGraph (ARGS="--agents 1000 --memories 200")
+bench: $(STAMP)  ## a tick loop against mem0, Chroma and LangGraph, then a simulation (ARGS="--agents 1000 --memories 200")
 	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
 	$(BIN)/python benchmarks/tick_loop.py $(ARGS)
+	$(BIN)/python benchmarks/simulation.py
+
+bench-simulation: $(STAMP) ## a simulation's tick, checkpoint and long run
+	$(BIN)/python benchmarks/simulation.py $(ARGS)
 
 bench-scaling: $(STAMP) ## cost per agent from 10 to 10,000 agents
 	$(BIN)/python benchmarks/scaling.py $(ARGS)
@@ -38,8 +42,8 @@ bench-scaling: $(STAMP) ## cost per agent from 10 to 10,000 agents
 bench-million: $(STAMP) ## memory and opening time of a million memories
 	$(BIN)/python benchmarks/million.py $(ARGS)
 
-faults: $(STAMP) ## kill a writing process 1,000 times and look for a lost memory
-	TIERMEM_KILLS=1000 $(BIN)/python -m pytest tests/faults -k kill
+faults: $(STAMP) ## kill a writing process 1,000 times and a run 500 times: nothing may be lost
+	TIERMEM_KILLS=1000 TIERMEM_RUN_KILLS=500 $(BIN)/python -m pytest tests/faults -k kill
 
 format: $(STAMP) ## let ruff format the code
 	$(BIN)/ruff format .

@@ -13,7 +13,7 @@ from typing import Any, Self, final
 
 from agents import __version__, history
 from agents.agent_memory import AgentMemory
-from agents.config import Settings, load_settings
+from agents.config import load_settings
 from agents.errors import (
     BankClosed,
     BankError,
@@ -31,6 +31,7 @@ from agents.memory.records import (
 from agents.memory.requests import check_iterable, check_new, check_search
 from agents.memory.tiers import Tier
 from agents.retrieval import Retrieval
+from agents.settings import Settings
 from agents.storage import checkpoint
 from agents.storage.embedders import CachedEmbedder, Embedder
 from agents.storage.identity import prepare

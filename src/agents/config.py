@@ -10,146 +10,40 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from agents.errors import ConfigError
+from agents.settings import (
+    TIERS,
+    WITH_PROVIDER,
+    CheckpointSettings,
+    EmbedderSettings,
+    LlmSettings,
+    MemorySettings,
+    Settings,
+    SimulationSettings,
+    StorageSettings,
+    StoreSettings,
+    is_secret,
+    thawed,
+)
 
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator
 
     from agents.config_yaml import Document, KeyPath
 
-__all__ = [
-    "CheckpointSettings",
-    "EmbedderSettings",
-    "LlmSettings",
-    "MemorySettings",
-    "Settings",
-    "SimulationSettings",
-    "StorageSettings",
-    "StoreSettings",
-    "load_settings",
-]
+__all__ = ["load_settings"]
 
-_TIERS = ("pinned", "critical", "important", "normal", "low")
-_WITH_PROVIDER = ("embedder", "store", "llm")
 # Which keys hold the options of what another key names.
 _OPTIONS = (
-    *((section, "provider", "config") for section in _WITH_PROVIDER),
+    *((section, "provider", "config") for section in WITH_PROVIDER),
     ("simulation", "world", "world_options"),
     ("simulation", "policy", "policy_options"),
 )
-_SECRET_ENDINGS = ("key", "token", "password", "secret", "credentials")
 _MOST_PROBLEMS = 20
-
-
-@dataclass(frozen=True, slots=True)
-class MemorySettings:
-    """What an agent keeps in front of itself, and how its memories are ranked."""
-
-    max_pinned: int
-    max_critical: int
-    on_tier_full: Literal["demote", "reject"]
-    tier_boosts: tuple[float, float, float, float, float]
-    """Indexed by tier, 0 (pinned) to 4 (low)."""
-    candidate_multiplier: int
-    default_limit: int
-    context_tokens: int | None
-    max_content_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class EmbedderSettings:
-    """What turns text into vectors."""
-
-    provider: str
-    config: Mapping[str, object] = field(hash=False, repr=False)  # may hold an API key
-    cache_size: int
-
-
-@dataclass(frozen=True, slots=True)
-class StoreSettings:
-    """Where mem0 keeps its copy of the memories."""
-
-    provider: str
-    config: Mapping[str, object] = field(hash=False, repr=False)  # may hold an API key
-
-
-@dataclass(frozen=True, slots=True)
-class StorageSettings:
-    """How memories reach mem0's store."""
-
-    sync: Literal["commit", "checkpoint", "close", "manual"]
-
-
-@dataclass(frozen=True, slots=True)
-class LlmSettings:
-    """The language model that extracts memories from a conversation, if there is one."""
-
-    provider: str | None
-    config: Mapping[str, object] = field(hash=False, repr=False)  # may hold an API key
-
-
-@dataclass(frozen=True, slots=True)
-class SimulationSettings:
-    """A scenario: a world, its agents, and how they decide."""
-
-    world: str | None
-    world_options: Mapping[str, Any] = field(hash=False)
-    agents: int | tuple[str, ...]
-    ticks: int
-    policy: str
-    policy_options: Mapping[str, Any] = field(hash=False)
-    memories: tuple[Mapping[str, Any], ...] = field(hash=False)
-
-    def agent_ids(self) -> list[str]:
-        """The agents' names."""
-        if isinstance(self.agents, int):
-            digits = max(2, len(str(self.agents - 1)))
-            return [f"agent_{number:0{digits}}" for number in range(self.agents)]
-        return list(self.agents)
-
-
-@dataclass(frozen=True, slots=True)
-class CheckpointSettings:
-    """How often a run writes a checkpoint, and how many it keeps."""
-
-    every: int
-    keep: int
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """Every setting, checked. Made by ``load_settings``; never changes afterwards."""
-
-    seed: int
-    memory: MemorySettings
-    embedder: EmbedderSettings
-    store: StoreSettings
-    storage: StorageSettings
-    llm: LlmSettings
-    simulation: SimulationSettings
-    checkpoint: CheckpointSettings
-
-    def to_dict(self, *, redact: bool = False) -> dict[str, object]:
-        """The settings in the shape of the YAML file, as plain values that share nothing with this.
-
-        ``load_settings`` of it gives equal settings. ``redact=True`` leaves out, at any depth of a
-        provider's config, what is named like a secret: ``api_key``, ``authToken``, ``password``.
-        """
-        result: dict[str, Any] = {"seed": self.seed}
-        for section in (each.name for each in fields(self) if each.name != "seed"):
-            part = getattr(self, section)
-            result[section] = {each.name: getattr(part, each.name) for each in fields(part)}
-        boosts = zip(_TIERS, self.memory.tier_boosts, strict=True)
-        result["memory"]["tier_boosts"] = dict(boosts)
-        for section in _WITH_PROVIDER:
-            result[section]["config"] = _thaw(result[section]["config"], redact)
-        result["simulation"] = _thaw(result["simulation"], redact)
-        return result
 
 
 def load_settings(
@@ -265,16 +159,16 @@ def _freeze(values: dict[str, Any]) -> Settings:
     memory = dict(values["memory"])
     boosts = memory.pop("tier_boosts")
     configs = {
-        name: {**values[name], "config": MappingProxyType(_thaw(values[name]["config"], False))}
-        for name in _WITH_PROVIDER
+        name: {**values[name], "config": MappingProxyType(thawed(values[name]["config"], False))}
+        for name in WITH_PROVIDER
     }
-    simulation = _thaw(values["simulation"], False)
+    simulation = thawed(values["simulation"], False)
     if isinstance(simulation["agents"], list):
         simulation["agents"] = tuple(simulation["agents"])
     for name in ("world_options", "policy_options"):
         simulation[name] = MappingProxyType(simulation[name])
     simulation["memories"] = tuple(map(MappingProxyType, simulation["memories"]))
-    first, second, third, fourth, fifth = (float(boosts[name]) for name in _TIERS)
+    first, second, third, fourth, fifth = (float(boosts[name]) for name in TIERS)
     return Settings(
         seed=values["seed"],
         memory=MemorySettings(tier_boosts=(first, second, third, fourth, fifth), **memory),
@@ -285,19 +179,6 @@ def _freeze(values: dict[str, Any]) -> Settings:
         simulation=SimulationSettings(**simulation),
         checkpoint=CheckpointSettings(**values["checkpoint"]),
     )
-
-
-def _thaw(value: Any, redact: bool) -> Any:
-    if isinstance(value, Mapping):
-        kept = {key: child for key, child in value.items() if not (redact and is_secret(key))}
-        return {key: _thaw(child, redact) for key, child in kept.items()}
-    if isinstance(value, list | tuple):
-        return [_thaw(child, redact) for child in value]
-    return value
-
-
-def is_secret(name: str) -> bool:
-    return name.lower().endswith(_SECRET_ENDINGS)
 
 
 def _packaged(name: str) -> Path:

@@ -21,8 +21,9 @@ from agents import (
     MemoryBank,
     TierMemError,
 )
-from agents.config import Settings, load_settings
+from agents.config import load_settings
 from agents.errors import RunError
+from agents.settings import Settings
 from agents.simulation.run import Run
 from agents.storage import checkpoint
 from banks import MANUAL, TESTS, busy, child, everything

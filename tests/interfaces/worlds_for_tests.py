@@ -132,3 +132,14 @@ class RaisingSetup(Stones):
 class Half:
     def observe(self, agent_id: str) -> str:
         return ""
+
+
+class Vault(Stones):
+    """Has an option that is named like a secret of somebody's."""
+
+    def __init__(self, token: int = 0) -> None:
+        super().__init__()
+        self._token = token
+
+    def metrics(self) -> Mapping[str, float]:
+        return {"token": self._token}

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 import agents.config
-from agents.config import Settings, load_settings
+from agents.config import load_settings
 from agents.errors import ConfigError
+from agents.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 DEFAULTS = ROOT / "config" / "config.yaml"

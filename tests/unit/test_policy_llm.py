@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from agents import MemoryBank
-from agents.config import LlmSettings
 from agents.errors import ConfigError, Diverged, InvalidAction, SimulationError
 from agents.memory.context import render
 from agents.memory.records import Hits
+from agents.settings import LlmSettings
 from agents.simulation.cassette import Cassette
 from agents.simulation.loop import Loop, Together
 from agents.simulation.policies.llm import NO_OP, Llm

@@ -8,10 +8,11 @@ from typing import Any
 from agents import __version__, history
 from agents.agent_memory import AgentMemory
 from agents.bank import MemoryBank
-from agents.config import Settings, load_settings
+from agents.config import load_settings
 from agents.config_yaml import read_file
 from agents.errors import BankError, ConfigError, RunError, TierMemError
 from agents.memory.records import Memory
+from agents.settings import Settings
 from agents.simulation.compare import last_tick
 from agents.simulation.run import places_of_code, prepare_folder, read_folder
 

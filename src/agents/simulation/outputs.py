@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from agents.bank import MemoryBank
-from agents.config import Settings
 from agents.errors import RunError
 from agents.memory.tiers import TIER_NAMES, Tier
+from agents.settings import Settings
 from agents.simulation.files import replace_file
 from agents.simulation.protocols import World
 from agents.simulation.report import RemarkableMemory, RunResults, render_run

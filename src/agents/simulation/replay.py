@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from agents.bank import MemoryBank
-from agents.config import Settings
 from agents.errors import BankError, CheckpointDamaged, Diverged, RunError
+from agents.settings import Settings
 from agents.simulation import outputs
 from agents.simulation.cassette import Cassette
 from agents.simulation.compare import Difference, differences

@@ -28,7 +28,7 @@ import yaml
 
 from agents import __version__, history
 from agents.bank import MemoryBank
-from agents.config import Settings, load_settings
+from agents.config import load_settings
 from agents.errors import (
     BankDamaged,
     BankError,
@@ -37,6 +37,7 @@ from agents.errors import (
     CheckpointDamaged,
     RunError,
 )
+from agents.settings import Settings
 from agents.simulation import outputs
 from agents.simulation.cassette import Cassette
 from agents.simulation.files import replace_file

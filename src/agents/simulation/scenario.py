@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agents.config import Settings
 from agents.errors import ConfigError, TierMemError
 from agents.memory.records import check_agent_id
 from agents.memory.tiers import parse_tier
+from agents.settings import Settings
 from agents.simulation.cassette import Cassette
 from agents.simulation.policies.llm import DEFAULT_TIMEOUT, Llm
 from agents.simulation.policies.scripted import Scripted

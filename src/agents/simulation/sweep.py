@@ -14,9 +14,10 @@ from typing import Any
 
 import yaml
 
-from agents.config import Settings, load_settings
+from agents.config import load_settings
 from agents.config_yaml import read_file
 from agents.errors import ConfigError, RunError, TierMemError
+from agents.settings import Settings
 from agents.simulation.files import replace_file
 from agents.simulation.run import Run
 

@@ -3,8 +3,8 @@
 import uuid
 from typing import Any
 
-from agents.config import Settings
 from agents.errors import BankDamaged, EmbedderError
+from agents.settings import Settings
 from agents.storage.embedders import Embedder, OfflineEmbedder
 from agents.storage.journal import Journal
 from agents.storage.mem0_models import Mem0Embedder

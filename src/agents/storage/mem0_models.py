@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from agents.config import EmbedderSettings, LlmSettings, is_secret
 from agents.errors import ChatFailed, EmbedderError, ExtractionError, InvalidInput, SimulationError
+from agents.settings import EmbedderSettings, LlmSettings, is_secret
 from agents.storage.mem0_store import import_mem0
 
 __all__ = ["ChatModel", "Extractor", "Mem0Embedder", "Message", "as_messages"]

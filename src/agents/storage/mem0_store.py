@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.config import Settings, StoreSettings
 from agents.errors import ConfigError, StoreDamaged, StoreError, StoreMismatch
 from agents.memory.records import Memory
 from agents.memory.tiers import TIER_NAMES
+from agents.settings import Settings, StoreSettings
 
 __all__ = ["Mem0Store", "check_providers", "import_mem0", "payload", "probe", "store_config"]
 

@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from agents.config import StoreSettings
 from agents.errors import BankDamaged, StoreDamaged, StoreError, StoreMismatch
 from agents.memory.events import Added, TickAdvanced, decode
 from agents.memory.records import Memory, memory_id
+from agents.settings import StoreSettings
 from agents.storage.journal import Journal
 from agents.storage.mem0_store import Mem0Store, store_config
 from agents.storage.resident import Resident

@@ -1,0 +1,147 @@
+"""Every setting, as frozen values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+__all__ = [
+    "TIERS",
+    "WITH_PROVIDER",
+    "CheckpointSettings",
+    "EmbedderSettings",
+    "LlmSettings",
+    "MemorySettings",
+    "Settings",
+    "SimulationSettings",
+    "StorageSettings",
+    "StoreSettings",
+    "is_secret",
+    "thawed",
+]
+
+TIERS = ("pinned", "critical", "important", "normal", "low")
+"""The names of the tiers, from 0 to 4."""
+WITH_PROVIDER = ("embedder", "store", "llm")
+"""The sections that name a provider and hold its options."""
+_SECRET_ENDINGS = ("key", "token", "password", "secret", "credentials")
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySettings:
+    """What an agent keeps in front of itself, and how its memories are ranked."""
+
+    max_pinned: int
+    max_critical: int
+    on_tier_full: Literal["demote", "reject"]
+    tier_boosts: tuple[float, float, float, float, float]
+    """Indexed by tier, 0 (pinned) to 4 (low)."""
+    candidate_multiplier: int
+    default_limit: int
+    context_tokens: int | None
+    max_content_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedderSettings:
+    """What turns text into vectors."""
+
+    provider: str
+    config: Mapping[str, object] = field(hash=False, repr=False)  # may hold an API key
+    cache_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSettings:
+    """Where mem0 keeps its copy of the memories."""
+
+    provider: str
+    config: Mapping[str, object] = field(hash=False, repr=False)  # may hold an API key
+
+
+@dataclass(frozen=True, slots=True)
+class StorageSettings:
+    """How memories reach mem0's store."""
+
+    sync: Literal["commit", "checkpoint", "close", "manual"]
+
+
+@dataclass(frozen=True, slots=True)
+class LlmSettings:
+    """The language model that extracts memories from a conversation, if there is one."""
+
+    provider: str | None
+    config: Mapping[str, object] = field(hash=False, repr=False)  # may hold an API key
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationSettings:
+    """A scenario: a world, its agents, and how they decide."""
+
+    world: str | None
+    world_options: Mapping[str, Any] = field(hash=False)
+    agents: int | tuple[str, ...]
+    ticks: int
+    policy: str
+    policy_options: Mapping[str, Any] = field(hash=False)
+    memories: tuple[Mapping[str, Any], ...] = field(hash=False)
+
+    def agent_ids(self) -> list[str]:
+        """The agents' names."""
+        if isinstance(self.agents, int):
+            digits = max(2, len(str(self.agents - 1)))
+            return [f"agent_{number:0{digits}}" for number in range(self.agents)]
+        return list(self.agents)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointSettings:
+    """How often a run writes a checkpoint, and how many it keeps."""
+
+    every: int
+    keep: int
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Every setting, checked. Made by ``load_settings``; never changes afterwards."""
+
+    seed: int
+    memory: MemorySettings
+    embedder: EmbedderSettings
+    store: StoreSettings
+    storage: StorageSettings
+    llm: LlmSettings
+    simulation: SimulationSettings
+    checkpoint: CheckpointSettings
+
+    def to_dict(self, *, redact: bool = False) -> dict[str, object]:
+        """The settings in the shape of the YAML file, as plain values that share nothing with this.
+
+        ``load_settings`` of it gives equal settings. ``redact=True`` leaves out, at any depth of a
+        provider's config, what is named like a secret: ``api_key``, ``authToken``, ``password``.
+        """
+        result: dict[str, Any] = {"seed": self.seed}
+        for section in (each.name for each in fields(self) if each.name != "seed"):
+            part = getattr(self, section)
+            result[section] = {each.name: getattr(part, each.name) for each in fields(part)}
+        boosts = zip(TIERS, self.memory.tier_boosts, strict=True)
+        result["memory"]["tier_boosts"] = dict(boosts)
+        for section in WITH_PROVIDER:
+            result[section]["config"] = thawed(result[section]["config"], redact)
+        result["simulation"] = thawed(result["simulation"], redact)
+        return result
+
+
+def thawed(value: Any, redact: bool) -> Any:
+    """Plain values that share nothing with ``value``, without secrets where ``redact`` says so."""
+    if isinstance(value, Mapping):
+        kept = {key: child for key, child in value.items() if not (redact and is_secret(key))}
+        return {key: thawed(child, redact) for key, child in kept.items()}
+    if isinstance(value, list | tuple):
+        return [thawed(child, redact) for child in value]
+    return value
+
+
+def is_secret(name: str) -> bool:
+    """Whether an option is named like a secret: ``api_key``, ``authToken``, ``password``."""
+    return name.lower().endswith(_SECRET_ENDINGS)
