@@ -28,7 +28,7 @@ from agents.memory.records import (
     check_agent_id,
     check_whole,
 )
-from agents.memory.requests import check_iterable, check_new, check_search
+from agents.memory.requests import NewMemory, check_iterable, check_new, check_search
 from agents.memory.tiers import Tier
 from agents.retrieval import Retrieval
 from agents.settings import Settings
@@ -327,16 +327,21 @@ class MemoryBank:
             most = self.settings.memory.max_content_bytes
             new = [check_new(item, most) for item in check_iterable(items)]
             vectors = self._embedder.encode([content for _, content, _, _ in new])
-            lengths = norms(vectors).tolist()
-            ledger = self._ledger
-            added = []
+            lengths = norms(vectors)
+            added: list[Memory] = []
             with self._changing():
-                for (agent_id, content, tier, metadata), vector, norm in zip(
-                    new, vectors, lengths, strict=True
-                ):
+                start = 0
+                while start < len(new):
+                    agent_id, _, tier, _ = new[start]
+                    stop = start + 1
                     if tier <= Tier.CRITICAL:
                         self._make_room(agent_id, tier, None)
-                    added.append(ledger.add(agent_id, content, tier, metadata, vector, norm))
+                    else:  # what follows of this agent and has no cap either goes with it
+                        while stop < len(new) and _is_alike(new[stop], agent_id):
+                            stop += 1
+                    rows = slice(start, stop)
+                    added += self._ledger.add(agent_id, new[rows], vectors[rows], lengths[rows])
+                    start = stop
             return added
 
     def search_many(
@@ -425,7 +430,7 @@ class MemoryBank:
 
     def _make_room(self, agent_id: str, tier: Tier, newcomer: int | None) -> None:
         block = self._ledger.resident.block(agent_id)
-        for memory, lower in make_room(tier, self._caps, block.in_tier, newcomer):
+        for memory, lower in make_room(tier, self._caps, block.occupants, newcomer):
             self._ledger.change_tier(memory, lower, demoted=True)
 
     def _apply_caps(self) -> None:
@@ -437,3 +442,7 @@ class MemoryBank:
                     while demotions := relieve(tier, self._caps, block.in_tier):
                         for memory, lower in demotions:
                             self._ledger.change_tier(memory, lower, demoted=True)
+
+
+def _is_alike(item: NewMemory, agent_id: str) -> bool:
+    return item[0] == agent_id and item[2] > Tier.CRITICAL

@@ -11,7 +11,7 @@ from agents.memory.ranking import EXCLUDED, Ranked, rank
 from agents.memory.records import Explanation, Hit, Hits
 from agents.memory.tiers import Tier
 from agents.storage.columns import AgentColumns, Found
-from agents.storage.scoring import Scored, score, score_again
+from agents.storage.scoring import Scored, only_pinned, score, score_again
 from agents.storage.vectors import Quantised
 
 __all__ = ["Retrieval"]
@@ -139,11 +139,15 @@ class Retrieval:
         fresh: list[tuple[int, int]] = []
         for place, index in enumerate(asked):
             block = blocks[index]
+            wanted = self._wanted(block, limit)
+            if wanted == 0:  # the pinned fill the limit: the others need no score
+                again.append((place, index, only_pinned(block, vectors[place])))
+                continue
             found = block.found.get(queries[index]) if block.size >= _WORTH_REMEMBERING else None
             if (
                 found is not None
                 and block.size - found.size <= _MOST_NEW
-                and found.most == self._wanted(block, limit) * self._multiplier
+                and found.most == wanted * self._multiplier
             ):
                 again.append((place, index, found))
             else:
@@ -171,7 +175,10 @@ class Retrieval:
         queries: Sequence[str],
     ) -> None:
         """Keep the candidates of agents with so many memories that a search takes its time."""
-        worth = [blocks[index].size >= _WORTH_REMEMBERING for index in scored.members]
+        worth = [
+            blocks[index].size >= _WORTH_REMEMBERING and most > 0
+            for index, most in zip(scored.members, wanted.tolist(), strict=True)
+        ]
         if not any(worth):
             return
         columns = ranked.columns

@@ -216,7 +216,7 @@ def test_a_kill_in_any_file_operation_of_going_on_from_a_checkpoint_changes_noth
 ) -> None:
     folder = tmp_path / "run"
     assert runner(folder, MARKET, after="tick 17")
-    for operation in range(1, 16):
+    for operation in range(1, 11):
         for path in (folder / "bank").glob("journal.db*"):
             if operation % 2 or path.name != "journal.db":  # what a kill left, and what it did not
                 path.unlink()

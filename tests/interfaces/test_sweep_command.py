@@ -176,9 +176,20 @@ def test_a_policy_that_raises_fails_its_cell_only(tiermem: Command, scenario: Wr
     assert "1 of 2 runs failed" in done.err
 
 
-def test_a_grid_may_hold_values_of_any_kind(tiermem: Command, scenario: Write) -> None:
-    grid = {"simulation.policy_options": [{"steps": True}, {"steps": False}]}
-    file = write_sweep(scenario(ticks=2), grid=grid, seeds=1)
+@pytest.mark.parametrize(
+    ("key", "values"),
+    [
+        ("simulation.policy_options", [{"steps": True}, {"steps": False}]),
+        pytest.param(
+            "simulation.agents", [2, ["alice", "bob"]],
+            marks=pytest.mark.xfail(reason="a traceback: ArrowInvalid, after all have run"),
+        ),
+    ],
+)  # fmt: skip
+def test_a_grid_may_hold_values_of_any_kind(
+    tiermem: Command, scenario: Write, key: str, values: list[Any]
+) -> None:
+    file = write_sweep(scenario(ticks=2), grid={key: values}, seeds=1)
     assert tiermem("sweep", file, "--out", "s", "-q").code == 0
 
 

@@ -54,7 +54,7 @@ by_tick = st.lists(st.lists(_also_in_transactions(_still), max_size=4), min_size
 """What is done in each tick."""
 embedders = st.booleans().map(lambda reproducible: SmallEmbedder(reproducible=reproducible))
 
-quick = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+quick = settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 
 
 def do(bank: MemoryBank, operation: Operation) -> None:

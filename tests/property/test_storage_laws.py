@@ -174,7 +174,8 @@ def blocks(draw) -> AgentColumns:
     for content, tier, tick, extra, vector in rows:
         numbers = np.array([vector], np.int8)
         kept = check_metadata(extra)
-        block.append(content, tier, tick, kept, numbers[0], float(norms(numbers)[0]))
+        event = Added("add", block.agent_id, block.next_sequence, tier, content, kept)
+        block.extend([event], tick, numbers, norms(numbers))
     for row in draw(st.lists(st.integers(0, 9), max_size=3)):
         if row < len(block):
             block.change_tier(row, draw(tiers), draw(ticks))

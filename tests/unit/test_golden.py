@@ -22,7 +22,7 @@ from agents import MemoryBank
 from agents.simulation.run import Run
 from agents.storage import checkpoint
 
-SHA256 = "95613e8d552e05cd2de8b96d2473361edb74bb733a0ba368bca1b05aed997dbe"
+SHA256 = "38e9c85e38574b36d860c5eb658b16a391e4155efdb5379a9e666bb4dfaa2646"
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from typing import Any
 from agents.agent_memory import AgentMemory
 from agents.errors import InvalidAction
 from agents.memory.tiers import Tier, parse_tier
-from agents.simulation.protocols import Action
+from agents.simulation.protocols import NO_ARGUMENTS, Action
 
 __all__ = ["MEMORY_ACTIONS", "NO_OP", "as_action", "change_memory", "memory_to_store"]
 
@@ -49,6 +49,8 @@ def as_action(value: object) -> Action:
     """
     name: Any
     arguments: Any
+    if type(value) is Action and value.arguments is NO_ARGUMENTS and _is_plain(value.name):
+        return value
     if isinstance(value, Action):
         name, arguments = value
     elif isinstance(value, Mapping) and value.keys() <= {"name", "arguments"}:
@@ -62,6 +64,10 @@ def as_action(value: object) -> Action:
     if not isinstance(arguments, Mapping) or not all(isinstance(key, str) for key in arguments):
         raise InvalidAction(f"{name}: arguments are a mapping by name; got {arguments!r:.80}")
     return Action(name, arguments)
+
+
+def _is_plain(name: object) -> bool:
+    return type(name) is str and name.isidentifier() and len(name) <= _LONGEST_NAME
 
 
 def memory_to_store(action: Action) -> tuple[object, Tier]:

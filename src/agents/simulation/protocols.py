@@ -19,7 +19,7 @@ from agents.memory.tiers import Tier, TierLike
 
 __all__ = ["Action", "Observation", "Outcome", "Policy", "Remark", "World"]
 
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
+NO_ARGUMENTS: Mapping[str, Any] = MappingProxyType({})
 
 
 class Remark(NamedTuple):
@@ -37,7 +37,7 @@ class Observation(NamedTuple):
     """In words. Recorded as a memory, unless blank."""
     query: str | None = None
     """What the agent looks for in its memory; the text, if not given."""
-    facts: Mapping[str, Any] = _NOTHING
+    facts: Mapping[str, Any] = NO_ARGUMENTS
     """The same for a policy that follows rules, as JSON values."""
     heard: Sequence[Remark] = ()
     """Whatever else reached the agent; each is recorded as a memory of its own."""
@@ -57,7 +57,7 @@ class Action(NamedTuple):
     """One of the world's actions, or a memory action: see :mod:`agents.simulation.actions`."""
 
     name: str
-    arguments: Mapping[str, Any] = _NOTHING
+    arguments: Mapping[str, Any] = NO_ARGUMENTS
 
 
 class Outcome(NamedTuple):

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.memory.caps import age
+from agents.memory.events import Added
 from agents.memory.metadata import KeptMetadata
 from agents.memory.records import NO_METADATA, Memory, id_prefix
 from agents.memory.tiers import Tier
@@ -140,6 +141,10 @@ class AgentColumns:
         """The memories of a tier, oldest memory first."""
         return self.memories(np.flatnonzero(self.tiers == tier).tolist())
 
+    def occupants(self, tier: Tier) -> Sequence[Memory]:
+        """The memories of a tier, in any order."""
+        return self.pinned[1] if tier is Tier.PINNED else self.in_tier(tier)
+
     @property
     def pinned(self) -> tuple[tuple[int, ...], tuple[Memory, ...]]:
         """The rows and the records of the pinned memories, oldest pin first."""
@@ -175,15 +180,23 @@ class AgentColumns:
         return self._fingerprint.to_bytes(32, "big")
 
     def _fingerprint_of(self, row: int) -> int:
-        sequence, created, entered = self._numbers[3 * row : 3 * row + 3]
+        place = 3 * row
+        sequence, created, entered = self._numbers[place : place + 3]
         content = self._contents[row].encode()
+        own = self.metadata.get(sequence)
         digest = sha256(
-            b"%d %d %d %d %d " % (sequence, self._tiers[row], created, entered, len(content))
+            b"%d %d %d %d %d %b%b%b"
+            % (
+                sequence,
+                self._tiers.item(row),
+                created,
+                entered,
+                len(content),
+                content,
+                self._vectors[row].tobytes(),
+                own.json.encode() if own else b"",
+            )
         )
-        digest.update(content)
-        digest.update(self._vectors[row])
-        if own := self.metadata.get(sequence):
-            digest.update(own.json.encode())
         return int.from_bytes(digest.digest(), "big")
 
     def remember(self, query: str, found: Found) -> None:
@@ -195,33 +208,35 @@ class AgentColumns:
 
     # Changing
 
-    def append(
+    def extend(
         self,
-        content: str,
-        tier: int,
+        events: Sequence[Added],
         tick: int,
-        metadata: KeptMetadata | None,
-        vector: Quantised,
-        norm: float,
+        vectors: Quantised,
+        lengths: NDArray[np.float64],
     ) -> None:
-        """Add the newest memory; its sequence number is the next one."""
-        row = self.size
-        if row == len(self._norms):
-            self._resize(row + max(8, row // 8))
-        self._contents[row] = content
-        self._vectors[row] = vector
-        self._norms[row] = norm
-        self._tiers[row] = tier
-        self._numbers.extend((self.next_sequence, tick, tick))
-        self.size = row + 1
-        if metadata:
-            self.metadata[self.next_sequence] = metadata
-        self.next_sequence += 1
-        if tier == 0:
+        """Add the newest memories, of this tick; their sequence numbers are the next ones."""
+        first, count = self.size, len(events)
+        last = first + count
+        if last > len(self._norms):
+            self._resize(last + max(8, last // 8))
+        self._vectors[first:last] = vectors
+        self._norms[first:last] = lengths
+        pinned = False
+        for row, (_, _, sequence, tier, content, metadata) in enumerate(events, start=first):
+            self._contents[row] = content
+            self._tiers[row] = tier
+            self._numbers.extend((sequence, tick, tick))
+            if metadata:
+                self.metadata[sequence] = metadata
+            pinned = pinned or tier == 0
+        self.size = last
+        self.next_sequence += count
+        if pinned:
             self._pinned = None
             self.found.clear()
         if self._fingerprint is not None:
-            self._fingerprint += self._fingerprint_of(row)
+            self._fingerprint += sum(map(self._fingerprint_of, range(first, last)))
 
     def change_tier(self, row: int, tier: int, tick: int) -> None:
         """Move a memory to a tier that it enters in ``tick``."""

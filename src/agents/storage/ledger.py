@@ -2,12 +2,13 @@
 
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agents.errors import CommitFailed
 from agents.memory.events import (
@@ -18,8 +19,8 @@ from agents.memory.events import (
     TierChanged,
     encode,
 )
-from agents.memory.metadata import KeptMetadata
 from agents.memory.records import NO_METADATA, Memory, memory_id
+from agents.memory.requests import NewMemory
 from agents.memory.tiers import Tier
 from agents.storage import snapshots
 from agents.storage.journal import Journal
@@ -68,24 +69,28 @@ class Ledger:
     def add(
         self,
         agent_id: str,
-        content: str,
-        tier: Tier,
-        metadata: KeptMetadata | None,
-        vector: Quantised,
-        norm: float,
-    ) -> Memory:
-        """A new memory."""
+        items: Sequence[NewMemory],
+        vectors: Quantised,
+        norms: NDArray[np.float64],
+    ) -> list[Memory]:
+        """New memories of one agent."""
         block = self.resident.own_block(agent_id)
-        sequence, tick = block.next_sequence, self.resident.tick
+        tick, prefix, first = self.resident.tick, block.prefix, block.next_sequence
         # tuple.__new__ is what the records' own constructors come down to, at half their cost.
         make = tuple.__new__
-        event = make(Added, ("add", agent_id, sequence, tier.value, content, metadata))
-        self._events.append(event)
-        self._vectors.append(vector)
-        self.resident.add(event, vector, norm)
-        kept = NO_METADATA if metadata is None else MappingProxyType(metadata)
-        identifier = memory_id(block.prefix, sequence)
-        return make(Memory, (identifier, agent_id, content, tier, tick, tick, sequence, kept))
+        events: list[Added] = []
+        memories: list[Memory] = []
+        for sequence, (_, content, tier, metadata) in enumerate(items, start=first):
+            events.append(make(Added, ("add", agent_id, sequence, tier.value, content, metadata)))
+            kept = NO_METADATA if metadata is None else MappingProxyType(metadata)
+            identifier = memory_id(prefix, sequence)
+            memories.append(
+                make(Memory, (identifier, agent_id, content, tier, tick, tick, sequence, kept))
+            )
+        self._events += events
+        self._vectors.append(vectors)
+        self.resident.add(events, vectors, norms)
+        return memories
 
     def change_tier(self, memory: Memory, tier: Tier, *, demoted: bool) -> None:
         """A memory enters another tier."""
@@ -207,8 +212,8 @@ class Ledger:
             return
         del self._events[mark:]
         added = sum(isinstance(event, Added) for event in self._events)
-        del self._vectors[added:]
+        vectors = np.concatenate(self._vectors)[:added] if self._vectors else None
+        self._vectors = [] if vectors is None else [vectors]
         agents = {event.agent_id for event in undone if not isinstance(event, TickAdvanced)}
         self.resident.load(self.journal, agents)
-        vectors = np.stack(self._vectors) if self._vectors else None
         self.resident.replay(self._events, vectors, agents)

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agents.errors import BankDamaged
 from agents.memory.events import Added, Deleted, Event, TickAdvanced, TierChanged, decode
@@ -49,13 +50,15 @@ class Resident:
 
     # Events
 
-    def add(self, event: Added, vector: Quantised, norm: float) -> None:
-        """Apply an event whose vector has this length."""
-        _, agent_id, sequence, tier, content, metadata = event
+    def add(
+        self, events: Sequence[Added], vectors: Quantised, lengths: NDArray[np.float64]
+    ) -> None:
+        """Apply events of one agent, whose vectors have these lengths."""
+        agent_id = events[0].agent_id
         block = self.own_block(agent_id)
-        if sequence != block.next_sequence:
+        if events[0].sequence != block.next_sequence:
             raise BankDamaged(f"the journal gives {agent_id} a memory out of sequence")
-        block.append(content, tier, self.tick, metadata, vector, norm)
+        block.extend(events, self.tick, vectors, lengths)
         self.changed.add(agent_id)
 
     def change_tier(self, event: TierChanged) -> None:
@@ -100,24 +103,46 @@ class Resident:
         agents: Collection[str] | None = None,
     ) -> None:
         """Apply events, of all agents or of some; ``vectors`` are those of all that add."""
-        lengths = [] if vectors is None else norms(vectors).tolist()
-        index = -1
+        lengths = None if vectors is None else norms(vectors)
+        added = 0
+        waiting: list[Added] = []
         for event in events:
-            if isinstance(event, TickAdvanced):
+            if waiting and not (isinstance(event, Added) and event.agent_id == waiting[0].agent_id):
+                added = self._replay_added(waiting, vectors, lengths, added, agents)
+                waiting = []
+            if isinstance(event, Added):
+                waiting.append(event)
+            elif isinstance(event, TickAdvanced):
                 self.tick = event.tick
+            elif agents is not None and event.agent_id not in agents:
                 continue
-            if isinstance(event, Added):
-                index += 1
-            if agents is not None and event.agent_id not in agents:
-                continue
-            if isinstance(event, Added):
-                if vectors is None:
-                    raise ValueError("an added memory has no vector")
-                self.add(event, vectors[index], lengths[index])
             elif isinstance(event, TierChanged):
                 self.change_tier(event)
             else:
                 self.delete(event)
+        if waiting:
+            self._replay_added(waiting, vectors, lengths, added, agents)
+
+    def _replay_added(
+        self,
+        events: Sequence[Added],
+        vectors: Quantised | None,
+        lengths: NDArray[np.float64] | None,
+        start: int,
+        agents: Collection[str] | None,
+    ) -> int:
+        """Apply events of one agent whose vectors begin at ``start``; where the next ones do."""
+        stop = start + len(events)
+        if vectors is None or lengths is None or stop > len(vectors):
+            raise ValueError("an added memory has no vector")
+        if agents is None or events[0].agent_id in agents:
+            numbers = [event.sequence for event in events]
+            if numbers != list(range(numbers[0], numbers[0] + len(numbers))):
+                raise BankDamaged(
+                    f"the journal gives {events[0].agent_id} memories out of sequence"
+                )
+            self.add(events, vectors[start:stop], lengths[start:stop])
+        return stop
 
     def _find(self, event: TierChanged | Deleted) -> tuple[AgentColumns, int]:
         block = self.block(event.agent_id)

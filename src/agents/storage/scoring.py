@@ -11,12 +11,15 @@ from agents.memory.tiers import Tier
 from agents.storage.columns import AgentColumns, Found
 from agents.storage.vectors import Quantised, norms, product_dtype
 
-__all__ = ["Scored", "score", "score_again"]
+__all__ = ["Scored", "only_pinned", "score", "score_again"]
 
 _Number = TypeVar("_Number", np.float64, np.int8)
 
 _GROUP_CELLS = 2_000_000
 """Agents are scored together up to this many cells, which bounds the memory of a batch."""
+
+_NO_ROWS = np.empty(0, np.intp)
+_NO_SCORES = np.empty(0)
 
 _CHUNK_ROWS = 512
 """Vectors are widened for a product in chunks that stay in the processor's cache."""
@@ -88,6 +91,17 @@ def _score_group(
     if sizes[0] != width:
         scores[np.arange(width) >= np.asarray(sizes)[:, None]] = EXCLUDED
     return Scored(members, scores, tiers, _take_pinned(group, scores))
+
+
+def only_pinned(block: AgentColumns, query: Quantised) -> Found:
+    """What a query finds where the pinned memories leave no room: nothing but their scores."""
+    rows = list(block.pinned[0])
+    if not rows:
+        return Found(block.size, 0, _NO_ROWS, _NO_SCORES, [])
+    wide = query.astype(product_dtype(len(query)))
+    products = block._vectors[rows].astype(wide.dtype) @ wide
+    own = products / (block._norms[rows] * norms(query[None])[0])
+    return Found(block.size, 0, _NO_ROWS, _NO_SCORES, np.clip(own, 0.0, 1.0).tolist())
 
 
 def score_again(
