@@ -280,7 +280,13 @@ class MemoryBank:
                 self.sync(progress)
 
     @classmethod
-    def restore(cls, path: str | PathLike[str], into: str | PathLike[str], **options: Any) -> Self:
+    def restore(
+        cls,
+        path: str | PathLike[str],
+        into: str | PathLike[str],
+        config: str | PathLike[str] | Mapping[str, object] | Settings | None = None,
+        **options: Any,
+    ) -> Self:
         """Open, in the folder ``into``, a bank with the state of a checkpoint.
 
         A bank that is there goes back to that state, if it is the one that the checkpoint was made
@@ -290,14 +296,19 @@ class MemoryBank:
         """
         if not str(into):
             raise InvalidInput("a bank needs a folder; got an empty path")
+        names = ("create", "apply_caps", "embedder", "count_tokens", "assignments")
+        changed = {name: value for name, value in options.items() if name not in names}
+        # Mistakes are found before the bank that is there goes back.
+        load_settings(config, assignments=options.get("assignments", ()), overrides=changed)
         history.restore(Path(path), Path(into).absolute())
-        return cls.open(into, **options)
+        return cls.open(into, config, **options)
 
     @classmethod
     def at(
         cls,
         folder: str | PathLike[str],
         tick: int | None = None,
+        config: str | PathLike[str] | Mapping[str, object] | Settings | None = None,
         *,
         embedder: Embedder | None = None,
         count_tokens: TokenCounter = approximate_tokens,
@@ -305,11 +316,11 @@ class MemoryBank:
         """The bank in ``folder`` as it was after ``tick``, or as it is: a copy, to look at.
 
         Whoever has the bank open may go on writing to it. What is changed in the copy is gone when
-        it is closed.
+        it is closed. ``config`` goes on top of the settings that the bank was made with.
         """
         journal = history.past(Path(folder), tick)
         try:
-            settings = load_settings(journal.get("bank")["settings"])
+            settings = load_settings(config, base=journal.get("bank")["settings"])
             chosen = prepare(journal, settings, embedder)
             return cls(None, journal, settings, chosen, count_tokens, None)
         except BaseException:

@@ -128,7 +128,7 @@ class Settings:
         result["memory"]["tier_boosts"] = dict(boosts)
         for section in WITH_PROVIDER:
             result[section]["config"] = thawed(result[section]["config"], redact)
-        result["simulation"] = thawed(result["simulation"], redact)
+        result["simulation"] = thawed(result["simulation"], redact=False)  # no provider's options
         return result
 
 

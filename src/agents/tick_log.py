@@ -66,10 +66,12 @@ class TickLog:
                 row: TickRow | None = journal.last_tick()
                 return None if row is None else row.state()
 
-    def journal_hash(self) -> str:
-        """The hash over every commit up to the last."""
+    def journal_hash(self, commit: int | None = None) -> str | None:
+        """The hash over every commit up to this one, or to the last; None if it is not here."""
         with self._bank._using():
-            return self._bank._ledger.journal.hash.hex()
+            journal = self._bank._ledger.journal
+            found = journal.hash if commit is None else journal.hash_of(commit)
+            return None if found is None else found.hex()
 
 
 def _json(value: object) -> str:

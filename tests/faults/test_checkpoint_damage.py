@@ -33,11 +33,6 @@ from plain_mem0 import assert_store_is_exact
 FLIPS = 300
 
 
-def known(reason: str) -> pytest.MarkDecorator:
-    """A promise that is not kept yet; when it is, the test says so by failing."""
-    return pytest.mark.xfail(reason=reason, strict=True)
-
-
 SCENARIO: dict[str, Any] = {
     "simulation": {"world": "market", "agents": 5, "ticks": 20},
     "checkpoint": {"every": 4, "keep": 3},
@@ -150,11 +145,11 @@ def test_a_flipped_bit_is_refused_or_changes_nothing(made: tuple[Path, object], 
 @pytest.mark.parametrize(
     ("table", "column", "kind"),
     [
-        pytest.param("agents", "columns", "TEXT", marks=known("it replaces a sound journal")),
-        pytest.param("agents", "contents", "TEXT", marks=known("it replaces a sound journal")),
+        pytest.param("agents", "columns", "TEXT"),
+        pytest.param("agents", "contents", "TEXT"),
         ("agents", "metadata", "BLOB"),
         ("agents", "digest", "TEXT"),
-        pytest.param("ticks", "record", "BLOB", marks=known("an AttributeError comes out")),
+        pytest.param("ticks", "record", "BLOB"),
         ("ticks", "retrieved", "TEXT"),
         ("meta", "value", "BLOB"),
     ],
@@ -208,7 +203,6 @@ def change(path: Path, statement: str) -> None:
     database.close()
 
 
-@known("a RecursionError comes out")
 def test_a_checkpoint_nested_too_deep_is_refused(path: Path) -> None:
     deep = "[" * 100_000 + "]" * 100_000
     change(path, f"UPDATE meta SET value = '{deep}' WHERE key = 'extra'")
@@ -296,7 +290,6 @@ def test_a_damaged_checkpoint_leaves_the_bank_as_it_was(
         assert state(bank) == made[1]
 
 
-@known("the journal is replaced before the options are looked at")
 def test_a_mistyped_option_leaves_the_bank_as_it_was(path: Path, tmp_path: Path) -> None:
     folder = tmp_path / "new"
     with restore(path, folder) as bank:
@@ -324,7 +317,6 @@ os.kill(os.getpid(), 9)
 """
 
 
-@known("SQLite takes what is left of the old journal's log for the new one's")
 def test_the_log_of_a_lost_journal_is_not_taken_for_that_of_a_restored_one(tmp_path: Path) -> None:
     folder, path = tmp_path / "bank", tmp_path / "kept.tmck"
     environment = {**os.environ, "PYTHONPATH": str(TESTS)}
@@ -382,7 +374,6 @@ def test_a_run_with_nothing_whole_left_says_so(tmp_path: Path) -> None:
         Run.open(folder)
 
 
-@known("the run goes on from the other run's state")
 @pytest.mark.parametrize("lost", ["missing", "damaged"])
 def test_a_checkpoint_of_another_run_is_not_taken_for_its_own(tmp_path: Path, lost: str) -> None:
     folder, other = tmp_path / "run", tmp_path / "other"
@@ -468,9 +459,9 @@ with MemoryBank.open(folder, **options) as bank:
 @pytest.mark.parametrize(
     "limit",
     [
-        pytest.param(0, marks=known("the lock is kept for as long as the process lives")),
-        pytest.param(1000, marks=known("a sound journal is taken for a damaged one")),
-        pytest.param(10_000, marks=known("a sound journal is taken for a damaged one")),
+        0,
+        1000,
+        10_000,
         40_000,
     ],
 )
@@ -478,7 +469,11 @@ def test_a_full_disk_while_restoring_leaves_the_bank_as_it_was(tmp_path: Path, l
     printed = child(FULL_RESTORE, tmp_path / "bank", tmp_path / "kept.tmck", limit)
     error, left, same = json.loads(printed)
     assert error
-    assert left == ["bank.lock", "journal.db"]
+    # SQLite may leave an empty log; what matters is that no journal is moved or half written.
+    assert [name for name in left if not name.endswith(("-wal", "-shm"))] == [
+        "bank.lock",
+        "journal.db",
+    ]
     assert same
 
 
@@ -542,9 +537,7 @@ except TierMemError as caught:
 """
 
 
-@pytest.mark.parametrize(
-    "limit", [0, pytest.param(1000, marks=known("a sound journal is taken for a damaged one"))]
-)
+@pytest.mark.parametrize("limit", [0, 1000])
 def test_a_full_disk_while_a_run_is_opened_costs_it_nothing(tmp_path: Path, limit: int) -> None:
     folder = tmp_path / "run"
     before = run_to(folder, 6)
@@ -557,9 +550,7 @@ def test_a_full_disk_while_a_run_is_opened_costs_it_nothing(tmp_path: Path, limi
     assert sorted(each.name for each in (folder / "bank").iterdir()) == ["bank.lock", "journal.db"]
 
 
-@pytest.mark.parametrize(
-    "place", ["bank/journal.db/x", "x\0", ".", pytest.param("", marks=known("a ValueError"))]
-)
+@pytest.mark.parametrize("place", ["bank/journal.db/x", "x\0", ".", ""])
 def test_a_checkpoint_that_has_no_place_is_a_clear_error(tmp_path: Path, place: str) -> None:
     with open_bank(tmp_path / "bank") as bank:
         bank.agent("a").add("one <1>")

@@ -238,7 +238,6 @@ def test_a_run_killed_many_times_replays(runner: Runner, tmp_path: Path) -> None
         again.close()
 
 
-@pytest.mark.xfail(reason="what is left is no run, nor may it be replaced", strict=True)
 def test_a_run_killed_while_it_made_way_for_another_can_still_be_replaced(
     runner: Runner, tmp_path: Path
 ) -> None:
@@ -250,7 +249,6 @@ def test_a_run_killed_while_it_made_way_for_another_can_still_be_replaced(
     assert runner(folder, MARKET, after="tick 1", force=True)
 
 
-@pytest.mark.xfail(reason="nobody clears them away", raises=AssertionError, strict=True)
 def test_files_that_a_killed_process_left_unfinished_are_cleared_away(
     runner: Runner, tmp_path: Path
 ) -> None:

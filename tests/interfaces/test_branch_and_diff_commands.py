@@ -105,11 +105,11 @@ def test_a_branch_can_be_branched(tiermem: Command, whole: Path) -> None:
     assert summary("c")["state_hash"] == summary(whole)["state_hash"]
 
 
-@pytest.mark.xfail(reason="only the parent's copies are searched")
 def test_a_branch_may_take_a_policy_from_the_scenarios_folder(
     tiermem: Command, whole: Path
 ) -> None:
-    (whole.parent / "mine" / "minds.py").write_text(
+    scenario = Path(json.loads((whole / "run.json").read_text())["scenario"])
+    (scenario / "minds.py").write_text(
         "class Still:\n    def decide(self, observation, memories, rng):\n        return []\n"
     )
     other = ("--set", "simulation.policy=minds:Still", "--set", "simulation.policy_options={}")
@@ -142,17 +142,13 @@ def test_an_edit_may_name_a_memory_by_its_id(tiermem: Command, whole: Path) -> N
     assert len(contents("b", "bob", 5)) == len(contents(str(whole), "bob", 5)) - 1
 
 
-OTHER_COMMIT = pytest.mark.xfail(reason="the edits' commit makes the checkpoint 'not of this run'")
-
-
-@pytest.mark.parametrize("at", [pytest.param(4, marks=OTHER_COMMIT), 5])  # one has a checkpoint
+@pytest.mark.parametrize("at", [4, 5])  # one has a checkpoint
 def test_an_edited_branch_replays_and_verifies(tiermem: Command, whole: Path, at: int) -> None:
     path = edits({"agent": "alice", "do": "add", "content": "NEVER trust bob", "tier": "pinned"})
     tiermem("branch", whole, "--at", at, "--out", "b", "--edit", path, "-q")
     assert tiermem("replay", "b", "--verify", "-q") == (0, "", "")
 
 
-@pytest.mark.xfail(reason="the replay takes the parent's settings for the bank")
 def test_a_branch_with_other_settings_replays(tiermem: Command, whole: Path) -> None:
     tiermem("branch", whole, "--at", 5, "--out", "b", "-q", "--set", "memory.max_pinned=1")
     assert tiermem("replay", "b", "--verify", "-q") == (0, "", "")
@@ -185,7 +181,6 @@ def test_a_branch_taken_back_to_its_start_keeps_its_edits(tiermem: Command, whol
             "- {agent: zed, do: add, content: hi}",
             1,
             ["edit 1", "'zed'"],
-            marks=pytest.mark.xfail(reason="a memory for nobody is made"),
         ),
     ],
 )
@@ -219,13 +214,11 @@ def test_a_branch_replaces_nothing_without_force(tiermem: Command, whole: Path) 
     assert Path("b/thesis").exists()
 
 
-@pytest.mark.xfail(reason="the parent is deleted before it is read")
 def test_a_branch_does_not_replace_its_own_parent(tiermem: Command, whole: Path) -> None:
     tiermem("branch", whole, "--at", 5, "--out", whole, "--force", "-q")
     assert (whole / "bank" / "journal.db").is_file()
 
 
-@pytest.mark.xfail(reason="deleted before the new one is made")
 def test_a_branch_that_fails_leaves_the_run_that_force_would_replace(
     tiermem: Command, whole: Path
 ) -> None:
@@ -300,7 +293,6 @@ def test_diff_draws_a_plot(tiermem: Command, whole: Path, branched: str) -> None
     assert Path("mine.png").read_bytes().startswith(PNG)
 
 
-@pytest.mark.xfail(reason="a traceback")
 def test_a_plot_that_can_not_be_written_is_one_error(
     tiermem: Command, whole: Path, branched: str
 ) -> None:
@@ -309,11 +301,10 @@ def test_a_plot_that_can_not_be_written_is_one_error(
     assert "no/such/folder" in done.err
 
 
-@pytest.mark.xfail(reason="both columns have one name, so one is lost")
 def test_a_run_equals_itself(tiermem: Command, whole: Path) -> None:
     done = tiermem("diff", whole, whole)
     assert "equal after every tick up to 12" in done.out
-    assert f"metric\t{whole}\t{whole}" in done.out
+    assert "metric\tfirst\tsecond" in done.out
 
 
 def test_diff_with_what_is_no_run_is_one_clear_error(tiermem: Command, whole: Path) -> None:

@@ -139,7 +139,6 @@ def test_verify_finds_a_damaged_checkpoint(tiermem: Command, whole: Path) -> Non
     assert "tick-000008.tmck" in done.out
 
 
-@pytest.mark.xfail(reason="the name is not looked at")
 def test_verify_finds_a_checkpoint_under_another_name(tiermem: Command, whole: Path) -> None:
     (whole / "checkpoints" / "tick-000004.tmck").rename(whole / "checkpoints" / "tick-000002.tmck")
     done = tiermem("replay", whole, "--verify")
@@ -147,7 +146,6 @@ def test_verify_finds_a_checkpoint_under_another_name(tiermem: Command, whole: P
     assert "tick-000002.tmck" in done.out
 
 
-@pytest.mark.xfail(reason="only the world's state and the number of commits are compared")
 def test_verify_finds_a_checkpoint_of_another_run(
     tiermem: Command, scenario: Write, whole: Path
 ) -> None:
@@ -158,7 +156,6 @@ def test_verify_finds_a_checkpoint_of_another_run(
     assert "tick-000008.tmck is not of this run" in done.out
 
 
-@pytest.mark.xfail(reason="the summary is not looked at")
 def test_verify_finds_a_summary_that_is_wrong_or_missing(tiermem: Command, whole: Path) -> None:
     (whole / "summary.json").unlink()
     assert tiermem("replay", whole, "--verify", "-q").code == 1

@@ -74,7 +74,6 @@ def test_it_can_not_go_back_to_the_future(tiermem: Command, whole: Path) -> None
     assert summary(whole)["ticks"] == 12
 
 
-@pytest.mark.xfail(reason="it is taken, and written to config.yaml")
 def test_fewer_ticks_than_there_are_is_refused(tiermem: Command, whole: Path) -> None:
     done = tiermem("resume", whole, "--ticks", 5)
     assert done.code != 0
@@ -121,7 +120,6 @@ def test_a_run_goes_on_once_its_world_is_mended(
     assert outputs(Path("r")) == outputs(whole)
 
 
-@pytest.mark.xfail(reason="the run's copy is used, and nobody says so")
 def test_a_run_goes_on_once_its_world_is_mended_beside_the_scenario(
     tiermem: Command, scenario: Write
 ) -> None:
@@ -157,7 +155,6 @@ def test_it_goes_on_when_the_run_was_moved(tiermem: Command, whole: Path) -> Non
 
 
 @pytest.mark.parametrize("gone", [False, True])
-@pytest.mark.xfail(reason="only the named module is copied, and only the copy's folder is searched")
 def test_code_that_imports_its_neighbour_goes_on_in_a_new_process(
     tiermem: Command, scenario: Write, gone: bool
 ) -> None:
@@ -188,7 +185,7 @@ def test_without_what_made_it_a_run_is_a_clear_error(
     "text",
     [
         "{", "[]", "5", "{}", '{"format": 2}',
-        pytest.param('{"format": 1, "scenario": 5}', marks=pytest.mark.xfail(reason="a traceback")),
+        pytest.param('{"format": 1, "scenario": 5}'),
     ],
 )  # fmt: skip
 def test_a_damaged_run_json_is_a_clear_error(tiermem: Command, whole: Path, text: str) -> None:
@@ -245,7 +242,6 @@ def test_a_damaged_checkpoint_and_a_lost_journal_take_it_to_the_checkpoint_befor
     assert outputs(whole) == before
 
 
-@pytest.mark.xfail(reason="the damaged file keeps its name and is never written again")
 def test_a_damaged_checkpoint_that_was_passed_over_is_replaced(
     tiermem: Command, whole: Path
 ) -> None:
@@ -266,7 +262,6 @@ def test_without_a_whole_checkpoint_a_lost_journal_is_a_clear_error(
     assert "can't go on" in done.err.splitlines()[-1]
 
 
-@pytest.mark.xfail(reason="it starts over in silence")
 def test_without_journal_and_checkpoints_it_does_not_start_over_in_silence(
     tiermem: Command, whole: Path
 ) -> None:
@@ -325,7 +320,6 @@ def test_report_makes_the_outputs_anew(tiermem: Command, whole: Path) -> None:
     assert outputs(whole) == before
 
 
-@pytest.mark.xfail(reason="it restores one and says nothing")
 def test_report_does_not_restore_a_checkpoint_in_silence(tiermem: Command, whole: Path) -> None:
     (whole / "bank" / "journal.db").unlink()
     done = tiermem("report", whole)

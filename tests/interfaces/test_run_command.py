@@ -114,14 +114,12 @@ def test_another_seed_gives_another_run(tiermem: Command, scenario: Write, whole
     assert other["metrics"]["luck"] != first["metrics"]["luck"]
 
 
-@pytest.mark.xfail(reason="it is left out of config.yaml like a password, and the default is used")
 def test_a_worlds_option_may_be_named_like_a_secret(tiermem: Command, scenario: Write) -> None:
     path = scenario(world="worlds_for_tests:Vault", world_options={"token": 5})
     done = tiermem("run", path, "--ticks", 1, "--out", "r", "--json")
     assert done.json["metrics"] == {"token": 5}
 
 
-@pytest.mark.xfail(reason="the run reads its own config.yaml, from which the key is left out")
 def test_a_key_in_the_scenario_is_used_and_not_written_down(
     tiermem: Command, scenario: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -301,7 +299,6 @@ def test_force_deletes_no_folder_that_is_no_run(tiermem: Command, scenario: Writ
     assert files(Path("thesis")) == {"chapter.txt": b"years of work"}
 
 
-@pytest.mark.xfail(reason="any folder with a run.json is taken for a run, and deleted")
 def test_force_deletes_no_folder_with_a_run_json_of_something_else(
     tiermem: Command, scenario: Write
 ) -> None:
@@ -337,7 +334,6 @@ def test_force_keeps_the_old_run_when_the_scenario_is_wrong(
     assert files(whole) == before
 
 
-@pytest.mark.xfail(reason="a traceback: rmtree refuses a link")
 def test_force_follows_no_link(tiermem: Command, scenario: Write, whole: Path) -> None:
     Path("link").symlink_to(whole)
     done = tiermem("run", scenario(), "--out", "link", "--force", "-q")
@@ -402,14 +398,12 @@ def test_a_wrong_file_is_one_clear_error(tiermem: Command, text: str, message: s
     assert tiermem("run", "wrong.yaml").is_one_error(2, message)
 
 
-@pytest.mark.xfail(reason="a folder without ticks is left, and is in the way next time")
 def test_a_setup_that_refuses_the_settings_leaves_no_folder(tiermem: Command) -> None:
     Path("wrong.yaml").write_text("simulation: {world: market, agents: 1}\n")
     assert tiermem("run", "wrong.yaml", "--out", "r").code == 2
     assert not Path("r").exists()
 
 
-@pytest.mark.xfail(reason="the folder's name is not quoted")
 def test_the_hint_how_to_go_on_can_be_pasted_into_a_shell(
     tiermem: Command, scenario: Write
 ) -> None:
@@ -461,7 +455,6 @@ BROKEN_PROMISES = (
     "RaisingReport",
     "RaisingStart",
 )
-UNNAMED = pytest.mark.xfail(reason="a traceback, or an error that names no world, or code 2")
 
 
 @pytest.mark.parametrize(
@@ -469,13 +462,14 @@ UNNAMED = pytest.mark.xfail(reason="a traceback, or an error that names no world
     [
         "NumberAsObservation",
         "RaisingSetup",
-        *(pytest.param(name, marks=UNNAMED) for name in BROKEN_PROMISES),
+        *BROKEN_PROMISES,
     ],
 )
 def test_a_world_that_keeps_no_promise_is_one_error_that_names_it(
     tiermem: Command, scenario: Write, name: str
 ) -> None:
-    done = tiermem("run", scenario(world=f"worlds_for_tests:{name}"), "--ticks", 3, "--out", "r")
+    given = scenario(world=f"worlds_for_tests:{name}")
+    done = tiermem("run", given, "--ticks", 3, "--out", "r", "-q")
     assert done.is_one_error(2 if name == "RaisingStart" else 1, name)
 
 
@@ -483,7 +477,6 @@ def test_a_world_that_keeps_no_promise_is_one_error_that_names_it(
     ("name", "parts"),
     [("RaisingPolicy", ["tick 3", "the mind went blank"]), ("NumberPolicy", ["tick 1"])],
 )
-@pytest.mark.xfail(reason="a traceback: only the world's calls are guarded")
 def test_a_policy_that_misbehaves_is_one_error_that_names_it(
     tiermem: Command, scenario: Write, name: str, parts: list[str]
 ) -> None:
@@ -511,7 +504,6 @@ def test_a_policy_of_the_users_own_is_found_beside_the_scenario(
     assert Path("r/code/minds.py").is_file()
 
 
-@pytest.mark.xfail(reason="the scenario's folder is not searched for packages")
 def test_a_module_in_a_package_beside_the_scenario_is_found(
     tiermem: Command, scenario: Write
 ) -> None:

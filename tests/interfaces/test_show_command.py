@@ -105,7 +105,6 @@ def test_a_run_in_use_can_be_looked_at(tiermem: Command, whole: Path) -> None:
         assert tiermem("show", whole).code == 0
 
 
-@pytest.mark.xfail(reason="the checkpoint's state is given for every tick before it")
 def test_a_tick_before_the_checkpoint_that_a_run_was_restored_from_is_not_made_up(
     tiermem: Command, whole: Path
 ) -> None:

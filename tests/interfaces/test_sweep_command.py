@@ -145,7 +145,6 @@ def test_a_folder_that_is_no_sweep_is_left_alone(tiermem: Command, scenario: Wri
     assert Path("thesis/chapter.txt").read_text() == "years of work"
 
 
-@pytest.mark.xfail(reason="any folder with a sweep.yaml is taken for a sweep, and deleted")
 def test_force_does_not_delete_the_folder_of_the_sweeps_own_file(
     tiermem: Command, scenario: Write
 ) -> None:
@@ -167,7 +166,6 @@ def test_a_cell_that_fails_is_named_and_the_others_count(tiermem: Command, scena
     assert [row["variant"] for row in rows] == ["fine"]
 
 
-@pytest.mark.xfail(reason="a traceback, and the other cells are lost")
 def test_a_policy_that_raises_fails_its_cell_only(tiermem: Command, scenario: Write) -> None:
     variants = {"fine": {}, "broken": {"simulation.policy": "worlds_for_tests:RaisingPolicy"}}
     file = write_sweep(scenario(ticks=3), variants=variants, seeds=1)
@@ -182,7 +180,6 @@ def test_a_policy_that_raises_fails_its_cell_only(tiermem: Command, scenario: Wr
         ("simulation.policy_options", [{"steps": True}, {"steps": False}]),
         pytest.param(
             "simulation.agents", [2, ["alice", "bob"]],
-            marks=pytest.mark.xfail(reason="a traceback: ArrowInvalid, after all have run"),
         ),
     ],
 )  # fmt: skip

@@ -291,7 +291,6 @@ def test_a_later_tick_of_a_restored_bank_looks_as_it_was_or_is_refused(
                 assert state(past) == states[tick]
 
 
-@pytest.mark.xfail(reason="the checkpoint's own tick is given in its place", strict=True)
 def test_a_tick_before_the_checkpoint_of_a_restored_bank_is_refused(tmp_path: Path) -> None:
     ticks = [[("add", "alice", f"tick {tick}", 3, None)] for tick in range(6)]
     of_a_restored_bank(tmp_path, ticks, 4)
@@ -299,7 +298,6 @@ def test_a_tick_before_the_checkpoint_of_a_restored_bank_is_refused(tmp_path: Pa
         MemoryBank.at(tmp_path / "bank", 2, embedder=SmallEmbedder()).close()
 
 
-@pytest.mark.xfail(reason="what came after the checkpoint is forgotten all the same", strict=True)
 def test_a_restored_bank_is_not_rewound_to_before_its_checkpoint(tmp_path: Path) -> None:
     ticks = [[("add", "alice", f"tick {tick}", 3, None)] for tick in range(6)]
     states = of_a_restored_bank(tmp_path, ticks, 4)
@@ -408,8 +406,8 @@ def test_a_run_that_goes_back_any_number_of_times_becomes_the_same_run(run: Path
     [
         (9, 8),
         (9, 9),
-        pytest.param(9, 6, marks=pytest.mark.xfail(reason="it stays at tick 8", strict=True)),
-        pytest.param(12, 5, marks=pytest.mark.xfail(reason="it stays at tick 12", strict=True)),
+        pytest.param(9, 6),
+        pytest.param(12, 5),
     ],
 )
 def test_a_run_made_from_a_checkpoint_goes_back_as_far_as_it_is_told(
@@ -424,7 +422,6 @@ def test_a_run_made_from_a_checkpoint_goes_back_as_far_as_it_is_told(
     assert recorded(copy) == recorded(run)
 
 
-@pytest.mark.xfail(reason="it is the checkpoint's tick that is branched", strict=True)
 def test_a_run_made_from_a_checkpoint_is_not_branched_before_it(run: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(run, tmp_path / "run"))
     (copy / "bank" / "journal.db").unlink()
@@ -465,9 +462,9 @@ def _sets(rng: Random) -> object:
     ("use", "expected"),
     [
         (_asks, None),
-        pytest.param(Random.getstate, None, marks=pytest.mark.xfail(reason="tick before's")),
-        pytest.param(_seeds, True, marks=pytest.mark.xfail(reason="seeded again when used")),
-        pytest.param(_sets, True, marks=pytest.mark.xfail(reason="seeded again when used")),
+        pytest.param(lambda rng: rng.getstate(), None),
+        pytest.param(_seeds, True),
+        pytest.param(_sets, True),
     ],
 )
 def test_a_generator_does_not_depend_on_the_ticks_before(use, expected) -> None:

@@ -22,7 +22,7 @@ from agents import MemoryBank
 from agents.simulation.run import Run
 from agents.storage import checkpoint
 
-SHA256 = "38e9c85e38574b36d860c5eb658b16a391e4155efdb5379a9e666bb4dfaa2646"
+SHA256 = "0558c5fc0994a6c929d13e026f6566fb37f126cec4cc52b4a506d4963a6b1dc7"
 
 
 @pytest.fixture(scope="module")

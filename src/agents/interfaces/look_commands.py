@@ -32,17 +32,19 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show an agent's memory as it was after a tick; without --agent, list the agents."""
-    from agents.errors import RunError
+    from agents.errors import ConfigError, RunError
     from agents.memory.tiers import TIER_NAMES
     from agents.simulation.compare import past_bank
 
     with past_bank(folder, tick) as bank:
+        if agent is None and query is not None:
+            raise ConfigError("--query needs --agent: whose memory is asked?")
         if agent is None:
             counts = {name: bank.agent(name).count() for name in bank.agents()}
             rows = [{"agent": name, "memories": count} for name, count in counts.items()]
             _table(f"{folder} after tick {bank.tick}", rows, as_json)
             return
-        if agent not in bank.agents():
+        if agent not in bank.settings.simulation.agent_ids():
             raise RunError(f"{folder} has no agent {agent!r:.60} after tick {bank.tick}")
         memory = bank.agent(agent)
         if query is None:
@@ -82,12 +84,14 @@ def diff(
     as_json: AsJson = False,
 ) -> None:
     """Compare two runs: where they part, which memories and tiers differ, metrics side by side."""
+    from agents.errors import RunError
     from agents.memory.tiers import TIER_NAMES
     from agents.simulation import plots
     from agents.simulation.compare import compare_runs
     from agents.simulation.files import replace_file
 
     found = compare_runs(first, second)
+    names = (str(first), str(second)) if first != second else ("first", "second")
     target = plot or second / "diff.png"
     ticks = [[record["tick"] for record in records] for records in found.series]
     picture = plots.side_by_side(
@@ -97,17 +101,20 @@ def diff(
         names=(first.name, second.name),
         diverged=found.parted,
     )
-    replace_file(target, picture)
+    try:
+        replace_file(target, picture)
+    except OSError as error:
+        raise RunError(f"the plot {target} can't be written: {error}") from error
     lists = {
-        f"only in {first}": [_memory_row(memory) for memory in found.only_first],
-        f"only in {second}": [_memory_row(memory) for memory in found.only_second],
+        f"only in {names[0]}": [_memory_row(memory) for memory in found.only_first],
+        f"only in {names[1]}": [_memory_row(memory) for memory in found.only_second],
         "in another tier": [
             {**_memory_row(memory), "tier": TIER_NAMES[memory.tier], "other tier": other}
             for memory, other in found.tiers
         ],
     }
     metrics = [
-        {"metric": name, str(first): one, str(second): other} for name, one, other in found.metrics
+        {"metric": name, names[0]: one, names[1]: other} for name, one, other in found.metrics
     ]
     if as_json:
         result = {"parted": found.parted, "last": found.last, **lists, "metrics": metrics}
@@ -131,7 +138,7 @@ def report(folder: RunFolder) -> None:
     """Write a run's report.html and tables anew."""
     from agents.simulation.run import Run
 
-    with Run.open(folder) as opened:
+    with Run.open(folder, say=Screen(quiet=False).say) as opened:
         opened.finish()
     typer.echo(str(folder / "report.html"))
 
@@ -161,13 +168,17 @@ def sweep(
     failed: dict[str, str] = {}
     with Screen(quiet=quiet or as_json) as screen:
         meter = screen.meter("runs", "runs")
-        for cell, result in run_cells(plan, folder, workers, force=force):
-            if isinstance(result, str):
-                failed[cell.name] = result
-                screen.say(f"{cell.name}: {result}")
-            else:
-                done[cell.name] = result
-            meter(len(done) + len(failed), total)
+        try:
+            for cell, result in run_cells(plan, folder, workers, force=force):
+                if isinstance(result, str):
+                    failed[cell.name] = result
+                    screen.say(f"{cell.name}: {result}")
+                else:
+                    done[cell.name] = result
+                meter(len(done) + len(failed), total)
+        except KeyboardInterrupt:
+            screen.say(f"stopped: {len(done)} of {total} runs are done; the same command goes on")
+            raise
         statistics = write_results(plan, folder, done) if done else []
     if as_json:
         typer.echo(json.dumps({"sweep": str(folder), "statistics": statistics, "failed": failed}))
@@ -213,7 +224,12 @@ def _table(title: str, rows: list[dict[str, Any]], as_json: bool) -> None:
         return
     table = Table(title=escape(title), title_justify="left", header_style="bold")
     for key, value in rows[0].items():
-        table.add_column(escape(str(key)), justify="right" if _is_number(value) else "left")
+        table.add_column(
+            escape(str(key)),
+            justify="right" if _is_number(value) else "left",
+            overflow="fold",
+            no_wrap=key == "id",  # it is there to be copied
+        )
     for line in texts:
         table.add_row(*map(escape, line))
     Console().print(table)

@@ -3,6 +3,7 @@
 import json
 import sys
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -26,7 +27,9 @@ Out = Annotated[Path | None, typer.Option("--out", "-o", help="The run's folder.
 def run(
     scenario: Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario's YAML file.")],
     ticks: Ticks = None,
-    seed: Annotated[int | None, typer.Option(help="Everything random derives from it.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Everything random derives from it.")
+    ] = None,
     assignments: Assignments = None,
     out: Out = None,
     force: Force = False,
@@ -66,6 +69,10 @@ def resume(
         ),
     ] = None,
     ticks: Ticks = None,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="A secret, which the run did not keep."),
+    ] = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -79,9 +86,11 @@ def resume(
     with Screen(quiet=quiet or as_json) as screen:
         if from_tick is not None:
             go_back(folder, from_tick, say=screen.say)
-        with Run.open(folder, say=screen.say) as opened:
+        with Run.open(folder, assignments or (), say=screen.say) as opened:
             if ticks is not None:
                 opened.extend(ticks)
+            if opened.tick >= opened.settings.simulation.ticks:
+                screen.say(f"it has all its {opened.tick} ticks; --ticks makes it longer")
             _go_on(opened, screen, as_json)
 
 
@@ -107,12 +116,17 @@ def branch(
     `{agent: agent_03, do: add, content: "NEVER trade with agent_07", tier: pinned}`. The other
     run is not changed.
     """
+    from agents.errors import RunError
     from agents.simulation import branch as branching
     from agents.simulation.run import Run
 
+    if ticks is not None and ticks < at:
+        raise RunError(f"a branch at tick {at} can't be {ticks} ticks long")
     edits = branching.read_edits(edit) if edit else []
     branching.branch(folder, at, out, assignments=assignments or (), edits=edits, force=force)
     if make_only:
+        if not quiet:
+            typer.echo(f"made {out}; run it with: tiermem resume {quote(str(out))}")
         return
     with Screen(quiet=quiet or as_json) as screen, Run.open(out, say=screen.say) as opened:
         if ticks is not None:
@@ -182,7 +196,7 @@ def _go_on(run: "Run", screen: Screen, as_json: bool) -> None:
         typer.echo(json.dumps({"run": str(run.folder), **summary}, indent=2))
     elif interrupted:
         screen.say(f"stopped after tick {run.tick} of {until}; go on with:")
-        screen.say(f"  tiermem resume {run.folder}")
+        screen.say(f"  tiermem resume {quote(str(run.folder))}")
     else:
         _tell(run, summary, screen)
     if interrupted:
@@ -196,4 +210,6 @@ def _tell(run: "Run", summary: dict[str, Any], screen: Screen) -> None:
     )
     for name, value in summary["metrics"].items():
         screen.say(f"  {name:<24} {value:,.4g}" if value is not None else f"  {name:<24} –")
+    if summary["errors"]:
+        screen.say(f"  {summary['errors']:,} actions were refused; agents were told why")
     screen.say(f"  state {summary['state_hash'][:16]}, report in {run.folder / 'report.html'}")

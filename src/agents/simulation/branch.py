@@ -14,7 +14,8 @@ from agents.errors import BankError, ConfigError, RunError, TierMemError
 from agents.memory.records import Memory
 from agents.settings import Settings
 from agents.simulation.compare import last_tick
-from agents.simulation.run import places_of_code, prepare_folder, read_folder
+from agents.simulation.run import check_scenario
+from agents.simulation.run_folder import make_folder, places_of_code, read_folder
 
 __all__ = ["branch", "read_edits"]
 
@@ -42,8 +43,13 @@ def branch(
         raise RunError(f"{parent} has ticks 0 to {last}; it can't be branched at {tick}")
     changed = load_settings(settings, assignments=assignments)
     _refuse_what_is_fixed(settings, changed)
-    places = places_of_code(parent, about)
-    scenario = next((place for place in places if place.is_dir()), None)
+    if folder.resolve() == parent.resolve():
+        raise RunError(f"{folder} is the run itself; a branch needs a folder of its own")
+    known = changed.simulation.agent_ids()
+    for index, edit in enumerate(edits, start=1):
+        if edit["agent"] not in known:
+            raise RunError(f"edit {index}: there is no agent {edit['agent']!r:.60} in {parent}")
+    code = check_scenario(changed, places_of_code(parent, about))
 
     def fill(new: Path) -> None:
         try:
@@ -58,9 +64,10 @@ def branch(
     made = {
         "format": about["format"],
         "tiermem": __version__,
+        "scenario": about.get("scenario"),
         "parent": {"run": str(parent.absolute()), "tick": tick, "edits": len(edits)},
     }
-    prepare_folder(folder, changed, made, scenario, force=force, fill=fill)
+    make_folder(folder, changed, made, code, force=force, fill=fill)
 
 
 def read_edits(path: Path) -> list[Mapping[str, Any]]:
@@ -97,12 +104,9 @@ def _allowed(do: object) -> tuple[str, ...] | None:
 
 
 def _edit(bank: MemoryBank, edits: Sequence[Mapping[str, Any]]) -> None:
-    known = bank.agents()
     with bank.transaction():
         for index, edit in enumerate(edits, start=1):
             try:
-                if edit["do"] != "add" and edit["agent"] not in known:
-                    raise RunError(f"there is no agent {edit['agent']!r:.60} with memories")
                 _apply(bank.agent(edit["agent"]), edit)
             except TierMemError as error:
                 raise RunError(f"edit {index} can't be made: {error}") from error

@@ -9,7 +9,7 @@ from agents.bank import MemoryBank
 from agents.errors import BankError, RunError
 from agents.memory.records import Memory
 from agents.memory.tiers import TIER_NAMES
-from agents.simulation.run import read_folder
+from agents.simulation.run_folder import read_folder
 
 __all__ = ["Difference", "RunDiff", "TierDifference", "compare_runs", "differences", "past_bank"]
 
@@ -78,11 +78,12 @@ def differences(first: MemoryBank, second: MemoryBank) -> Iterator[Difference]:
 
 def past_bank(folder: Path, tick: int | None) -> MemoryBank:
     """A run's bank as it was after a tick, to look at."""
+    settings, _ = read_folder(folder)
     last = last_tick(folder)
     if tick is not None and tick > last:
         raise RunError(f"{folder} has {last} ticks, so there is no tick {tick} to look at")
     try:
-        return MemoryBank.at(folder / "bank", tick)
+        return MemoryBank.at(folder / "bank", tick, settings)
     except BankError as error:
         raise RunError(f"the memories after tick {tick} can't be seen: {error}") from error
 

@@ -1,6 +1,9 @@
 """The tick loop: observe, remember, decide, act, record, commit."""
 
+import math
+import traceback
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from random import Random
 from typing import Any, Protocol, runtime_checkable
 
@@ -29,7 +32,7 @@ from agents.simulation.actions import (
 from agents.simulation.protocols import Action, Observation, Outcome, Policy, World
 from agents.simulation.streams import Streams
 
-__all__ = ["Loop", "Together"]
+__all__ = ["Loop", "Together", "check_number", "where_in"]
 
 _REFUSED = (InvalidAction, InvalidInput, MemoryNotFound, TierFull)
 """What an agent is told about its own actions, instead of ending the run."""
@@ -64,6 +67,8 @@ class Loop:
         self._agents = list(agent_ids)
         self._streams = Streams(bank.settings.seed, self._agents)
         self._errors: dict[str, list[str]] = {}
+        self._names: list[str] | None = None
+        """Of the metrics."""
 
     def begin(self, memories: Sequence[tuple[object, ...]] = ()) -> None:
         """Set the world up; ``memories`` are what the agents know from the start.
@@ -120,15 +125,26 @@ class Loop:
         self, observations: Sequence[Observation], found: Sequence[Hits]
     ) -> dict[str, tuple[Observation, Sequence[object]]]:
         policy, rngs = self._policy, self._streams.agents
-        if isinstance(policy, Together):
-            answers = policy.decide_all(observations, found, list(rngs.values()))
-        else:
-            answers = [
-                policy.decide(seen, hits, rngs[seen.agent_id])
-                for seen, hits in zip(observations, found, strict=True)
-            ]
+        try:
+            if isinstance(policy, Together):
+                answers = policy.decide_all(observations, found, list(rngs.values()))
+            else:
+                answers = [
+                    policy.decide(seen, hits, rngs[seen.agent_id])
+                    for seen, hits in zip(observations, found, strict=True)
+                ]
+        except SimulationError:
+            raise
+        except Exception as error:  # a user's own policy may raise anything
+            raise self._failed(policy, "decide", error) from error
+        for seen, answer in zip(observations, answers, strict=True):
+            if type(answer) is not list and not _is_list(answer):
+                raise SimulationError(
+                    f"{type(policy).__name__}.decide() gave {answer!r:.60} for {seen.agent_id} in "
+                    f"tick {seen.tick}; a list of actions is needed"
+                )
         return {
-            seen.agent_id: (seen, answer or ())
+            seen.agent_id: (seen, answer)
             for seen, answer in zip(observations, answers, strict=True)
         }
 
@@ -151,11 +167,16 @@ class Loop:
             tick.happened(agent, name, Outcome(message, success=False))
             return
         except Exception as error:  # a user's own world may raise anything
-            raise self._failed("apply", error) from error
+            raise self._failed(self._world, "apply", error) from error
         if isinstance(outcome, str):
             outcome = Outcome(outcome)
-        if outcome is not None:
+        if isinstance(outcome, Outcome):
             tick.happened(agent, name, outcome)
+        elif outcome is not None:
+            raise SimulationError(
+                f"{self._name()}.apply({agent!r}, {name}) gave {outcome!r:.60}; an Outcome, a text "
+                "or None is needed"
+            )
 
     def _record(self, found: Sequence[Hits]) -> dict[str, Any]:
         bank = self._bank
@@ -172,11 +193,32 @@ class Loop:
             "retrieved": sum(sizes),
             "retrieved_most": max(sizes, default=0),
             "errors": sum(map(len, self._errors.values())),
-            "metrics": dict(self._call("metrics")),
+            "metrics": self._metrics(),
         }
         state = {"world": self._call("get_state"), "errors": self._errors}
-        bank.ticks.record(record, state, retrieved.tobytes())
+        try:
+            if bank.tick == 0:
+                _check_keys(state)
+            bank.ticks.record(record, state, retrieved.tobytes())
+        except (InvalidInput, ValueError) as error:
+            raise SimulationError(
+                f"{self._name()}.get_state() gave in tick {bank.tick} what can't be kept: {error}"
+            ) from error
         return record
+
+    def _metrics(self) -> dict[str, float]:
+        given = self._call("metrics")
+        try:
+            metrics = {str(name): check_number(value) for name, value in given.items()}
+            if self._names is not None and [*metrics] != self._names:
+                raise ValueError(f"the names are not those of the tick before: {[*metrics]!r:.200}")
+        except (AttributeError, TypeError, ValueError) as error:
+            raise SimulationError(
+                f"{self._name()}.metrics() gave in tick {self._bank.tick} what can't be kept: "
+                f"{error}"
+            ) from error
+        self._names = [*metrics]
+        return metrics
 
     def _call(self, method: str, *arguments: object) -> Any:
         """A method of the world; what goes wrong in it is said to have gone wrong there."""
@@ -185,16 +227,52 @@ class Loop:
         except ConfigError:
             raise  # options that don't fit together, which only setup can tell
         except Exception as error:  # a user's own world may raise anything
-            raise self._failed(method, error) from error
+            raise self._failed(self._world, method, error) from error
 
-    def _failed(self, method: str, error: Exception) -> SimulationError:
+    def _failed(self, whose: object, method: str, error: Exception) -> SimulationError:
+        where = f"{type(whose).__name__}.{method}()"
         return SimulationError(
-            f"{self._name()}.{method}() raised {type(error).__name__} in tick {self._bank.tick}: "
-            f"{error}. The run is as it was after the tick before"
+            f"{where} raised {type(error).__name__} in tick {self._bank.tick}: {error}"
+            f"{where_in(error)}. The run is as it was after the tick before"
         )
 
     def _name(self) -> str:
         return type(self._world).__name__
+
+
+def check_number(value: object) -> float:
+    """``value`` itself if it is a number that every table can hold, or ValueError."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= 2**53:
+        return value
+    if hasattr(value, "item") and not isinstance(value, int | float):  # one of NumPy's
+        return check_number(value.item())
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    raise ValueError(f"{value!r:.60} is no finite number, or a whole one above 2^53")
+
+
+def _check_keys(value: object) -> None:
+    """JSON has text for keys: others would come back as text."""
+    if isinstance(value, dict):
+        for key, child in value.items():
+            if not isinstance(key, str):
+                raise ValueError(f"{key!r:.60} is a key; JSON has text for keys")
+            _check_keys(child)
+    elif isinstance(value, list | tuple):
+        for child in value:
+            _check_keys(child)
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes | Action)
+
+
+def where_in(error: Exception) -> str:
+    """The place in the user's own file where an error came from, in brackets."""
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    if not last or last[0].filename.startswith("<"):  # Python's own import system
+        return ""
+    return f" ({Path(last[0].filename).name}, line {last[0].lineno})"
 
 
 class _Recorder:

@@ -12,15 +12,17 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
 
 from agents.bank import MemoryBank
-from agents.errors import RunError
+from agents.errors import RunError, SimulationError
 from agents.memory.tiers import TIER_NAMES, Tier
 from agents.settings import Settings
 from agents.simulation.files import replace_file
+from agents.simulation.loop import check_number
 from agents.simulation.protocols import World
 from agents.simulation.report import RemarkableMemory, RunResults, render_run
 
@@ -56,7 +58,7 @@ def write(
     except OSError as error:
         raise RunError(
             f"what came out of {folder} can't be written: {error}. The run itself is whole; make "
-            f"room and run `tiermem resume {folder}`"
+            f"room and run: tiermem resume {quote(str(folder))}"
         ) from error
     return summary
 
@@ -97,7 +99,18 @@ def rows_of(path: Path) -> list[dict[str, Any]] | None:
 def by_agent_of(world: World) -> dict[str, dict[str, float]]:
     """Numbers per agent, where the world has any."""
     numbers = getattr(world, "by_agent", None)
-    return {} if numbers is None else {name: dict(each) for name, each in numbers().items()}
+    if numbers is None:
+        return {}
+    try:
+        found = {str(name): dict(each) for name, each in numbers().items()}
+        return {
+            name: {str(agent): check_number(value) for agent, value in each.items()}
+            for name, each in found.items()
+        }
+    except Exception as error:  # a user's own world may raise anything
+        raise SimulationError(
+            f"{type(world).__name__}.by_agent() failed with {type(error).__name__}: {error}"
+        ) from error
 
 
 def most_retrieved(

@@ -1,5 +1,6 @@
 """Running a run again, to see that it is the same."""
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,7 +12,8 @@ from agents.simulation import outputs
 from agents.simulation.cassette import Cassette
 from agents.simulation.compare import Difference, differences
 from agents.simulation.loop import Loop
-from agents.simulation.run import checkpoints, places_of_code, read_folder
+from agents.simulation.run import is_of_run
+from agents.simulation.run_folder import checkpoints, places_of_code, read_folder
 from agents.simulation.scenario import first_memories, make_policy, make_world
 from agents.storage import checkpoint
 
@@ -109,7 +111,7 @@ class Replay:
 
 def verify_files(folder: Path) -> Iterator[str]:
     """What is wrong with a run's own files: checkpoints, tables, summary."""
-    read_folder(folder)
+    settings, about = read_folder(folder)
     with MemoryBank.at(folder / "bank") as bank:
         recorded = {record["tick"]: record for record, _ in bank.ticks.records()}
         for path in checkpoints(folder):
@@ -118,9 +120,10 @@ def verify_files(folder: Path) -> Iterator[str]:
             except CheckpointDamaged as error:
                 yield str(error)
                 continue
-            kept = found.ticks[-1].state_hash if found.ticks else None
-            here = bank.ticks.row(found.tick)
-            if here is None or (here.state_hash, here.commit) != (kept, found.head[0]):
+            here = bank.ticks.journal_hash(found.head[0])
+            if here not in (None, found.head[2]) or (
+                "config" not in found.extra or not is_of_run(found, path, settings, about)
+            ):
                 yield f"{path} is not of this run, or of another tick than its name says"
         records = [recorded[tick] for tick in sorted(recorded)]
         expected = {
@@ -133,12 +136,24 @@ def verify_files(folder: Path) -> Iterator[str]:
                 yield f"{path} is missing"
             elif outputs.rows_of(path) != rows:
                 yield f"{path} is not what the journal says"
+        yield from _verify_summary(folder / "summary.json", records[-1], bank)
+
+
+def _verify_summary(path: Path, last: Mapping[str, Any], bank: MemoryBank) -> Iterator[str]:
+    try:
+        summary = json.loads(path.read_text())
+        said = [summary[name] for name in ("ticks", "state_hash", "journal_hash", "metrics")]
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        yield f"{path} can't be read: {error!r:.200}"
+        return
+    if said != [bank.tick, last["state_hash"], bank.ticks.journal_hash(), last["metrics"]]:
+        yield f"{path} is not what the journal says"
 
 
 def _starting_bank(folder: Path, settings: Settings, start: int | None) -> MemoryBank:
     if start is None:
         return MemoryBank.ephemeral(settings)
     try:
-        return MemoryBank.at(folder / "bank", start)
+        return MemoryBank.at(folder / "bank", start, settings)
     except BankError as error:
         raise RunError(f"{folder} can't be replayed from tick {start}: {error}") from error

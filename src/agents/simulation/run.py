@@ -1,7 +1,7 @@
 """A run: one folder with a bank, the exact settings, checkpoints and what came out.
 
 ========================  ====================================================================
-config.yaml               every setting, as used
+config.yaml               every setting, as used, but secrets
 run.json                  what made the run, and which run it branched from
 code/                     the user's own modules, as they were
 bank/                     the memories, and all that is kept of each tick
@@ -16,15 +16,11 @@ would have been.
 """
 
 import contextlib
-import json
-import os
-import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from shlex import quote
 from types import TracebackType
 from typing import Any, Self, final
-
-import yaml
 
 from agents import __version__, history
 from agents.bank import MemoryBank
@@ -35,32 +31,33 @@ from agents.errors import (
     BankLocked,
     BankNotFound,
     CheckpointDamaged,
+    ConfigError,
     RunError,
+    SimulationError,
 )
-from agents.settings import Settings
+from agents.settings import Settings, is_secret
 from agents.simulation import outputs
 from agents.simulation.cassette import Cassette
-from agents.simulation.files import replace_file
 from agents.simulation.loop import Loop
+from agents.simulation.run_folder import (
+    FORMAT,
+    checkpoint_tick,
+    checkpoints,
+    make_folder,
+    places_of_code,
+    read_folder,
+    remove_leftovers,
+    write_settings,
+)
 from agents.simulation.scenario import code_of, first_memories, make_policy, make_world
+from agents.simulation.streams import Streams
 from agents.storage import checkpoint
 from agents.storage.sync import Progress
 
-__all__ = [
-    "Run",
-    "Say",
-    "checkpoint_tick",
-    "checkpoints",
-    "go_back",
-    "places_of_code",
-    "prepare_folder",
-    "read_folder",
-]
+__all__ = ["Run", "Say", "go_back"]
 
 Say = Callable[[str], None]
 """Takes a line for the user."""
-
-_FORMAT = 1
 
 
 def _quiet(_: str) -> None:
@@ -72,6 +69,7 @@ class Run:
     """A run's folder, opened to go on with it. Made by :meth:`create` and :meth:`open`."""
 
     def __init__(self, folder: Path, settings: Settings, about: Mapping[str, Any]) -> None:
+        """For :meth:`create` and :meth:`open`; callers use these."""
         self.folder = folder
         self.settings = settings
         self.about = about
@@ -91,28 +89,42 @@ class Run:
         ``scenario`` is the folder of the scenario's file, where classes of the user's own are.
         ``force`` puts it in the place of a run that is there.
         """
-        world = make_world(settings, *([scenario] if scenario else []))  # finds mistakes early
-        cassette = Cassette(folder / "cassette.jsonl")
-        make_policy(settings, world, cassette, *([scenario] if scenario else []))
-        first_memories(settings)
-        about = {"format": _FORMAT, "tiermem": __version__, "parent": None}
-        prepare_folder(folder, settings, about, scenario, force=force)
-        return cls.open(folder)
+        places = [scenario] if scenario else []
+        code = check_scenario(settings, places)
+        about = {
+            "format": FORMAT,
+            "tiermem": __version__,
+            "scenario": str(scenario.absolute()) if scenario else None,
+            "parent": None,
+        }
+        make_folder(folder, settings, about, code, force=force)
+        return cls(folder, settings, about)._begin(_quiet)
 
     @classmethod
-    def open(cls, folder: Path, *, say: Say = _quiet) -> Self:
+    def open(cls, folder: Path, assignments: Iterable[str] = (), *, say: Say = _quiet) -> Self:
         """The run in ``folder``, after its last whole tick.
 
-        If its journal is lost or damaged, after the newest checkpoint that is whole.
+        ``assignments`` may give back the secrets that ``config.yaml`` leaves out. If the journal is
+        lost or damaged, the run goes on from the newest checkpoint that is whole, and says so.
         """
-        run = cls(folder, *read_folder(folder))
+        settings, about = read_folder(folder)
+        texts = tuple(assignments)
+        for text in texts:
+            if not is_secret(text.partition("=")[0]):
+                raise ConfigError(
+                    f"--set {text.partition('=')[0]}: a run keeps its settings; only secrets, "
+                    "which it does not keep, are given again. To change others, branch it"
+                )
+        return cls(folder, load_settings(settings, assignments=texts), about)._begin(say)
+
+    def _begin(self, say: Say) -> Self:
         try:
-            run._open_bank(say)
-            run._begin()
+            self._open_bank(say)
+            self._start()
         except BaseException:
-            run.close()
+            self.close()
             raise
-        return run
+        return self
 
     def close(self) -> None:
         """Close the bank; mem0's store is brought up to date as ``storage.sync`` says."""
@@ -142,7 +154,10 @@ class Run:
         Stop iterating between any two; everything so far is kept.
         """
         while self.tick < until:
-            record = self._loop.tick()
+            try:
+                record = self._loop.tick()
+            except SimulationError as error:
+                raise type(error)(f"{error}.{self._remedy()}") from error
             if self.tick % self.settings.checkpoint.every == 0:
                 self.checkpoint()
             yield record
@@ -153,7 +168,7 @@ class Run:
         if not path.exists():
             extra = {
                 "config": self.settings.to_dict(redact=True),
-                "run": dict(self.about),
+                "branched": _branched(self.about),
                 "cassette": self._cassette.position,
             }
             self.bank.checkpoint(path, extra, progress=self.progress)
@@ -168,8 +183,13 @@ class Run:
 
     def extend(self, ticks: int) -> None:
         """Let the run be so many ticks long."""
+        if ticks < self.tick:
+            raise RunError(
+                f"{self.folder} has {self.tick} ticks already, more than {ticks}; to go back, use "
+                "--from-tick"
+            )
         self.settings = load_settings(self.settings, overrides={"simulation": {"ticks": ticks}})
-        replace_file(self.folder / "config.yaml", _yaml(self.settings))
+        write_settings(self.folder, self.settings)
 
     def sync(self) -> None:
         """Bring mem0's store up to date, if ``storage.sync`` says that it should be by now."""
@@ -181,16 +201,22 @@ class Run:
     def _open_bank(self, say: Say) -> None:
         folder = self.folder / "bank"
         try:
-            if not (folder / "journal.db").exists() and checkpoints(self.folder):
+            if not (folder / "journal.db").exists() and self._had_begun():
                 raise BankNotFound(f"{folder} has lost its journal")
             self.bank = MemoryBank.open(folder, self.settings)
         except (BankDamaged, BankNotFound) as error:
             say(str(error))
-            _restore_newest(self.folder, None, say)
+            _restore_newest(self.folder, self.settings, self.about, None, say)
             self.bank = MemoryBank.open(folder, self.settings)
         self._parts.callback(self.bank.close)
+        remove_leftovers(self.folder)
 
-    def _begin(self) -> None:
+    def _had_begun(self) -> bool:
+        """Whether there are traces of a journal that is not there."""
+        traces = ("checkpoints", "summary.json", "bank/journal.db-wal")
+        return any((self.folder / name).exists() for name in traces)
+
+    def _start(self) -> None:
         places = places_of_code(self.folder, self.about)
         self._cassette = Cassette(self.folder / "cassette.jsonl")
         self._world = make_world(self.settings, *places)
@@ -201,6 +227,30 @@ class Run:
         if self.tick and self.tick % self.settings.checkpoint.every == 0:
             self.checkpoint()  # a kill may have come between the tick and its checkpoint
 
+    def _remedy(self) -> str:
+        code = self.folder / "code"
+        mend = f" Mend it in {code}, then go on" if code.is_dir() else " Go on"
+        return f"{mend} with: tiermem resume {quote(str(self.folder))}"
+
+
+def check_scenario(settings: Settings, places: list[Path]) -> dict[str, Path]:
+    """Find mistakes before a folder is made; the user's own modules, by name."""
+    world = make_world(settings, *places)
+    make_policy(settings, world, Cassette(Path("cassette.jsonl"), replay=True), *places)
+    first_memories(settings)
+    agents = settings.simulation.agent_ids()
+    streams = Streams(settings.seed, agents)
+    streams.begin(0)
+    try:
+        world.setup(streams.world, tuple(agents))
+    except ConfigError:
+        raise
+    except Exception as error:  # a user's own world may raise anything
+        raise SimulationError(
+            f"{type(world).__name__}.setup() raised {type(error).__name__}: {error}"
+        ) from error
+    return code_of(settings, *places)
+
 
 def go_back(folder: Path, tick: int, *, say: Say = _quiet) -> None:
     """Let a run forget, for good, what came after ``tick``.
@@ -208,13 +258,16 @@ def go_back(folder: Path, tick: int, *, say: Say = _quiet) -> None:
     The journal has every tick. Where it has not, because it is damaged or was itself made from a
     checkpoint, the newest whole checkpoint up to that tick is restored.
     """
-    read_folder(folder)
+    settings, about = read_folder(folder)
+    parent = about.get("parent")
+    if parent and tick < parent["tick"]:
+        raise RunError(
+            f"{folder} branched from {parent['run']} at tick {parent['tick']}; to go back further, "
+            "branch that one"
+        )
     for path in checkpoints(folder):
         if checkpoint_tick(path) <= tick:
-            try:
-                checkpoint.read(path)
-            except CheckpointDamaged as error:
-                say(str(error))
+            _read_whole(path, settings, about, say)
     try:
         with MemoryBank.at(folder / "bank") as bank:
             last = bank.tick
@@ -225,109 +278,57 @@ def go_back(folder: Path, tick: int, *, say: Say = _quiet) -> None:
         raise
     except BankError as error:
         say(str(error))
-        _restore_newest(folder, tick, say)
+        _restore_newest(folder, settings, about, tick, say)
     for path in checkpoints(folder):
         if checkpoint_tick(path) > tick:
             path.unlink(missing_ok=True)
 
 
-def _restore_newest(folder: Path, tick: int | None, say: Say) -> None:
+def _restore_newest(
+    folder: Path, settings: Settings, about: Mapping[str, Any], tick: int | None, say: Say
+) -> None:
     """Go back to the newest checkpoint that is whole, up to ``tick``."""
     for path in reversed(checkpoints(folder)):
         if tick is not None and checkpoint_tick(path) > tick:
             continue
-        try:
+        if _read_whole(path, settings, about, say):
             history.restore(path, folder / "bank", same_bank=True)
-        except CheckpointDamaged as error:
-            say(f"{error}; trying the one before")
-        else:
             say(f"continuing from the checkpoint {path.name}")
             return
+    upto = "" if tick is None else f" up to tick {tick}"
     raise RunError(
-        f"{folder}: neither the journal nor any checkpoint can be read, so it can't go on. Run "
-        "the scenario again, or restore the folder from a backup"
+        f"{folder}: neither the journal nor any checkpoint{upto} can be used, so it can't go on. "
+        "Run the scenario again, or restore the folder from a backup"
     )
 
 
-def prepare_folder(
-    folder: Path,
-    settings: Settings,
-    about: Mapping[str, Any],
-    scenario: Path | None,
-    *,
-    force: bool,
-    fill: Callable[[Path], None] | None = None,
-) -> None:
-    """Make a run's folder, all of it or nothing; ``fill`` adds to it before it gets its name."""
-    if folder.exists():
-        _make_way(folder, force)
-    about = {**about, "scenario": str(scenario.absolute()) if scenario else None}
-    temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
+def _read_whole(path: Path, settings: Settings, about: Mapping[str, Any], say: Say) -> bool:
+    """Whether a checkpoint is whole and of this run; one that is not is moved out of the way."""
     try:
-        shutil.rmtree(temporary, ignore_errors=True)
-        temporary.mkdir(parents=True)
-        replace_file(temporary / "config.yaml", _yaml(settings))
-        replace_file(temporary / "run.json", json.dumps(about, indent=2) + "\n")
-        for file in code_of(settings, scenario) if scenario else []:
-            (temporary / "code").mkdir(exist_ok=True)
-            shutil.copy(file, temporary / "code" / file.name)
-        if fill:
-            fill(temporary)
-        temporary.rename(folder)
-    except OSError as error:
-        raise RunError(f"the run {str(folder)!r} can't be made: {error}") from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        found = checkpoint.read(path)
+    except CheckpointDamaged as error:
+        say(str(error))
+    else:
+        if "config" in found.extra and is_of_run(found, path, settings, about):
+            return True
+        say(f"{path} is a checkpoint of another run, or of another tick")
+    path.replace(path.with_name(f"{path.name}.damaged"))
+    return False
 
 
-def read_folder(folder: Path) -> tuple[Settings, dict[str, Any]]:
-    """A run's settings, and what made it."""
-    if not folder.is_dir():
-        raise RunError(f"there is no run {folder}")
-    try:
-        about = json.loads((folder / "run.json").read_text())
-        known = about["format"]
-    except FileNotFoundError:
-        raise RunError(f"{folder} is no run: it has no run.json") from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RunError(f"{folder / 'run.json'} can't be read: {error}") from None
-    if known != _FORMAT:
-        raise RunError(
-            f"{folder} has format {known}, and this version of TierMem reads format {_FORMAT}"
-        )
-    if not (folder / "config.yaml").is_file():
-        raise RunError(f"{folder} is missing config.yaml, without which it can't go on")
-    return load_settings(folder / "config.yaml"), about
+def _branched(about: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Where a run branched from another, without a path: a checkpoint may be carried elsewhere."""
+    parent = about.get("parent")
+    return {"tick": parent["tick"], "edits": parent["edits"]} if parent else None
 
 
-def checkpoints(folder: Path) -> list[Path]:
-    """A run's checkpoints, oldest first."""
-    return sorted((folder / "checkpoints").glob("tick-*.tmck"), key=checkpoint_tick)
-
-
-def checkpoint_tick(path: Path) -> int:
-    """The tick in a checkpoint's name."""
-    number = path.stem.removeprefix("tick-")
-    return int(number) if number.isdecimal() else -1
-
-
-def _make_way(folder: Path, force: bool) -> None:
-    if not force:
-        raise RunError(
-            f"{folder} exists already. Go on with it by `tiermem resume {folder}`, choose another "
-            "folder with --out, or replace it with --force"
-        )
-    if not (folder / "run.json").is_file():
-        raise RunError(f"{folder} is no run, so --force does not replace it")
-    if (folder / "bank").is_dir():
-        history.check_unused(folder / "bank")
-    shutil.rmtree(folder)
-
-
-def places_of_code(folder: Path, about: Mapping[str, Any]) -> list[Path]:
-    """Where a run finds the user's own modules: its copies, then their neighbours of old."""
-    return [folder / "code", *([Path(about["scenario"])] if about.get("scenario") else [])]
-
-
-def _yaml(settings: Settings) -> str:
-    return str(yaml.safe_dump(settings.to_dict(redact=True), sort_keys=False, allow_unicode=True))
+def is_of_run(
+    found: checkpoint.Checkpoint, path: Path, settings: Settings, about: Mapping[str, Any]
+) -> bool:
+    """Whether a checkpoint was made by this run, at the tick that its name says."""
+    made: dict[str, Any] = found.extra.get("config") or {}
+    own: dict[str, Any] = settings.to_dict(redact=True)
+    for each in (made, own):  # a run may be made longer; all else stays
+        each["simulation"] = {**each.get("simulation", {}), "ticks": None}
+    same = made == own and found.extra.get("branched") == _branched(about)
+    return same and found.tick == checkpoint_tick(path)

@@ -1,7 +1,6 @@
 """From settings to a world and a policy: the built-in ones, or a user's own classes."""
 
 import importlib
-import importlib.util
 import inspect
 import sys
 from collections.abc import Mapping
@@ -13,6 +12,7 @@ from agents.memory.records import check_agent_id
 from agents.memory.tiers import parse_tier
 from agents.settings import Settings
 from agents.simulation.cassette import Cassette
+from agents.simulation.loop import where_in
 from agents.simulation.policies.llm import DEFAULT_TIMEOUT, Llm
 from agents.simulation.policies.scripted import Scripted
 from agents.simulation.protocols import Policy, World
@@ -96,12 +96,19 @@ def first_memories(settings: Settings) -> list[tuple[object, ...]]:
     return result
 
 
-def code_of(settings: Settings, folder: Path) -> list[Path]:
-    """The user's own modules that the settings name, where they are files in ``folder``."""
+def code_of(settings: Settings, *folders: Path) -> dict[str, Path]:
+    """The user's own modules that the settings need: those they name, and those these import."""
     names = (settings.simulation.world, settings.simulation.policy)
-    modules = [name.partition(":")[0] for name in names if name and ":" in name]
-    files = [folder / f"{module}.py" for module in dict.fromkeys(modules)]
-    return [file for file in files if file.is_file()]
+    found: dict[str, Path] = {}
+    for name in names:
+        if name and ":" in name:
+            module = name.partition(":")[0]
+            folder = next((folder for folder in folders if _has(folder, module)), None)
+            if folder is not None:
+                _, files = _import_from(module, folder, *folders)
+                place = folder.absolute()
+                found |= {str(file.relative_to(place)): file for file in files}
+    return found
 
 
 def _make(key: str, name: str, options: Mapping[str, Any], folders: tuple[Path, ...]) -> Any:
@@ -116,42 +123,55 @@ def _make(key: str, name: str, options: Mapping[str, Any], folders: tuple[Path, 
 def _import(key: str, name: str, folders: tuple[Path, ...]) -> Any:
     if not name.replace(".", "a").isidentifier():
         raise ConfigError(f"{key}: {name!r:.60} is no module; write module:Class")
-    for folder in folders:
-        if (file := folder / f"{name}.py").is_file():
-            return _import_file(key, name, file)
     try:
+        for folder in folders:
+            if _has(folder, name):
+                return _import_from(name, folder, *folders)[0]
         return importlib.import_module(name)
     except Exception as error:  # a user's own module may raise anything
         looked = " or ".join(str(folder) for folder in folders) or "the environment"
         raise ConfigError(
-            f"{key}: {name} can't be imported ({type(error).__name__}: {error}); "
+            f"{key}: {name} can't be imported ({type(error).__name__}: {error}{where_in(error)}); "
             f"it was looked for in {looked} and among what is installed"
         ) from error
 
 
-def _import_file(key: str, name: str, file: Path) -> Any:
-    """A module from its file, under its own name while it loads, so that it finds its neighbours.
+def _has(folder: Path, module: str) -> bool:
+    place = folder.joinpath(*module.split("."))
+    return place.with_suffix(".py").is_file() or (place / "__init__.py").is_file()
 
-    It is not kept there: two scenarios may each have a ``world.py``.
+
+def _import_from(name: str, folder: Path, *neighbours: Path) -> tuple[Any, list[Path]]:
+    """A module from a folder, and the files that came with it from there.
+
+    They are not kept among the imported modules: two scenarios may each have a ``world.py``.
     """
-    spec = importlib.util.spec_from_file_location(name, file)
-    if spec is None or spec.loader is None:
-        raise ConfigError(f"{key}: {file} is no Python module")
-    module = importlib.util.module_from_spec(spec)
-    before = sys.modules.get(name)
-    sys.modules[name] = module
-    sys.path.insert(0, str(file.parent))
+    folder = folder.absolute()
+    top = name.partition(".")[0]
+    hidden = {key: sys.modules.pop(key) for key in _below(top)}
+    before = set(sys.modules)
+    paths = [str(place.absolute()) for place in (folder, *neighbours)]
+    sys.path[:0] = paths
+    importlib.invalidate_caches()
     try:
-        spec.loader.exec_module(module)
-    except Exception as error:  # a user's own module may raise anything
-        raise ConfigError(
-            f"{key}: importing {file} raised {type(error).__name__}: {error}"
-        ) from error
+        module = importlib.import_module(name)
+        own = {key: Path(file) for key in set(sys.modules) - before if (file := _file_of(key))}
+        return module, sorted(file for file in own.values() if file.is_relative_to(folder))
     finally:
-        sys.path.remove(str(file.parent))
-        if before is not None:
-            sys.modules[name] = before
-    return module
+        del sys.path[: len(paths)]
+        for key in set(sys.modules) - before:
+            file = _file_of(key)
+            if file and any(Path(file).is_relative_to(path) for path in paths):
+                del sys.modules[key]
+        sys.modules.update(hidden)
+
+
+def _below(top: str) -> list[str]:
+    return [key for key in sys.modules if key == top or key.startswith(f"{top}.")]
+
+
+def _file_of(module: str) -> str | None:
+    return getattr(sys.modules.get(module), "__file__", None)
 
 
 def _call(key: str, made: Any, options: dict[str, Any], *given: object) -> Any:
@@ -164,5 +184,6 @@ def _call(key: str, made: Any, options: dict[str, Any], *given: object) -> Any:
         return made(*given, **options)
     except ConfigError:
         raise  # says itself which option is wrong
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"{key}: {error}") from error
+    except Exception as error:  # a user's own class may raise anything
+        name = getattr(made, "__name__", "it")
+        raise ConfigError(f"{key}: {name} raised {type(error).__name__}: {error}") from error

@@ -7,6 +7,7 @@ tick are all there is to know of every random state, and to resume is to seed.
 import hashlib
 from collections.abc import Sequence
 from random import Random
+from typing import Any
 
 __all__ = ["Streams"]
 
@@ -38,6 +39,25 @@ class Stream(Random):
         if self._begin is not None:
             self._start(self._begin)
         return super().getrandbits(k)
+
+    def getstate(self) -> tuple[Any, ...]:
+        """The state, from which :meth:`setstate` goes on."""
+        if self._begin is not None:
+            self._start(self._begin)
+        return super().getstate()
+
+    def setstate(self, state: tuple[Any, ...]) -> None:
+        """Go on from a state."""
+        self._begin = None
+        super().setstate(state)
+
+    def seed(self, a: Any = None, version: int = 2) -> None:
+        """Begin with a seed of the caller's own, until the tick ends."""
+        self._begin = None
+        super().seed(a, version)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Random, (), self.getstate()  # a copy is a generator like any other
 
     def _start(self, begin: "hashlib._Hash") -> None:
         own = begin.copy()

@@ -20,9 +20,13 @@ from agents.errors import ConfigError, RunError, TierMemError
 from agents.settings import Settings
 from agents.simulation.files import replace_file
 from agents.simulation.run import Run
+from agents.simulation.scenario import make_world
+from agents.simulation.streams import Streams
 
 __all__ = ["Cell", "Sweep", "read_sweep", "run_cells"]
 
+_HEAD = "# What `tiermem sweep` runs here. Finished runs are kept as long as this is the same.\n"
+_OURS = {"cells", "plan.yaml", "results.parquet", "statistics.parquet", "report.html"}
 _KEYS = ("scenario", "question", "set", "variants", "grid", "seeds", "metrics")
 
 
@@ -122,8 +126,22 @@ def read_sweep(path: Path) -> Sweep:
     names = [cell.name for cell in sweep.cells()]
     if len(set(names)) < len(names):
         raise ConfigError(f"{document.source}: two runs of the sweep would have the same name")
-    for cell in sweep.cells():
-        sweep.settings(cell)  # every mistake is found before anything runs
+    for cell in sweep.cells():  # every mistake is found before anything runs
+        try:
+            settings = sweep.settings(cell)
+        except ConfigError as error:
+            raise ConfigError(f"{document.source}: run {cell.name}: {error}") from None
+    world = make_world(settings, sweep.scenario.parent)
+    streams = Streams(settings.seed, settings.simulation.agent_ids())
+    streams.begin(0)
+    world.setup(streams.world, settings.simulation.agent_ids())
+    known = list(world.metrics())
+    for name in sweep.metrics:
+        if name not in known:
+            raise ConfigError(
+                f"{document.place(('metrics',))}: the world has no metric {name!r:.60}; it has "
+                f"{', '.join(known)}"
+            )
     return sweep
 
 
@@ -172,11 +190,12 @@ def run_cells(
 
 
 def _prepare(sweep: Sweep, folder: Path, force: bool) -> None:
-    text = yaml.safe_dump(sweep.to_dict(), sort_keys=True, allow_unicode=True)
-    made = folder / "sweep.yaml"
+    text = _HEAD + yaml.safe_dump(sweep.to_dict(), sort_keys=True, allow_unicode=True)
+    made = folder / "plan.yaml"
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        raise RunError(f"{folder} exists and is no folder; choose another with --out")
     if folder.exists() and any(folder.iterdir()):
-        if not made.is_file():
-            raise RunError(f"{folder} exists already and is no sweep; choose another with --out")
+        _check_ours(folder, made)
         if made.read_text() == text and not force:
             return
         if not force:
@@ -186,10 +205,22 @@ def _prepare(sweep: Sweep, folder: Path, force: bool) -> None:
             )
         shutil.rmtree(folder)
     try:
-        (folder / "cells").mkdir(parents=True)
+        (folder / "cells").mkdir(parents=True, exist_ok=True)
         replace_file(made, text)
     except OSError as error:
         raise RunError(f"the sweep {str(folder)!r} can't be made: {error}") from error
+
+
+def _check_ours(folder: Path, made: Path) -> None:
+    """Refuse a folder that holds anything that no sweep has made."""
+    strange = [
+        path.name
+        for path in sorted(folder.iterdir())
+        if path.name not in _OURS and path.suffix not in (".png", ".tmp")
+    ]
+    if strange or not made.is_file() or not made.read_text().startswith(_HEAD):
+        holds = f": it holds {strange[0]}" if strange else ""
+        raise RunError(f"{folder} exists and is no sweep{holds}. Choose another with --out")
 
 
 def _finished(folder: Path) -> dict[str, Any] | None:
@@ -214,4 +245,6 @@ def _run_cell(sweep: Sweep, cell: Cell, folder: Path) -> dict[str, Any] | str:
                 pass
             return run.finish(report=False)
     except TierMemError as error:
+        return f"{type(error).__name__}: {error}"
+    except Exception as error:  # noqa: BLE001 - the other runs must go on
         return f"{type(error).__name__}: {error}"

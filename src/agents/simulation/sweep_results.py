@@ -1,10 +1,11 @@
 """What comes out of a sweep: one table, statistics, plots and a report."""
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agents.errors import ConfigError, RunError
+from agents.errors import RunError
 from agents.simulation import outputs, plots
 from agents.simulation.files import replace_file
 from agents.simulation.report import SweepResults, render_sweep
@@ -21,10 +22,6 @@ def write_results(
     rows = _rows(sweep, done)
     known = list(next(iter(done.values()))["metrics"])
     metrics = list(sweep.metrics or known)
-    if missing := [name for name in metrics if name not in known]:
-        raise ConfigError(
-            f"{sweep.path}: the world has no metric {missing[0]!r:.60}; it has {', '.join(known)}"
-        )
     statistics = summarise(rows, ["variant", *sweep.grid], metrics)
     results = SweepResults(
         name=folder.name,
@@ -53,7 +50,7 @@ def _rows(sweep: Sweep, done: Mapping[str, Mapping[str, Any]]) -> list[dict[str,
         {
             "cell": cell.name,
             "variant": cell.variant,
-            **dict(zip(sweep.grid, cell.point, strict=True)),
+            **dict(zip(sweep.grid, map(_shown, cell.point, sweep.grid.values()), strict=True)),
             "seed": cell.seed,
             "state_hash": done[cell.name]["state_hash"],
             **done[cell.name]["metrics"],
@@ -61,6 +58,13 @@ def _rows(sweep: Sweep, done: Mapping[str, Mapping[str, Any]]) -> list[dict[str,
         for cell in sweep.cells()
         if cell.name in done
     ]
+
+
+def _shown(value: object, values: Sequence[object]) -> object:
+    """A grid's value as it stands in a table, whose columns have one type."""
+    types = {type(each) for each in values}
+    plain = types <= {int, float} or types in ({str}, {bool})
+    return value if plain else json.dumps(value)
 
 
 def _plot(sweep: Sweep, statistics: Sequence[Mapping[str, Any]], metric: str) -> bytes:

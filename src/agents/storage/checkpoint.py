@@ -16,7 +16,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agents.errors import BankDamaged, BankError, CheckpointDamaged, CheckpointError
+from agents.errors import (
+    BankDamaged,
+    BankError,
+    CheckpointDamaged,
+    CheckpointError,
+    InvalidInput,
+)
 from agents.storage import snapshots
 from agents.storage.identity import with_new_id
 from agents.storage.journal import Journal, sync_folder
@@ -43,7 +49,16 @@ CREATE TABLE ticks (
 CREATE TABLE embeddings (hash BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;
 """
 
-_DAMAGE = (sqlite3.Error, zlib.error, ValueError, TypeError, LookupError, OverflowError)
+_DAMAGE = (
+    sqlite3.Error,
+    zlib.error,
+    ValueError,
+    TypeError,
+    AttributeError,
+    LookupError,
+    OverflowError,
+    RecursionError,
+)
 
 
 class Checkpoint(NamedTuple):
@@ -71,6 +86,8 @@ def write(path: Path, ledger: Ledger, version: str, extra: Mapping[str, object])
 
     The file gets its name when all of it is on disk: there is a whole checkpoint or none.
     """
+    if not path.name:
+        raise InvalidInput("a checkpoint needs a file; got an empty path")
     journal, resident = ledger.journal, ledger.resident
     meta = {
         "bank": journal.get("bank"),
@@ -88,6 +105,8 @@ def write(path: Path, ledger: Ledger, version: str, extra: Mapping[str, object])
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and not _is_ours(path):
+            raise CheckpointError(f"{path} is no checkpoint, so none takes its place")
         temporary.unlink(missing_ok=True)
         database = sqlite3.connect(temporary, isolation_level=None)
         try:
@@ -103,6 +122,13 @@ def write(path: Path, ledger: Ledger, version: str, extra: Mapping[str, object])
         ) from error
     finally:
         _discard(temporary)
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a file looks like a checkpoint, a damaged one perhaps."""
+    with path.open("rb") as file:
+        head = file.read(72)
+    return not head or head[68:72] == _APPLICATION_ID.to_bytes(4, "big")
 
 
 def _fill(
@@ -136,7 +162,7 @@ def _fill(
 
 
 def read(path: Path) -> Checkpoint:
-    """The checkpoint in a file, every byte of it checked; the file is not changed."""
+    """The checkpoint in a file, all that it holds checked; the file is not changed."""
     if not path.is_file():
         raise CheckpointDamaged(f"there is no checkpoint {path}")
     if not path.stat().st_size:
@@ -205,6 +231,8 @@ def restore(checkpoint: Checkpoint, folder: Path, *, same_bank: bool = False) ->
         finally:
             journal.close()
         _sync_file(temporary)
+        # The log of a journal that is gone must not be taken for the new one's.
+        _discard(path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm"))
         temporary.replace(path)
         sync_folder(folder)
     except OSError as error:
@@ -223,17 +251,22 @@ def _replaced(
     A copy elsewhere is a bank of its own: two that write to one store would not notice each other.
     """
     if not path.exists():
-        return bank if same_bank else with_new_id(bank), None
+        # Beside a store there was a bank, and most likely this one, whose journal is lost.
+        lost = any(each.is_dir() for each in path.parent.iterdir())
+        return bank if same_bank or lost else with_new_id(bank), None
     try:
         old = Journal(path)
     except BankDamaged:
-        number = 1
-        while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
-            number += 1
-        path.rename(aside)  # SQLite itself deletes the log of a journal that is gone
+        _move_aside(path)
         return bank, None
     try:
         identity, store = old.get("bank"), old.get("store")
+        for _ in old.commits(after=old.snapshot().commit):
+            pass  # what can't be read is not replaced, but kept
+    except BankDamaged:
+        old.close()
+        _move_aside(path)
+        return bank, None
     finally:
         old.close()  # which also folds its log, that must not be taken for the new one's
     if identity and identity["id"] != bank["id"]:
@@ -242,6 +275,19 @@ def _replaced(
             "restore it into a new folder"
         )
     return bank, {**store, "stale": True} if store else None
+
+
+def _move_aside(path: Path) -> None:
+    number = 1
+    while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
+        number += 1
+    try:
+        for end in ("-wal", ""):
+            part = path.with_name(path.name + end)
+            if part.exists():
+                part.rename(aside.with_name(aside.name + end))
+    except OSError as error:
+        raise CheckpointError(f"the damaged {path} can't be moved aside: {error}") from error
 
 
 class _Digest:

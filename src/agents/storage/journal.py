@@ -44,6 +44,7 @@ class Journal:
     def __init__(self, path: Path | None, copied: Path | None = None) -> None:
         self._name = str(path) if path else "this bank"
         self.base: int
+        self.base_tick: int
         self.head: int
         self.tick: int
         self.hash: bytes
@@ -61,7 +62,7 @@ class Journal:
                 if copied:
                     _copy(copied, self._db)
                 self._open(path)
-                self.base = self.get("base") or 0
+                self.base, self.base_tick = self.get("base") or (0, 0)
                 self.head, self.tick, self.hash = self._last()
         except BaseException:
             self._db.close()  # or SQLite would remember the file for the next to open it
@@ -176,7 +177,20 @@ class Journal:
         with self.reading():
             row = self._db.execute("SELECT max(id) FROM commits WHERE tick <= ?", (tick,))
             found = row.fetchone()[0]
+            if found is None and tick < self.base_tick:
+                raise BankError(
+                    f"{self._name} was made from a checkpoint and begins with tick "
+                    f"{self.base_tick}; it does not know tick {tick}"
+                )
             return self.base if found is None else int(found)
+
+    def hash_of(self, commit: int) -> bytes | None:
+        """The hash over all commits up to this one, if it is here."""
+        with self.reading():
+            row = self._db.execute("SELECT hash FROM commits WHERE id = ?", (commit,)).fetchone()
+            if row is None and commit == (snapshot := self.snapshot()).commit:
+                return bytes.fromhex(snapshot.hash)
+            return row[0] if row else None
 
     def rewind(self, commit: int, **values: object) -> None:
         """Forget every commit after this one, for good; and keep ``values``, as :meth:`set` does.
@@ -223,9 +237,9 @@ class Journal:
             self._set_embeddings(embeddings)
             agents = self._db.execute("SELECT count(*) FROM snapshots").fetchone()[0]
             if head[0]:
-                values |= {"snapshot": Snapshot(*head, agents), "head": head, "base": head[0]}
+                values |= {"snapshot": Snapshot(*head, agents), "head": head, "base": head[:2]}
             self._set(values)
-        self.base = head[0]
+        self.base, self.base_tick = head[:2]
         self.head, self.tick, self.hash = self._last()
 
     # Ticks
@@ -352,6 +366,11 @@ class Journal:
         try:
             yield
         except _DAMAGE as error:
+            if isinstance(error, sqlite3.Error) and _is_of_the_system(error):
+                raise BankError(
+                    f"the journal {self._name} can't be opened now: {error}. Nothing is wrong with "
+                    "the journal itself; look for a full disk or missing permissions"
+                ) from error
             raise self._damaged(f"{type(error).__name__}: {error}") from error
 
     def _damaged(self, why: str) -> BankDamaged:
@@ -375,8 +394,25 @@ def _digest(key: str, value: str) -> bytes:
     return hashlib.sha256(f"{key}\0{value}".encode()).digest()
 
 
+def _is_of_the_system(error: sqlite3.Error) -> bool:
+    """Whether the system is at fault, and not the file: a full disk makes no journal damaged."""
+    code = getattr(error, "sqlite_errorcode", 0)
+    return code != sqlite3.SQLITE_IOERR_SHORT_READ and code & 0xFF in (
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_NOMEM,
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+    )
+
+
 def _copy(path: Path, target: sqlite3.Connection) -> None:
-    source = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+    # Without a log nobody has it open, and SQLite need not leave one behind.
+    quiet = "" if path.with_name(f"{path.name}-wal").exists() else "&immutable=1"
+    source = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro{quiet}", uri=True)
     try:
         source.backup(target)
     finally:

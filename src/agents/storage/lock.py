@@ -31,8 +31,12 @@ class BankLock:
                 "writer at a time. Close it there first",
                 pid=pid,
             ) from None
-        os.ftruncate(self._file, 0)
-        os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
+        try:
+            os.ftruncate(self._file, 0)
+            os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
+        except OSError:
+            os.close(self._file)  # and with it the lock
+            raise
 
     def release(self) -> None:
         """Let others open the bank."""

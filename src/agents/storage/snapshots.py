@@ -12,6 +12,9 @@ from agents.storage.journal_tables import SnapshotRow
 
 __all__ = ["check", "pack", "unpack"]
 
+_TYPES = (str, int, bytes, bytes, str, bytes, bytes)
+"""One bit can make a text of bytes, which have the same hash."""
+
 
 def pack(block: AgentColumns) -> SnapshotRow:
     """The state of ``block``; equal states give equal bytes."""
@@ -29,7 +32,7 @@ def pack(block: AgentColumns) -> SnapshotRow:
 
 def check(row: SnapshotRow) -> None:
     """Raise :class:`BankDamaged` if the row is not what :func:`pack` made."""
-    if _hash(row) != row.digest:
+    if tuple(map(type, row)) != _TYPES or _hash(row) != row.digest:
         raise BankDamaged(
             f"the snapshot of agent {row.agent} is not what was written. "
             "Restore the bank from a backup; nothing was changed"
