@@ -16,8 +16,8 @@ $(STAMP): pyproject.toml constraints.txt
 
 setup: $(STAMP)  ## make .venv with the tested versions
 
-test: $(STAMP)   ## run all tests
-	$(BIN)/python -m pytest
+test: $(STAMP)   ## run all tests, on all cores
+	$(BIN)/python -m pytest -n auto
 
 check: $(STAMP)  ## lint, format, types, import contracts
 	$(BIN)/ruff check .
