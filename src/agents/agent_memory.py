@@ -182,7 +182,7 @@ class AgentMemory:
 
     def get_pinned_memories(self) -> list[Memory]:
         """The pinned memories, oldest pin first."""
-        return list(self._block().pinned[1])
+        return list(self._block().pinned.memories)
 
     def search(
         self, query: str, limit: int | None = None, *, context_tokens: int | None = None

@@ -57,7 +57,7 @@ class Retrieval:
         if budget is None:
             return results
         return [
-            self._fitted(hits, len(block.pinned[1]), budget)
+            self._fitted(hits, len(block.pinned.memories), budget)
             for hits, block in zip(results, blocks, strict=True)
         ]
 
@@ -137,11 +137,12 @@ class Retrieval:
         """The searches in groups; those whose agent asked the same before, from what it found."""
         again: list[tuple[int, int, Found]] = []
         fresh: list[tuple[int, int]] = []
+        full: list[tuple[int, int]] = []
         for place, index in enumerate(asked):
             block = blocks[index]
             wanted = self._wanted(block, limit)
             if wanted == 0:  # the pinned fill the limit: the others need no score
-                again.append((place, index, only_pinned(block, vectors[place])))
+                full.append((place, index))
                 continue
             found = block.found.get(queries[index]) if block.size >= _WORTH_REMEMBERING else None
             if (
@@ -152,6 +153,10 @@ class Retrieval:
                 again.append((place, index, found))
             else:
                 fresh.append((place, index))
+        if full:
+            places = [place for place, _ in full]
+            filled = only_pinned([blocks[index] for _, index in full], vectors[places])
+            again += [(*each, found) for each, found in zip(full, filled, strict=True)]
         if again:
             for start in range(0, len(again), _GROUP):
                 part = again[start : start + _GROUP]
@@ -243,7 +248,7 @@ class Retrieval:
         ]
 
     def _pinned(self, block: AgentColumns, scores: Iterable[float]) -> list[Hit]:
-        memories = block.pinned[1]
+        memories = block.pinned.memories
         if not memories:
             return []
         boost, make = self._boosts[Tier.PINNED], tuple.__new__
@@ -254,7 +259,7 @@ class Retrieval:
 
     @staticmethod
     def _wanted(block: AgentColumns, limit: int) -> int:
-        return min(max(0, limit - len(block.pinned[1])), block.size)
+        return min(max(0, limit - len(block.pinned.memories)), block.size)
 
     def _fitted(self, hits: Hits, pinned: int, budget: int) -> Hits:
         kept, pinned_left_out, _ = fit(hits[:pinned], hits[pinned:], budget, self._count)

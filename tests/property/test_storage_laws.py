@@ -195,7 +195,7 @@ def test_a_snapshot_gives_back_the_agent_it_was_made_from(block) -> None:
     assert again.memories(range(len(again))) == memories
     assert [again.row_of(memory.sequence) for memory in memories] == [*range(len(block))]
     assert again.next_sequence == block.next_sequence
-    assert again.pinned == block.pinned
+    assert again.pinned.memories == block.pinned.memories
     assert again.vectors().tolist() == block.vectors().tolist()
     assert again.tiers.tolist() == block.tiers.tolist()
     assert snapshots.pack(again) == packed

@@ -8,9 +8,11 @@ import hashlib
 import json
 import os
 import platform
+import queue
 import sqlite3
+import threading
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -142,8 +144,7 @@ def _fill(
     database.executescript(_SCHEMA)
     digest = _Digest(meta)
     database.execute("BEGIN")
-    for agent in sorted(resident.blocks):
-        row = snapshots.pack(resident.blocks[agent])
+    for row in _ahead(snapshots.pack(block) for _, block in sorted(resident.blocks.items())):
         digest.add(row.digest)
         database.execute("INSERT INTO agents VALUES (?, ?, ?, ?, ?, ?, ?)", row)
     for tick in journal.tick_rows():
@@ -159,6 +160,30 @@ def _fill(
         "INSERT INTO meta VALUES (?, ?)", [*texts.items(), ("sha256", digest.hexdigest())]
     )
     database.execute("COMMIT")
+
+
+def _ahead(rows: Iterator[SnapshotRow]) -> Iterator[SnapshotRow]:
+    """The same rows, made in another thread while SQLite writes those before.
+
+    Both hashing and writing let other threads run.
+    """
+    made: queue.Queue[SnapshotRow | BaseException | None] = queue.Queue(maxsize=16)
+
+    def make() -> None:
+        try:
+            for row in rows:
+                made.put(row)
+            made.put(None)
+        except BaseException as error:  # noqa: BLE001 - raised again where the rows are taken
+            made.put(error)
+
+    maker = threading.Thread(target=make, daemon=True)
+    maker.start()
+    while (row := made.get()) is not None:
+        if isinstance(row, BaseException):
+            raise row
+        yield row
+    maker.join()
 
 
 def read(path: Path) -> Checkpoint:

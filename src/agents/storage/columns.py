@@ -38,6 +38,15 @@ class Found(NamedTuple):
     """The scores of the pinned memories, oldest pin first."""
 
 
+class Pinned(NamedTuple):
+    """The pinned memories of an agent, oldest pin first."""
+
+    rows: tuple[int, ...]
+    memories: tuple[Memory, ...]
+    vectors: Quantised
+    norms: NDArray[np.float64]
+
+
 class AgentColumns:
     """One agent's memories from the oldest to the newest: a row each, in columns.
 
@@ -81,7 +90,7 @@ class AgentColumns:
         self._vectors = np.empty((0, dims), np.int8)
         self._norms = np.empty(0)
         self._tiers = np.empty(0, np.int8)
-        self._pinned: tuple[tuple[int, ...], tuple[Memory, ...]] | None = ((), ())
+        self._pinned: Pinned | None = None
 
     def __len__(self) -> int:
         return self.size
@@ -143,15 +152,15 @@ class AgentColumns:
 
     def occupants(self, tier: Tier) -> Sequence[Memory]:
         """The memories of a tier, in any order."""
-        return self.pinned[1] if tier is Tier.PINNED else self.in_tier(tier)
+        return self.pinned.memories if tier is Tier.PINNED else self.in_tier(tier)
 
     @property
-    def pinned(self) -> tuple[tuple[int, ...], tuple[Memory, ...]]:
-        """The rows and the records of the pinned memories, oldest pin first."""
+    def pinned(self) -> Pinned:
+        """The pinned memories, oldest pin first."""
         if self._pinned is None:
             memories = tuple(sorted(self.in_tier(Tier.PINNED), key=age))
-            rows = tuple(row for m in memories if (row := self.row_of(m.sequence)) is not None)
-            self._pinned = rows, memories
+            rows = [row for m in memories if (row := self.row_of(m.sequence)) is not None]
+            self._pinned = Pinned(tuple(rows), memories, self._vectors[rows], self._norms[rows])
         return self._pinned
 
     @property
@@ -219,7 +228,7 @@ class AgentColumns:
         first, count = self.size, len(events)
         last = first + count
         if last > len(self._norms):
-            self._resize(last + max(8, last // 8))
+            self._resize(last + max(8, last // 4))
         self._vectors[first:last] = vectors
         self._norms[first:last] = lengths
         pinned = False
@@ -289,8 +298,9 @@ class AgentColumns:
     def numbers(self) -> NDArray[np.int64]:
         """What :meth:`load` takes."""
         table = np.empty((len(self), 4), np.int64)
-        table[:, [0, 2, 3]] = np.array(self._numbers, np.int64).reshape(-1, 3)
-        table[:, 1] = self.tiers
+        numbers = np.array(self._numbers, np.int64).reshape(-1, 3)
+        table[:, 0], table[:, 1] = numbers[:, 0], self.tiers
+        table[:, 2:] = numbers[:, 1:]
         return table
 
     def _resize(self, capacity: int) -> None:

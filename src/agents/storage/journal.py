@@ -143,7 +143,7 @@ class Journal:
             with self._writing():
                 self._db.execute(
                     "INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?)",
-                    (self.head + 1, tick, events, vectors, mark, digest),
+                    Commit(self.head + 1, tick, mark, digest, events, vectors),
                 )
                 if row:
                     self._db.execute("INSERT INTO ticks VALUES (?, ?, ?, ?, ?, ?)", row)

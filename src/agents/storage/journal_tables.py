@@ -9,10 +9,11 @@ CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL, digest BLOB NOT NU
 CREATE TABLE commits (
     id INTEGER PRIMARY KEY,
     tick INTEGER NOT NULL,   -- after the commit
-    events TEXT NOT NULL,    -- JSON array of events
-    vectors BLOB NOT NULL,   -- int8, one vector per added memory, in order
+    -- These two first: SQLite reads a row up to the last column that is asked for.
     note BLOB NOT NULL,      -- digest of the row in ticks, if the commit ends a tick
-    hash BLOB NOT NULL       -- over the hash before it and all of the above
+    hash BLOB NOT NULL,      -- over the hash before it and all of the others
+    events TEXT NOT NULL,    -- JSON array of events
+    vectors BLOB NOT NULL    -- int8, one vector per added memory, in order
 );
 -- What a simulation keeps of each tick, beside the memories.
 CREATE TABLE ticks (
@@ -48,10 +49,10 @@ class Commit(NamedTuple):
 
     id: int
     tick: int
-    events: str
-    vectors: bytes
     note: bytes
     hash: bytes
+    events: str
+    vectors: bytes
 
 
 class Snapshot(NamedTuple):

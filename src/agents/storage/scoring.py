@@ -93,15 +93,21 @@ def _score_group(
     return Scored(members, scores, tiers, _take_pinned(group, scores))
 
 
-def only_pinned(block: AgentColumns, query: Quantised) -> Found:
-    """What a query finds where the pinned memories leave no room: nothing but their scores."""
-    rows = list(block.pinned[0])
-    if not rows:
-        return Found(block.size, 0, _NO_ROWS, _NO_SCORES, [])
-    wide = query.astype(product_dtype(len(query)))
-    products = block._vectors[rows].astype(wide.dtype) @ wide
-    own = products / (block._norms[rows] * norms(query[None])[0])
-    return Found(block.size, 0, _NO_ROWS, _NO_SCORES, np.clip(own, 0.0, 1.0).tolist())
+def only_pinned(blocks: Sequence[AgentColumns], queries: Quantised) -> list[Found]:
+    """What queries find where the pinned memories leave no room: nothing but their scores."""
+    pinned = [block.pinned for block in blocks]
+    sizes = [len(each.rows) for each in pinned]
+    wide: NDArray[np.floating] = queries.astype(product_dtype(queries.shape[1]))
+    searches = np.repeat(np.arange(len(blocks)), sizes)
+    vectors = np.concatenate([each.vectors for each in pinned]).astype(wide.dtype)
+    products = np.einsum("ij,ij->i", vectors, wide[searches])
+    lengths = np.concatenate([each.norms for each in pinned]) * norms(queries)[searches]
+    scores = np.clip(products / lengths, 0.0, 1.0).tolist()
+    found, start = [], 0
+    for block, size in zip(blocks, sizes, strict=True):
+        found.append(Found(block.size, 0, _NO_ROWS, _NO_SCORES, scores[start : start + size]))
+        start += size
+    return found
 
 
 def score_again(
@@ -148,7 +154,7 @@ def _padded(columns: list[NDArray[_Number]], fill: float) -> NDArray[_Number]:
 
 def _take_pinned(group: list[AgentColumns], scores: NDArray[np.float64]) -> list[list[float]]:
     """Read the scores of pinned memories, and exclude these from the ranking."""
-    places = [block.pinned[0] for block in group]
+    places = [block.pinned.rows for block in group]
     sizes = [len(columns) for columns in places]
     columns = [column for own in places for column in own]
     if not columns:

@@ -6,7 +6,7 @@ import json
 import numpy as np
 
 from agents.errors import BankDamaged
-from agents.memory.metadata import keep_metadata
+from agents.memory.metadata import KeptMetadata, keep_metadata
 from agents.storage.columns import AgentColumns
 from agents.storage.journal_tables import SnapshotRow
 
@@ -21,7 +21,7 @@ def pack(block: AgentColumns) -> SnapshotRow:
     row = SnapshotRow(
         agent=block.agent_id,
         next_sequence=block.next_sequence,
-        columns=block.numbers().astype("<i8").tobytes(),
+        columns=block.numbers().astype("<i8", copy=False).tobytes(),
         contents="\0".join(block.contents()).encode(),  # no text has a NUL
         metadata=_metadata(block),
         vectors=block.vectors().tobytes(),
@@ -46,7 +46,7 @@ def unpack(row: SnapshotRow, seed: int, dims: int) -> AgentColumns:
     block.load(
         np.frombuffer(row.columns, "<i8").reshape(-1, 4),
         row.contents.decode().split("\0") if row.contents else [],
-        {int(key): keep_metadata(each) for key, each in json.loads(row.metadata).items()},
+        _metadata_of(row),
         np.frombuffer(row.vectors, np.int8).reshape(-1, dims),
         row.next_sequence,
     )
@@ -54,9 +54,18 @@ def unpack(row: SnapshotRow, seed: int, dims: int) -> AgentColumns:
 
 
 def _metadata(block: AgentColumns) -> str:
-    kept = block.metadata
-    entries = [f'"{key}":{kept[key].json}' for key in sorted(kept)]
-    return "{" + ",".join(entries) + "}"
+    """JSON: each metadata once, with the sequence numbers of the memories that have it."""
+    groups: dict[str, list[int]] = {}
+    for sequence in sorted(block.metadata):
+        groups.setdefault(block.metadata[sequence].json, []).append(sequence)
+    return f"[{','.join([f'[{text},{numbers}]' for text, numbers in groups.items()])}]"
+
+
+def _metadata_of(row: SnapshotRow) -> dict[int, KeptMetadata]:
+    kept: dict[int, KeptMetadata] = {}
+    for metadata, numbers in json.loads(row.metadata):
+        kept.update(dict.fromkeys(numbers, keep_metadata(metadata)))
+    return kept
 
 
 def _hash(row: SnapshotRow) -> bytes:
