@@ -128,8 +128,9 @@ class AgentMemory:
             memory = self.get(memory_id)
             if memory.tier is wanted:
                 return memory
-            self._bank._make_room(self.agent_id, wanted, memory.sequence)
-            self._bank._ledger.change_tier(memory, wanted, demoted=False)
+            ledger = self._bank._ledger
+            ledger.make_room(self.agent_id, wanted, self._bank._caps, memory.sequence)
+            ledger.change_tier(memory, wanted, demoted=False)
             return self.get(memory_id)
 
     def pin(self, memory_id: str) -> Memory:

@@ -20,7 +20,7 @@ from agents.errors import (
     BankNotFound,
     InvalidInput,
 )
-from agents.memory.caps import Caps, make_room, relieve
+from agents.memory.caps import Caps
 from agents.memory.context import TokenCounter, approximate_tokens, render
 from agents.memory.records import (
     Hits,
@@ -28,8 +28,7 @@ from agents.memory.records import (
     check_agent_id,
     check_whole,
 )
-from agents.memory.requests import NewMemory, check_iterable, check_new, check_search
-from agents.memory.tiers import Tier
+from agents.memory.requests import check_iterable, check_new, check_search
 from agents.retrieval import Retrieval
 from agents.settings import Settings
 from agents.storage import checkpoint
@@ -42,7 +41,6 @@ from agents.storage.mem0_models import Extractor
 from agents.storage.mem0_store import check_providers, payload
 from agents.storage.resident import Resident
 from agents.storage.sync import Progress, StoreSync
-from agents.storage.vectors import norms
 from agents.tick_log import TickLog
 
 __all__ = ["MemoryBank"]
@@ -135,7 +133,8 @@ class MemoryBank:
             if settings.storage.sync != "manual":
                 bank._store.check()  # find out now, not when closing, that mem0's store is broken
             if apply_caps:
-                bank._apply_caps()
+                with bank._changing():
+                    bank._ledger.relieve(bank._caps)
             if settings.storage.sync != "manual":
                 bank._store.catch_up()
             undo.pop_all()
@@ -338,22 +337,8 @@ class MemoryBank:
             most = self.settings.memory.max_content_bytes
             new = [check_new(item, most) for item in check_iterable(items)]
             vectors = self._embedder.encode([content for _, content, _, _ in new])
-            lengths = norms(vectors)
-            added: list[Memory] = []
             with self._changing():
-                start = 0
-                while start < len(new):
-                    agent_id, _, tier, _ = new[start]
-                    stop = start + 1
-                    if tier <= Tier.CRITICAL:
-                        self._make_room(agent_id, tier, None)
-                    else:  # what follows of this agent and has no cap either goes with it
-                        while stop < len(new) and _is_alike(new[stop], agent_id):
-                            stop += 1
-                    rows = slice(start, stop)
-                    added += self._ledger.add(agent_id, new[rows], vectors[rows], lengths[rows])
-                    start = stop
-            return added
+                return self._ledger.add_many(new, vectors, self._caps)
 
     def search_many(
         self,
@@ -438,22 +423,3 @@ class MemoryBank:
     def _nearest(self, agent_id: str, query: str, limit: int) -> list[tuple[str, dict[str, Any]]]:
         (hits,) = self.search_many([(agent_id, query)], limit)
         return [(hit.memory.id, payload(hit.memory)) for hit in hits]
-
-    def _make_room(self, agent_id: str, tier: Tier, newcomer: int | None) -> None:
-        block = self._ledger.resident.block(agent_id)
-        for memory, lower in make_room(tier, self._caps, block.occupants, newcomer):
-            self._ledger.change_tier(memory, lower, demoted=True)
-
-    def _apply_caps(self) -> None:
-        """Bring every agent within caps that may be smaller than when it last wrote."""
-        with self._changing():
-            for agent_id in self.agents():
-                block = self._ledger.resident.block(agent_id)
-                for tier in (Tier.PINNED, Tier.CRITICAL):
-                    while demotions := relieve(tier, self._caps, block.in_tier):
-                        for memory, lower in demotions:
-                            self._ledger.change_tier(memory, lower, demoted=True)
-
-
-def _is_alike(item: NewMemory, agent_id: str) -> bool:
-    return item[0] == agent_id and item[2] > Tier.CRITICAL

@@ -22,7 +22,7 @@ from agents import MemoryBank
 from agents.simulation.run import Run
 from agents.storage import checkpoint
 
-SHA256 = "0558c5fc0994a6c929d13e026f6566fb37f126cec4cc52b4a506d4963a6b1dc7"
+SHA256 = "0d050eeed2346454244a5cfe82442f89ab08d10f2587ead44c6a6ba33d66320c"
 
 
 @pytest.fixture(scope="module")

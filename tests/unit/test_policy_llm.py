@@ -368,6 +368,15 @@ def test_without_an_llm_the_error_says_what_to_set(path: Path) -> None:
     assert not path.exists()
 
 
+def test_a_key_of_openrouter_sends_nothing_there(
+    server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENROUTER_API_KEY", "x")
+    config = {"openai_base_url": server.url, "api_key": KEY, "model": "m"}
+    with pytest.raises(SimulationError, match="OPENROUTER_API_KEY is set"):
+        ChatModel(LlmSettings(provider="openai", config=config)).prepare()
+
+
 def test_a_client_that_cannot_be_made_ends_the_run_and_records_nothing(path: Path) -> None:
     model = ChatModel(LlmSettings("openai", {"api_key": KEY, "modle": "m"}))
     with pytest.raises(SimulationError, match=r"LLM openai can't be set up: .*modle"):

@@ -209,7 +209,7 @@ class Loop:
         }
         state = {"world": self._call("get_state"), "errors": self._errors}
         try:
-            if bank.tick == 0:
+            if bank.tick % 10 == 0:  # seldom: it takes as long as writing it
                 _check_keys(state)
             bank.ticks.record(record, state, retrieved.tobytes())
         except (InvalidInput, ValueError) as error:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.errors import CommitFailed
+from agents.memory.caps import Caps, make_room, relieve
 from agents.memory.events import (
     Added,
     Deleted,
@@ -26,7 +27,7 @@ from agents.storage import snapshots
 from agents.storage.journal import Journal
 from agents.storage.resident import Resident
 from agents.storage.ticks import TickNote
-from agents.storage.vectors import Quantised
+from agents.storage.vectors import Quantised, norms
 
 __all__ = ["Changes", "Ledger"]
 
@@ -66,14 +67,46 @@ class Ledger:
 
     # Events
 
-    def add(
+    def add_many(self, items: Sequence[NewMemory], vectors: Quantised, caps: Caps) -> list[Memory]:
+        """New memories, in order; where a tier is full, it makes room first."""
+        lengths = norms(vectors)
+        added: list[Memory] = []
+        start = 0
+        while start < len(items):
+            agent_id, _, tier, _ = items[start]
+            stop = start + 1
+            if caps.of(tier) is not None:
+                self.make_room(agent_id, tier, caps, None)
+            else:  # what follows of this agent and has no cap either goes with it
+                while stop < len(items) and _follows(items[stop], agent_id, caps):
+                    stop += 1
+            rows = slice(start, stop)
+            added += self._add(agent_id, items[rows], vectors[rows], lengths[rows])
+            start = stop
+        return added
+
+    def make_room(self, agent_id: str, tier: Tier, caps: Caps, newcomer: int | None) -> None:
+        """Demote what has to go before a memory enters ``tier``, or raise :class:`TierFull`."""
+        block = self.resident.block(agent_id)
+        for memory, lower in make_room(tier, caps, block.occupants, newcomer):
+            self.change_tier(memory, lower, demoted=True)
+
+    def relieve(self, caps: Caps) -> None:
+        """Bring every agent within caps that may be smaller than when it last wrote."""
+        for agent_id in sorted(self.resident.blocks):
+            block = self.resident.block(agent_id)
+            for tier in (Tier.PINNED, Tier.CRITICAL):
+                while demotions := relieve(tier, caps, block.in_tier):
+                    for memory, lower in demotions:
+                        self.change_tier(memory, lower, demoted=True)
+
+    def _add(
         self,
         agent_id: str,
         items: Sequence[NewMemory],
         vectors: Quantised,
-        norms: NDArray[np.float64],
+        lengths: NDArray[np.float64],
     ) -> list[Memory]:
-        """New memories of one agent."""
         block = self.resident.own_block(agent_id)
         tick, prefix, first = self.resident.tick, block.prefix, block.next_sequence
         # tuple.__new__ is what the records' own constructors come down to, at half their cost.
@@ -89,7 +122,7 @@ class Ledger:
             )
         self._events += events
         self._vectors.append(vectors)
-        self.resident.add(events, vectors, norms)
+        self.resident.add(events, vectors, lengths)
         return memories
 
     def change_tier(self, memory: Memory, tier: Tier, *, demoted: bool) -> None:
@@ -217,3 +250,7 @@ class Ledger:
         agents = {event.agent_id for event in undone if not isinstance(event, TickAdvanced)}
         self.resident.load(self.journal, agents)
         self.resident.replay(self._events, vectors, agents)
+
+
+def _follows(item: NewMemory, agent_id: str, caps: Caps) -> bool:
+    return item[0] == agent_id and caps.of(item[2]) is None

@@ -7,7 +7,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from agents.errors import ChatFailed, EmbedderError, ExtractionError, InvalidInput, SimulationError
+from agents.errors import (
+    ChatFailed,
+    ConfigError,
+    EmbedderError,
+    ExtractionError,
+    InvalidInput,
+    SimulationError,
+)
 from agents.settings import EmbedderSettings, LlmSettings, is_secret
 from agents.storage.mem0_store import import_mem0
 
@@ -144,6 +151,18 @@ class _NoEntities:
         pass
 
 
+def _make_llm(settings: LlmSettings) -> Any:
+    """mem0's LLM; an error, whatever it is, where it would be another than the settings name."""
+    named = any("openrouter" in key for key in settings.config)
+    if settings.provider == "openai" and os.environ.get("OPENROUTER_API_KEY") and not named:
+        raise ConfigError(
+            "OPENROUTER_API_KEY is set, and mem0 would send everything to openrouter.ai instead; "
+            "unset it, or name openrouter_base_url in llm.config"
+        )
+    factory = import_mem0("mem0.utils.factory").LlmFactory
+    return factory.create(settings.provider, dict(settings.config))
+
+
 def _memory(settings: LlmSettings, model: _Model, store: _Catcher) -> Any:
     """A ``mem0.Memory`` with these parts. Its own constructor would open a store and a history."""
     main = import_mem0("mem0.memory.main")
@@ -151,9 +170,7 @@ def _memory(settings: LlmSettings, model: _Model, store: _Catcher) -> Any:
     try:
         memory = object.__new__(main.Memory)
         memory.config = import_mem0("mem0.configs.base").MemoryConfig(llm=llm)
-        memory.llm = import_mem0("mem0.utils.factory").LlmFactory.create(
-            settings.provider, dict(settings.config)
-        )
+        memory.llm = _make_llm(settings)
     except Exception as error:  # each provider has errors of its own
         raise ExtractionError(f"mem0's LLM {settings.provider} can't be set up: {error}") from error
     memory.db = import_mem0("mem0.memory.storage").SQLiteManager(":memory:")
@@ -192,8 +209,7 @@ class ChatModel:
             if self._model is not None:
                 return
             try:
-                factory = import_mem0("mem0.utils.factory").LlmFactory
-                model = factory.create(provider, dict(self._settings.config))
+                model = _make_llm(self._settings)
             except Exception as error:  # noqa: BLE001 - each provider has errors of its own
                 why = self._without_secrets(error)
                 raise SimulationError(f"mem0's LLM {provider} can't be set up: {why}") from None
