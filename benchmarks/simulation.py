@@ -146,14 +146,13 @@ def flat(folder: Path, agents: int, ticks: int) -> dict[str, float]:
 
 
 def _taken(bank: Any) -> int:
-    """The bytes that the memories themselves take: vectors, texts, numbers and metadata."""
+    """The bytes that the memories themselves take: vectors, texts and numbers."""
     total = 0
     for block in bank._ledger.resident.blocks.values():
-        columns = (block._vectors, block._norms, block._tiers, block._contents)
+        columns = (block._vectors, block._norms, block._tiers, block._contents, block._metadata)
         total += sum(column.nbytes for column in columns)
-        total += sys.getsizeof(block._numbers) + sys.getsizeof(block.metadata)
+        total += sys.getsizeof(block._numbers)
         total += sum(map(sys.getsizeof, block.contents()))
-        total += 32 * len(block.metadata)  # the numbers in it are objects
     return total
 
 

@@ -199,8 +199,8 @@ class Retrieval:
                 found = Found(
                     block.size,
                     most[place],
-                    rows[place, :count],
-                    scores[place, :count],
+                    rows[place, :count].copy(),  # a view would keep those of all the others
+                    scores[place, :count].copy(),
                     scored.pinned[place],
                 )
                 block.remember(queries[scored.members[place]], found)

@@ -22,7 +22,7 @@ __all__ = ["AgentColumns", "Found"]
 _TIERS = tuple(Tier)
 _MEMORIES_PER_QUERY = 8
 """What is kept of a query takes about as much as two memories do."""
-_SPACIOUS = ("_contents", "_vectors", "_norms", "_tiers")
+_SPACIOUS = ("_contents", "_metadata", "_vectors", "_norms", "_tiers")
 
 
 class Found(NamedTuple):
@@ -58,6 +58,7 @@ class AgentColumns:
     __slots__ = (
         "_contents",
         "_fingerprint",
+        "_metadata",
         "_norms",
         "_numbers",
         "_pinned",
@@ -65,7 +66,6 @@ class AgentColumns:
         "_vectors",
         "agent_id",
         "found",
-        "metadata",
         "next_sequence",
         "prefix",
         "size",
@@ -77,8 +77,6 @@ class AgentColumns:
         self.next_sequence = 1
         self.size = 0
         """How many memories there are."""
-        self.metadata: dict[int, KeptMetadata] = {}
-        """By sequence number, for the memories that have any."""
         self.found: dict[str, Found] = {}
         """What queries found, the latest asked last. Cleared when it would no longer be true."""
         self._fingerprint: int | None = None
@@ -87,6 +85,7 @@ class AgentColumns:
         self._numbers = array("q")
         # These have room to spare; their first ``size`` rows are in use.
         self._contents = np.empty(0, object)
+        self._metadata = np.empty(0, object)  # None for a memory without
         self._vectors = np.empty((0, dims), np.int8)
         self._norms = np.empty(0)
         self._tiers = np.empty(0, np.int8)
@@ -101,16 +100,13 @@ class AgentColumns:
         """The memories in these rows."""
         # A search makes thousands, so everything is at hand, and tuple.__new__ is what Memory(…)
         # comes down to, at half its cost.
-        make, tiers, numbers, metadata = tuple.__new__, self._tiers, self._numbers, self.metadata
+        make, tiers, numbers, metadata = tuple.__new__, self._tiers, self._numbers, self._metadata
         prefix, agent_id, contents = self.prefix, self.agent_id, self._contents
-        extra = NO_METADATA
         result = []
         for row in rows:
             place = 3 * row
             sequence = numbers[place]
-            if metadata:
-                own = metadata.get(sequence)
-                extra = NO_METADATA if own is None else MappingProxyType(own)
+            own = metadata[row]
             result.append(
                 make(
                     Memory,
@@ -122,7 +118,7 @@ class AgentColumns:
                         numbers[place + 1],
                         numbers[place + 2],
                         sequence,
-                        extra,
+                        NO_METADATA if own is None else MappingProxyType(own),
                     ),
                 )
             )
@@ -136,6 +132,11 @@ class AgentColumns:
         """The text of each memory."""
         texts: list[str] = self._contents[: self.size].tolist()
         return texts
+
+    def metadata(self) -> list[KeptMetadata | None]:
+        """The metadata of each memory."""
+        kept: list[KeptMetadata | None] = self._metadata[: self.size].tolist()
+        return kept
 
     def row_of(self, sequence: int) -> int | None:
         """The row of the memory with this sequence number."""
@@ -192,7 +193,7 @@ class AgentColumns:
         place = 3 * row
         sequence, created, entered = self._numbers[place : place + 3]
         content = self._contents[row].encode()
-        own = self.metadata.get(sequence)
+        own = self._metadata[row]
         digest = sha256(
             b"%d %d %d %d %d %b%b%b"
             % (
@@ -236,8 +237,7 @@ class AgentColumns:
             self._contents[row] = content
             self._tiers[row] = tier
             self._numbers.extend((sequence, tick, tick))
-            if metadata:
-                self.metadata[sequence] = metadata
+            self._metadata[row] = metadata
             pinned = pinned or tier == 0
         self.size = last
         self.next_sequence += count
@@ -267,9 +267,8 @@ class AgentColumns:
         for name in _SPACIOUS:
             column = getattr(self, name)
             column[row : last - 1] = column[row + 1 : last]
-        self._contents[last - 1] = None
+        self._contents[last - 1] = self._metadata[last - 1] = None
         self.size = last - 1
-        self.metadata.pop(self._numbers[3 * row], None)
         del self._numbers[3 * row : 3 * row + 3]
         self._pinned = None
         self.found.clear()
@@ -278,14 +277,15 @@ class AgentColumns:
         self,
         numbers: NDArray[np.int64],
         contents: list[str],
-        metadata: dict[int, KeptMetadata],
+        metadata: list[KeptMetadata | None],
         vectors: Quantised,
         next_sequence: int,
     ) -> None:
         """Take over a whole state; ``numbers`` has columns sequence, tier, created, entered."""
         self.size = len(contents)
         self._contents = np.array(contents, object)
-        self.metadata = metadata
+        self._metadata = np.empty(self.size, object)
+        self._metadata[:] = metadata
         self.next_sequence = next_sequence
         self._numbers = array("q", numbers[:, [0, 2, 3]].astype(np.int64).tobytes())
         self._tiers = numbers[:, 1].astype(np.int8)

@@ -18,12 +18,13 @@ _TYPES = (str, int, bytes, bytes, str, bytes, bytes)
 
 def pack(block: AgentColumns) -> SnapshotRow:
     """The state of ``block``; equal states give equal bytes."""
+    numbers = block.numbers()
     row = SnapshotRow(
         agent=block.agent_id,
         next_sequence=block.next_sequence,
-        columns=block.numbers().astype("<i8", copy=False).tobytes(),
+        columns=numbers.astype("<i8", copy=False).tobytes(),
         contents="\0".join(block.contents()).encode(),  # no text has a NUL
-        metadata=_metadata(block),
+        metadata=_metadata(numbers[:, 0].tolist(), block.metadata()),
         vectors=block.vectors().tobytes(),
         digest=b"",
     )
@@ -43,29 +44,31 @@ def unpack(row: SnapshotRow, seed: int, dims: int) -> AgentColumns:
     """The block that ``row`` was packed from."""
     check(row)
     block = AgentColumns(row.agent, seed, dims)
+    numbers = np.frombuffer(row.columns, "<i8").reshape(-1, 4)
     block.load(
-        np.frombuffer(row.columns, "<i8").reshape(-1, 4),
+        numbers,
         row.contents.decode().split("\0") if row.contents else [],
-        _metadata_of(row),
+        _metadata_of(row, numbers[:, 0].tolist()),
         np.frombuffer(row.vectors, np.int8).reshape(-1, dims),
         row.next_sequence,
     )
     return block
 
 
-def _metadata(block: AgentColumns) -> str:
+def _metadata(sequences: list[int], metadata: list[KeptMetadata | None]) -> str:
     """JSON: each metadata once, with the sequence numbers of the memories that have it."""
     groups: dict[str, list[int]] = {}
-    for sequence in sorted(block.metadata):
-        groups.setdefault(block.metadata[sequence].json, []).append(sequence)
+    for sequence, own in zip(sequences, metadata, strict=True):
+        if own is not None:
+            groups.setdefault(own.json, []).append(sequence)
     return f"[{','.join([f'[{text},{numbers}]' for text, numbers in groups.items()])}]"
 
 
-def _metadata_of(row: SnapshotRow) -> dict[int, KeptMetadata]:
+def _metadata_of(row: SnapshotRow, sequences: list[int]) -> list[KeptMetadata | None]:
     kept: dict[int, KeptMetadata] = {}
     for metadata, numbers in json.loads(row.metadata):
         kept.update(dict.fromkeys(numbers, keep_metadata(metadata)))
-    return kept
+    return [kept.get(sequence) for sequence in sequences] if kept else [None] * len(sequences)
 
 
 def _hash(row: SnapshotRow) -> bytes:
