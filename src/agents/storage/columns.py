@@ -190,24 +190,16 @@ class AgentColumns:
         return self._fingerprint.to_bytes(32, "big")
 
     def _fingerprint_of(self, row: int) -> int:
-        place = 3 * row
-        sequence, created, entered = self._numbers[place : place + 3]
-        content = self._contents[row].encode()
-        own = self._metadata[row]
-        digest = sha256(
-            b"%d %d %d %d %d %b%b%b"
-            % (
-                sequence,
-                self._tiers.item(row),
-                created,
-                entered,
-                len(content),
-                content,
-                self._vectors[row].tobytes(),
-                own.json.encode() if own else b"",
-            )
+        sequence, created, entered = self._numbers[3 * row : 3 * row + 3]
+        return _fingerprint(
+            sequence,
+            self._tiers.item(row),
+            created,
+            entered,
+            self._contents[row],
+            self._vectors[row].tobytes(),
+            self._metadata[row],
         )
-        return int.from_bytes(digest.digest(), "big")
 
     def remember(self, query: str, found: Found) -> None:
         """Keep what a query found, for when it is asked again; more memories, more queries."""
@@ -245,7 +237,12 @@ class AgentColumns:
             self._pinned = None
             self.found.clear()
         if self._fingerprint is not None:
-            self._fingerprint += sum(map(self._fingerprint_of, range(first, last)))
+            data, size = vectors.tobytes(), vectors.shape[1]
+            for index, (_, _, sequence, tier, content, metadata) in enumerate(events):
+                vector = data[index * size : (index + 1) * size]
+                self._fingerprint += _fingerprint(
+                    sequence, tier, tick, tick, content, vector, metadata
+                )
 
     def change_tier(self, row: int, tier: int, tick: int) -> None:
         """Move a memory to a tier that it enters in ``tick``."""
@@ -310,3 +307,19 @@ class AgentColumns:
             new = np.empty((capacity, *old.shape[1:]), old.dtype)
             new[:rows] = old[:rows]
             setattr(self, name, new)
+
+
+def _fingerprint(
+    sequence: int,
+    tier: int,
+    created: int,
+    entered: int,
+    content: str,
+    vector: bytes,
+    metadata: KeptMetadata | None,
+) -> int:
+    """A hash over one memory."""
+    text = content.encode()
+    head = f"{sequence} {tier} {created} {entered} {len(text)} ".encode()
+    extra = metadata.json.encode() if metadata else b""
+    return int.from_bytes(sha256(head + text + vector + extra).digest(), "big")
