@@ -65,7 +65,11 @@ def past(folder: Path, tick: int | None) -> Journal:
         if journal.get("bank") is None:
             raise BankError(f"the bank in {folder} was never opened")
         if tick is not None:
-            journal.rewind(journal.commit_of(check_whole("tick", tick)))
+            if check_whole("tick", tick) > journal.tick:
+                raise BankError(
+                    f"the bank in {folder} is at tick {journal.tick}, not at {tick} yet"
+                )
+            journal.rewind(journal.commit_of(tick))
     except BaseException:
         journal.close()
         raise
@@ -82,5 +86,7 @@ def _journal_of(folder: Path) -> Path:
         raise InvalidInput("a bank needs a folder; got an empty path")
     path = folder / "journal.db"
     if not path.is_file():
-        raise BankNotFound(f"there is no bank in {folder}")
+        inside = (folder / "bank" / "journal.db").is_file()
+        hint = f"; the run's bank is {folder / 'bank'}" if inside else ""
+        raise BankNotFound(f"there is no bank in {folder}{hint}")
     return path

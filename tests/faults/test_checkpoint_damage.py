@@ -17,6 +17,7 @@ import pytest
 from agents import (
     BankError,
     CheckpointDamaged,
+    CheckpointError,
     ConfigError,
     MemoryBank,
     TierMemError,
@@ -78,8 +79,9 @@ def assert_refused(path: Path, message: str = "") -> None:
     """It is refused by name, and neither it nor a bank's folder is changed."""
     before = path.read_bytes() if path.is_file() else None
     folder = path.parent / "new"
-    with pytest.raises(CheckpointDamaged) as refused:
+    with pytest.raises(CheckpointError) as refused:
         restore(path, folder)
+    assert isinstance(refused.value, CheckpointDamaged) == path.is_file()
     assert str(path) in str(refused.value)
     assert message in str(refused.value)
     assert not (folder / "journal.db").exists()

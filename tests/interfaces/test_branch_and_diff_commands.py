@@ -262,10 +262,10 @@ def test_diff_lists_memories_only_in_one_and_in_another_tier(
     tiermem: Command, whole: Path, branched: str
 ) -> None:
     found = tiermem("diff", whole, branched, "--json").json
-    assert [row["memory"] for row in found[f"only in {whole}"]] == ["bob took step 2"]
-    assert [row["memory"] for row in found[f"only in {branched}"]] == ["NEVER trust bob"]
+    assert [row["memory"] for row in found["only_first"]] == ["bob took step 2"]
+    assert [row["memory"] for row in found["only_second"]] == ["NEVER trust bob"]
     moved = [(row["agent"], row["memory"], row["tier"], row["other tier"])
-             for row in found["in another tier"]]  # fmt: skip
+             for row in found["other_tier"]]  # fmt: skip
     assert moved == [("bob", "bob took step 1", "normal", "important")]
     text = tiermem("diff", whole, branched).out
     for each in ("bob took step 2", "NEVER trust bob", "important"):
@@ -273,8 +273,15 @@ def test_diff_lists_memories_only_in_one_and_in_another_tier(
 
 
 def test_diff_puts_metrics_side_by_side(tiermem: Command, whole: Path, branched: str) -> None:
-    rows = tiermem("diff", whole, branched, "--json").json["metrics"]
-    assert {"metric": "steps", str(whole): 24, branched: 24} in rows
+    found = tiermem("diff", whole, branched, "--json").json
+    assert found["metrics"]["steps"] == [24, 24]
+    assert found["runs"] == [str(whole), branched]
+
+
+def test_diff_names_the_settings_that_differ(tiermem: Command, whole: Path) -> None:
+    tiermem("branch", whole, "--at", 5, "--set", "memory.max_pinned=2", "--out", "b", "-q")
+    assert tiermem("diff", whole, "b", "--json").json["settings"] == {"memory.max_pinned": [5, 2]}
+    assert "memory.max_pinned\t5\t2" in tiermem("diff", whole, "b").out
 
 
 def test_diff_compares_runs_of_different_length_at_their_last_common_tick(
@@ -283,7 +290,7 @@ def test_diff_compares_runs_of_different_length_at_their_last_common_tick(
     tiermem("branch", whole, "--at", 5, "--out", "b", "--ticks", 9, "-q")
     found = tiermem("diff", whole, "b", "--json").json
     assert (found["parted"], found["last"]) == (None, 9)
-    assert {"metric": "steps", str(whole): 24, "b": 18} in found["metrics"]
+    assert found["metrics"]["steps"] == [18, 18]
 
 
 def test_diff_draws_a_plot(tiermem: Command, whole: Path, branched: str) -> None:
@@ -304,7 +311,7 @@ def test_a_plot_that_can_not_be_written_is_one_error(
 def test_a_run_equals_itself(tiermem: Command, whole: Path) -> None:
     done = tiermem("diff", whole, whole)
     assert "equal after every tick up to 12" in done.out
-    assert "metric\tfirst\tsecond" in done.out
+    assert "metrics\tfirst\tsecond" in done.out
 
 
 def test_diff_with_what_is_no_run_is_one_clear_error(tiermem: Command, whole: Path) -> None:

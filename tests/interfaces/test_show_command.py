@@ -54,7 +54,13 @@ def test_a_query_shows_what_was_retrieved_then_and_why(tiermem: Command, whole: 
     assert [row["memory"] for row in chosen] == [hit.memory.content for hit in hits]
     assert {row["why"] for row in chosen} <= {"pinned", "chosen"}
     assert all("stones" not in row["why"] for row in rows)
-    assert len(rows) == 18
+    assert len(rows) < 18
+
+
+def test_a_query_lists_what_was_no_candidate_if_asked(tiermem: Command, whole: Path) -> None:
+    arguments = ("show", whole, "-a", "bob", "-t", 6, "--query", "stones")
+    assert len(tiermem(*arguments, "--all", "--json").json) == 18
+    assert "that were no candidates; --all lists them" in tiermem(*arguments).out
 
 
 def test_a_limit_changes_how_many_are_retrieved(tiermem: Command, whole: Path) -> None:

@@ -130,10 +130,32 @@ def test_a_sweep_that_is_whole_runs_nothing(tiermem: Command, swept: Path, tmp_p
 def test_a_sweep_that_has_changed_is_not_mixed_with_the_old_one(
     tiermem: Command, swept: Path, tmp_path: Path
 ) -> None:
-    file = write_sweep(tmp_path / "mine" / "stones.yaml", **{**TWO_BY_TWO, "seeds": 3})
+    file = write_sweep(
+        tmp_path / "mine" / "stones.yaml", **{**TWO_BY_TWO, "grid": {"memory.max_pinned": [3]}}
+    )
     before = stamps(swept)
     assert tiermem("sweep", file, "--out", swept).is_one_error(1, "another sweep", "--force")
     assert stamps(swept) == before
+
+
+def test_more_seeds_go_on_with_what_is_there(tiermem: Command, swept: Path, tmp_path: Path) -> None:
+    before = stamps(swept)
+    file = write_sweep(tmp_path / "mine" / "stones.yaml", **{**TWO_BY_TWO, "seeds": 3})
+    assert tiermem("sweep", file, "--out", swept, "-q").code == 0
+    after = stamps(swept)
+    assert len(after) > len(before)
+    assert {name: after[name] for name in before} == before
+
+
+def test_a_sweep_whose_code_has_changed_is_not_mixed_with_the_old_one(
+    tiermem: Command, scenario: Write
+) -> None:
+    given = scenario(ticks=1)
+    file = write_sweep(given, seeds=1)
+    assert tiermem("sweep", file, "--out", "s", "-q").code == 0
+    code = given.parent / "worlds_for_tests.py"
+    code.write_text(code.read_text() + "\n# changed\n")
+    assert tiermem("sweep", file, "--out", "s").is_one_error(1, "the code", "--force")
 
 
 def test_a_folder_that_is_no_sweep_is_left_alone(tiermem: Command, scenario: Write) -> None:

@@ -22,7 +22,7 @@ from agents import MemoryBank
 from agents.simulation.run import Run
 from agents.storage import checkpoint
 
-SHA256 = "0d050eeed2346454244a5cfe82442f89ab08d10f2587ead44c6a6ba33d66320c"
+SHA256 = "2983f42d6769356e2b09ce0e8f65df5d36718fbee6f02087d2052d8f650c85ca"
 
 
 @pytest.fixture(scope="module")

@@ -29,6 +29,9 @@ def show(
         str | None, typer.Option(help="What this query would have retrieved then, and why.")
     ] = None,
     limit: Annotated[int | None, typer.Option(min=0, help="How many it retrieves.")] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="With --query: list what was no candidate, too.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show an agent's memory as it was after a tick; without --agent, list the agents."""
@@ -60,6 +63,8 @@ def show(
             ]
             _table(f"{agent} after tick {bank.tick}: {len(rows)} memories", rows, as_json)
             return
+        explained = memory.explain(query, limit)
+        shown = [each for each in explained if everything or not each.reason.startswith("outside")]
         rows = [
             {
                 "rank": each.rank,
@@ -68,11 +73,16 @@ def show(
                 "total": round(each.boosted_score, 4),
                 "why": each.reason,
                 "tier": TIER_NAMES[each.memory.tier],
+                **({"id": each.memory.id} if as_json else {}),
                 "memory": each.memory.content,
             }
-            for each in memory.explain(query, limit)
+            for each in shown
         ]
         _table(f"{agent} after tick {bank.tick} asks: {query}", rows, as_json)
+        if len(shown) < len(explained) and not as_json:
+            typer.echo(
+                f"and {len(explained) - len(shown)} that were no candidates; --all lists them"
+            )
 
 
 def diff(
@@ -106,31 +116,37 @@ def diff(
     except OSError as error:
         raise RunError(f"the plot {target} can't be written: {error}") from error
     lists = {
-        f"only in {names[0]}": [_memory_row(memory) for memory in found.only_first],
-        f"only in {names[1]}": [_memory_row(memory) for memory in found.only_second],
-        "in another tier": [
+        "only_first": [_memory_row(memory) for memory in found.only_first],
+        "only_second": [_memory_row(memory) for memory in found.only_second],
+        "other_tier": [
             {**_memory_row(memory), "tier": TIER_NAMES[memory.tier], "other tier": other}
             for memory, other in found.tiers
         ],
     }
-    metrics = [
-        {"metric": name, names[0]: one, names[1]: other} for name, one, other in found.metrics
-    ]
+    pairs: dict[str, Any] = {"metrics": found.metrics, "settings": found.settings}
     if as_json:
-        result = {"parted": found.parted, "last": found.last, **lists, "metrics": metrics}
-        typer.echo(json.dumps(result, indent=2, ensure_ascii=False))
+        both = {
+            name: {key: [one, other] for key, one, other in rows} for name, rows in pairs.items()
+        }
+        result = {"runs": list(names), "parted": found.parted, "last": found.last, **both, **lists}
+        typer.echo(json.dumps({**result, "plot": str(target)}, indent=2, ensure_ascii=False))
         return
     if found.parted is None:
         typer.echo(f"equal after every tick up to {found.last}")
     else:
         typer.echo(f"they part in tick {found.parted}")
-    for title, rows in lists.items():
+    for name, triples in pairs.items():
+        rows = [{name: key, names[0]: one, names[1]: other} for key, one, other in triples]
+        title = f"metrics, after tick {found.last}" if name == "metrics" else "settings that differ"
+        if rows:
+            _table(title, rows, False)
+    titles = (f"only in {names[0]}", f"only in {names[1]}", "in another tier")
+    for title, rows in zip(titles, lists.values(), strict=True):
         if rows:
             more = f", the first {_MOST_LISTED}" if len(rows) > _MOST_LISTED else ""
             _table(
                 f"{title}, after tick {found.last}: {len(rows)}{more}", rows[:_MOST_LISTED], False
             )
-    _table("metrics, after the last tick of each", metrics, False)
     typer.echo(f"plot: {target}")
 
 

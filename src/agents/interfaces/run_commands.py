@@ -1,5 +1,6 @@
 """Commands that make runs: run, resume, branch, replay."""
 
+import contextlib
 import json
 import sys
 from pathlib import Path
@@ -183,10 +184,12 @@ def _go_on(run: "Run", screen: Screen, as_json: bool) -> None:
     until = run.settings.simulation.ticks
     show = screen.meter("tick", "ticks", run.tick)
     run.progress = screen.meter("mem0's store", "commits")
-    with stopping() as asked_to_stop:
+    # Standard output is for the result; what a world prints must not get into it.
+    with stopping() as asked_to_stop, contextlib.redirect_stdout(sys.stderr):
         for _ in run.advance(until):
             show(run.tick, until)
             if asked_to_stop():
+                screen.say(f"stopping after tick {run.tick}")
                 break
         summary = run.finish()
         run.sync()
@@ -210,6 +213,9 @@ def _tell(run: "Run", summary: dict[str, Any], screen: Screen) -> None:
     )
     for name, value in summary["metrics"].items():
         screen.say(f"  {name:<24} {value:,.4g}" if value is not None else f"  {name:<24} –")
+    if summary["no_ops"]:
+        decisions = summary["ticks"] * summary["agents"]
+        screen.say(f"  {summary['no_ops']:,} of {decisions:,} decisions had no answer: did nothing")
     if summary["errors"]:
         screen.say(f"  {summary['errors']:,} actions were refused; agents were told why")
     screen.say(f"  state {summary['state_hash'][:16]}, report in {run.folder / 'report.html'}")

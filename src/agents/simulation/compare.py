@@ -50,7 +50,9 @@ class RunDiff(NamedTuple):
     only_second: list[Memory]
     tiers: list[TierDifference]
     metrics: list[tuple[str, float | None, float | None]]
-    """After the last tick of each."""
+    """After the last tick that both have."""
+    settings: list[tuple[str, object, object]]
+    """The settings that differ, by key."""
     series: tuple[list[dict[str, Any]], list[dict[str, Any]]]
     """The records of both."""
 
@@ -105,10 +107,30 @@ def compare_runs(first: Path, second: Path) -> RunDiff:
     parted = next((t for t in common if not _same(by_tick[0][t], by_tick[1][t])), None)
     with past_bank(first, common[-1]) as one, past_bank(second, common[-1]) as other:
         only_first, only_second, tiers = _memories(one, other)
-    ends = [each[-1]["metrics"] for each in records]
+    ends = [each[common[-1]]["metrics"] for each in by_tick]
     names = dict.fromkeys([*ends[0], *ends[1]])
     metrics = [(name, ends[0].get(name), ends[1].get(name)) for name in names]
-    return RunDiff(parted, common[-1], only_first, only_second, tiers, metrics, records)
+    settings = _settings(first, second)
+    return RunDiff(parted, common[-1], only_first, only_second, tiers, metrics, settings, records)
+
+
+def _settings(first: Path, second: Path) -> list[tuple[str, object, object]]:
+    one, other = (_flat(read_folder(each)[0].to_dict(redact=True)) for each in (first, second))
+    return [
+        (key, one.get(key), other.get(key))
+        for key in dict.fromkeys([*one, *other])
+        if one.get(key) != other.get(key)
+    ]
+
+
+def _flat(settings: Mapping[str, Any], path: str = "") -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for key, value in settings.items():
+        if isinstance(value, Mapping) and value:
+            result |= _flat(value, f"{path}{key}.")
+        else:
+            result[f"{path}{key}"] = value
+    return result
 
 
 def _records(folder: Path) -> list[dict[str, Any]]:

@@ -68,13 +68,17 @@ class Loop:
         self._agents = list(agent_ids)
         self._streams = Streams(bank.settings.seed, self._agents)
         self._errors: dict[str, list[str]] = {}
+        self._no_ops = 0
+        """Decisions of the tick that came to nothing, because no answer could be had."""
         self._names: list[str] | None = None
         """Of the metrics."""
 
-    def begin(self, memories: Sequence[tuple[object, ...]] = ()) -> None:
+    def begin(self, memories: Sequence[tuple[object, ...]] = ()) -> list[str]:
         """Set the world up; ``memories`` are what the agents know from the start.
 
-        On a bank that has ticks already, go on from its last one instead.
+        On a bank that has ticks already, go on from its last one instead. Then the metrics should
+        be what they were: how they differ, if ``get_state`` and ``set_state`` leave something out.
+        A metric that is another every time it is asked for says nothing about that.
         """
         self._streams.begin(0)
         self._call("setup", self._streams.world, tuple(self._agents))
@@ -82,10 +86,23 @@ class Loop:
         if kept is not None:
             self._call("set_state", kept["world"])
             self._errors = {agent: list(errors) for agent, errors in kept["errors"].items()}
-            return
+            found = self._differences()
+            # To ask for metrics may change the world, and must make no difference.
+            self._call("set_state", self._bank.ticks.state()["world"])
+            return found
         with self._bank.transaction():
             self._bank.add_many(memories)
             self._record(found=())
+        return []
+
+    def _differences(self) -> list[str]:
+        ((recorded, _),) = self._bank.ticks.records(after=self._bank.tick - 1)
+        now, again = self._metrics(), self._metrics()
+        return [
+            f"{name} is {now.get(name)!r} and was {value!r}"
+            for name, value in recorded["metrics"].items()
+            if now.get(name) != value and now.get(name) == again.get(name)
+        ]
 
     def tick(self) -> dict[str, Any]:
         """One tick; what is recorded of it."""
@@ -111,7 +128,7 @@ class Loop:
                  for seen in observations]
             )  # fmt: skip
             decided = self._decide(observations, found)
-            self._errors = {}
+            self._errors, self._no_ops = {}, 0
             tick = _Recorder(bank)
             for agent in streams.order():
                 seen, actions = decided[agent]
@@ -169,6 +186,7 @@ class Loop:
                 tick.memory_action(agent, action)
                 return
             if name == NO_OP:
+                self._no_ops += 1
                 reason = action.arguments.get("reason", "no reason given")
                 tick.happened(agent, name, Outcome(f"did nothing: {reason}", success=False))
                 return
@@ -205,6 +223,7 @@ class Loop:
             "retrieved": sum(sizes),
             "retrieved_most": max(sizes, default=0),
             "errors": sum(map(len, self._errors.values())),
+            "no_ops": self._no_ops,
             "metrics": self._metrics(),
         }
         state = {"world": self._call("get_state"), "errors": self._errors}
@@ -260,7 +279,8 @@ def check_number(value: object) -> float:
         return check_number(value.item())
     if isinstance(value, float) and math.isfinite(value):
         return value
-    raise ValueError(f"{value!r:.60} is no finite number, or a whole one above 2^53")
+    what = "too large" if isinstance(value, int) and not isinstance(value, bool) else "no number"
+    raise ValueError(f"{value!r:.60} is {what}; a finite number up to 2^53 is needed")
 
 
 def _check_keys(value: object) -> None:

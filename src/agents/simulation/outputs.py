@@ -32,13 +32,21 @@ _MOST_SHOWN = 15
 
 
 def write(
-    folder: Path, bank: MemoryBank, settings: Settings, world: World, *, report: bool
+    folder: Path,
+    bank: MemoryBank,
+    settings: Settings,
+    world: World,
+    *,
+    branched: str | None,
+    report: bool,
 ) -> dict[str, Any]:
     """Write all of it to a run's folder; the summary."""
     kept = list(bank.ticks.records())
     records = [record for record, _ in kept]
     by_agent = by_agent_of(world)
-    summary = _summary(folder, bank, settings, records, by_agent)
+    summary = _summary(bank, settings, records, by_agent)
+    if branched:
+        summary = {"branched_from": branched, **summary}
     try:
         replace_file(folder / "metrics.parquet", table(metric_rows(records)))
         replace_file(folder / "ticks.parquet", table(tick_rows(records)))
@@ -168,7 +176,6 @@ def _pinned_longest(bank: MemoryBank) -> list[RemarkableMemory]:
 
 
 def _summary(
-    folder: Path,
     bank: MemoryBank,
     settings: Settings,
     records: Sequence[Mapping[str, Any]],
@@ -187,6 +194,7 @@ def _summary(
         "added": sum(record["added"] for record in records),
         "demoted": sum(record["demoted"] for record in records),
         "errors": sum(record["errors"] for record in records),
+        "no_ops": sum(record["no_ops"] for record in records),
         "state_hash": last["state_hash"],
         "journal_hash": bank.ticks.journal_hash(),
         "metrics": last["metrics"],

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from agents.bank import MemoryBank
-from agents.errors import BankError, CheckpointDamaged, Diverged, RunError
+from agents.errors import BankError, CheckpointError, Diverged, RunError
 from agents.settings import Settings
 from agents.simulation import outputs
 from agents.simulation.cassette import Cassette
@@ -117,7 +117,7 @@ def verify_files(folder: Path) -> Iterator[str]:
         for path in checkpoints(folder):
             try:
                 found = checkpoint.read(path)
-            except CheckpointDamaged as error:
+            except CheckpointError as error:
                 yield str(error)
                 continue
             here = bank.ticks.journal_hash(found.head[0])

@@ -16,9 +16,11 @@ would have been.
 """
 
 import contextlib
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from shlex import quote
+from traceback import format_exception
 from types import TracebackType
 from typing import Any, Self, final
 
@@ -30,15 +32,17 @@ from agents.errors import (
     BankError,
     BankLocked,
     BankNotFound,
-    CheckpointDamaged,
+    CheckpointError,
     ConfigError,
     RunError,
     SimulationError,
+    TierMemError,
 )
 from agents.settings import Settings, is_secret
 from agents.simulation import outputs
 from agents.simulation.cassette import Cassette
-from agents.simulation.loop import Loop
+from agents.simulation.files import replace_file
+from agents.simulation.loop import Loop, where_in
 from agents.simulation.run_folder import (
     FORMAT,
     checkpoint_tick,
@@ -52,6 +56,7 @@ from agents.simulation.run_folder import (
 from agents.simulation.scenario import code_of, first_memories, make_policy, make_world
 from agents.simulation.streams import Streams
 from agents.storage import checkpoint
+from agents.storage.mem0_store import check_providers
 from agents.storage.sync import Progress
 
 __all__ = ["Run", "Say", "go_back"]
@@ -98,7 +103,11 @@ class Run:
             "parent": None,
         }
         make_folder(folder, settings, about, code, force=force)
-        return cls(folder, settings, about)._begin(_quiet)
+        try:
+            return cls(folder, settings, about)._begin(_quiet)
+        except TierMemError:
+            shutil.rmtree(folder, ignore_errors=True)  # it has no tick, and would be in the way
+            raise
 
     @classmethod
     def open(cls, folder: Path, assignments: Iterable[str] = (), *, say: Say = _quiet) -> Self:
@@ -120,7 +129,7 @@ class Run:
     def _begin(self, say: Say) -> Self:
         try:
             self._open_bank(say)
-            self._start()
+            self._start(say)
         except BaseException:
             self.close()
             raise
@@ -157,7 +166,9 @@ class Run:
             try:
                 record = self._loop.tick()
             except SimulationError as error:
-                raise type(error)(f"{error}.{self._remedy()}") from error
+                with contextlib.suppress(OSError):
+                    replace_file(self.folder / "error.txt", "".join(format_exception(error)))
+                raise SimulationError(f"{str(error).rstrip('.')}.{self._remedy()}") from error
             if self.tick % self.settings.checkpoint.every == 0:
                 self.checkpoint()
             yield record
@@ -179,7 +190,11 @@ class Run:
     def finish(self, *, report: bool = True) -> dict[str, Any]:
         """Write a checkpoint and what came out; the summary."""
         self.checkpoint()
-        return outputs.write(self.folder, self.bank, self.settings, self._world, report=report)
+        parent = self.about.get("parent")
+        branched = parent and f"{Path(parent['run']).name}, tick {parent['tick']}"
+        return outputs.write(
+            self.folder, self.bank, self.settings, self._world, branched=branched, report=report
+        )
 
     def extend(self, ticks: int) -> None:
         """Let the run be so many ticks long."""
@@ -216,25 +231,45 @@ class Run:
         traces = ("checkpoints", "summary.json", "bank/journal.db-wal")
         return any((self.folder / name).exists() for name in traces)
 
-    def _start(self) -> None:
+    def _start(self, say: Say) -> None:
         places = places_of_code(self.folder, self.about)
         self._cassette = Cassette(self.folder / "cassette.jsonl")
         self._world = make_world(self.settings, *places)
         policy = make_policy(self.settings, self._world, self._cassette, *places)
         agents = self.settings.simulation.agent_ids()
         self._loop = Loop(self.bank, self._world, policy, agents)
-        self._loop.begin(first_memories(self.settings))
+        for difference in self._loop.begin(first_memories(self.settings)):
+            say(f"after set_state() the metric {difference}: does get_state() leave something out?")
+        for name in _changed(self.folder / "code", places):
+            say(f"{name} has changed since; the run goes on with its own copy in its folder code")
         if self.tick and self.tick % self.settings.checkpoint.every == 0:
             self.checkpoint()  # a kill may have come between the tick and its checkpoint
 
     def _remedy(self) -> str:
         code = self.folder / "code"
-        mend = f" Mend it in {code}, then go on" if code.is_dir() else " Go on"
-        return f"{mend} with: tiermem resume {quote(str(self.folder))}"
+        mend = f"mend it in {code}, then go on" if code.is_dir() else "go on"
+        return (
+            f" The traceback is in {self.folder / 'error.txt'}; {mend} with: tiermem resume "
+            f"{quote(str(self.folder))}"
+        )
+
+
+def _changed(copies: Path, places: list[Path]) -> list[str]:
+    """The user's own modules that are not what was copied any more."""
+    changed = []
+    for copy in sorted(copies.rglob("*.py")):
+        name = copy.relative_to(copies)
+        for place in places:
+            original = place / name
+            is_other = place != copies and original.is_file()
+            if is_other and original.read_bytes() != copy.read_bytes():
+                changed.append(str(original))
+    return changed
 
 
 def check_scenario(settings: Settings, places: list[Path]) -> dict[str, Path]:
     """Find mistakes before a folder is made; the user's own modules, by name."""
+    check_providers(settings)
     world = make_world(settings, *places)
     make_policy(settings, world, Cassette(Path("cassette.jsonl"), replay=True), *places)
     first_memories(settings)
@@ -246,8 +281,9 @@ def check_scenario(settings: Settings, places: list[Path]) -> dict[str, Path]:
     except ConfigError:
         raise
     except Exception as error:  # a user's own world may raise anything
+        where = f"{type(world).__name__}.setup()"
         raise SimulationError(
-            f"{type(world).__name__}.setup() raised {type(error).__name__}: {error}"
+            f"{where} raised {type(error).__name__}: {error}{where_in(error)}"
         ) from error
     return code_of(settings, *places)
 
@@ -306,7 +342,7 @@ def _read_whole(path: Path, settings: Settings, about: Mapping[str, Any], say: S
     """Whether a checkpoint is whole and of this run; one that is not is moved out of the way."""
     try:
         found = checkpoint.read(path)
-    except CheckpointDamaged as error:
+    except CheckpointError as error:
         say(str(error))
     else:
         if "config" in found.extra and is_of_run(found, path, settings, about):

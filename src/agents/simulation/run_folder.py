@@ -33,6 +33,7 @@ _OURS = frozenset(
     {
         "config.yaml", "run.json", "code", "bank", "checkpoints", "cassette.jsonl",
         "metrics.parquet", "ticks.parquet", "summary.json", "report.html", "diff.png",
+        "error.txt",
     }
 )  # fmt: skip
 

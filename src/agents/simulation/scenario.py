@@ -1,5 +1,6 @@
 """From settings to a world and a policy: the built-in ones, or a user's own classes."""
 
+import difflib
 import importlib
 import inspect
 import sys
@@ -116,7 +117,10 @@ def _make(key: str, name: str, options: Mapping[str, Any], folders: tuple[Path, 
     module = _import(key, module_name, folders)
     made = getattr(module, class_name, None)
     if not inspect.isclass(made):
-        raise ConfigError(f"{key}: {module_name} has no class {class_name!r:.60}")
+        known = [name for name, each in vars(module).items() if inspect.isclass(each)]
+        near = difflib.get_close_matches(class_name, known, 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise ConfigError(f"{key}: {module_name} has no class {class_name!r:.60}{hint}")
     return _call(f"{key}_options", made, dict(options))
 
 

@@ -1,5 +1,6 @@
 """Many runs at once: variants of a scenario, over a grid of settings and many seeds."""
 
+import hashlib
 import itertools
 import json
 import multiprocessing
@@ -20,7 +21,7 @@ from agents.errors import ConfigError, RunError, TierMemError
 from agents.settings import Settings
 from agents.simulation.files import replace_file
 from agents.simulation.run import Run
-from agents.simulation.scenario import make_world
+from agents.simulation.scenario import code_of, make_world
 from agents.simulation.streams import Streams
 
 __all__ = ["Cell", "Sweep", "read_sweep", "run_cells"]
@@ -76,12 +77,15 @@ class Sweep:
         return result
 
     def to_dict(self) -> dict[str, Any]:
-        """What makes two sweeps the same."""
+        """What makes two sweeps the same; one with more seeds goes on with the others."""
         return {
             "scenario": self.settings().to_dict(redact=True),
             "variants": {name: dict(each) for name, each in self.variants.items()},
             "grid": {name: list(each) for name, each in self.grid.items()},
-            "seeds": list(self.seeds),
+            "code": {
+                name: hashlib.sha256(file.read_bytes()).hexdigest()
+                for name, file in code_of(self.settings(), self.scenario.parent).items()
+            },
         }
 
 
@@ -90,7 +94,10 @@ def read_sweep(path: Path) -> Sweep:
     document = read_file(path)
     value = document.value
     if not isinstance(value, dict) or "scenario" not in value:
-        raise ConfigError(f"{document.source}: a sweep is a mapping with a scenario and variants")
+        raise ConfigError(
+            f"{document.source}: this is no sweep: a mapping with scenario, and then variants, "
+            "grid and seeds as needed"
+        )
     for key in value:
         if key not in _KEYS:
             raise ConfigError(
@@ -130,7 +137,8 @@ def read_sweep(path: Path) -> Sweep:
         try:
             settings = sweep.settings(cell)
         except ConfigError as error:
-            raise ConfigError(f"{document.source}: run {cell.name}: {error}") from None
+            said = str(error).removeprefix("keyword argument: ")
+            raise ConfigError(f"{document.source}: run {cell.name}: {said}") from None
     world = make_world(settings, sweep.scenario.parent)
     streams = Streams(settings.seed, settings.simulation.agent_ids())
     streams.begin(0)
@@ -200,8 +208,8 @@ def _prepare(sweep: Sweep, folder: Path, force: bool) -> None:
             return
         if not force:
             raise RunError(
-                f"{folder} is of another sweep, or this one has changed since. Choose another "
-                "folder with --out, or start anew with --force"
+                f"{folder} is of another sweep, or the settings or the code of this one have "
+                "changed since. Choose another folder with --out, or start anew with --force"
             )
         shutil.rmtree(folder)
     try:

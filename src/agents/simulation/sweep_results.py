@@ -1,6 +1,7 @@
 """What comes out of a sweep: one table, statistics, plots and a report."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from agents.errors import RunError
 from agents.simulation import outputs, plots
 from agents.simulation.files import replace_file
 from agents.simulation.report import SweepResults, render_sweep
-from agents.simulation.statistics import Interval, summarise
+from agents.simulation.statistics import Interval, differences, summarise
 from agents.simulation.sweep import Sweep
 
 __all__ = ["write_results"]
@@ -23,6 +24,15 @@ def write_results(
     known = list(next(iter(done.values()))["metrics"])
     metrics = list(sweep.metrics or known)
     statistics = summarise(rows, ["variant", *sweep.grid], metrics)
+    baseline = next(iter(sweep.variants))
+    apart = {
+        _place(row, sweep): row
+        for row in differences(rows, list(sweep.grid), metrics, baseline=baseline)
+    }
+    for row in statistics:
+        other = apart.get(_place(row, sweep), {})
+        for name, key in (("", "mean"), ("_low", "low"), ("_high", "high")):
+            row[f"against_{_slug(baseline)}{name}"] = other.get(key)
     results = SweepResults(
         name=folder.name,
         question=sweep.question,
@@ -42,6 +52,14 @@ def write_results(
     except OSError as error:
         raise RunError(f"what came out of {folder} can't be written: {error}") from error
     return statistics
+
+
+def _place(row: Mapping[str, Any], sweep: Sweep) -> tuple[object, ...]:
+    return (row["variant"], row["metric"], *(row[key] for key in sweep.grid))
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9]+", "_", name)
 
 
 def _rows(sweep: Sweep, done: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:

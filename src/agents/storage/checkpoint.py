@@ -189,7 +189,7 @@ def _ahead(rows: Iterator[SnapshotRow]) -> Iterator[SnapshotRow]:
 def read(path: Path) -> Checkpoint:
     """The checkpoint in a file, all that it holds checked; the file is not changed."""
     if not path.is_file():
-        raise CheckpointDamaged(f"there is no checkpoint {path}")
+        raise CheckpointError(f"there is no checkpoint {path}")
     if not path.stat().st_size:
         raise CheckpointDamaged(f"{path} is empty: it was never written whole. Use another one")
     try:
