@@ -3,6 +3,7 @@
 import doctest
 import importlib
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,9 @@ import pytest
 import agents
 from agents.config import load_settings
 from agents.simulation import Run
+from agents.simulation.branch import read_edits
+from agents.simulation.run import check_scenario
+from agents.simulation.sweep import read_sweep
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```python(?P<flags>[^\n]*)\n(?P<code>.*?)^```", re.MULTILINE | re.DOTALL)
@@ -41,6 +45,35 @@ def test_the_world_of_the_readme_runs(tmp_path: Path) -> None:
     with Run.create(tmp_path / "run", settings, scenario=tmp_path) as run:
         *_, last = run.advance(100)
     assert last["metrics"] == {"drinks": 18}  # two agents, thirsty in nine ticks, never wrong
+
+
+def test_the_settings_edits_and_sweep_of_the_guide_are_taken(tmp_path: Path) -> None:
+    guide = (ROOT / "docs/simulations.md").read_text()
+    blocks = re.findall(r"^```yaml\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
+    kinds = []
+    for number, block in enumerate(blocks):
+        path = tmp_path / f"{number}.yaml"
+        path.write_text(block)
+        if block.startswith("- "):
+            assert len(read_edits(path)) == 5
+            kinds.append("edits")
+        elif block.startswith("scenario:"):
+            shutil.copy(ROOT / "simulations/market.yaml", tmp_path)
+            assert len(read_sweep(path).cells()) == 60
+            kinds.append("sweep")
+        else:
+            settings = load_settings(path, base={"simulation": {"world": "market"}})
+            check_scenario(settings, [])
+            kinds.append(settings.simulation.policy)
+    assert kinds == ["rules", "scripted", "llm", "edits", "sweep"]
+
+
+@pytest.mark.parametrize("scenario", sorted((ROOT / "simulations").glob("*.yaml")), ids=str)
+def test_the_shipped_scenarios_and_sweeps_are_sound(scenario: Path) -> None:
+    if "sweep" in scenario.name:
+        assert len(read_sweep(scenario).cells()) == 90
+    else:
+        check_scenario(load_settings(scenario), [])
 
 
 @pytest.mark.parametrize("module", ["agents", "agents.memory.tiers"])
