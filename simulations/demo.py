@@ -4,6 +4,7 @@ Each trader is cheated now and then, and keeps a warning against the scammer. Wi
 is pinned; without, it is a memory like any other, and gossip buries it.
 """
 
+from itertools import pairwise
 from pathlib import Path
 
 from agents.config import load_settings
@@ -31,16 +32,15 @@ def main() -> None:
     print("            ticks 1–30     31–60     61–90    91–120     in all")
     for name, so_far in losses.items():
         marks = [0, *(so_far[tick - 1] for tick in (30, 60, 90, 120))]
-        quarters = [after - before for before, after in zip(marks, marks[1:], strict=False)]
+        quarters = [after - before for before, after in pairwise(marks)]
         print(f"{name:>9}" + "".join(f"{coins:>11}" for coins in (*quarters, so_far[-1])))
 
     flat, tiers = RUNS / "demo-flat", RUNS / "demo-tiers"
     print("\nThe same traders and the same seed; the one difference is that a warning is pinned.")
     print(f"Reports: {flat / 'report.html'} and {tiers / 'report.html'}")
     print(f"Then try:  .venv/bin/tiermem diff {flat} {tiers}")
-    print(
-        f"           .venv/bin/tiermem show {tiers} --agent agent_00 --query 'agent_03 offers a deal'"
-    )
+    query = "--agent agent_00 --query 'agent_03 offers a deal'"
+    print(f"           .venv/bin/tiermem show {tiers} {query}")
     print(f"           .venv/bin/tiermem replay {tiers} --verify")
 
 

@@ -158,8 +158,11 @@ class MemoryBank:
         chosen = prepare(journal, settings, embedder)
         return cls(None, journal, settings, chosen, count_tokens, None)
 
-    def close(self) -> None:
-        """Bring mem0's store up to date, unless ``storage.sync`` is manual, and close the bank."""
+    def close(self, *, sync: bool = True) -> None:
+        """Bring mem0's store up to date, unless ``storage.sync`` is manual, and close the bank.
+
+        Without ``sync``, the store is brought up to date when the bank is opened again.
+        """
         with self._turn:
             if not self._is_open:
                 return
@@ -167,7 +170,7 @@ class MemoryBank:
                 raise BankError("a bank can't be closed inside a transaction")
             with ExitStack() as last:  # whatever fails, the rest is still closed
                 last.callback(self._release)
-                if self._folder is not None and self.settings.storage.sync != "manual":
+                if sync and self._folder is not None and self.settings.storage.sync != "manual":
                     self.sync()
 
     def _release(self) -> None:

@@ -14,6 +14,8 @@ TierMemError
 │   ├── BankLocked                   another process has it open
 │   ├── BankClosed
 │   ├── BankDamaged                  the journal cannot be read
+│   │   └── BankTooNew               … because a later version wrote it
+│   ├── TickNotKept                  the bank does not go back that far
 │   └── CommitFailed                 nothing of this commit was kept
 ├── EmbedderError                    the embedder failed, or is not the one the bank was made with
 ├── StoreError                       mem0's store; the journal is untouched
@@ -35,6 +37,7 @@ __all__ = [
     "BankError",
     "BankLocked",
     "BankNotFound",
+    "BankTooNew",
     "ChatFailed",
     "CheckpointDamaged",
     "CheckpointError",
@@ -55,6 +58,7 @@ __all__ = [
     "StoreDamaged",
     "StoreError",
     "StoreMismatch",
+    "TickNotKept",
     "TierFull",
     "TierMemError",
 ]
@@ -126,6 +130,14 @@ class BankClosed(BankError):
 
 class BankDamaged(BankError):
     """The journal can't be read, was changed from outside, or is of a later version."""
+
+
+class BankTooNew(BankDamaged):
+    """A later version of TierMem wrote the journal."""
+
+
+class TickNotKept(BankError):
+    """The bank was made from a checkpoint, and knows nothing of what was before it."""
 
 
 class CommitFailed(BankError):

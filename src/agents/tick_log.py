@@ -76,6 +76,8 @@ class TickLog:
 
 def _json(value: object) -> str:
     try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    except (TypeError, ValueError) as error:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        text.encode()  # half a character is text for Python, but for nobody else
+        return text
+    except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(f"what is kept of a tick must be JSON: {error}") from None

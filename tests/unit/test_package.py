@@ -167,12 +167,13 @@ assert not {"mem0", "chromadb", "openai", "posthog"} & set(sys.modules)
 def test_the_public_names_are_these() -> None:
     assert sorted(agents.__all__) == [
         "AgentMemory", "BankClosed", "BankDamaged", "BankError", "BankLocked", "BankNotFound",
+        "BankTooNew",
         "CheckpointDamaged", "CheckpointError", "CommitFailed", "ConfigError", "Diverged",
         "EmbedderError", "Explanation", "ExtractionError", "Hit", "Hits", "InvalidAction",
         "InvalidAgentId", "InvalidContent", "InvalidInput", "InvalidMetadata", "InvalidTier",
         "Memory", "MemoryBank", "MemoryNotFound", "RunError", "SimulationError", "StoreDamaged",
-        "StoreError", "StoreMismatch", "TIER_NAMES", "TIER_VALUES", "Tier", "TierFull",
-        "TierMemError", "__version__",
+        "StoreError", "StoreMismatch", "TIER_NAMES", "TIER_VALUES", "TickNotKept", "Tier",
+        "TierFull", "TierMemError", "__version__",
     ]  # fmt: skip
 
 

@@ -68,6 +68,7 @@ class Loop:
         self._agents = list(agent_ids)
         self._streams = Streams(bank.settings.seed, self._agents)
         self._errors: dict[str, list[str]] = {}
+        self._spent = False
         self._no_ops = 0
         """Decisions of the tick that came to nothing, because no answer could be had."""
         self._names: list[str] | None = None
@@ -108,10 +109,17 @@ class Loop:
         """One tick; what is recorded of it."""
         # A tick makes thousands of records and no cycles. Looking for cycles among them, again and
         # again, would take a tenth of its time.
+        if self._spent:
+            raise SimulationError(
+                "a tick of this simulation failed, and its world is not what it was; open it again"
+            )
         collecting = gc.isenabled()
         gc.disable()
+        self._spent = True
         try:
-            return self._tick()
+            record = self._tick()
+            self._spent = False
+            return record
         finally:
             if collecting:
                 gc.enable()
@@ -228,8 +236,7 @@ class Loop:
         }
         state = {"world": self._call("get_state"), "errors": self._errors}
         try:
-            if bank.tick % 10 == 0:  # seldom: it takes as long as writing it
-                _check_keys(state)
+            _check_keys(state)
             bank.ticks.record(record, state, retrieved.tobytes())
         except (InvalidInput, ValueError) as error:
             raise SimulationError(

@@ -51,6 +51,11 @@ class Replay:
             }
             self._hash = bank.ticks.journal_hash()
             self.last = bank.tick
+        if parent and start is not None and start < parent["tick"]:
+            raise RunError(
+                f"{folder} branched from {parent['run']} at tick {parent['tick']}; what was before "
+                "is that run's, and replayed there"
+            )
         if start is not None and start not in self._recorded:
             raise RunError(f"{folder} has ticks 0 to {self.last}, and no tick {start}")
         self.first = 0 if start is None else start

@@ -16,7 +16,6 @@ would have been.
 """
 
 import contextlib
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from shlex import quote
@@ -29,14 +28,13 @@ from agents.bank import MemoryBank
 from agents.config import load_settings
 from agents.errors import (
     BankDamaged,
-    BankError,
-    BankLocked,
     BankNotFound,
-    CheckpointError,
+    BankTooNew,
+    CheckpointDamaged,
     ConfigError,
     RunError,
     SimulationError,
-    TierMemError,
+    TickNotKept,
 )
 from agents.settings import Settings, is_secret
 from agents.simulation import outputs
@@ -102,12 +100,14 @@ class Run:
             "scenario": str(scenario.absolute()) if scenario else None,
             "parent": None,
         }
-        make_folder(folder, settings, about, code, force=force)
-        try:
-            return cls(folder, settings, about)._begin(_quiet)
-        except TierMemError:
-            shutil.rmtree(folder, ignore_errors=True)  # it has no tick, and would be in the way
-            raise
+
+        def fill(new: Path) -> None:  # a run without its first tick is never seen
+            first = cls(new, settings, about)._begin(_quiet)
+            first._parts.pop_all()
+            first.bank.close(sync=False)
+
+        make_folder(folder, settings, about, code, force=force, fill=fill)
+        return cls(folder, settings, about)._begin(_quiet)
 
     @classmethod
     def open(cls, folder: Path, assignments: Iterable[str] = (), *, say: Say = _quiet) -> Self:
@@ -219,6 +219,9 @@ class Run:
             if not (folder / "journal.db").exists() and self._had_begun():
                 raise BankNotFound(f"{folder} has lost its journal")
             self.bank = MemoryBank.open(folder, self.settings)
+            self._check_state()
+        except BankTooNew:
+            raise
         except (BankDamaged, BankNotFound) as error:
             say(str(error))
             _restore_newest(self.folder, self.settings, self.about, None, say)
@@ -226,10 +229,20 @@ class Run:
         self._parts.callback(self.bank.close)
         remove_leftovers(self.folder)
 
+    def _check_state(self) -> None:
+        """Find out while there is a way back that the last tick can't be gone on from."""
+        try:
+            self.bank.ticks.state()
+        except BankDamaged:
+            self.bank.close(sync=False)
+            raise
+
     def _had_begun(self) -> bool:
         """Whether there are traces of a journal that is not there."""
         traces = ("checkpoints", "summary.json", "bank/journal.db-wal")
-        return any((self.folder / name).exists() for name in traces)
+        return bool(self.about.get("parent")) or any(
+            (self.folder / name).exists() for name in traces
+        )
 
     def _start(self, say: Say) -> None:
         places = places_of_code(self.folder, self.about)
@@ -301,6 +314,8 @@ def go_back(folder: Path, tick: int, *, say: Say = _quiet) -> None:
             f"{folder} branched from {parent['run']} at tick {parent['tick']}; to go back further, "
             "branch that one"
         )
+    if (folder / "bank").is_dir():
+        history.check_unused(folder / "bank")
     for path in checkpoints(folder):
         if checkpoint_tick(path) <= tick:
             _read_whole(path, settings, about, say)
@@ -309,12 +324,20 @@ def go_back(folder: Path, tick: int, *, say: Say = _quiet) -> None:
             last = bank.tick
         if tick > last:
             raise RunError(f"{folder} has {last} ticks, and can't go back to tick {tick}")
+        with MemoryBank.at(folder / "bank", tick) as bank:
+            bank.ticks.state()  # is it there to go on from?
+        _forget_checkpoints(folder, tick)
         history.rewind(folder / "bank", tick)
-    except BankLocked:
+    except BankTooNew:
         raise
-    except BankError as error:
+    except (BankDamaged, BankNotFound, TickNotKept) as error:
         say(str(error))
         _restore_newest(folder, settings, about, tick, say)
+        _forget_checkpoints(folder, tick)
+
+
+def _forget_checkpoints(folder: Path, tick: int) -> None:
+    """Remove those of a future that is no more."""
     for path in checkpoints(folder):
         if checkpoint_tick(path) > tick:
             path.unlink(missing_ok=True)
@@ -342,13 +365,16 @@ def _read_whole(path: Path, settings: Settings, about: Mapping[str, Any], say: S
     """Whether a checkpoint is whole and of this run; one that is not is moved out of the way."""
     try:
         found = checkpoint.read(path)
-    except CheckpointError as error:
+    except CheckpointDamaged as error:
         say(str(error))
     else:
         if "config" in found.extra and is_of_run(found, path, settings, about):
             return True
         say(f"{path} is a checkpoint of another run, or of another tick")
-    path.replace(path.with_name(f"{path.name}.damaged"))
+    number = 1
+    while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
+        number += 1
+    path.rename(aside)
     return False
 
 

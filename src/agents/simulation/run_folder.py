@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -54,9 +55,9 @@ def make_folder(
     """
     if not folder.name:
         raise RunError("a run needs a folder of its own; give it a name with --out")
+    _clear_up(folder)
     _check_free(folder, force)
     temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
-    _remove_dead(folder)
     try:
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir(parents=True)
@@ -71,7 +72,12 @@ def make_folder(
         old = folder.with_name(f".{folder.name}.{os.getpid()}.old.tmp")
         if folder.exists():
             folder.rename(old)
-        temporary.rename(folder)
+        try:
+            temporary.rename(folder)
+        except OSError:
+            if old.exists():
+                old.rename(folder)
+            raise
         shutil.rmtree(old, ignore_errors=True)
     except OSError as error:
         raise RunError(f"the run {str(folder)!r} can't be made: {error}") from error
@@ -141,11 +147,16 @@ def remove_leftovers(folder: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def _remove_dead(folder: Path) -> None:
-    """Remove what processes that are no more left of their try to make this folder."""
-    for path in folder.parent.glob(f".{folder.name}.*.tmp"):
-        pid = path.name.removeprefix(f".{folder.name}.").partition(".")[0]
-        if pid.isdecimal() and not _is_alive(int(pid)):
+def _clear_up(folder: Path) -> None:
+    """Set right what processes that are no more left of their try to make this folder."""
+    name = re.compile(rf"\.{re.escape(folder.name)}\.(\d+)(\.old)?\.tmp")
+    for path in sorted(folder.parent.glob(".*.tmp")):
+        match = name.fullmatch(path.name)
+        if match is None or _is_alive(int(match[1])):
+            continue
+        if match[2] and not folder.exists():
+            path.rename(folder)  # killed right before the new one took its place
+        else:
             shutil.rmtree(path, ignore_errors=True)
 
 

@@ -151,23 +151,38 @@ def _import_from(name: str, folder: Path, *neighbours: Path) -> tuple[Any, list[
     They are not kept among the imported modules: two scenarios may each have a ``world.py``.
     """
     folder = folder.absolute()
-    top = name.partition(".")[0]
-    hidden = {key: sys.modules.pop(key) for key in _below(top)}
+    places = [folder, *(each.absolute() for each in neighbours)]
+    tops = {top for place in places for top in _modules_in(place)} - {"agents"}
+    hidden = {key: sys.modules.pop(key) for top in sorted(tops) for key in _below(top)}
     before = set(sys.modules)
-    paths = [str(place.absolute()) for place in (folder, *neighbours)]
+    paths = [str(place) for place in places]
     sys.path[:0] = paths
     importlib.invalidate_caches()
     try:
         module = importlib.import_module(name)
-        own = {key: Path(file) for key in set(sys.modules) - before if (file := _file_of(key))}
-        return module, sorted(file for file in own.values() if file.is_relative_to(folder))
+        new = [key for key in set(sys.modules) - before if _is_own(key, [folder])]
+        return module, sorted(Path(str(_file_of(key))) for key in new)
     finally:
         del sys.path[: len(paths)]
+        # At the end of the path it may stay, for what a method imports later.
+        sys.path += [path for path in paths if path not in sys.path]
         for key in set(sys.modules) - before:
-            file = _file_of(key)
-            if file and any(Path(file).is_relative_to(path) for path in paths):
+            if _is_own(key, places):
                 del sys.modules[key]
         sys.modules.update(hidden)
+
+
+def _modules_in(folder: Path) -> list[str]:
+    files = [file.stem for file in folder.glob("*.py")]
+    return files + [file.parent.name for file in folder.glob("*/__init__.py")]
+
+
+def _is_own(module: str, folders: list[Path]) -> bool:
+    """Whether a module is the user's own, and not of an environment that lies beside it."""
+    file = _file_of(module)
+    if file is None or "site-packages" in Path(file).parts or file.startswith(sys.prefix):
+        return False
+    return any(Path(file).is_relative_to(folder) for folder in folders)
 
 
 def _below(top: str) -> list[str]:

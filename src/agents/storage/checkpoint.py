@@ -21,13 +21,14 @@ import numpy as np
 from agents.errors import (
     BankDamaged,
     BankError,
+    BankTooNew,
     CheckpointDamaged,
     CheckpointError,
     InvalidInput,
 )
 from agents.storage import snapshots
 from agents.storage.identity import with_new_id
-from agents.storage.journal import Journal, sync_folder
+from agents.storage.journal import Journal, is_of_the_system, sync_folder
 from agents.storage.journal_tables import SnapshotRow
 from agents.storage.ledger import Ledger
 from agents.storage.resident import Resident
@@ -104,6 +105,10 @@ def write(path: Path, ledger: Ledger, version: str, extra: Mapping[str, object])
         },
         "extra": dict(extra),
     }
+    try:
+        meta = json.loads(_json(meta))  # as it will be read: JSON has text for keys
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"what goes with a checkpoint must be JSON: {error}") from None
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -147,9 +152,8 @@ def _fill(
     for row in _ahead(snapshots.pack(block) for _, block in sorted(resident.blocks.items())):
         digest.add(row.digest)
         database.execute("INSERT INTO agents VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-    for tick in journal.tick_rows():
-        if tick.commit != journal.head:
-            tick = tick._replace(packed_state=None)
+    ticks = list(journal.tick_rows())
+    for tick in [*(each._replace(packed_state=None) for each in ticks[:-1]), *ticks[-1:]]:
         digest.add_tick(tick)
         database.execute("INSERT INTO ticks VALUES (?, ?, ?, ?, ?, ?)", tick)
     vectors = journal.all_embeddings()
@@ -168,22 +172,36 @@ def _ahead(rows: Iterator[SnapshotRow]) -> Iterator[SnapshotRow]:
     Both hashing and writing let other threads run.
     """
     made: queue.Queue[SnapshotRow | BaseException | None] = queue.Queue(maxsize=16)
+    stopped = threading.Event()
+
+    def put(row: SnapshotRow | BaseException | None) -> None:
+        while not stopped.is_set():
+            try:
+                made.put(row, timeout=0.1)
+            except queue.Full:
+                continue
+            return
 
     def make() -> None:
         try:
             for row in rows:
-                made.put(row)
-            made.put(None)
+                put(row)
+                if stopped.is_set():
+                    return
+            put(None)
         except BaseException as error:  # noqa: BLE001 - raised again where the rows are taken
-            made.put(error)
+            put(error)
 
     maker = threading.Thread(target=make, daemon=True)
     maker.start()
-    while (row := made.get()) is not None:
-        if isinstance(row, BaseException):
-            raise row
-        yield row
-    maker.join()
+    try:
+        while (row := made.get()) is not None:
+            if isinstance(row, BaseException):
+                raise row
+            yield row
+    finally:
+        stopped.set()
+        maker.join()
 
 
 def read(path: Path) -> Checkpoint:
@@ -199,6 +217,8 @@ def read(path: Path) -> Checkpoint:
         finally:
             database.close()
     except (*_DAMAGE, BankDamaged) as error:
+        if isinstance(error, sqlite3.Error) and is_of_the_system(error):
+            raise CheckpointError(f"{path} can't be read now: {error}") from error
         raise CheckpointDamaged(
             f"{path} is not a whole checkpoint: {error}. It was not changed; use another one"
         ) from error
@@ -281,14 +301,15 @@ def _replaced(
         return bank if same_bank or lost else with_new_id(bank), None
     try:
         old = Journal(path)
+    except BankTooNew:
+        raise
     except BankDamaged:
         _move_aside(path)
         return bank, None
     try:
         identity, store = old.get("bank"), old.get("store")
-        for _ in old.commits(after=old.snapshot().commit):
-            pass  # what can't be read is not replaced, but kept
-    except BankDamaged:
+        _read_all(old)
+    except BankDamaged:  # what can't be read is not replaced, but kept
         old.close()
         _move_aside(path)
         return bank, None
@@ -300,6 +321,19 @@ def _replaced(
             "restore it into a new folder"
         )
     return bank, {**store, "stale": True} if store else None
+
+
+def _read_all(journal: Journal) -> None:
+    """Raise :class:`BankDamaged` if anything in a journal is not what was written."""
+    for row in journal.snapshots():
+        snapshots.check(row)
+    first = journal.snapshot().commit if journal.base else 0
+    for _ in journal.commits(after=first):
+        pass
+    with journal.reading():
+        for tick in journal.tick_rows():
+            if tick.packed_state is not None:
+                tick.state()
 
 
 def _move_aside(path: Path) -> None:

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from agents.errors import BankDamaged, BankError, CommitFailed
+from agents.errors import BankDamaged, BankError, BankTooNew, CommitFailed, TickNotKept
 from agents.storage.journal_tables import SCHEMA, Commit, Snapshot, SnapshotRow
 from agents.storage.ticks import TickNote, TickRow
 
-__all__ = ["Journal", "sync_folder"]
+__all__ = ["Journal", "is_of_the_system", "sync_folder"]
 
 _APPLICATION_ID = 0x746D656D  # "tmem": tells our files from other SQLite databases
 _FORMAT = 2
@@ -178,7 +178,7 @@ class Journal:
             row = self._db.execute("SELECT max(id) FROM commits WHERE tick <= ?", (tick,))
             found = row.fetchone()[0]
             if found is None and tick < self.base_tick:
-                raise BankError(
+                raise TickNotKept(
                     f"{self._name} was made from a checkpoint and begins with tick "
                     f"{self.base_tick}; it does not know tick {tick}"
                 )
@@ -210,7 +210,7 @@ class Journal:
             elif snapshot.commit > commit:
                 row = None
             if row is None and (commit or self.base):
-                raise BankError(
+                raise TickNotKept(
                     f"{self._name} can't go back to commit {commit}: it was made from a "
                     f"checkpoint, and has commits from {snapshot.commit} on"
                 )
@@ -341,6 +341,11 @@ class Journal:
         if self._db.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
             raise self._damaged("it is another program's database")
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
+        if version > _FORMAT:
+            raise BankTooNew(
+                f"the journal {self._name} has format {version}, and this version of TierMem reads "
+                f"format {_FORMAT}: a later version wrote it. Nothing was changed"
+            )
         if version != _FORMAT:
             raise self._damaged(
                 f"it has format {version}, and this version of TierMem reads format {_FORMAT}"
@@ -366,7 +371,7 @@ class Journal:
         try:
             yield
         except _DAMAGE as error:
-            if isinstance(error, sqlite3.Error) and _is_of_the_system(error):
+            if isinstance(error, sqlite3.Error) and is_of_the_system(error):
                 raise BankError(
                     f"the journal {self._name} can't be opened now: {error}. Nothing is wrong with "
                     "the journal itself; look for a full disk or missing permissions"
@@ -394,7 +399,7 @@ def _digest(key: str, value: str) -> bytes:
     return hashlib.sha256(f"{key}\0{value}".encode()).digest()
 
 
-def _is_of_the_system(error: sqlite3.Error) -> bool:
+def is_of_the_system(error: sqlite3.Error) -> bool:
     """Whether the system is at fault, and not the file: a full disk makes no journal damaged."""
     code = getattr(error, "sqlite_errorcode", 0)
     return code != sqlite3.SQLITE_IOERR_SHORT_READ and code & 0xFF in (

@@ -226,6 +226,8 @@ class Ledger:
     def _snapshot_if(self, events: int) -> None:
         if self._since_snapshot < max(1, events):
             return
+        if self.journal.base:  # its first snapshot is all it has of the past: it is not replaced
+            return
         blocks = self.resident.blocks
         # An agent whose only memories were undone is among the changed and has no block.
         changed = sorted(self.resident.changed & blocks.keys())
