@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import itertools
 import re
 import shutil
 from pathlib import Path
@@ -9,10 +10,13 @@ from pathlib import Path
 import pytest
 
 import agents
+from agents import MemoryBank
 from agents.config import load_settings
-from agents.simulation import Run
+from agents.simulation import Loop, Run
 from agents.simulation.branch import read_edits
+from agents.simulation.cassette import Cassette
 from agents.simulation.run import check_scenario
+from agents.simulation.scenario import make_policy, make_world
 from agents.simulation.sweep import read_sweep
 
 ROOT = Path(__file__).parents[2]
@@ -66,6 +70,22 @@ def test_the_settings_edits_and_sweep_of_the_guide_are_taken(tmp_path: Path) -> 
             check_scenario(settings, [])
             kinds.append(settings.simulation.policy)
     assert kinds == ["rules", "scripted", "llm", "edits", "sweep"]
+
+
+@pytest.mark.parametrize("tiers", [False, True])
+def test_the_readme_shows_what_the_demo_prints(tiers: bool) -> None:
+    options = {"simulation": {"policy_options": {"tiers": tiers}}}
+    settings = load_settings(ROOT / "simulations/market.yaml", overrides=options)
+    world = make_world(settings)
+    with MemoryBank.ephemeral(settings) as bank:
+        policy = make_policy(settings, world, Cassette("none", replay=True))
+        loop = Loop(bank, world, policy, settings.simulation.agent_ids())
+        loop.begin()
+        so_far = [loop.tick()["metrics"]["loss"] for _ in range(settings.simulation.ticks)]
+    marks = [0, *(so_far[tick - 1] for tick in (30, 60, 90, 120))]
+    quarters = [str(after - before) for before, after in itertools.pairwise(marks)]
+    row = ["tiers" if tiers else "flat", *quarters, str(so_far[-1])]
+    assert row in [line.split() for line in (ROOT / "README.md").read_text().splitlines()]
 
 
 @pytest.mark.parametrize("scenario", sorted((ROOT / "simulations").glob("*.yaml")), ids=str)
