@@ -461,6 +461,7 @@ BROKEN_PROMISES = (
     "name",
     [
         "NumberAsObservation",
+        "TextAsHeard",
         "RaisingSetup",
         *BROKEN_PROMISES,
     ],

@@ -114,6 +114,11 @@ class NumberAsObservation(Stones):
         return 5
 
 
+class TextAsHeard(Stones):
+    def observe(self, agent_id: str) -> Any:
+        return Observation("a street", heard=("a shout",))  # type: ignore[arg-type]
+
+
 class RaisingReport(Stones):
     def by_agent(self) -> Any:
         raise RuntimeError("who knows")

@@ -30,7 +30,7 @@ from agents.simulation.actions import (
     change_memory,
     memory_to_store,
 )
-from agents.simulation.protocols import Action, Observation, Outcome, Policy, World
+from agents.simulation.protocols import Action, Observation, Outcome, Policy, Remark, World
 from agents.simulation.streams import Streams
 
 __all__ = ["Loop", "Together", "check_number", "where_in"]
@@ -155,6 +155,12 @@ class Loop:
             raise SimulationError(
                 f"{self._name()}.observe({agent!r}) gave {seen!r:.60}; "
                 "an Observation or a text is needed"
+            )
+        heard = seen.heard
+        if not isinstance(heard, list | tuple) or not all(isinstance(r, Remark) for r in heard):
+            raise SimulationError(
+                f"{self._name()}.observe({agent!r}) gave heard={heard!r:.60}; a list of Remarks is "
+                "needed"
             )
         return seen._replace(agent_id=agent, tick=tick, errors=tuple(self._errors.get(agent, ())))
 
