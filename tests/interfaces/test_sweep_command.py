@@ -15,6 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from agents.storage.lock import lock_folder
+
 Command = Callable[..., Any]
 Write = Callable[..., Path]
 
@@ -279,3 +281,20 @@ def test_ctrl_c_ends_a_sweep_which_then_goes_on(
     assert "Traceback" not in said
     assert tiermem("sweep", file, "--out", "s", "-q").code == 0
     assert len(pq.read_table("s/results.parquet")) == 6
+
+
+def test_a_sweep_that_somebody_runs_is_left_alone(
+    tiermem: Command, swept: Path, tmp_path: Path
+) -> None:
+    before = stamps(swept)
+    file = write_sweep(tmp_path / "mine" / "stones.yaml", **TWO_BY_TWO)
+    lock = lock_folder(swept, "sweep.lock")
+    try:
+        assert tiermem("sweep", file, "--out", swept).is_one_error(
+            1, "is open in", str(os.getpid())
+        )
+        refused = tiermem("sweep", file, "--out", swept, "--force")
+        assert refused.is_one_error(1, "is open in")
+    finally:
+        lock.release()
+    assert stamps(swept) == before

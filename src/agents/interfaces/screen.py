@@ -1,7 +1,6 @@
 """What a long command shows: a bar on a terminal, now and then a line elsewhere, or nothing."""
 
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -95,8 +94,3 @@ def stopping() -> Iterator[Callable[[], bool]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def is_terminal() -> bool:
-    """Whether standard output is one."""
-    return sys.stdout.isatty()

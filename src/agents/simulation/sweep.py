@@ -23,11 +23,13 @@ from agents.simulation.files import replace_file
 from agents.simulation.run import Run
 from agents.simulation.scenario import code_of, make_world
 from agents.simulation.streams import Streams
+from agents.storage.lock import lock_folder
 
 __all__ = ["Cell", "Sweep", "read_sweep", "run_cells"]
 
 _HEAD = "# What `tiermem sweep` runs here. Finished runs are kept as long as this is the same.\n"
-_OURS = {"cells", "plan.yaml", "results.parquet", "statistics.parquet", "report.html"}
+_LOCK = "sweep.lock"
+_OURS = {"cells", "plan.yaml", "results.parquet", "statistics.parquet", "report.html", _LOCK}
 _KEYS = ("scenario", "question", "set", "variants", "grid", "seeds", "metrics")
 
 
@@ -172,9 +174,20 @@ def run_cells(
 ) -> Iterator[tuple[Cell, dict[str, Any] | str]]:
     """Run what is not finished yet; each cell with its summary, or with what went wrong.
 
-    What is finished comes first. A cell that was interrupted is run from its beginning.
+    What is finished comes first. A cell that was interrupted is run from its beginning. Nobody
+    else can run the sweep in the meantime.
     """
     _prepare(sweep, folder, force)
+    lock = lock_folder(folder, _LOCK)
+    try:
+        yield from _run_waiting(sweep, folder, workers)
+    finally:
+        lock.release()
+
+
+def _run_waiting(
+    sweep: Sweep, folder: Path, workers: int | None
+) -> Iterator[tuple[Cell, dict[str, Any] | str]]:
     waiting = []
     for cell in sweep.cells():
         done = _finished(folder / "cells" / cell.name)
@@ -211,6 +224,7 @@ def _prepare(sweep: Sweep, folder: Path, force: bool) -> None:
                 f"{folder} is of another sweep, or the settings or the code of this one have "
                 "changed since. Choose another folder with --out, or start anew with --force"
             )
+        lock_folder(folder, _LOCK).release()  # nobody is at work there
         shutil.rmtree(folder)
     try:
         (folder / "cells").mkdir(parents=True, exist_ok=True)

@@ -28,10 +28,11 @@ from agents.errors import (
 )
 from agents.storage import snapshots
 from agents.storage.identity import with_new_id
-from agents.storage.journal import Journal, is_of_the_system, sync_folder
+from agents.storage.journal import Journal
 from agents.storage.journal_tables import SnapshotRow
 from agents.storage.ledger import Ledger
 from agents.storage.resident import Resident
+from agents.storage.sqlite_files import is_of_the_system, sync_file, sync_folder
 from agents.storage.ticks import TickRow
 
 __all__ = ["Checkpoint", "read", "restore", "write"]
@@ -120,7 +121,7 @@ def write(path: Path, ledger: Ledger, version: str, extra: Mapping[str, object])
             _fill(database, journal, resident, meta)
         finally:
             database.close()
-        _sync_file(temporary)
+        sync_file(temporary)
         temporary.replace(path)
         sync_folder(path.parent)
     except (OSError, sqlite3.Error, ValueError) as error:  # a NUL in a path is a ValueError
@@ -275,7 +276,7 @@ def restore(checkpoint: Checkpoint, folder: Path, *, same_bank: bool = False) ->
             )
         finally:
             journal.close()
-        _sync_file(temporary)
+        sync_file(temporary)
         # The log of a journal that is gone must not be taken for the new one's.
         _discard(path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm"))
         temporary.replace(path)
@@ -376,14 +377,6 @@ class _Digest:
 
 def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True, allow_nan=False)
-
-
-def _sync_file(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _discard(*paths: Path) -> None:

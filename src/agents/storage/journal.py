@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,9 +11,10 @@ from typing import Any
 
 from agents.errors import BankDamaged, BankError, BankTooNew, CommitFailed, TickNotKept
 from agents.storage.journal_tables import SCHEMA, Commit, Snapshot, SnapshotRow
+from agents.storage.sqlite_files import copy_database, is_of_the_system, sync_folder
 from agents.storage.ticks import TickNote, TickRow
 
-__all__ = ["Journal", "is_of_the_system", "sync_folder"]
+__all__ = ["Journal"]
 
 _APPLICATION_ID = 0x746D656D  # "tmem": tells our files from other SQLite databases
 _FORMAT = 2
@@ -60,7 +60,7 @@ class Journal:
         try:
             with self.reading():
                 if copied:
-                    _copy(copied, self._db)
+                    copy_database(copied, self._db)
                 self._open(path)
                 self.base, self.base_tick = self.get("base") or (0, 0)
                 self.head, self.tick, self.hash = self._last()
@@ -397,37 +397,3 @@ def _chain(before: bytes, tick: int, events: str, vectors: bytes, note: bytes) -
 
 def _digest(key: str, value: str) -> bytes:
     return hashlib.sha256(f"{key}\0{value}".encode()).digest()
-
-
-def is_of_the_system(error: sqlite3.Error) -> bool:
-    """Whether the system is at fault, and not the file: a full disk makes no journal damaged."""
-    code = getattr(error, "sqlite_errorcode", 0)
-    return code != sqlite3.SQLITE_IOERR_SHORT_READ and code & 0xFF in (
-        sqlite3.SQLITE_IOERR,
-        sqlite3.SQLITE_FULL,
-        sqlite3.SQLITE_CANTOPEN,
-        sqlite3.SQLITE_READONLY,
-        sqlite3.SQLITE_PERM,
-        sqlite3.SQLITE_NOMEM,
-        sqlite3.SQLITE_BUSY,
-        sqlite3.SQLITE_LOCKED,
-    )
-
-
-def _copy(path: Path, target: sqlite3.Connection) -> None:
-    # Without a log nobody has it open, and SQLite need not leave one behind.
-    quiet = "" if path.with_name(f"{path.name}-wal").exists() else "&immutable=1"
-    source = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro{quiet}", uri=True)
-    try:
-        source.backup(target)
-    finally:
-        source.close()
-
-
-def sync_folder(folder: Path) -> None:
-    """Make a new file's name durable, not only its bytes."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

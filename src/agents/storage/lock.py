@@ -17,8 +17,8 @@ class BankLock:
     lock behind. The file holds the owner's pid, for the message that others get.
     """
 
-    def __init__(self, folder: Path) -> None:
-        path = folder / "bank.lock"
+    def __init__(self, folder: Path, name: str = "bank.lock") -> None:
+        path = folder / name
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -27,8 +27,8 @@ class BankLock:
             os.close(self._file)
             holder = f"process {pid}" if pid != os.getpid() else f"this process ({pid})"
             raise BankLocked(
-                f"{folder} is open in {holder if pid else 'another process'}; a bank has one "
-                "writer at a time. Close it there first",
+                f"{folder} is open in {holder if pid else 'another process'}; there is one writer "
+                "at a time. Close it there first",
                 pid=pid,
             ) from None
         try:
@@ -47,11 +47,11 @@ class BankLock:
             self._file = -1
 
 
-def lock_folder(folder: Path) -> BankLock:
-    """Lock a bank's folder, which is made if there is none."""
+def lock_folder(folder: Path, name: str = "bank.lock") -> BankLock:
+    """Lock a folder, a bank's by default, which is made if there is none."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        return BankLock(folder)
+        return BankLock(folder, name)
     except (OSError, ValueError) as error:  # a NUL in a path is a ValueError
         raise BankError(f"{str(folder)!r} can't hold a bank: {error}") from error
 
