@@ -97,7 +97,10 @@ class Loop:
         return []
 
     def _differences(self) -> list[str]:
-        ((recorded, _),) = self._bank.ticks.records(after=self._bank.tick - 1)
+        last = next(self._bank.ticks.records(after=self._bank.tick - 1), None)
+        if last is None:  # somebody moved the bank's clock on by hand
+            return []
+        recorded, _ = last
         now, again = self._metrics(), self._metrics()
         return [
             f"{name} is {now.get(name)!r} and was {value!r}"

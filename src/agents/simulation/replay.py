@@ -59,11 +59,11 @@ class Replay:
         if start is not None and start not in self._recorded:
             raise RunError(f"{folder} has ticks 0 to {self.last}, and no tick {start}")
         self.first = 0 if start is None else start
-        self._bank = _starting_bank(folder, self._settings, start)
         places = places_of_code(folder, about)
         self._world = make_world(self._settings, *places)
         cassette = Cassette(folder / "cassette.jsonl", replay=True)
         policy = make_policy(self._settings, self._world, cassette, *places)
+        self._bank = _starting_bank(folder, self._settings, start)
         self._loop = Loop(self._bank, self._world, policy, self._settings.simulation.agent_ids())
 
     def ticks(self) -> Iterator[Divergence | None]:
@@ -89,7 +89,7 @@ class Replay:
 
     def _compare(self, tick: int) -> Divergence | None:
         recorded, seen = self._recorded[tick]
-        ((again, seen_again),) = self._bank.ticks.records(after=tick - 1)
+        again, seen_again = next(self._bank.ticks.records(after=tick - 1))
         if recorded == again and seen == seen_again:
             return None
         return Divergence(tick, self._detail(tick, recorded, again))
