@@ -1,39 +1,47 @@
-"""Settings: the packaged defaults, a file, assignments and keyword arguments, checked and frozen.
+"""Settings: packaged defaults, a preset, a file, assignments and keyword arguments, made one.
 
 ``config/config.yaml`` is the only place that holds a default, ``config/schema.yaml`` the only place
-that says what a key accepts.
+that says what a key accepts; ``config/presets`` holds the presets.
 """
 
 import difflib
 import functools
-import json
 import os
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from agents.errors import ConfigError
 from agents.settings import (
     TIERS,
     WITH_PROVIDER,
     CheckpointSettings,
+    ClockSettings,
+    DecaySettings,
     EmbedderSettings,
     LlmSettings,
     MemorySettings,
+    RetentionSettings,
     Settings,
     SimulationSettings,
+    StatusSettings,
     StorageSettings,
     StoreSettings,
+    TelemetrySettings,
+    TemperatureSettings,
     is_secret,
     thawed,
 )
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
     from jsonschema.protocols import Validator
 
-    from agents.config_yaml import Document, KeyPath
+    from agents.config_yaml import Document
+
+    Section = TypeVar("Section", bound=DataclassInstance)
 
 __all__ = ["load_settings"]
 
@@ -43,27 +51,29 @@ _OPTIONS = (
     ("simulation", "world", "world_options"),
     ("simulation", "policy", "policy_options"),
 )
-_MOST_PROBLEMS = 20
 
 
 def load_settings(
     config: str | os.PathLike[str] | Mapping[str, object] | Settings | None = None,
     *,
+    preset: str | None = None,
     assignments: Iterable[str] = (),
     overrides: Mapping[str, object] | None = None,
     base: Mapping[str, object] | None = None,
 ) -> Settings:
-    """The packaged defaults, changed by ``config``, then ``assignments``, then ``overrides``.
+    """The defaults, changed by ``preset``, ``config``, ``assignments`` and ``overrides``, in turn.
 
     ``base`` holds what an existing bank was made with; it comes right after the defaults.
 
-    ``config`` is the path of a YAML file or a mapping of the same shape. An assignment is text such
-    as ``memory.max_pinned=3``, its value read as YAML. ``overrides`` may nest, or name keys with
-    dots; of two that name the same key, the later wins. Mappings merge key by key, except that a
-    layer with another provider starts that provider's ``config`` afresh.
+    ``preset`` is the name of a packaged one, such as ``lifetime``. ``config`` is the path of a YAML
+    file or a mapping of the same shape. An assignment is text such as ``memory.max_pinned=3``, its
+    value read as YAML. ``overrides`` may nest, or name keys with dots; of two that name the same
+    key, the later wins. Mappings merge key by key, except that a layer with another provider starts
+    that provider's ``config`` afresh; a list replaces the one before.
 
     Whatever is wrong with any of them raises one ``ConfigError`` that lists the problems.
     """
+    from agents.config_messages import check
     from agents.config_yaml import copy_plain
 
     merged = _defaults()
@@ -77,11 +87,18 @@ def load_settings(
         given = [_file(config)]
     # Assignments are one layer, so that it does not matter whether the provider comes first.
     layers = [given, [_assignment(text) for text in assignments]]
+    if preset is not None:
+        if isinstance(config, Settings):
+            raise ConfigError(
+                f"preset {preset!r:.60} would change nothing: Settings name every value already; "
+                "give the preset where these are loaded"
+            )
+        layers.insert(0, [_preset(preset)])
     if base is not None and not isinstance(config, Settings):  # these are whole already
         layers.insert(0, [copy_plain(base, "the bank's settings")])
     if overrides is not None:
         layers.append([_overrides(overrides)])
-    _check([document for layer in layers for document in layer])
+    check([document for layer in layers for document in layer], _validator())
     for layer in layers:
         together: dict[str, Any] = {}
         for document in layer:
@@ -100,6 +117,16 @@ def _file(path: str | os.PathLike[str]) -> "Document":
     # An empty file changes nothing.
     value = {} if document.value is None else document.value
     return Document(document.source, value, document.lines, document.written)
+
+
+def _preset(name: str) -> "Document":
+    # Compared with the names that there are, so that it can't lead to another folder.
+    known = sorted(path.stem for path in _packaged("presets").glob("*.yaml"))
+    if name in known:
+        return _file(_packaged("presets") / f"{name}.yaml")
+    near = difflib.get_close_matches(name.lower(), known, 1) if isinstance(name, str) else ()
+    hint = f"; did you mean {near[0]}?" if near else ""
+    raise ConfigError(f"there is no preset {name!r:.60}{hint} (known: {', '.join(known)})")
 
 
 def _assignment(text: str) -> "Document":
@@ -162,6 +189,8 @@ def _freeze(values: dict[str, Any]) -> Settings:
         name: {**values[name], "config": MappingProxyType(thawed(values[name]["config"], False))}
         for name in WITH_PROVIDER
     }
+    temperature = {**values["temperature"], "rules": _frozen(values["temperature"]["rules"])}
+    decay = {**values["decay"], "half_life": _frozen(values["decay"]["half_life"])}
     simulation = thawed(values["simulation"], False)
     if isinstance(simulation["agents"], list):
         simulation["agents"] = tuple(simulation["agents"])
@@ -171,14 +200,35 @@ def _freeze(values: dict[str, Any]) -> Settings:
     first, second, third, fourth, fifth = (float(boosts[name]) for name in TIERS)
     return Settings(
         seed=values["seed"],
+        clock=ClockSettings(**values["clock"]),
         memory=MemorySettings(tier_boosts=(first, second, third, fourth, fifth), **memory),
+        temperature=_section(TemperatureSettings, temperature),
+        decay=_section(DecaySettings, decay),
+        retention=RetentionSettings(**values["retention"]),
+        status=_section(StatusSettings, values["status"]),
         embedder=EmbedderSettings(**configs["embedder"]),
         store=StoreSettings(**configs["store"]),
         storage=StorageSettings(**values["storage"]),
         llm=LlmSettings(**configs["llm"]),
         simulation=SimulationSettings(**simulation),
         checkpoint=CheckpointSettings(**values["checkpoint"]),
+        telemetry=TelemetrySettings(**values["telemetry"]),
     )
+
+
+def _section(kind: "type[Section]", values: Mapping[str, Any]) -> "Section":
+    """The section with these values, where 1 is 1.0 if a fraction may stand there."""
+    fractions = {each.name for each in fields(kind) if each.type is float}
+    return kind(
+        **{name: float(value) if name in fractions else value for name, value in values.items()}
+    )
+
+
+def _frozen(value: Any) -> Any:
+    """A copy that can't be written to, at any depth."""
+    if isinstance(value, dict):
+        return MappingProxyType({key: _frozen(child) for key, child in value.items()})
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
 def _packaged(name: str) -> Path:
@@ -190,9 +240,11 @@ def _packaged(name: str) -> Path:
 
 @functools.cache
 def _defaults() -> dict[str, Any]:
+    from agents.config_messages import check, keys_of
+
     document = _file(_packaged("config.yaml"))
-    _check([document])
-    for path in _keys(_schema()):
+    check([document], _validator())
+    for path in keys_of(_schema()):
         if path not in document.lines:
             raise ConfigError(f"{document.source}: {'.'.join(path)} must have its default here")
     return cast(dict[str, Any], document.value)
@@ -201,13 +253,6 @@ def _defaults() -> dict[str, Any]:
 @functools.cache
 def _schema() -> dict[str, Any]:
     return cast(dict[str, Any], _file(_packaged("schema.yaml")).value)
-
-
-def _keys(schema: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Every key of the schema, sections before what is in them."""
-    for name, below in schema.get("properties", {}).items():
-        yield (*path, name)
-        yield from _keys(below, (*path, name))
 
 
 @functools.cache
@@ -220,100 +265,3 @@ def _validator() -> "Validator":
     )
     strict = validators.extend(Draft202012Validator, type_checker=types)  # type: ignore[no-untyped-call]
     return cast("Validator", strict(_schema()))
-
-
-def _check(documents: Iterable["Document"]) -> None:
-    """Refuses what the schema does not allow, naming every problem in the order of the text."""
-    from agents.config_yaml import show_path
-
-    problems: list[str] = []
-    for document in documents:
-        if not isinstance(document.value, dict):
-            found = _found(document, (), document.value)
-            problems.append(
-                f"{document.place(())}: settings must be a mapping of keys, not {found}"
-            )
-            continue
-        reasons: dict[KeyPath, str] = {}
-        for error in _validator().iter_errors(document.value):
-            path: KeyPath = tuple(error.absolute_path)
-            schema = cast(dict[str, Any], error.schema)
-            if error.validator == "additionalProperties":
-                extra = [
-                    key
-                    for key in cast(dict[str, Any], error.instance)
-                    if key not in schema["properties"]
-                ]
-                for key in extra:
-                    reasons[*path, key] = _unknown(path, key, list(schema["properties"]))
-            elif error.validator == "required":
-                given = cast(dict[str, Any], error.instance)
-                missing = [key for key in schema["required"] if key not in given]
-                reasons[path] = f"{show_path(path)} needs {' and '.join(missing)}"
-            elif error.validator == "uniqueItems":
-                reasons[path] = f"{show_path(path)} must not name anything twice"
-            else:
-                found = _found(document, path, error.instance)
-                reasons[path] = f"{show_path(path)} must be {_allowed(schema)}, not {found}"
-        order = sorted(reasons, key=lambda path: document.lines.get(path, 0))
-        problems += [f"{document.place(path)}: {reasons[path]}" for path in order]
-    if len(problems) > _MOST_PROBLEMS:
-        more = len(problems) - _MOST_PROBLEMS
-        problems[_MOST_PROBLEMS:] = [f"and {more} more"]
-    if problems:
-        raise ConfigError("\n".join(problems))
-
-
-def _unknown(path: "KeyPath", key: str, siblings: list[str]) -> str:
-    from agents.config_yaml import show_path
-
-    start = f"unknown key {show_path((*path, key))}"
-    if tuple(key.split(".")) in set(_keys(_schema())) and not path:
-        section, _, name = key.rpartition(".")
-        return f"{start}; write {name} indented under {section}"
-    if near := difflib.get_close_matches(key.lower(), siblings, 1):
-        return f"{start}; did you mean {show_path((*path, near[0]))}?"
-    last = {known[-1]: known for known in _keys(_schema()) if len(known) > 1}
-    if near := difflib.get_close_matches(key.lower(), last, 1, 0.8):
-        return f"{start}; did you mean {show_path(last[near[0]])}?"
-    return f"{start}; known here: {', '.join(siblings)}"
-
-
-def _allowed(schema: Mapping[str, Any]) -> str:
-    if "enum" in schema:
-        *others, final = schema["enum"]
-        return f"{', '.join(others)} or {final}"
-    kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-    words = {
-        "array": "a list",
-        "integer": "a whole number",
-        "number": "a number",
-        "string": "text that is not empty",
-        "object": "a mapping of keys",
-    }
-    allowed = words[kinds[0]]
-    if "maximum" in schema:
-        allowed += f" from {schema['minimum']} to {schema['maximum']}"
-    elif "minimum" in schema:
-        allowed += f", {schema['minimum']} or more"
-    if "array" in kinds[1:]:
-        allowed += ", or a list"
-    return f"{allowed}, or null" if "null" in kinds else allowed
-
-
-def _found(document: "Document", path: "KeyPath", value: object) -> str:
-    from agents.config_yaml import printable
-
-    if isinstance(value, str):
-        # YAML 1.1 takes 5e-1 for text, which nobody who wrote it would guess.
-        number = re.fullmatch(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+", value)
-        hint = "; YAML wants a dot and a sign, as in 5.0e-1" if number else ""
-        short = value if len(value) <= 60 else value[:57] + "..."
-        return f"the text {short!r}{hint}" if value else "an empty text"
-    if isinstance(value, dict | list):
-        return "a mapping" if isinstance(value, dict) else "a list"
-    shown = repr(value) if isinstance(value, float) else json.dumps(value)
-    written = document.written.get(path, shown)
-    if written in ("", shown):
-        return shown if written else f"{shown} (nothing is written there)"
-    return f"{shown}, which is how YAML reads {printable(written)}"

@@ -1,29 +1,69 @@
 """Every setting, as frozen values."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
+
+from agents.errors import InvalidInput
 
 __all__ = [
     "TIERS",
     "WITH_PROVIDER",
     "CheckpointSettings",
+    "ClockSettings",
+    "DecaySettings",
+    "Duration",
     "EmbedderSettings",
     "LlmSettings",
     "MemorySettings",
+    "RetentionSettings",
     "Settings",
     "SimulationSettings",
+    "StatusSettings",
     "StorageSettings",
     "StoreSettings",
+    "TelemetrySettings",
+    "TemperatureSettings",
     "is_secret",
     "thawed",
 ]
+
+Duration: TypeAlias = int | str
+"""Ticks, or text such as ``7d`` or ``12h``; :meth:`ClockSettings.ticks` translates it."""
 
 TIERS = ("pinned", "critical", "important", "normal", "low")
 """The names of the tiers, from 0 to 4."""
 WITH_PROVIDER = ("embedder", "store", "llm")
 """The sections that name a provider and hold its options."""
+_DURATION = re.compile("[0-9]{1,9}[dh]?")
 _SECRET_ENDINGS = ("key", "token", "password", "secret", "credentials")
+
+
+@dataclass(frozen=True, slots=True)
+class ClockSettings:
+    """What durations mean."""
+
+    ticks_per_day: int
+
+    def ticks(self, duration: Duration) -> int:
+        """A duration as a number of ticks; hours round up. What is none is an ``InvalidInput``.
+
+        >>> ClockSettings(ticks_per_day=10).ticks("2d"), ClockSettings(ticks_per_day=10).ticks("1h")
+        (20, 1)
+        """
+        if isinstance(duration, int) and not isinstance(duration, bool) and duration >= 0:
+            return duration
+        if not isinstance(duration, str) or not _DURATION.fullmatch(duration):
+            raise InvalidInput(
+                f"{duration!r:.60} is not a duration; use ticks, or text such as 7d or 12h"
+            )
+        number = int(duration.rstrip("dh"))
+        if duration.endswith("d"):
+            return number * self.ticks_per_day
+        if duration.endswith("h"):
+            return -(-number * self.ticks_per_day // 24)
+        return number
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +79,58 @@ class MemorySettings:
     default_limit: int
     context_tokens: int | None
     max_content_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class TemperatureSettings:
+    """How active memories are, and what moves them between hot, warm and cold."""
+
+    initial: Literal["hot", "warm", "cold"]
+    ttl_cold_below: Duration | None
+    ttl_warm_below: Duration | None
+    hot_max_tokens: int
+    hot_max_facts: int
+    auto_spill: bool
+    warm_access_threshold: int
+    promote_threshold: float
+    promote_accesses: int
+    promote_window: Duration
+    min_score: float
+    max_cold_items: int
+    auto_prune: bool
+    compact_every: Duration | None
+    compact_on_close: bool
+    rules: tuple[Mapping[str, Any], ...] = field(hash=False)
+    """In order: mappings with ``name``, ``when``, ``to`` and maybe ``unless``; lists are tuples."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecaySettings:
+    """How memories that nobody uses fade."""
+
+    enabled: bool
+    half_life: Mapping[str, Duration] = field(hash=False)
+    """By the name of the tier; pinned, which never fades, is not in it."""
+    hot_below: float
+    warm_below: float
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionSettings:
+    """What becomes of deleted memories."""
+
+    grace: Duration
+
+
+@dataclass(frozen=True, slots=True)
+class StatusSettings:
+    """When the status of a bank suggests something."""
+
+    spill_above: float
+    unpin_after: Duration
+    unpin_below: float
+    stale_after: Duration
+    duplicate_at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,17 +194,30 @@ class CheckpointSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class TelemetrySettings:
+    """Whether metrics go out through the OpenTelemetry API."""
+
+    enabled: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Every setting, checked. Made by ``load_settings``; never changes afterwards."""
 
     seed: int
+    clock: ClockSettings
     memory: MemorySettings
+    temperature: TemperatureSettings
+    decay: DecaySettings
+    retention: RetentionSettings
+    status: StatusSettings
     embedder: EmbedderSettings
     store: StoreSettings
     storage: StorageSettings
     llm: LlmSettings
     simulation: SimulationSettings
     checkpoint: CheckpointSettings
+    telemetry: TelemetrySettings
 
     def to_dict(self, *, redact: bool = False) -> dict[str, object]:
         """The settings in the shape of the YAML file, as plain values that share nothing with this.
@@ -128,7 +233,8 @@ class Settings:
         result["memory"]["tier_boosts"] = dict(boosts)
         for section in WITH_PROVIDER:
             result[section]["config"] = thawed(result[section]["config"], redact)
-        result["simulation"] = thawed(result["simulation"], redact=False)  # no provider's options
+        for section in ("temperature", "decay", "simulation"):  # no provider's options
+            result[section] = thawed(result[section], redact=False)
         return result
 
 

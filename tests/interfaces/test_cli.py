@@ -36,9 +36,17 @@ def test_config_prints_what_would_be_used_and_takes_it_back(tmp_path: Path) -> N
     assert tiermem("config", "-c", "whole.yaml", cwd=tmp_path).stdout == done.stdout
 
 
+def test_config_shows_a_preset_beneath_the_file(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("temperature: {ttl_cold_below: 2d}\n")
+    done = tiermem("config", "--preset", "lifetime", "-c", "mine.yaml", cwd=tmp_path)
+    temperature = yaml.safe_load(done.stdout)["temperature"]
+    assert (temperature["ttl_cold_below"], temperature["ttl_warm_below"]) == ("2d", "7d")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["config", "--preset", "lifetme"], "did you mean lifetime?"),
         (["config", "--set", "memory.max_pinned=many"], "memory.max_pinned must be a whole number"),
         (["config", "--set", "memory.max_pined=3"], "did you mean memory.max_pinned?"),
         (["config", "--set", "memory.max_pinned"], "memory.max_pinned"),

@@ -57,6 +57,16 @@ def test_the_settings_are_resolved(whole: Path, tiermem: Command) -> None:
     assert tiermem("config", "-c", whole / "config.yaml").out == kept
 
 
+def test_a_preset_is_beneath_the_scenario(tiermem: Command, scenario: Write) -> None:
+    path = scenario("village")
+    path.write_text(path.read_text() + "temperature: {ttl_cold_below: 2d}\n")
+    done = tiermem("run", path, "--preset", "lifetime", "--ticks", 1, "--out", "r", "-q")
+    assert done.code == 0, done.err
+    used = yaml.safe_load(Path("r/config.yaml").read_text())
+    assert used["decay"]["enabled"] is True
+    assert used["temperature"]["ttl_cold_below"] == "2d"
+
+
 def test_the_folder_is_named_after_scenario_and_seed(tiermem: Command, scenario: Write) -> None:
     assert tiermem("run", scenario("village"), "--seed", 8, "--ticks", 1, "-q").code == 0
     assert Path("runs/village-8/summary.json").is_file()

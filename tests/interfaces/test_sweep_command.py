@@ -103,6 +103,17 @@ def test_the_memories_of_a_cell_do_not_go_to_mem0(swept: Path) -> None:
         assert yaml.safe_load((cell / "config.yaml").read_text())["storage"]["sync"] == "manual"
 
 
+def test_a_preset_is_beneath_the_scenario_of_every_cell(
+    tiermem: Command, scenario: Write, tmp_path: Path
+) -> None:
+    file = write_sweep(scenario(ticks=1), seeds=2)
+    assert tiermem("sweep", file, "--preset", "lifetime", "--out", "s", "-q").code == 0
+    cells = list((tmp_path / "s" / "cells").iterdir())
+    used = [yaml.safe_load((cell / "config.yaml").read_text()) for cell in cells]
+    assert [each["temperature"]["initial"] for each in used] == ["hot", "hot"]
+    assert tiermem("sweep", file, "--out", "s").is_one_error(1, "another sweep", "--force")
+
+
 def test_finished_cells_are_kept_and_the_others_run_again(
     tiermem: Command, swept: Path, tmp_path: Path
 ) -> None:

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from agents.interfaces.options import AsJson, Force, Quiet, RunFolder, Workers
+from agents.interfaces.options import AsJson, Force, Preset, Quiet, RunFolder, Workers
 from agents.interfaces.screen import Screen
 
 __all__ = ["diff", "report", "show", "sweep"]
@@ -164,6 +164,7 @@ def sweep(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="The sweep's folder; runs/NAME by default.")
     ] = None,
+    preset: Preset = None,
     workers: Workers = None,
     force: Force = False,
     quiet: Quiet = False,
@@ -177,7 +178,7 @@ def sweep(
     from agents.simulation.sweep import read_sweep, run_cells
     from agents.simulation.sweep_results import write_results
 
-    plan = read_sweep(file)
+    plan = read_sweep(file, preset)
     folder = out or Path("runs") / file.stem
     total = len(plan.cells())
     done: dict[str, Any] = {}

@@ -5,10 +5,18 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["AsJson", "Assignments", "Config", "Force", "Quiet", "RunFolder", "Workers"]
+__all__ = ["AsJson", "Assignments", "Config", "Force", "Preset", "Quiet", "RunFolder", "Workers"]
 
 Config = Annotated[
     Path | None, typer.Option("--config", "-c", help="A YAML file with settings of your own.")
+]
+Preset = Annotated[
+    str | None,
+    typer.Option(
+        "--preset",
+        metavar="NAME",
+        help="Settings for a way of working: tiers, hot-warm-cold, hot-cold-session or lifetime.",
+    ),
 ]
 Assignments = Annotated[
     list[str] | None,

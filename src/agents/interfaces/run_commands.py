@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agents.interfaces.options import AsJson, Assignments, Force, Quiet, RunFolder
+from agents.interfaces.options import AsJson, Assignments, Force, Preset, Quiet, RunFolder
 from agents.interfaces.screen import Screen, stopping
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def run(
     seed: Annotated[
         int | None, typer.Option(min=0, help="Everything random derives from it.")
     ] = None,
+    preset: Preset = None,
     assignments: Assignments = None,
     out: Out = None,
     force: Force = False,
@@ -49,7 +50,9 @@ def run(
     overrides: dict[str, Any] = {} if seed is None else {"seed": seed}
     if ticks is not None:
         overrides["simulation.ticks"] = ticks
-    settings = load_settings(scenario, assignments=assignments or (), overrides=overrides)
+    settings = load_settings(
+        scenario, preset=preset, assignments=assignments or (), overrides=overrides
+    )
     folder = out or Path("runs") / f"{scenario.stem}-{settings.seed}"
     with (
         Screen(quiet=quiet or as_json) as screen,

@@ -59,12 +59,14 @@ class Sweep:
     seeds: Sequence[int]
     metrics: Sequence[str]
     """Which to show; all of the world's, if none are named."""
+    preset: str | None = None
+    """The preset that the scenario changes."""
 
     def settings(self, cell: Cell | None = None) -> Settings:
         """The scenario's settings, changed as a cell wants them."""
         # Thousands of memories in Chroma would take longer than the runs themselves.
         overrides = {"storage.sync": "manual", **self.common, **(cell.overrides if cell else {})}
-        return load_settings(self.scenario, overrides=overrides)
+        return load_settings(self.scenario, preset=self.preset, overrides=overrides)
 
     def cells(self) -> list[Cell]:
         """Every run, in order."""
@@ -91,8 +93,8 @@ class Sweep:
         }
 
 
-def read_sweep(path: Path) -> Sweep:
-    """The sweep in a YAML file."""
+def read_sweep(path: Path, preset: str | None = None) -> Sweep:
+    """The sweep in a YAML file, on top of a preset."""
     document = read_file(path)
     value = document.value
     if not isinstance(value, dict) or "scenario" not in value:
@@ -131,6 +133,7 @@ def read_sweep(path: Path) -> Sweep:
         grid=grid,
         seeds=seeds,
         metrics=value.get("metrics", ()),
+        preset=preset,
     )
     names = [cell.name for cell in sweep.cells()]
     if len(set(names)) < len(names):
