@@ -3,10 +3,12 @@
 TierMemError
 ├── InvalidInput (also ValueError)   the call was refused before anything happened
 │   ├── InvalidTier
+│   ├── InvalidTemperature
 │   ├── InvalidAgentId
 │   ├── InvalidContent
 │   └── InvalidMetadata
 ├── MemoryNotFound (also KeyError)   no such memory for this agent
+├── MemoryPinned                     pinned memories stay; unpin it first
 ├── TierFull                         a cap would be broken and the config says reject
 ├── ConfigError                      a setting is wrong: file, line, key and what is allowed
 ├── BankError                        the bank as a whole
@@ -51,8 +53,10 @@ __all__ = [
     "InvalidContent",
     "InvalidInput",
     "InvalidMetadata",
+    "InvalidTemperature",
     "InvalidTier",
     "MemoryNotFound",
+    "MemoryPinned",
     "RunError",
     "SimulationError",
     "StoreDamaged",
@@ -76,6 +80,10 @@ class InvalidTier(InvalidInput):
     """Not a tier: neither 0–4, nor one of their names, nor a ``Tier``."""
 
 
+class InvalidTemperature(InvalidInput):
+    """Not a temperature: neither hot, warm or cold, nor a ``Temperature``."""
+
+
 class InvalidAgentId(InvalidInput):
     """Not an agent id: 1–128 of letters, digits, ``. _ - @``, not starting with a dot."""
 
@@ -93,6 +101,10 @@ class MemoryNotFound(TierMemError, KeyError):
 
     def __str__(self) -> str:  # KeyError would show the repr
         return str(self.args[0]) if self.args else ""
+
+
+class MemoryPinned(TierMemError):
+    """A pinned memory is active and hot; what would change that is refused until it is unpinned."""
 
 
 class TierFull(TierMemError):

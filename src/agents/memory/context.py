@@ -14,6 +14,7 @@ __all__ = [
     "Fitted",
     "TokenCounter",
     "approximate_tokens",
+    "cost",
     "fit",
     "line",
     "one_line",
@@ -92,7 +93,7 @@ def fit(
     """
     if budget is None:
         return Fitted([*pinned, *rest], (), ())
-    costs = [_cost(hit.memory, count) for hit in pinned]
+    costs = [cost(hit.memory, count) for hit in pinned]
     left = budget - sum(costs)
     first = 0
     while left < 0 and first < len(pinned):
@@ -101,20 +102,21 @@ def fit(
     kept = list(pinned[first:])
     skipped = []
     for hit in rest:
-        cost = _cost(hit.memory, count)
-        if cost <= left:
+        needed = cost(hit.memory, count)
+        if needed <= left:
             kept.append(hit)
-            left -= cost
+            left -= needed
         else:
             skipped.append(hit.memory)
     return Fitted(kept, tuple(hit.memory for hit in pinned[:first]), tuple(skipped))
 
 
-def _cost(memory: Memory, count: TokenCounter) -> int:
-    cost = count(line(memory) + "\n")
-    if cost < 0:
-        raise InvalidInput(f"the token counter gave {cost} for a memory; it must not be negative")
-    return cost
+def cost(memory: Memory, count: TokenCounter) -> int:
+    """The tokens of a memory's line, line end included."""
+    tokens = count(line(memory) + "\n")
+    if tokens < 0:
+        raise InvalidInput(f"the token counter gave {tokens} for a memory; it must not be negative")
+    return tokens
 
 
 def render(hits: Hits) -> str:

@@ -1,31 +1,63 @@
 """Every change to a bank, as it stands in the journal.
 
 An event is a named tuple whose first field is its kind, so a list of events is a JSON array of
-arrays, and replaying the events in order gives the state.
+arrays, and replaying the events in order gives the state. What moves many memories at once is one
+event with many sequence numbers.
 """
 
 import json
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from agents.memory.metadata import KeptMetadata, keep_metadata
+from agents.memory.temperature import Temperature
 
-__all__ = ["Added", "Deleted", "Event", "TickAdvanced", "TierChanged", "decode", "encode"]
+__all__ = [
+    "Accessed",
+    "Added",
+    "Cause",
+    "Event",
+    "Moved",
+    "Purged",
+    "Retained",
+    "Start",
+    "TickAdvanced",
+    "TierChanged",
+    "decode",
+    "encode",
+]
+
+Cause = Literal["set", "promote", "spill", "compact", "decay", "expire", "prune", "restore"]
+"""Why a memory moved."""
+
+
+class Start(NamedTuple):
+    """How a new memory differs from a warm fact without tags that stays."""
+
+    temperature: int
+    kind: str
+    tags: tuple[str, ...]
+    expires_tick: int | None
 
 
 class Added(NamedTuple):
-    """A new memory. Its vector is the commit's next one."""
+    """A new memory. Its vector is the commit's next one. Pinned ones are hot."""
 
     kind: Literal["add"]
     agent_id: str
     sequence: int
     tier: int
-    content: str
+    content: str | None
+    """None once it was purged: only that there was a memory is still known."""
     metadata: KeptMetadata | None
+    start: Start | None
 
 
 class TierChanged(NamedTuple):
-    """A memory entered another tier: because it was told to, or to make room."""
+    """A memory entered another tier: because it was told to, or to make room.
+
+    Entering pinned makes it hot and active, leaving pinned makes it warm.
+    """
 
     kind: Literal["tier"]
     agent_id: str
@@ -34,12 +66,41 @@ class TierChanged(NamedTuple):
     cause: Literal["set", "demote"]
 
 
-class Deleted(NamedTuple):
-    """A memory was deleted."""
+class Moved(NamedTuple):
+    """Memories have another temperature now."""
 
-    kind: Literal["delete"]
+    kind: Literal["move"]
     agent_id: str
-    sequence: int
+    sequences: list[int]
+    temperature: int
+    cause: Cause
+
+
+class Retained(NamedTuple):
+    """Memories were archived, deleted or restored."""
+
+    kind: Literal["retain"]
+    agent_id: str
+    sequences: list[int]
+    retention: int
+    cause: Cause
+
+
+class Purged(NamedTuple):
+    """Memories are gone for good, their text and vectors too."""
+
+    kind: Literal["purge"]
+    agent_id: str
+    sequences: list[int]
+
+
+class Accessed(NamedTuple):
+    """Searches gave memories to their agent, with these scores; ``recall``, because it asked."""
+
+    kind: Literal["access", "recall"]
+    agent_id: str
+    sequences: list[int]
+    scores: list[float]
 
 
 class TickAdvanced(NamedTuple):
@@ -49,12 +110,16 @@ class TickAdvanced(NamedTuple):
     tick: int
 
 
-Event = Added | TierChanged | Deleted | TickAdvanced
+Event = Added | TierChanged | Moved | Retained | Purged | Accessed | TickAdvanced
 
-_KINDS: dict[str, type[Added] | type[TierChanged] | type[Deleted] | type[TickAdvanced]] = {
+_KINDS: dict[str, type[Event]] = {
     "add": Added,
     "tier": TierChanged,
-    "delete": Deleted,
+    "move": Moved,
+    "retain": Retained,
+    "purge": Purged,
+    "access": Accessed,
+    "recall": Accessed,
     "tick": TickAdvanced,
 }
 
@@ -70,16 +135,30 @@ def decode(text: str) -> list[Event]:
     if not isinstance(rows, list):
         raise ValueError(f"not a list of events: {text:.40}")
     try:
-        events = [_KINDS[row[0]]._make(row) for row in rows]
-        return [_with_metadata(each) if isinstance(each, Added) else each for each in events]
+        events: list[Event] = [_KINDS[row[0]]._make(row) for row in map(_today, rows)]
+        return [_whole(each) if isinstance(each, Added) else each for each in events]
     except (KeyError, IndexError, TypeError) as error:
         raise ValueError(f"not a list of events: {error!r}") from None
 
 
-def _with_metadata(event: Added) -> Added:
+def _today(row: list[Any]) -> list[Any]:
+    """The event as it is written today: earlier versions knew no more of a new memory than its
+    text, tier and metadata, and what they deleted was gone.
+    """
+    if row[0] == "add" and len(row) == 6:
+        return [*row, None]
+    return ["purge", row[1], [row[2]]] if row[0] == "delete" else row
+
+
+def _whole(event: Added) -> Added:
+    """An event with its inner parts as what they are, and not as JSON has them."""
     metadata: object = event.metadata
-    if metadata is None:
+    if metadata is not None:
+        if not isinstance(metadata, dict):
+            raise ValueError(f"not metadata: {metadata!r:.40}")
+        event = event._replace(metadata=keep_metadata(metadata))
+    if event.start is None:
         return event
-    if not isinstance(metadata, dict):
-        raise ValueError(f"not metadata: {metadata!r:.40}")
-    return event._replace(metadata=keep_metadata(metadata))
+    temperature, kind, tags, expires = event.start
+    start = Start(int(Temperature(temperature)), kind, tuple(tags), expires)
+    return event._replace(start=start)

@@ -8,9 +8,12 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from agents.errors import InvalidAgentId, InvalidContent, InvalidInput
+from agents.memory.retention import Retention
+from agents.memory.temperature import Temperature
 from agents.memory.tiers import Tier
 
 __all__ = [
+    "NEW_RELEVANCE",
     "NO_METADATA",
     "Explanation",
     "Hit",
@@ -32,12 +35,17 @@ Scalar = str | int | float | bool | None
 Metadata = Mapping[str, Scalar]
 
 NO_METADATA: Metadata = MappingProxyType({})
+NEW_RELEVANCE = 0.5
+"""How relevant a memory is that no search has given yet: nobody knows."""
 
 
 # Records are named tuples and not dataclasses: a tick makes thousands, and these take a fifth of
 # the time.
 class Memory(NamedTuple):
-    """One memory of one agent, as it was when asked for. It can't be changed."""
+    """One memory of one agent, as it was when asked for. It can't be changed.
+
+    Two are equal that say the same of a memory; how often it was used is not compared.
+    """
 
     id: str
     agent_id: str
@@ -49,9 +57,33 @@ class Memory(NamedTuple):
     sequence: int
     """1 for the agent's first memory, 2 for its second, and so on; never given twice."""
     metadata: Metadata
+    kind: str = "fact"
+    tags: tuple[str, ...] = ()
+    temperature: Temperature = Temperature.WARM
+    retention: Retention = Retention.ACTIVE
+    expires_tick: int | None = None
+    """The tick from which on nobody sees it."""
+    access_count: int = 0
+    """How many searches gave it to the agent."""
+    last_access_tick: int | None = None
+    relevance: float = NEW_RELEVANCE
+    """The mean of what it was before and of its score, search after search; from 0 to 1."""
+
+    # A search changes how often a memory was used. The same search again gives equal memories all
+    # the same: use is no part of equality. ``tuple(memory)`` has all of it.
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Memory):
+            return NotImplemented
+        return tuple.__eq__(self[:_UNCOMPARED], other[:_UNCOMPARED])
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
 
     def __hash__(self) -> int:
         return hash((self.id, self.tier, self.tier_tick))  # metadata has no hash
+
+
+_UNCOMPARED = Memory._fields.index("access_count")
 
 
 class Hit(NamedTuple):

@@ -1,21 +1,35 @@
 """What the batched calls take."""
 
+import functools
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from agents.errors import InvalidInput
 from agents.memory.metadata import KeptMetadata, check_metadata
-from agents.memory.records import (
-    check_agent_id,
-    check_content,
-    check_query,
-)
+from agents.memory.records import check_agent_id, check_content, check_query, check_whole
+from agents.memory.temperature import Temperature, parse_temperature
 from agents.memory.tiers import Tier, parse_tier
+from agents.memory.traits import check_kind, check_tags
 
-__all__ = ["NewMemory", "check_iterable", "check_new", "check_search"]
+__all__ = ["NewMemory", "Options", "check_iterable", "check_new", "check_options", "check_search"]
 
 _SEQUENCES = (tuple, list)
 
-NewMemory = tuple[str, str, Tier, KeptMetadata | None]
+
+class Options(NamedTuple):
+    """What else may be said of a new memory, checked."""
+
+    kind: str = "fact"
+    tags: tuple[str, ...] = ()
+    temperature: Temperature | None = None
+    """None: as the settings say."""
+    ttl: int | None = None
+    expires_tick: int | None = None
+
+
+_PLAIN = Options()
+
+NewMemory = tuple[str, str, Tier, KeptMetadata | None, Options]
 
 
 def check_iterable(items: Iterable[object]) -> Iterable[object]:
@@ -26,18 +40,56 @@ def check_iterable(items: Iterable[object]) -> Iterable[object]:
 
 
 def check_new(item: object, most_bytes: int) -> NewMemory:
-    """Agent, text, tier and metadata from a tuple whose last two are optional."""
-    if not isinstance(item, _SEQUENCES) or not 2 <= len(item) <= 4:
+    """Agent, text, tier, metadata and options from a tuple whose last three are optional."""
+    if not isinstance(item, _SEQUENCES) or not 2 <= len(item) <= 5:
         raise InvalidInput(
-            "a new memory is a tuple (agent_id, content), (agent_id, content, tier) or "
-            f"(agent_id, content, tier, metadata); got {item!r:.80}"
+            "a new memory is a tuple (agent_id, content), (agent_id, content, tier), "
+            "(agent_id, content, tier, metadata) or (agent_id, content, tier, metadata, options); "
+            f"got {item!r:.80}"
         )
     return (
         check_agent_id(item[0]),
         check_content(item[1], most_bytes),
         parse_tier(item[2]) if len(item) > 2 else Tier.NORMAL,
         check_metadata(item[3]) if len(item) > 3 else None,
+        check_options(item[4]) if len(item) > 4 else _PLAIN,
     )
+
+
+def check_options(options: object) -> Options:
+    """Options from a mapping such as ``{"kind": "decision", "ttl": 20}``."""
+    if type(options) is Options:
+        return options
+    if options is None:
+        return _PLAIN
+    if not isinstance(options, Mapping):
+        raise InvalidInput(f"a memory's options are a mapping; got {options!r:.80}")
+    unknown = [name for name in options if name not in Options._fields]
+    if unknown:
+        raise InvalidInput(
+            f"{unknown[0]!r:.40} is no option of a memory; use {', '.join(Options._fields)}"
+        )
+    given = {name: value for name, value in options.items() if value is not None}
+    kind = check_kind(given.get("kind", "fact"))
+    tags = check_tags(given.get("tags", ()))
+    if len(given) == ("kind" in given) + ("tags" in given):
+        return _shared(kind, tags)
+    if "ttl" in given and "expires_tick" in given:
+        raise InvalidInput("a memory has a ttl or an expires_tick, not both")
+    return Options(
+        kind,
+        tags,
+        parse_temperature(given["temperature"]) if "temperature" in given else None,
+        check_whole("ttl", given["ttl"], least=1) if "ttl" in given else None,
+        check_whole("expires_tick", given["expires_tick"], least=1)
+        if "expires_tick" in given
+        else None,
+    )
+
+
+@functools.lru_cache(maxsize=4096)
+def _shared(kind: str, tags: tuple[str, ...]) -> Options:
+    return Options(kind, tags)
 
 
 def check_search(request: object) -> tuple[str, str]:

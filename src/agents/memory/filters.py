@@ -1,0 +1,81 @@
+"""Which memories a search may give."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple, TypeVar
+
+from agents.errors import InvalidInput
+from agents.memory.records import Memory, check_whole
+from agents.memory.temperature import Temperature, parse_temperature
+from agents.memory.tiers import Tier, parse_tier
+from agents.memory.traits import check_kind, check_tags
+
+__all__ = ["ANY", "Filter", "parse_filter"]
+
+_Value = TypeVar("_Value")
+
+
+class Filter(NamedTuple):
+    """What a memory must be. None, empty and 0 ask for nothing."""
+
+    tiers: frozenset[Tier] | None = None
+    temperatures: frozenset[Temperature] | None = None
+    kinds: frozenset[str] | None = None
+    tags: frozenset[str] | None = None
+    """It has one of these."""
+    since_tick: int = 0
+    """It was created in this tick or later."""
+    min_score: float = 0.0
+    """It is at least so similar to the query. Pinned memories come all the same."""
+
+    def allows(self, memory: Memory) -> bool:
+        """Whether a memory passes all but the score."""
+        return (
+            (self.tiers is None or memory.tier in self.tiers)
+            and (self.temperatures is None or memory.temperature in self.temperatures)
+            and (self.kinds is None or memory.kind in self.kinds)
+            and (self.tags is None or not self.tags.isdisjoint(memory.tags))
+            and memory.created_tick >= self.since_tick
+        )
+
+    @property
+    def wants_cold(self) -> bool:
+        """Whether cold memories are named."""
+        return self.temperatures is not None and Temperature.COLD in self.temperatures
+
+
+ANY = Filter()
+
+
+def parse_filter(
+    tier: object = None,
+    temperature: object = None,
+    kind: object = None,
+    tags: object = None,
+    min_score: object = None,
+    since_tick: object = None,
+) -> Filter:
+    """A filter from what a caller gives: one value or a list of them, of which any will do."""
+    if min_score is not None and not (
+        isinstance(min_score, int | float)
+        and not isinstance(min_score, bool)
+        and 0 <= min_score <= 1
+    ):
+        raise InvalidInput(f"min_score is a number from 0 to 1, not {min_score!r:.40}")
+    words = None if tags is None else check_tags([tags] if isinstance(tags, str) else tags)
+    found = Filter(
+        _any_of(tier, parse_tier),
+        _any_of(temperature, parse_temperature),
+        _any_of(kind, check_kind),
+        None if words is None else frozenset(words),
+        0 if since_tick is None else check_whole("since_tick", since_tick),
+        0.0 if min_score is None else float(min_score),
+    )
+    return ANY if found == ANY else found  # searches look for this one
+
+
+def _any_of(value: object, parse: Callable[[object], _Value]) -> frozenset[_Value] | None:
+    if value is None:
+        return None
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping):
+        return frozenset(map(parse, value))
+    return frozenset([parse(value)])

@@ -1,0 +1,38 @@
+"""The three temperatures: how active a memory is, and so where it lives and who sees it."""
+
+from enum import IntEnum
+
+from agents.errors import InvalidTemperature
+
+__all__ = ["TEMPERATURE_NAMES", "Temperature", "TemperatureLike", "parse_temperature"]
+
+
+class Temperature(IntEnum):
+    """How active a memory is.
+
+    Hot is put in front of the agent each turn, warm is searched, cold only when asked for.
+    """
+
+    HOT = 0
+    WARM = 1
+    COLD = 2
+
+
+TemperatureLike = Temperature | str
+"""What is taken for a temperature; see :func:`parse_temperature`."""
+
+TEMPERATURE_NAMES: dict[Temperature, str] = {each: each.name.lower() for each in Temperature}
+_VALUES = {name: temperature for temperature, name in TEMPERATURE_NAMES.items()}
+
+
+def parse_temperature(value: object) -> Temperature:
+    """The temperature meant by a ``Temperature`` or a name in any case.
+
+    >>> parse_temperature("Cold")
+    <Temperature.COLD: 2>
+    """
+    if type(value) is Temperature:
+        return value
+    if isinstance(value, str) and (found := _VALUES.get(value.lower())) is not None:
+        return found
+    raise InvalidTemperature(f"{value!r:.60} is not a temperature; use one of hot, warm, cold")
