@@ -10,8 +10,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from agents import __version__
 from agents.errors import ConfigError, InvalidInput, TierMemError
-from agents.interfaces import look_commands, run_commands
-from agents.interfaces.options import Assignments, Config
+from agents.interfaces import look_commands, memory_commands, run_commands
+from agents.interfaces.options import Assignments, Config, Preset
 
 __all__ = ["app", "main"]
 
@@ -65,17 +65,17 @@ def _options(
 
 
 @app.command()
-def config(file: Config = None, assignments: Assignments = None) -> None:
+def config(file: Config = None, preset: Preset = None, assignments: Assignments = None) -> None:
     """Check settings and print all of them, as they would be used.
 
-    The defaults, then the file, then --set; the result is YAML that --config takes.
+    The defaults, then the preset, the file, and --set; the result is YAML that --config takes.
     """
     import yaml
 
     from agents.config import load_settings
     from agents.storage.mem0_store import check_providers
 
-    settings = load_settings(file, assignments=assignments or ())
+    settings = load_settings(file, preset=preset, assignments=assignments or ())
     check_providers(settings)
     typer.echo(yaml.safe_dump(settings.to_dict(redact=True), sort_keys=False), nl=False)
 
@@ -124,6 +124,10 @@ for command in (
     look_commands.show,
     look_commands.report,
     look_commands.sweep,
+    memory_commands.status,
+    memory_commands.compact,
+    memory_commands.prune,
+    memory_commands.vacuum,
 ):
     app.command()(command)
 

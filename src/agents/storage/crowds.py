@@ -1,0 +1,23 @@
+"""The columns of many agents as one: a call for each agent would cost more than what it reads."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.memory.suggestions import Crowd
+from agents.storage.columns import AgentColumns
+
+__all__ = ["crowd_of"]
+
+
+def crowd_of(blocks: Sequence[AgentColumns]) -> Crowd:
+    """The memories of all these agents, agent by agent."""
+    owners = np.repeat(np.arange(len(blocks)), [block.size for block in blocks])
+    table = np.frombuffer(b"".join([block._numbers for block in blocks]), np.int64)
+    _, created, entered, _, accesses, last = table.reshape(len(owners), 6).T
+    tiers: NDArray[np.int8] = np.concatenate(
+        [np.empty(0, np.int8), *[block.tiers for block in blocks]]
+    )
+    relevance = np.frombuffer(b"".join([block._relevance for block in blocks]), np.float64)
+    return Crowd(owners, created, entered, accesses, last, tiers.astype(np.int64), relevance)
