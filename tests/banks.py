@@ -97,8 +97,13 @@ def busy(bank: MemoryBank) -> None:
         )
         for name in bank.agents():
             agent = bank.agent(name)
-            agent.delete(agent.all()[tick].id)
             agent.unpin(agent.get_pinned_memories()[0].id, "low")
+            agent.delete(agent.all("low")[0].id)
+            agent.add(f"cold {tick}", 1 + tick % 4, kind="decision", temperature="cold", ttl=50)
+            agent.archive(agent.add(f"archived {tick}", temperature="hot", tags=["x"]).id)
+            agent.forget(agent.add(f"forgotten {tick}", 3, {"secret": tick}).id)
+            agent.recall(f"cold {tick}")
+            agent.search(f"m{tick}")
 
 
 def everything(bank: MemoryBank) -> tuple[object, ...]:
@@ -106,7 +111,8 @@ def everything(bank: MemoryBank) -> tuple[object, ...]:
     return (
         bank.tick,
         bank.state_hash(),
-        [bank.agent(name).all() for name in agents],
+        [list(map(tuple, bank.agent(name).all())) for name in agents],
         [bank.agent(name).get_pinned_memories() for name in agents],
-        bank.search_many([(name, "<1 2>") for name in agents], 9),
+        # What a search would give; the search itself would count as use.
+        [bank.agent(name).explain("<1 2>", 9) for name in agents],
     )

@@ -31,8 +31,10 @@ from agents.errors import (
     InvalidContent,
     InvalidInput,
     InvalidMetadata,
+    InvalidTemperature,
     InvalidTier,
     MemoryNotFound,
+    MemoryPinned,
     RunError,
     SimulationError,
     StoreDamaged,
@@ -43,6 +45,8 @@ from agents.errors import (
     TierMemError,
 )
 from agents.memory.records import Explanation, Hit, Hits, Memory
+from agents.memory.retention import Retention
+from agents.memory.temperature import Temperature
 from agents.memory.tiers import TIER_NAMES, TIER_VALUES, Tier
 
 if TYPE_CHECKING:
@@ -74,15 +78,19 @@ __all__ = [
     "InvalidContent",
     "InvalidInput",
     "InvalidMetadata",
+    "InvalidTemperature",
     "InvalidTier",
     "Memory",
     "MemoryBank",
     "MemoryNotFound",
+    "MemoryPinned",
+    "Retention",
     "RunError",
     "SimulationError",
     "StoreDamaged",
     "StoreError",
     "StoreMismatch",
+    "Temperature",
     "TickNotKept",
     "Tier",
     "TierFull",

@@ -1,10 +1,8 @@
 """The memories of all agents of one run, in one folder."""
 
 import hashlib
-import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -15,71 +13,37 @@ from agents import __version__, history
 from agents.agent_memory import AgentMemory
 from agents.config import load_settings
 from agents.errors import (
-    BankClosed,
     BankError,
     BankNotFound,
     InvalidInput,
 )
-from agents.memory.caps import Caps
 from agents.memory.context import TokenCounter, approximate_tokens, render
-from agents.memory.records import (
-    Hits,
-    Memory,
-    check_agent_id,
-    check_whole,
-)
-from agents.memory.requests import check_iterable, check_new, check_search
-from agents.retrieval import Retrieval
+from agents.memory.filters import ANY
+from agents.memory.records import Hits, Memory, check_agent_id, check_whole
+from agents.memory.requests import check_iterable, check_new
 from agents.settings import Settings
 from agents.storage import checkpoint
-from agents.storage.embedders import CachedEmbedder, Embedder
+from agents.storage.embedders import Embedder
 from agents.storage.identity import prepare
 from agents.storage.journal import Journal
-from agents.storage.ledger import Ledger
-from agents.storage.lock import BankLock, lock_folder
-from agents.storage.mem0_models import Extractor
-from agents.storage.mem0_store import check_providers, payload
-from agents.storage.resident import Resident
-from agents.storage.sync import Progress, StoreSync
+from agents.storage.ledger import New
+from agents.storage.lock import lock_folder
+from agents.storage.mem0_store import check_providers
+from agents.storage.sync import Progress
 from agents.tick_log import TickLog
+from agents.upkeep import Upkeep
 
 __all__ = ["MemoryBank"]
 
 
 @final
-class MemoryBank:
+class MemoryBank(Upkeep):
     """The memories of all agents of one run.
 
     Made by :meth:`open` or :meth:`ephemeral`. Every call commits by itself: when it returns, what
     it changed is on disk. Inside ``with bank.transaction():`` calls commit together or not at all.
     Calls from several threads take turns.
     """
-
-    def __init__(
-        self,
-        folder: Path | None,
-        journal: Journal,
-        settings: Settings,
-        embedder: Embedder,
-        count_tokens: TokenCounter,
-        lock: BankLock | None,
-    ) -> None:
-        """For :meth:`open` and :meth:`ephemeral`; callers use these."""
-        identity = journal.get("bank")
-        self.settings = replace(settings, seed=identity["seed"])
-        self._folder = folder
-        self._lock = lock
-        self._turn = threading.RLock()
-        self._is_open = True
-        memory = settings.memory
-        self._caps = Caps(memory.max_pinned, memory.max_critical, memory.on_tier_full == "reject")
-        self._embedder = CachedEmbedder(embedder, settings.embedder.cache_size, journal.embeddings)
-        self._retrieval = Retrieval(memory.tier_boosts, memory.candidate_multiplier, count_tokens)
-        self._ledger = Ledger(journal, Resident(identity["seed"], embedder.dims))
-        self._ledger.unsaved_embeddings = self._embedder.unsaved
-        resident = self._ledger.resident
-        self._store = StoreSync(journal, resident, settings.store, folder, identity["id"])
-        self._extractor: Extractor | None = None
 
     # Opening and closing
 
@@ -89,6 +53,7 @@ class MemoryBank:
         folder: str | PathLike[str],
         config: str | PathLike[str] | Mapping[str, object] | Settings | None = None,
         *,
+        preset: str | None = None,
         assignments: Iterable[str] = (),
         create: bool = True,
         apply_caps: bool = True,
@@ -98,9 +63,10 @@ class MemoryBank:
     ) -> Self:
         """Open the bank in ``folder``; make it, if there is none and ``create`` is true.
 
-        An existing bank has the settings that it was made with. ``config``, a YAML file or a
-        mapping, goes on top, then ``assignments`` like ``"memory.max_pinned=3"``, then
-        ``overrides`` like ``memory={"max_pinned": 3}``; they hold until the bank is closed.
+        An existing bank has the settings that it was made with. On top go the ``preset`` of a
+        name, then ``config``, a YAML file or a mapping, then ``assignments`` like
+        ``"memory.max_pinned=3"``, then ``overrides`` like ``memory={"max_pinned": 3}``; they hold
+        until the bank is closed.
         ``embedder`` is such a section, or an embedder of your own.
         An existing bank keeps its seed and its embedder. Where the caps are smaller than before,
         the oldest memories of a tier over its cap move down, unless ``apply_caps`` is false.
@@ -115,7 +81,9 @@ class MemoryBank:
             overrides["embedder"], embedder = embedder, None
         if not create and not (path / "journal.db").is_file():
             raise BankNotFound(f"there is no bank in {folder}")
-        load = partial(load_settings, config, assignments=assignments, overrides=overrides)
+        load = partial(
+            load_settings, config, preset=preset, assignments=assignments, overrides=overrides
+        )
         load()  # finds most mistakes before anything is written
         lock = lock_folder(path)
         with ExitStack() as undo:
@@ -137,6 +105,7 @@ class MemoryBank:
                     bank._ledger.relieve(bank._caps)
             if settings.storage.sync != "manual":
                 bank._store.catch_up()
+            bank._observe()
             undo.pop_all()
         return bank
 
@@ -145,6 +114,7 @@ class MemoryBank:
         cls,
         config: str | PathLike[str] | Mapping[str, object] | Settings | None = None,
         *,
+        preset: str | None = None,
         embedder: Embedder | Mapping[str, object] | None = None,
         count_tokens: TokenCounter = approximate_tokens,
         **overrides: object,
@@ -152,11 +122,16 @@ class MemoryBank:
         """A bank in memory, gone when closed; mem0's store is written only by :meth:`sync`."""
         if isinstance(embedder, Mapping):
             overrides["embedder"], embedder = embedder, None
-        settings = load_settings(config, overrides=overrides)
+        settings = load_settings(config, preset=preset, overrides=overrides)
         check_providers(settings)
-        journal = Journal(None)
-        chosen = prepare(journal, settings, embedder)
-        return cls(None, journal, settings, chosen, count_tokens, None)
+        with ExitStack() as undo:
+            journal = Journal(None)
+            undo.callback(journal.close)
+            chosen = prepare(journal, settings, embedder)
+            bank = cls(None, journal, settings, chosen, count_tokens, None)
+            bank._observe()
+            undo.pop_all()
+        return bank
 
     def close(self, *, sync: bool = True) -> None:
         """Bring mem0's store up to date, unless ``storage.sync`` is manual, and close the bank.
@@ -170,18 +145,10 @@ class MemoryBank:
                 raise BankError("a bank can't be closed inside a transaction")
             with ExitStack() as last:  # whatever fails, the rest is still closed
                 last.callback(self._release)
+                if self.settings.temperature.compact_on_close:
+                    self.compact()
                 if sync and self._folder is not None and self.settings.storage.sync != "manual":
                     self.sync()
-
-    def _release(self) -> None:
-        """Close every part, mem0's store first."""
-        self._is_open = False
-        with ExitStack() as parts:
-            if self._lock is not None:
-                parts.callback(self._lock.release)
-            parts.callback(self._ledger.journal.close)
-            parts.callback(self._ledger.close)
-            parts.callback(self._store.close)
 
     def __enter__(self) -> Self:
         with self._using():
@@ -200,23 +167,14 @@ class MemoryBank:
         if not self._is_open:
             return f"<MemoryBank {where}: closed>"
         resident = self._ledger.resident
-        return f"<MemoryBank {where}: {len(resident)} memories, tick {resident.tick}>"
+        count = len(resident) + resident.cold
+        return f"<MemoryBank {where}: {count} memories, tick {resident.tick}>"
 
     # Agents and time
 
     def agent(self, agent_id: str) -> AgentMemory:
         """One agent's view. An agent exists from its first memory on."""
         return AgentMemory(self, check_agent_id(agent_id))
-
-    def agents(self) -> list[str]:
-        """The ids of all agents that ever stored a memory, in order."""
-        with self._using():
-            return sorted(self._ledger.resident.blocks)
-
-    @property
-    def tick(self) -> int:
-        """The current tick; a new memory is created in it."""
-        return self._ledger.resident.tick
 
     def advance(self, tick: int) -> None:
         """Move the clock to ``tick``, which may not lie in the past."""
@@ -277,6 +235,7 @@ class MemoryBank:
         with self._using():
             if self._ledger.in_transaction:
                 raise BankError("a checkpoint can't be made inside a transaction")
+            self._ledger.commit()
             checkpoint.write(Path(path), self._ledger, __version__, extra or {})
             if self._folder is not None and self.settings.storage.sync == "checkpoint":
                 self.sync(progress)
@@ -298,10 +257,15 @@ class MemoryBank:
         """
         if not str(into):
             raise InvalidInput("a bank needs a folder; got an empty path")
-        names = ("create", "apply_caps", "embedder", "count_tokens", "assignments")
+        names = ("create", "apply_caps", "embedder", "count_tokens", "assignments", "preset")
         changed = {name: value for name, value in options.items() if name not in names}
         # Mistakes are found before the bank that is there goes back.
-        load_settings(config, assignments=options.get("assignments", ()), overrides=changed)
+        load_settings(
+            config,
+            preset=options.get("preset"),
+            assignments=options.get("assignments", ()),
+            overrides=changed,
+        )
         history.restore(Path(path), Path(into).absolute())
         return cls.open(into, config, **options)
 
@@ -312,17 +276,21 @@ class MemoryBank:
         tick: int | None = None,
         config: str | PathLike[str] | Mapping[str, object] | Settings | None = None,
         *,
+        preset: str | None = None,
+        assignments: Iterable[str] = (),
         embedder: Embedder | None = None,
         count_tokens: TokenCounter = approximate_tokens,
     ) -> Self:
         """The bank in ``folder`` as it was after ``tick``, or as it is: a copy, to look at.
 
         Whoever has the bank open may go on writing to it. What is changed in the copy is gone when
-        it is closed. ``config`` goes on top of the settings that the bank was made with.
+        it is closed. ``preset``, ``config`` and ``assignments`` go on top of the settings that the
+        bank was made with.
         """
         journal = history.past(Path(folder), tick)
         try:
-            settings = load_settings(config, base=journal.get("bank")["settings"])
+            base = journal.get("bank")["settings"]
+            settings = load_settings(config, preset=preset, assignments=assignments, base=base)
             chosen = prepare(journal, settings, embedder)
             return cls(None, journal, settings, chosen, count_tokens, None)
         except BaseException:
@@ -332,16 +300,27 @@ class MemoryBank:
     # Storing and searching for many agents at once
 
     def add_many(self, items: Iterable[tuple[object, ...]]) -> list[Memory]:
-        """Store tuples ``(agent_id, content, tier, metadata)``, the last two optional.
+        """Store tuples ``(agent_id, content, tier, metadata, options)``, the last three optional.
+
+        ``options`` is a mapping of ``kind``, ``tags``, ``temperature``, ``ttl`` and
+        ``expires_tick``, as :meth:`AgentMemory.add` takes them.
 
         One commit, and the result of adding them one by one; if one is refused, none is stored.
         """
         with self._using():
             most = self.settings.memory.max_content_bytes
             new = [check_new(item, most) for item in check_iterable(items)]
-            vectors = self._embedder.encode([content for _, content, _, _ in new])
+            vectors = self._embedder.encode([content for _, content, _, _, _ in new])
+            tick, start = self.tick, self._movement.start
+            started: list[New] = [
+                (agent, content, tier, metadata, start(tier, options, tick))
+                for agent, content, tier, metadata, options in new
+            ]
+            relieve = self._movement.relieve_hot
             with self._changing():
-                return self._ledger.add_many(new, vectors, self._caps)
+                for agent in dict.fromkeys(each[0] for each in started):
+                    self._movement.expire(agent)
+                return self._ledger.add_many(started, vectors, self._caps, relieve)
 
     def search_many(
         self,
@@ -351,14 +330,17 @@ class MemoryBank:
         context_tokens: int | None = None,
     ) -> list[Hits]:
         """:meth:`AgentMemory.search` for many ``(agent_id, query)`` pairs, in one go."""
-        with self._using():
-            asked = [check_search(request) for request in check_iterable(requests)]
-            most, budget = self._limits(limit, context_tokens)
-            blocks = [self._ledger.resident.block(agent) for agent, _ in asked]
-            worded = [i for i, (_, query) in enumerate(asked) if query and not query.isspace()]
-            vectors = self._embedder.encode([asked[i][1] for i in worded])
-            queries = [query for _, query in asked]
-            return self._retrieval.search(blocks, queries, worded, vectors, most, budget)
+        return self._search_many(requests, limit, context_tokens, ANY, None)
+
+    def context_many(
+        self,
+        requests: Iterable[tuple[str, str]],
+        limit: int | None = None,
+        *,
+        context_tokens: int | None = None,
+    ) -> list[Hits]:
+        """What :meth:`relevant_many` shows, as hits: pinned, then hot, then what is found."""
+        return self._search_many(requests, limit, context_tokens, ANY, self._movement.limits)
 
     def relevant_many(
         self,
@@ -368,61 +350,12 @@ class MemoryBank:
         context_tokens: int | None = None,
     ) -> list[str]:
         """:meth:`AgentMemory.get_relevant_memories` for many pairs, in one go."""
-        found = self.search_many(requests, limit, context_tokens=context_tokens)
+        found = self.context_many(requests, limit, context_tokens=context_tokens)
         return [render(hits) for hits in found]
 
-    # mem0's store
+    def _observe(self) -> None:
+        """Let OpenTelemetry read the metrics, where the settings want it."""
+        if self.settings.telemetry.enabled:
+            from agents import telemetry  # it imports OpenTelemetry, which may not be installed
 
-    def sync(self, progress: Progress | None = None) -> int:
-        """Write to mem0's store what it lacks; the number of memories written or deleted."""
-        with self._using():
-            if self._ledger.in_transaction:
-                raise BankError("mem0's store can't be synced inside a transaction")
-            return self._store.push(progress)
-
-    def repair_store(self, progress: Progress | None = None) -> list[str]:
-        """Rebuild mem0's store from the journal; says what was done, line by line."""
-        with self._using():
-            return self._store.rebuild(progress)
-
-    def mem0_config(self) -> dict[str, Any]:
-        """The ``vector_store`` config for a plain ``mem0.Memory`` on this bank's store."""
-        return self._store.config()
-
-    # Inside
-
-    @contextmanager
-    def _using(self) -> Iterator[None]:
-        with self._turn:
-            if not self._is_open:
-                raise BankClosed("this bank was closed; open it again with MemoryBank.open()")
-            yield
-
-    @contextmanager
-    def _changing(self) -> Iterator[None]:
-        with self._using():
-            with self._ledger.transaction():
-                yield
-            self._after_commit()
-
-    def _after_commit(self) -> None:
-        if self.settings.storage.sync != "commit" or self._folder is None:
-            return
-        if not self._ledger.in_transaction:
-            self._store.push()
-
-    def _limits(self, limit: int | None, tokens: int | None) -> tuple[int, int | None]:
-        memory = self.settings.memory
-        most = memory.default_limit if limit is None else check_whole("limit", limit)
-        if tokens is None:
-            return most, memory.context_tokens
-        return most, check_whole("context_tokens", tokens, least=1)
-
-    def _extractor_of_facts(self) -> Extractor:
-        if self._extractor is None:
-            self._extractor = Extractor(self.settings.llm, self._embedder.units, self._nearest)
-        return self._extractor
-
-    def _nearest(self, agent_id: str, query: str, limit: int) -> list[tuple[str, dict[str, Any]]]:
-        (hits,) = self.search_many([(agent_id, query)], limit)
-        return [(hit.memory.id, payload(hit.memory)) for hit in hits]
+            telemetry.observe(self)

@@ -7,11 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.memory.context import TokenCounter, fit
+from agents.memory.filters import ANY, Filter
 from agents.memory.ranking import EXCLUDED, Ranked, rank
-from agents.memory.records import Explanation, Hit, Hits
+from agents.memory.records import Explanation, Hit, Hits, Memory
+from agents.memory.spill import HotLimits
 from agents.memory.tiers import Tier
+from agents.scopes import scope_of
 from agents.storage.columns import AgentColumns, Found
-from agents.storage.scoring import Scored, only_pinned, score, score_again
+from agents.storage.scoring import Scope, Scored, only_pinned, score, score_again
 from agents.storage.vectors import Quantised
 
 __all__ = ["Retrieval"]
@@ -33,7 +36,7 @@ class Retrieval:
         self._boosts = tuple(boosts)
         self._boost_array = np.array(boosts, np.float64)
         self._multiplier = multiplier
-        self._count = count_tokens
+        self.count_tokens = count_tokens
 
     def search(
         self,
@@ -43,35 +46,85 @@ class Retrieval:
         vectors: Quantised,
         limit: int,
         budget: int | None,
+        tick: int,
+        only: Filter = ANY,
+        hot: HotLimits | None = None,
     ) -> list[Hits]:
         """The hits of each block for its query; ``vectors`` are of those that ``asked`` lists.
 
-        The others are blank.
+        The others are blank. ``only`` says what may be found. With ``hot``, the hot memories come
+        after the pinned ones, as many as these limits allow, and only warm ones are ranked.
         """
         results: list[Hits] = [Hits()] * len(blocks)
-        self._similar(blocks, queries, asked, vectors, limit, results)
+        scopes = [self.scope(block, tick, only, hot) for block in blocks]
+        self._similar(blocks, queries, asked, vectors, limit, scopes, results)
         if len(asked) < len(blocks):
             for i in set(range(len(blocks))).difference(asked):
-                pinned, rest = self._newest(blocks[i], self._wanted(blocks[i], limit))
-                results[i] = Hits(pinned + rest)
+                wanted = self._wanted(blocks[i], limit, scopes[i])
+                front, rest = self.newest(blocks[i], wanted, scopes[i])
+                results[i] = Hits(front + rest)
         if budget is None:
             return results
         return [
-            self._fitted(hits, len(block.pinned.memories), budget)
-            for hits, block in zip(results, blocks, strict=True)
+            self._fitted(hits, _pinned_in(block, scope), budget)
+            for hits, block, scope in zip(results, blocks, scopes, strict=True)
         ]
 
+    def scope(
+        self, block: AgentColumns, tick: int, only: Filter = ANY, hot: HotLimits | None = None
+    ) -> Scope | None:
+        """What a search sees of an agent's memories; None where that is all."""
+        return scope_of(block, tick, only, hot, self.count_tokens)
+
+    def candidates(
+        self, block: AgentColumns, vector: Quantised, most: int, scope: Scope | None
+    ) -> list[Hit]:
+        """The ``most`` memories that are most similar, without those that come first anyway."""
+        (scored,) = score([block], vector[None], [scope])
+        wanted = np.array([min(most, block.size)])
+        ranked = rank(scored.scores, scored.tiers, wanted, 1, self._boost_array)
+        columns = ranked.columns[0, : ranked.counts[0]].tolist()
+        return self._hits(block, columns, scored.scores[0][columns].tolist())
+
+    def front(self, block: AgentColumns, vector: Quantised, scope: Scope | None) -> list[Hit]:
+        """What comes first: the pinned memories."""
+        (scored,) = score([block], vector[None], [scope])
+        return self._front(block, scope, scored.front[0])
+
+    def hit(self, memory: Memory, similarity: float) -> Hit:
+        """A memory that was found elsewhere."""
+        boost = self._boosts[memory.tier]
+        return Hit(memory, similarity, boost, similarity + boost)
+
+    def merged(self, candidates: list[Hit], wanted: int) -> list[Hit]:
+        """The best of candidates that come from several places, each with the most similar."""
+        candidates.sort(key=lambda hit: (-hit.score, -hit.memory.sequence))
+        del candidates[wanted * self._multiplier :]
+        candidates.sort(key=lambda hit: (-hit.boosted_score, -hit.score, -hit.memory.sequence))
+        return candidates[:wanted]
+
+    @property
+    def multiplier(self) -> int:
+        """Candidates per result."""
+        return self._multiplier
+
     def explain(
-        self, block: AgentColumns, query: Quantised | None, limit: int, budget: int | None
+        self,
+        block: AgentColumns,
+        query: Quantised | None,
+        limit: int,
+        budget: int | None,
+        tick: int,
     ) -> list[Explanation]:
-        """What :meth:`search` makes of each of the agent's memories: the result, then the rest."""
-        wanted = self._wanted(block, limit)
+        """What :meth:`search` makes of each memory that it sees: the result, then the rest."""
+        scope = self.scope(block, tick)
+        wanted = self._wanted(block, limit, scope)
         if query is None:
-            pinned, candidates = self._newest(block, len(block))
+            pinned, candidates = self.newest(block, len(block), scope)
             outside: list[Hit] = []
         else:
-            pinned, candidates, outside = self._all_similar(block, query, limit)
-        kept, _, _ = fit(pinned, candidates[:wanted], budget, self._count)
+            pinned, candidates, outside = self._all_similar(block, query, limit, scope)
+        kept, _, _ = fit(pinned, candidates[:wanted], budget, self.count_tokens)
         shown = {hit.memory.sequence for hit in kept}
         rows = [
             Explanation(*hit, place, "pinned" if hit.memory.tier is Tier.PINNED else "chosen")
@@ -94,13 +147,14 @@ class Retrieval:
         asked: Sequence[int],
         vectors: Quantised,
         limit: int,
+        scopes: Sequence[Scope | None],
         results: list[Hits],
     ) -> None:
         """Fill ``results[asked[i]]`` with what in that block is similar to ``vectors[i]``."""
         make = tuple.__new__  # what Hit(…) comes down to, at half its cost
-        for scored in self._scored(blocks, queries, asked, vectors, limit):
-            wanted, ranked = self._ranked(scored, limit)
-            self._remember(scored, ranked, wanted, blocks, queries)
+        for scored in self._scored(blocks, queries, asked, vectors, limit, scopes):
+            wanted, ranked = self._ranked(scored, limit, scopes)
+            self._remember(scored, ranked, wanted, blocks, queries, scopes)
             cuts = np.minimum(ranked.counts, wanted)
             shown = np.arange(ranked.columns.shape[1]) < cuts[:, None]
             columns = ranked.columns[shown]
@@ -116,10 +170,10 @@ class Retrieval:
             flat = rows.tolist()
             start = 0
             for index, cut, similarities in zip(
-                scored.members, cuts.tolist(), scored.pinned, strict=True
+                scored.members, cuts.tolist(), scored.front, strict=True
             ):
-                block = blocks[index]
-                hits = Hits(self._pinned(block, similarities)) if similarities else Hits()
+                block, scope = blocks[index], scopes[index]
+                hits = Hits(self._front(block, scope, similarities)) if similarities else Hits()
                 memories = block.memories(flat[start : start + cut])
                 start += cut
                 for memory, (similarity, boost, total) in zip(memories, rest, strict=False):
@@ -133,6 +187,7 @@ class Retrieval:
         asked: Sequence[int],
         vectors: Quantised,
         limit: int,
+        scopes: Sequence[Scope | None],
     ) -> Iterator[Scored]:
         """The searches in groups; those whose agent asked the same before, from what it found."""
         again: list[tuple[int, int, Found]] = []
@@ -140,7 +195,10 @@ class Retrieval:
         full: list[tuple[int, int]] = []
         for place, index in enumerate(asked):
             block = blocks[index]
-            wanted = self._wanted(block, limit)
+            if scopes[index] is not None:
+                fresh.append((place, index))
+                continue
+            wanted = self._wanted(block, limit, None)
             if wanted == 0:  # the pinned fill the limit: the others need no score
                 full.append((place, index))
                 continue
@@ -168,7 +226,8 @@ class Retrieval:
                 )
             vectors = vectors[[place for place, _ in fresh]]
         chosen = [index for _, index in fresh]
-        for scored in score([blocks[index] for index in chosen], vectors):
+        own = [scopes[index] for index in chosen]
+        for scored in score([blocks[index] for index in chosen], vectors, own):
             yield scored._replace(members=[chosen[member] for member in scored.members])
 
     def _remember(
@@ -178,10 +237,11 @@ class Retrieval:
         wanted: NDArray[np.intp],
         blocks: Sequence[AgentColumns],
         queries: Sequence[str],
+        scopes: Sequence[Scope | None],
     ) -> None:
         """Keep the candidates of agents with so many memories that a search takes its time."""
         worth = [
-            blocks[index].size >= _WORTH_REMEMBERING and most > 0
+            blocks[index].size >= _WORTH_REMEMBERING and most > 0 and scopes[index] is None
             for index, most in zip(scored.members, wanted.tolist(), strict=True)
         ]
         if not any(worth):
@@ -201,16 +261,16 @@ class Retrieval:
                     most[place],
                     rows[place, :count].copy(),  # a view would keep those of all the others
                     scores[place, :count].copy(),
-                    scored.pinned[place],
+                    scored.front[place],
                 )
                 block.remember(queries[scored.members[place]], found)
 
     def _all_similar(
-        self, block: AgentColumns, vector: Quantised, limit: int
+        self, block: AgentColumns, vector: Quantised, limit: int, scope: Scope | None
     ) -> tuple[list[Hit], list[Hit], list[Hit]]:
         """The pinned, the candidates best first, and the others most similar first."""
-        (scored,) = score([block], vector[None])
-        _, ranked = self._ranked(scored, limit)
+        (scored,) = score([block], vector[None], [scope])
+        _, ranked = self._ranked(scored, limit, [scope])
         candidates = ranked.columns[0, : ranked.counts[0]].tolist()
         scores = scored.scores[0]
         newest_first = np.argsort(-scores[::-1], kind="stable")
@@ -218,26 +278,39 @@ class Retrieval:
         taken = set(candidates)
         outside = [c for c in by_similarity if c not in taken and scores[c] != EXCLUDED]
         return (
-            self._pinned(block, scored.pinned[0]),
+            self._front(block, scope, scored.front[0]),
             self._hits(block, candidates, scores[candidates].tolist()),
             self._hits(block, outside, scores[outside].tolist()),
         )
 
-    def _ranked(self, scored: Scored, limit: int) -> tuple[NDArray[np.intp], Ranked]:
-        pinned = np.array([len(scores) for scores in scored.pinned], np.intp)
+    def _ranked(
+        self, scored: Scored, limit: int, scopes: Sequence[Scope | None]
+    ) -> tuple[NDArray[np.intp], Ranked]:
+        pinned = np.array(
+            [
+                len(scores) if (scope := scopes[member]) is None else scope.pinned
+                for member, scores in zip(scored.members, scored.front, strict=True)
+            ],
+            np.intp,
+        )
         # No more than there are: a huge limit times the multiplier would overflow.
         width = scored.scores.shape[1]
         wanted = np.minimum(np.maximum(limit - pinned, 0), width)
         ranked = rank(scored.scores, scored.tiers, wanted, self._multiplier, self._boost_array)
         return wanted, ranked
 
-    def _newest(self, block: AgentColumns, most: int) -> tuple[list[Hit], list[Hit]]:
-        """For a blank query: the pinned, and the others by tier, the newest first within one."""
+    def newest(
+        self, block: AgentColumns, most: int, scope: Scope | None
+    ) -> tuple[list[Hit], list[Hit]]:
+        """For a blank query: what comes first, and the others by tier, newest first in each."""
         tiers = block.tiers
         columns = np.lexsort((-np.arange(len(tiers)), tiers))
-        rest = columns[tiers[columns] != Tier.PINNED][:most].tolist()
+        open_to = tiers != Tier.PINNED
+        if scope is not None and scope.hidden is not None:
+            open_to &= ~scope.hidden
+        rest = columns[open_to[columns]][:most].tolist()
         zeros = repeat(0.0)
-        return self._pinned(block, zeros), self._hits(block, rest, zeros)
+        return self._front(block, scope, zeros), self._hits(block, rest, zeros)
 
     def _hits(self, block: AgentColumns, columns: list[int], scores: Iterable[float]) -> list[Hit]:
         memories = block.memories(columns)
@@ -247,22 +320,28 @@ class Retrieval:
             for memory, similarity, boost in zip(memories, scores, boosts, strict=False)
         ]
 
-    def _pinned(self, block: AgentColumns, scores: Iterable[float]) -> list[Hit]:
-        memories = block.pinned.memories
-        if not memories:
-            return []
-        boost, make = self._boosts[Tier.PINNED], tuple.__new__
+    def _front(
+        self, block: AgentColumns, scope: Scope | None, scores: Iterable[float]
+    ) -> list[Hit]:
+        """What comes first."""
+        rows = block.pinned.rows if scope is None else scope.front
+        boosts, make = self._boosts, tuple.__new__
         return [
             make(Hit, (memory, similarity, boost, similarity + boost))
-            for memory, similarity in zip(memories, scores, strict=False)
+            for memory, similarity in zip(block.memories(rows), scores, strict=False)
+            for boost in (boosts[memory.tier],)
         ]
 
     @staticmethod
-    def _wanted(block: AgentColumns, limit: int) -> int:
-        return min(max(0, limit - len(block.pinned.memories)), block.size)
+    def _wanted(block: AgentColumns, limit: int, scope: Scope | None) -> int:
+        return min(max(0, limit - _pinned_in(block, scope)), block.size)
 
     def _fitted(self, hits: Hits, pinned: int, budget: int) -> Hits:
-        kept, pinned_left_out, _ = fit(hits[:pinned], hits[pinned:], budget, self._count)
+        kept, pinned_left_out, _ = fit(hits[:pinned], hits[pinned:], budget, self.count_tokens)
         fitted = Hits(kept)
         fitted.pinned_left_out = pinned_left_out
         return fitted
+
+
+def _pinned_in(block: AgentColumns, scope: Scope | None) -> int:
+    return len(block.pinned.rows) if scope is None else scope.pinned

@@ -1,12 +1,14 @@
 """What a simulation keeps of each tick, in the same commit as the tick's memories."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, final
 
 from agents.errors import InvalidInput
+from agents.memory.changes import Changes
+from agents.memory.records import Hits
+from agents.memory.temperature import TEMPERATURE_NAMES
 from agents.memory.tiers import Tier
-from agents.storage.ledger import Changes
 from agents.storage.ticks import TickNote, TickRow
 
 if TYPE_CHECKING:
@@ -45,6 +47,24 @@ class TickLog:
         """How many memories all agents have in each tier."""
         with self._bank._using():
             return self._bank._ledger.resident.tier_counts()
+
+    def temperatures(self, found: Sequence[Hits]) -> dict[str, float]:
+        """How many memories are hot, warm and cold, and how well what was found served.
+
+        ``hot_utilization`` is how full hot is, at most, of all agents: the share of its tokens.
+        ``hit_rate`` is the share of searches that gave a memory that counts as accessed.
+        """
+        bank = self._bank
+        with bank._using():
+            resident = bank._ledger.resident
+            least = bank.settings.temperature.min_score
+            hits = sum(any(hit[1] >= least for hit in hits) for hits in found)
+            counts = resident.temperature_counts()
+            return {
+                **{TEMPERATURE_NAMES[each]: number for each, number in counts.items()},
+                "hot_utilization": bank._movement.utilization(),
+                "hit_rate": round(hits / len(found), 6) if found else 0.0,
+            }
 
     def records(self, after: int = -1) -> Iterator[tuple[dict[str, Any], bytes]]:
         """What was recorded of each tick after this one: the record, and what was retrieved."""

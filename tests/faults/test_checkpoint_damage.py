@@ -149,11 +149,16 @@ def test_a_flipped_bit_is_refused_or_changes_nothing(made: tuple[Path, object], 
     [
         pytest.param("agents", "columns", "TEXT"),
         pytest.param("agents", "contents", "TEXT"),
-        ("agents", "metadata", "BLOB"),
+        ("agents", "extras", "BLOB"),
         ("agents", "digest", "TEXT"),
         pytest.param("ticks", "record", "BLOB"),
         ("ticks", "retrieved", "TEXT"),
         ("meta", "value", "BLOB"),
+        ("shelf", "content", "BLOB"),
+        ("shelf", "traits", "BLOB"),
+        ("shelf", "vector", "TEXT"),
+        ("shelf", "digest", "TEXT"),
+        ("shelf", "seal", "TEXT"),
     ],
 )
 def test_a_flip_that_turns_text_into_bytes_is_refused_or_changes_nothing(
@@ -187,6 +192,16 @@ def test_a_flip_that_turns_text_into_bytes_is_refused_or_changes_nothing(
         "UPDATE meta SET value = replace(value, '10', '11') WHERE key = 'head'",
         "UPDATE meta SET value = '[]' WHERE key = 'bank'",
         "UPDATE meta SET value = 'x' WHERE key = 'head'",
+        "DELETE FROM shelf",
+        "DELETE FROM shelf WHERE rowid = (SELECT min(rowid) FROM shelf)",
+        "UPDATE shelf SET agent = 'a9'",
+        "UPDATE shelf SET temperature = 1",
+        "UPDATE shelf SET retention = 1 - retention WHERE retention < 2",
+        "UPDATE shelf SET expires_tick = expires_tick + 1",
+        "UPDATE shelf SET access_count = access_count + 1",
+        "UPDATE shelf SET relevance = relevance + 0.125",
+        "UPDATE shelf SET content = content || '.'",
+        "UPDATE shelf SET until = since + 1",
         "INSERT INTO embeddings VALUES (x'00', x'00')",
         "INSERT INTO meta VALUES ('more', '1')",
         "DROP TABLE embeddings",
@@ -230,12 +245,17 @@ def test_a_directory_is_refused(path: Path) -> None:
     assert_refused(path)
 
 
-@pytest.mark.parametrize("version", [0, 2, 99, -1])
+@pytest.mark.parametrize("version", [0, 3, 99, -1])
 def test_a_checkpoint_of_another_format_is_refused_with_both_numbers(
     path: Path, version: int
 ) -> None:
     change(path, f"PRAGMA user_version = {version}")
-    assert_refused(path, f"it has format {version}, and this version of TierMem reads 1")
+    assert_refused(path, f"it has format {version}, and this version of TierMem reads 2")
+
+
+def test_a_checkpoint_that_says_it_has_an_older_format_is_refused(path: Path) -> None:
+    change(path, "PRAGMA user_version = 1")
+    assert_refused(path, "not a whole checkpoint")
 
 
 def test_another_programs_database_is_refused(path: Path) -> None:

@@ -1,5 +1,6 @@
 """A full disk and damaged journals."""
 
+import contextlib
 import gc
 import hashlib
 import os
@@ -13,6 +14,7 @@ from agents import (
     BankDamaged,
     CommitFailed,
     MemoryBank,
+    MemoryNotFound,
     TierMemError,
 )
 from banks import (
@@ -184,12 +186,12 @@ def test_a_missing_commit_is_bank_damaged(open_bank: OpenBank, folder: Path, row
 
 @pytest.mark.usefixtures("snapshots_on_close")
 @pytest.mark.parametrize(
-    "column", ["agent", "next_sequence", "columns", "contents", "metadata", "vectors", "digest"]
+    "column", ["agent", "next_sequence", "columns", "contents", "extras", "vectors", "digest"]
 )
 def test_a_bit_flipped_in_a_snapshot_is_bank_damaged(
     open_bank: OpenBank, folder: Path, column: str
 ) -> None:
-    open_bank().agent("alice").add("first <1 2>", metadata={"a": 1})
+    open_bank().agent("alice").add("first <1 2>", metadata={"a": 1}, kind="decision", tags=["x"])
     open_bank().close()
     data = value(folder, f"SELECT {column} FROM snapshots")
     change(folder, f"UPDATE snapshots SET {column} = ?", flipped(data))
@@ -211,6 +213,55 @@ def test_a_bit_flipped_in_the_commit_of_a_snapshot_is_bank_damaged(
     change(folder, f"UPDATE commits SET {column} = ? {last}", flipped(data))
     with pytest.raises(BankDamaged):
         open_bank()
+
+
+@pytest.mark.parametrize("snapshots", [False, True])
+@pytest.mark.parametrize(
+    "column",
+    [
+        "sequence", "since", "seal", "digest", "tier", "temperature", "retention",
+        "retained_tick", "created_tick", "tier_tick", "expires_tick", "access_count",
+        "last_access_tick", "recalls", "traits", "metadata", "content", "vector",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("what", ["cold", "archived"])
+def test_a_bit_flipped_in_what_is_not_resident_is_bank_damaged(
+    open_bank: OpenBank,
+    folder: Path,
+    column: str,
+    what: str,
+    snapshots: bool,
+    request: pytest.FixtureRequest,
+) -> None:
+    """When the bank is opened, or at the latest when somebody looks at the memory."""
+    if snapshots:
+        request.getfixturevalue("snapshots_on_close")
+    bank = open_bank()
+    alice = bank.agent("alice")
+    memory = alice.add(
+        "first <1 2>", metadata={"a": 1}, kind="decision", tags=["x"], ttl=9,
+        temperature="cold" if what == "cold" else "warm",
+    )  # fmt: skip
+    alice.recall("<1 2>", auto_promote=False)
+    if what == "archived":
+        alice.archive(memory.id)
+    bank.close()
+    data = value(folder, f"SELECT {column} FROM shelf WHERE until IS NULL")
+    assert data is not None
+    change(folder, f"UPDATE shelf SET {column} = ? WHERE until IS NULL", flipped(data))
+    with pytest.raises(BankDamaged):
+        look_at_all(open_bank(), memory.id)
+
+
+def look_at_all(bank: MemoryBank, memory_id: str) -> None:
+    alice = bank.agent("alice")
+    alice.all()
+    with contextlib.suppress(MemoryNotFound):  # the row says that it is another, or deleted
+        alice.get(memory_id)
+    with contextlib.suppress(MemoryNotFound):
+        alice.restore(memory_id)
+    bank.advance(100)
+    bank.sweep()
 
 
 def test_no_flipped_byte_of_the_file_changes_a_memory_unnoticed(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from writer import AGENTS, CAPS, READY, commits, imagine
+from writer import AGENTS, CAPS, HEAT, READY, commits, imagine
 
 from agents import BankLocked, MemoryBank, StoreError
 from plain_mem0 import PlainMem0, assert_store_is_exact
@@ -58,15 +58,30 @@ class Writer:
 
 
 def open_bank(folder: Path, sync: str = "manual") -> MemoryBank:
-    return MemoryBank.open(folder, embedder=SmallEmbedder(), memory=CAPS, storage={"sync": sync})
+    return MemoryBank.open(
+        folder, embedder=SmallEmbedder(), memory=CAPS, temperature=HEAT, storage={"sync": sync}
+    )
 
 
 def in_bank(bank: MemoryBank) -> dict[str, Any]:
-    """Everything the bank holds."""
+    """Everything the bank holds, what is deleted too; but for how often it was used."""
+    resident = bank._ledger.resident
     rows = {
         agent: [
-            (m.sequence, m.content, int(m.tier), m.created_tick, m.tier_tick, dict(m.metadata))
-            for m in bank.agent(agent).all()
+            (
+                m.sequence,
+                m.content,
+                int(m.tier),
+                m.created_tick,
+                m.tier_tick,
+                dict(m.metadata),
+                m.kind,
+                m.tags,
+                m.temperature.name.lower(),
+                m.retention.name.lower(),
+            )
+            for sequence in range(1, resident.block(agent).next_sequence)
+            if (m := resident.memory(agent, sequence))
         ]
         for agent in AGENTS
     }
@@ -76,8 +91,19 @@ def in_bank(bank: MemoryBank) -> dict[str, Any]:
 def in_model(model: ModelBank) -> dict[str, Any]:
     rows = {
         agent: [
-            (m.sequence, m.content, m.tier, m.created_tick, m.tier_tick, m.metadata)
-            for m in model.of(agent)
+            (
+                m.sequence,
+                m.content,
+                m.tier,
+                m.created_tick,
+                m.tier_tick,
+                m.metadata,
+                m.kind,
+                m.tags,
+                m.temperature,
+                m.retention,
+            )
+            for m in model.memories.get(agent, [])
         ]
         for agent in AGENTS
     }

@@ -4,19 +4,28 @@ Run as ``python writer.py FOLDER SEED SYNC``. A line follows each commit that re
 writes depends on the seed alone, so whoever has read n lines knows what the bank must hold.
 """
 
+import contextlib
 import os
 import random
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from agents import MemoryBank
-from property.model import ModelBank, SmallEmbedder
+from agents import MemoryBank, MemoryNotFound, MemoryPinned
+from agents.memory.records import id_prefix, memory_id
+from property.model import IsPinned, ModelBank, NotThere, SmallEmbedder
 
 AGENTS = ("alice", "bob")
 CAPS = {"max_pinned": 2, "max_critical": 3}
+HEAT = {"hot_max_tokens": 10**9, "hot_max_facts": 10**6}
+HEATS = ("hot", "warm", "cold")
+NAMES = (
+    "add", "add", "add", "delete", "delete", "pin", "set_tier", "advance", "archive", "bring_back",
+    "forget", "promote", "demote", "search",
+)  # fmt: skip
 READY = b"ready\n"
 
 Operation = tuple[str, str, int, int, str]
@@ -33,11 +42,17 @@ def commits(seed: int) -> Iterator[list[Operation]]:
         size, length = rng.choice([(1, 20), (1, 20), (1, 20), (3, 20), (8, 200), (60, 4000)])
         operations = []
         for index in range(size):
-            name = rng.choice(["add", "add", "delete", "delete", "pin", "set_tier", "advance"])
+            name = rng.choice(NAMES)
             text = f"{seed}.{number}.{index} " + "ñ🙂x\n" * rng.randrange(length // 4)
             operation = (name, rng.choice(AGENTS), rng.randrange(1000), rng.randrange(5), text)
             operations.append(operation)
         yield operations
+
+
+def more(pick: int, tier: int) -> dict[str, Any]:
+    """What else is said of a new memory."""
+    options: dict[str, Any] = {"kind": ("fact", "decision")[pick % 2], "tags": ["x"] * (pick % 3)}
+    return options if tier == 0 else options | {"temperature": HEATS[pick % 3]}
 
 
 def write(bank: MemoryBank, operation: Operation) -> None:
@@ -46,17 +61,23 @@ def write(bank: MemoryBank, operation: Operation) -> None:
     view = bank.agent(agent)
     memories = view.all()
     if name == "add":
-        view.add(text, tier, {"pick": pick})
+        view.add(text, tier, {"pick": pick}, **more(pick, tier))
     elif name == "advance":
         bank.advance(bank.tick + 1)
+    elif name == "bring_back":
+        with contextlib.suppress(MemoryNotFound):
+            view.restore(memory_id(id_prefix(bank.settings.seed, agent), pick % 40 + 1))
     elif memories:
         chosen = memories[pick % len(memories)].id
-        if name == "delete":
-            view.delete(chosen)
-        elif name == "pin":
-            view.pin(chosen)
-        else:
-            view.set_tier(chosen, tier)
+        with contextlib.suppress(MemoryPinned):
+            if name == "demote":
+                view.demote(chosen, HEATS[1 + pick % 2])
+            elif name == "set_tier":
+                view.set_tier(chosen, tier)
+            elif name == "search":  # is written with the next commit, so what it did may be lost
+                view.search(text[:9])
+            else:
+                getattr(view, name)(chosen)
 
 
 def imagine(model: ModelBank, operation: Operation) -> None:
@@ -64,15 +85,21 @@ def imagine(model: ModelBank, operation: Operation) -> None:
     name, agent, pick, tier, text = operation
     memories = model.of(agent)
     if name == "add":
-        model.add(agent, text, tier, {"pick": pick})
+        model.add(agent, text, tier, {"pick": pick}, more(pick, tier))
     elif name == "advance":
         model.advance(model.tick + 1)
-    elif memories:
+    elif name == "bring_back":
+        with contextlib.suppress(NotThere):
+            model.bring_back(agent, pick % 40 + 1)
+    elif memories and name != "search":
         chosen = memories[pick % len(memories)].sequence
-        if name == "delete":
-            model.delete(agent, chosen)
-        else:
-            model.set_tier(agent, chosen, 0 if name == "pin" else tier)
+        with contextlib.suppress(IsPinned):
+            if name == "demote":
+                model.demote(agent, chosen, HEATS[1 + pick % 2])
+            elif name in ("pin", "set_tier"):
+                model.set_tier(agent, chosen, 0 if name == "pin" else tier)
+            else:
+                getattr(model, name)(agent, chosen)
 
 
 def main(folder: str, seed: str, sync: str) -> None:
@@ -81,7 +108,9 @@ def main(folder: str, seed: str, sync: str) -> None:
     if int(seed) % 2:
         Ledger.SNAPSHOT_ON_COMMIT = 50  # so that kills meet snapshots too
     os.write(1, READY)
-    bank = MemoryBank.open(folder, embedder=SmallEmbedder(), memory=CAPS, storage={"sync": sync})
+    bank = MemoryBank.open(
+        folder, embedder=SmallEmbedder(), memory=CAPS, temperature=HEAT, storage={"sync": sync}
+    )
     for number, operations in enumerate(commits(int(seed)), 1):
         if len(operations) == 1:
             write(bank, operations[0])

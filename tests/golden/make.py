@@ -19,8 +19,8 @@ from agents.simulation.run import Run
 __all__ = ["CHECKPOINT", "EXPECTED", "FOLDER", "LAST", "TICK", "ending", "make", "state"]
 
 FOLDER = Path(__file__).parent
-CHECKPOINT = FOLDER / "checkpoint-1.tmck.gz"
-EXPECTED = FOLDER / "checkpoint-1.json"
+CHECKPOINT = FOLDER / "checkpoint-2.tmck.gz"
+EXPECTED = FOLDER / "checkpoint-2.json"
 TICK = 6
 LAST = 20
 
@@ -28,7 +28,7 @@ LAST = 20
 def state(bank: MemoryBank) -> dict[str, Any]:
     """All that a checkpoint holds of a bank, as JSON values."""
     agents = bank.agents()
-    found = bank.search_many([(agent, "who gave me coins?") for agent in agents], 4)
+    found = [bank.agent(agent).explain("who gave me coins?", 4) for agent in agents]
     return {
         "tick": bank.tick,
         "state_hash": bank.state_hash(),
@@ -44,12 +44,17 @@ def state(bank: MemoryBank) -> dict[str, Any]:
                 m.created_tick,
                 m.tier_tick,
                 dict(m.metadata),
+                *as_json(m[8:]),
             ]
             for agent in agents
             for m in bank.agent(agent).all()
         ],
-        "found": [[[hit.memory.id, hit.score.hex()] for hit in hits] for hits in found],
+        "found": [[[row.memory.id, row.score.hex()] for row in rows if row.rank] for rows in found],
     }
+
+
+def as_json(value: Any) -> Any:
+    return json.loads(json.dumps(value))
 
 
 def ending(run: Run) -> dict[str, Any]:
@@ -65,7 +70,14 @@ def make(folder: Path) -> tuple[bytes, dict[str, Any]]:
         for record in run.advance(TICK):
             if record["tick"] == 5:
                 alice = run.bank.agent("alice")
-                alice.delete(alice.all()[3].id)  # a gap among the numbers
+                first, second, third, fourth, *_ = alice.all("normal")
+                alice.delete(fourth.id)  # a gap among the numbers
+                alice.archive(third.id)
+                alice.demote(second.id, "cold")
+                alice.add("in a month", ttl=30, kind="decision", tags=["task"], temperature="cold")
+                alice.recall("in a month", auto_promote=False)
+                alice.promote(first.id)
+                alice.forget(alice.add("a secret").id)
         data = run.checkpoint().read_bytes()
         return data, {"after": state(run.bank), "later": ending(run)}
 

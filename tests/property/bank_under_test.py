@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from hypothesis.stateful import RuleBasedStateMachine
-from model import Backwards, Full, ModelBank, NotThere, SmallEmbedder
+from model import Backwards, Full, IsPinned, ModelBank, NotActive, NotThere, SmallEmbedder
 
 from agents import (
     Explanation,
@@ -21,6 +21,7 @@ from agents import (
     Memory,
     MemoryBank,
     MemoryNotFound,
+    MemoryPinned,
     Tier,
     TierFull,
 )
@@ -28,7 +29,13 @@ from agents.storage.ledger import Ledger
 
 AGENTS = ("alice", "bob", "@Carol-3._")
 
-_ERRORS = {Full: TierFull, NotThere: MemoryNotFound, Backwards: InvalidInput}
+_ERRORS = {
+    Full: TierFull,
+    NotThere: MemoryNotFound,
+    Backwards: InvalidInput,
+    IsPinned: MemoryPinned,
+    NotActive: InvalidInput,
+}
 
 
 class Stop(Exception):
@@ -71,6 +78,8 @@ class BankUnderTest(RuleBasedStateMachine):
             embedder=SmallEmbedder(reproducible=self.reproducible),
             memory=memory | self.fixed,
             storage={"sync": "manual"},
+            # Spilling is another test's.
+            temperature={"hot_max_tokens": 10**9, "hot_max_facts": 10**6},
             **self.more,
         )
 
@@ -134,16 +143,20 @@ class BankUnderTest(RuleBasedStateMachine):
         self.model.restore(saved)
         del self.uncommitted[mark:]
 
-    def _add(self, agent, text, tier, extra):
+    def _add(self, agent, text, tier, extra, more=None):
         wanted, spelled = tier
+        more = options(wanted, more)
         return (
-            lambda: self.model.add(agent, text, int(wanted), extra),
-            lambda bank: bank.agent(agent).add(text, spelled, extra),
+            lambda: self.model.add(agent, text, int(wanted), extra, more),
+            lambda bank: bank.agent(agent).add(text, spelled, extra, **more),
         )
 
     def _add_many(self, items):
-        wanted = [(agent, text, int(tier), extra) for agent, text, (tier, _), extra in items]
-        spelled = [(agent, text, tier, extra) for agent, text, (_, tier), extra in items]
+        wanted, spelled = [], []
+        for agent, text, (tier, spelling), extra, *more in items:
+            told = options(tier, *more)
+            wanted.append((agent, text, int(tier), extra, told))
+            spelled.append((agent, text, spelling, extra, told))
         return lambda: self.model.add_many(wanted), lambda bank: bank.add_many(spelled)
 
     def _set_tier(self, agent, pick, tier):
@@ -176,22 +189,63 @@ class BankUnderTest(RuleBasedStateMachine):
             lambda bank: bank.agent(agent).delete(identifier),
         )
 
+    def _archive(self, agent, pick):
+        identifier, sequence = self.choose(agent, pick)
+        return (
+            lambda: self.model.archive(agent, sequence),
+            lambda bank: bank.agent(agent).archive(identifier),
+        )
+
+    def _restore(self, agent, pick):
+        identifier, sequence = self.choose(agent, pick, hidden=True)
+        return (
+            lambda: self.model.bring_back(agent, sequence),
+            lambda bank: bank.agent(agent).restore(identifier),
+        )
+
+    def _forget(self, agent, pick):
+        identifier, sequence = self.choose(agent, pick, hidden=pick % 2 == 0)
+        return (
+            lambda: self.model.forget(agent, sequence),
+            lambda bank: bank.agent(agent).forget(identifier),
+        )
+
+    def _promote(self, agent, pick):
+        identifier, sequence = self.choose(agent, pick)
+        return (
+            lambda: self.model.promote(agent, sequence),
+            lambda bank: bank.agent(agent).promote(identifier),
+        )
+
+    def _demote(self, agent, pick, to):
+        identifier, sequence = self.choose(agent, pick)
+        return (
+            lambda: self.model.demote(agent, sequence, to),
+            lambda bank: bank.agent(agent).demote(identifier, to),
+        )
+
     def _advance(self, delta):
         tick = self.model.tick + delta
         if tick < 0:
             delta, tick = 0, self.model.tick
         return lambda: self.model.advance(tick), lambda bank: bank.advance(tick)
 
-    def choose(self, agent: str, pick: int) -> tuple[str, int]:
-        """Mostly one of the agent's memories; else one that was deleted, undone, or another's."""
-        own = self.model.of(agent)
+    def choose(self, agent: str, pick: int, hidden: bool = False) -> tuple[str, int]:
+        """Mostly one of the agent's memories; else one that was forgotten, undone, or another's.
+
+        Mostly an active one, or on request one that is archived or deleted.
+        """
+        every = self.model.memories.get(agent, [])
+        own = [memory for memory in every if (memory.retention != "active") == hidden]
+        if pick % 5 == 4:
+            own = every
         if own and (pick <= 30 or pick < len(own)):
             sequence = own[pick % len(own)].sequence
             return self.ids[agent, sequence], sequence
         others = [
             identifier
             for (owner, sequence), identifier in sorted(self.ids.items())
-            if owner != agent or all(memory.sequence != sequence for memory in own)
+            if owner != agent or all(memory.sequence != sequence for memory in every)
         ]
         if not others:
             return str(uuid.UUID(int=pick)), -1
@@ -216,21 +270,59 @@ class BankUnderTest(RuleBasedStateMachine):
             memories = view.all()
             assert [self.known(memory) for memory in memories] == [fields(m) for m in expected]
             assert view.count() == len(expected)
+            assert [use(memory) for memory in memories] == [use(memory) for memory in expected]
             pinned = [fields(memory) for memory in view.get_pinned_memories()]
             assert pinned == [fields(memory) for memory in self.model.pinned(agent)]
             for tier in Tier:
                 assert view.all(tier) == [memory for memory in memories if memory.tier is tier]
             for memory in memories:
-                assert view.get(memory.id) == memory
+                assert tuple(view.get(memory.id)) == tuple(memory)
+            for each in self.model.memories.get(agent, []):
+                if each.retention == "archived":
+                    assert self.known(view.find(each.sequence)) == fields(each)
+                elif each.retention == "deleted":
+                    assert view.find(each.sequence) is None
+                    with pytest.raises(MemoryNotFound):
+                        view.get(self.ids[agent, each.sequence])
 
     def check_search(self, agent: str, query: str, limit: int | None, tokens: int | None) -> None:
-        hits = self.bank.agent(agent).search(query, limit, context_tokens=tokens)
+        before = self.bank.agent(agent).all()
+        hits = self.used(lambda bank: bank.agent(agent).search(query, limit, context_tokens=tokens))
+        assert self.bank.agent(agent).all() == before  # but for their use
         assert all(hit.memory.agent_id == agent for hit in hits)
         assert len({hit.memory.id for hit in hits}) == len(hits)
         assert sorted(hits, key=lambda hit: hit.memory.tier is not Tier.PINNED) == hits
         expected, left_out = self.model.search(agent, query, limit, tokens)
         assert [shape(hit) for hit in hits] == [shape(row)[:-2] for row in expected]
         assert [fields(m) for m in hits.pinned_left_out] == [fields(m) for m in left_out]
+        self.count(agent, query, hits)
+
+    def used(self, call: Callable[[MemoryBank], Any]) -> Any:
+        """What a search gives, which is use; the twin sees it too."""
+        self.uncommitted.append(call)
+        return call(self.bank)
+
+    def count(self, agent: str, query: str, hits: list[Hit]) -> None:
+        """Tell the model what a search gave."""
+        if query.strip():
+            self.model.given(agent, [(hit.memory.sequence, hit.score) for hit in hits])
+
+
+def options(tier: Tier, more: dict[str, Any] | None = None) -> dict[str, Any]:
+    """What else is told of a new memory; pinned ones are hot."""
+    told = dict(more or {})
+    if tier is Tier.PINNED:
+        told.pop("temperature", None)
+    return told
+
+
+def use(memory: Any) -> tuple[Any, ...]:
+    """How a memory was used, to the bit."""
+    return memory.access_count, memory.last_access_tick, memory.relevance.hex()
+
+
+def name_of(value: Any) -> str:
+    return value if isinstance(value, str) else value.name.lower()
 
 
 def fields(memory: Any) -> tuple[Any, ...]:
@@ -243,6 +335,10 @@ def fields(memory: Any) -> tuple[Any, ...]:
         memory.created_tick,
         memory.tier_tick,
         json.dumps(dict(memory.metadata)),
+        memory.kind,
+        memory.tags,
+        name_of(memory.temperature),
+        name_of(memory.retention),
     )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 PINNED, CRITICAL, IMPORTANT, NORMAL, LOW = range(5)
+_HEATS = ("hot", "warm", "cold")
 NAMES = ("pinned", "critical", "important", "normal", "low")
 
 DIMS = 4
@@ -47,6 +48,14 @@ class Full(Exception):
     """The tier takes no more."""
 
 
+class IsPinned(Exception):
+    """What is pinned stays."""
+
+
+class NotActive(Exception):
+    """What is archived has no temperature that changes."""
+
+
 class Backwards(Exception):
     """The clock does not go back."""
 
@@ -62,6 +71,13 @@ class Remembered:
     created_tick: int
     tier_tick: int
     metadata: dict[str, Any]
+    kind: str = "fact"
+    tags: tuple[str, ...] = ()
+    temperature: str = "warm"
+    retention: str = "active"
+    access_count: int = 0
+    last_access_tick: int | None = None
+    relevance: float = 0.5
 
     @property
     def age(self) -> tuple[int, int]:
@@ -111,17 +127,34 @@ class ModelBank:
     # Changing
 
     def add(
-        self, agent: str, content: str, tier: int, metadata: dict[str, Any] | None
+        self,
+        agent: str,
+        content: str,
+        tier: int,
+        metadata: dict[str, Any] | None,
+        more: dict[str, Any] | None = None,
     ) -> Remembered:
         self._make_room(agent, tier, newcomer=None)
         sequence = self.issued.get(agent, 0) + 1
         self.issued[agent] = sequence
         ordered = dict(sorted((metadata or {}).items()))
-        memory = Remembered(agent, sequence, content, tier, self.tick, self.tick, ordered)
+        more = dict(more or {})
+        memory = Remembered(
+            agent,
+            sequence,
+            content,
+            tier,
+            self.tick,
+            self.tick,
+            ordered,
+            more.get("kind", "fact"),
+            tuple(sorted(set(more.get("tags", ())))),
+            "hot" if tier == PINNED else more.get("temperature", "warm"),
+        )
         self.memories.setdefault(agent, []).append(memory)
         return memory
 
-    def add_many(self, items: Sequence[tuple[str, str, int, Any]]) -> list[Remembered]:
+    def add_many(self, items: Sequence[tuple[Any, ...]]) -> list[Remembered]:
         before = self.saved()
         try:
             return [self.add(*item) for item in items]
@@ -129,9 +162,9 @@ class ModelBank:
             self.restore(before)
             raise
 
-    def get(self, agent: str, sequence: int) -> Remembered:
+    def get(self, agent: str, sequence: int, *, deleted: bool = False) -> Remembered:
         for memory in self.memories.get(agent, []):
-            if memory.sequence == sequence:
+            if memory.sequence == sequence and (deleted or memory.retention != "deleted"):
                 return memory
         raise NotThere
 
@@ -139,16 +172,54 @@ class ModelBank:
         memory = self.get(agent, sequence)
         if memory.tier == tier:
             return memory
-        self._make_room(agent, tier, newcomer=sequence)
-        return self._move(memory, tier)
+        if memory.retention == "active" or tier == PINNED:  # an archived one takes no room
+            self._make_room(agent, tier, newcomer=sequence)
+        return self._move(self.get(agent, sequence), tier)
 
     def unpin(self, agent: str, sequence: int, tier: int) -> Remembered:
         memory = self.get(agent, sequence)
         return self.set_tier(agent, sequence, tier) if memory.tier == PINNED else memory
 
     def delete(self, agent: str, sequence: int) -> None:
-        memory = self.get(agent, sequence)
+        self._retain(self.get(agent, sequence), "deleted")
+
+    def archive(self, agent: str, sequence: int) -> Remembered:
+        return self._retain(self.get(agent, sequence), "archived")
+
+    def bring_back(self, agent: str, sequence: int) -> Remembered:
+        memory = self.get(agent, sequence, deleted=True)
+        if memory.retention != "active":
+            self._make_room(agent, memory.tier, newcomer=sequence)
+        return self._retain(self.get(agent, sequence, deleted=True), "active")
+
+    def forget(self, agent: str, sequence: int) -> None:
+        memory = self.get(agent, sequence, deleted=True)
+        if memory.tier == PINNED:
+            raise IsPinned
         self.memories[agent].remove(memory)
+
+    def promote(self, agent: str, sequence: int) -> None:
+        memory = self.get(agent, sequence)
+        if memory.retention != "active":
+            raise NotActive
+        if memory.temperature != "hot":
+            used = self._used(memory, memory.relevance)
+            self._swap(memory, replace(used, temperature="hot"))
+
+    def demote(self, agent: str, sequence: int, to: str) -> None:
+        memory = self.get(agent, sequence)
+        if memory.retention != "active":
+            raise NotActive
+        if memory.tier == PINNED:
+            raise IsPinned
+        if _HEATS.index(memory.temperature) < _HEATS.index(to):
+            self._swap(memory, replace(memory, temperature=to))
+
+    def given(self, agent: str, found: Sequence[tuple[int, float]]) -> None:
+        """A search gave these to the agent, with these scores."""
+        for sequence, score in found:
+            memory = self.get(agent, sequence)
+            self._swap(memory, self._used(memory, score))
 
     def advance(self, tick: int) -> None:
         if tick < self.tick:
@@ -166,7 +237,8 @@ class ModelBank:
     # Reading
 
     def of(self, agent: str) -> list[Remembered]:
-        return self.memories.get(agent, [])
+        """The active ones."""
+        return [m for m in self.memories.get(agent, []) if m.retention == "active"]
 
     def in_tier(self, agent: str, tier: int) -> list[Remembered]:
         return [memory for memory in self.of(agent) if memory.tier == tier]
@@ -188,7 +260,8 @@ class ModelBank:
         budget = self.context_tokens if tokens is None else tokens
         blank = not query.strip()
         pinned = [self._found(memory, query, blank) for memory in self.pinned(agent)]
-        rest = [self._found(m, query, blank) for m in self.of(agent) if m.tier != PINNED]
+        seen = [m for m in self.of(agent) if m.tier != PINNED and m.temperature != "cold"]
+        rest = [self._found(m, query, blank) for m in seen]
         remaining = max(0, limit - len(pinned))
         if blank:
             candidates = sorted(rest, key=lambda f: (f.memory.tier, -f.memory.sequence))
@@ -211,8 +284,27 @@ class ModelBank:
             *(replace(f, reason=reach_text) for f in outside),
         ]
 
+    def context(
+        self, agent: str, query: str, limit: int | None, tokens: int | None
+    ) -> tuple[list[Found], list[Remembered]]:
+        """Pinned, then hot, most recently used first, then what a search finds among the warm."""
+        blank = not query.strip()
+        hot = [m for m in self.of(agent) if m.temperature == "hot" and m.tier != PINNED]
+        if not hot:
+            return self.search(agent, query, limit, tokens)
+        hot.sort(key=lambda m: (_last_used(m), m.sequence), reverse=True)
+        warm = replace(self, memories={agent: [m for m in self.of(agent) if m not in hot]})
+        warm.context_tokens = None
+        found, _ = warm.search(agent, query, limit, None)
+        pinned = [each for each in found if each.memory.tier == PINNED]
+        front = [self._found(memory, query, blank) for memory in hot]
+        budget = self.context_tokens if tokens is None else tokens
+        kept, _ = _fit(pinned, front + found[len(pinned) :], budget)
+        shown = {each.memory.sequence for each in kept}
+        return kept, [memory for memory in self.pinned(agent) if memory.sequence not in shown]
+
     def relevant(self, agent: str, query: str, limit: int | None, tokens: int | None) -> str:
-        hits, left_out = self.search(agent, query, limit, tokens)
+        hits, left_out = self.context(agent, query, limit, tokens)
         lines = [line(hit.memory.tier, hit.memory.content) for hit in hits]
         if left_out:
             noun = "memory" if len(left_out) == 1 else "memories"
@@ -226,9 +318,31 @@ class ModelBank:
 
     def _move(self, memory: Remembered, tier: int) -> Remembered:
         moved = replace(memory, tier=tier, tier_tick=self.tick)
+        if tier == PINNED:
+            moved = replace(moved, temperature="hot", retention="active")
+        elif memory.tier == PINNED:
+            moved = replace(moved, temperature="warm")
+        return self._swap(memory, moved)
+
+    def _swap(self, memory: Remembered, new: Remembered) -> Remembered:
         own = self.memories[memory.agent_id]
-        own[own.index(memory)] = moved
-        return moved
+        own[own.index(memory)] = new
+        return new
+
+    def _retain(self, memory: Remembered, retention: str) -> Remembered:
+        if memory.retention == retention:
+            return memory
+        if memory.tier == PINNED:
+            raise IsPinned
+        return self._swap(memory, replace(memory, retention=retention))
+
+    def _used(self, memory: Remembered, score: float) -> Remembered:
+        return replace(
+            memory,
+            access_count=memory.access_count + 1,
+            last_access_tick=self.tick,
+            relevance=(memory.relevance + score) / 2,
+        )
 
     def _make_room(self, agent: str, tier: int, newcomer: int | None) -> None:
         cap = self._cap(tier)
@@ -255,6 +369,11 @@ class ModelBank:
         boost = self.boosts[memory.tier]
         score = 0.0 if blank else similarity(self.embed(query), self.embed(memory.content))
         return Found(memory, score, boost, score + boost)
+
+
+def _last_used(memory: Remembered) -> int:
+    last = memory.last_access_tick
+    return memory.created_tick if last is None else max(last, memory.created_tick)
 
 
 def _oldest(memories: list[Remembered]) -> Remembered:

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents import MemoryBank, retrieval
+from agents import MemoryBank, MemoryNotFound, MemoryPinned, retrieval
+from agents.memory.records import id_prefix, memory_id
 from property.model import SmallEmbedder
 
 AGENTS = st.sampled_from(["alice", "bob"])
@@ -16,6 +17,10 @@ STEPS = st.one_of(
     st.tuples(st.just("add"), AGENTS, st.sampled_from("abcdef"), st.integers(0, 4)),
     st.tuples(st.just("tier"), AGENTS, st.integers(0, 99), st.integers(0, 4)),
     st.tuples(st.just("delete"), AGENTS, st.integers(0, 99), st.none()),
+    st.tuples(st.just("restore"), AGENTS, st.integers(0, 99), st.none()),
+    st.tuples(st.just("hot"), AGENTS, st.integers(0, 99), st.none()),
+    st.tuples(st.just("warm"), AGENTS, st.integers(0, 99), st.none()),
+    st.tuples(st.just("cold"), AGENTS, st.integers(0, 99), st.none()),
     st.tuples(st.just("undone"), AGENTS, st.sampled_from("abcdef"), st.integers(0, 4)),
     st.tuples(st.just("search"), st.lists(st.tuples(AGENTS, QUERIES), max_size=4), st.none(),
               st.sampled_from([0, 1, 3, 3, 3, 8])),
@@ -38,8 +43,18 @@ def apply(bank: MemoryBank, step: tuple[Any, ...]) -> None:
             raise Undone
     elif memories and what == "tier":
         view.set_tier(memories[which % len(memories)].id, tier)
+    elif what == "restore":
+        with contextlib.suppress(MemoryNotFound):
+            view.restore(memory_id(id_prefix(bank.settings.seed, agent), which % 8 + 1))
     elif memories:
-        view.delete(memories[which % len(memories)].id)
+        chosen = memories[which % len(memories)].id
+        with contextlib.suppress(MemoryPinned):
+            if what == "delete":
+                view.delete(chosen)
+            elif what == "hot":
+                view.promote(chosen)
+            else:
+                view.demote(chosen, what)
 
 
 @settings(max_examples=150, deadline=None)
@@ -50,7 +65,7 @@ def test_remembering_what_was_found_changes_no_answer(steps: list[tuple[Any, ...
         remembering = MemoryBank.ephemeral(embedder=SmallEmbedder(), **options)
         plain = MemoryBank.ephemeral(embedder=SmallEmbedder(), **options)
         # Eight memories allow for one question; here there are never many more.
-        patch.setattr("agents.storage.columns._MEMORIES_PER_QUERY", 1)
+        patch.setattr("agents.storage.rows._MEMORIES_PER_QUERY", 1)
         for step in steps:
             if step[0] != "search":
                 apply(remembering, step)
@@ -61,6 +76,7 @@ def test_remembering_what_was_found_changes_no_answer(steps: list[tuple[Any, ...
                 patch.setattr(retrieval, "_WORTH_REMEMBERING", least)
                 answers.append(bank.search_many(step[1], step[3]))
             assert answers[0] == answers[1]
+            assert remembering.state_hash() == plain.state_hash()
             assert [[hit.boosted_score.hex() for hit in hits] for hits in answers[0]] == [
                 [hit.boosted_score.hex() for hit in hits] for hits in answers[1]
             ]

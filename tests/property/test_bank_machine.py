@@ -52,7 +52,16 @@ _boosts = st.sampled_from(
 _agents = st.sampled_from([*AGENTS, AGENTS[0]])
 _picks = st.integers(0, 40)
 
-_adding = st.tuples(_agents, contents, spelled_tiers, metadata)
+_heats = st.sampled_from(["hot", "warm", "cold"])
+_more = st.fixed_dictionaries(
+    {},
+    optional={
+        "kind": st.sampled_from(["decision", "message", "fact"]),
+        "tags": st.lists(st.sampled_from(["task", "open", "ü"]), max_size=2),
+        "temperature": _heats,
+    },
+)
+_adding = st.tuples(_agents, contents, spelled_tiers, metadata, _more)
 _operations = st.lists(
     st.one_of(
         st.tuples(st.just("add"), _adding),
@@ -60,6 +69,11 @@ _operations = st.lists(
         st.tuples(st.just("set_tier"), st.tuples(_agents, _picks, spelled_tiers)),
         st.tuples(st.just("pin"), st.tuples(_agents, _picks)),
         st.tuples(st.just("delete"), st.tuples(_agents, _picks)),
+        st.tuples(
+            st.sampled_from(["archive", "restore", "forget", "promote"]),
+            st.tuples(_agents, _picks),
+        ),
+        st.tuples(st.just("demote"), st.tuples(_agents, _picks, st.sampled_from(["warm", "cold"]))),
         st.tuples(st.just("advance"), st.tuples(st.integers(0, 3))),
     ),
     max_size=4,
@@ -126,23 +140,23 @@ class BankMachine(BankUnderTest):
     @rule(agent=_agents, items=st.lists(st.tuples(contents, spelled_tiers, metadata), max_size=4))
     def add_many_of_one_agent(self, agent, items) -> None:
         rows = [(text, spelled, extra) for text, (_, spelled), extra in items]
-        whole = [(agent, *item) for item in items]
+        whole = [(agent, *item, {}) for item in items]
         self.perform("add_many", whole, call=lambda bank: bank.agent(agent).add_many(rows))
         self.commit_to_twin()
 
     @rule(agent=_agents, text=contents, tier=spelled_tiers)
     def record_an_observation(self, agent, text, tier) -> None:
-        item = (agent, text, tier, {"record": "observation"})
+        item = (agent, text, tier, None, {"kind": "observation"})
         self.perform("add", item, call=lambda b: b.agent(agent).record_observation(text, tier[1]))
         self.commit_to_twin()
 
     @rule(agent=_agents, success=st.booleans(), tier=spelled_tiers)
     def record_an_action(self, agent, success, tier) -> None:
         outcome = "succeeded" if success else "failed"
-        kept = {"record": "action", "action_type": "transfer", "success": success}
+        kept = {"action_type": "transfer", "success": success}
         self.perform(
             "add",
-            (agent, f"transfer {outcome}: 5 to bob", tier, kept),
+            (agent, f"transfer {outcome}: 5 to bob", tier, kept, {"kind": "action"}),
             call=lambda b: b.agent(agent).record_action("transfer", "5 to bob", success, tier[1]),
         )
         self.commit_to_twin()
@@ -177,6 +191,20 @@ class BankMachine(BankUnderTest):
     @rule(agent=_agents, pick=_picks)
     def delete(self, agent, pick) -> None:
         self.perform("delete", (agent, pick))
+        self.commit_to_twin()
+
+    @rule(
+        agent=_agents,
+        pick=_picks,
+        name=st.sampled_from(["archive", "restore", "restore", "forget", "promote"]),
+    )
+    def retain_or_promote(self, agent, pick, name) -> None:
+        self.perform(name, (agent, pick))
+        self.commit_to_twin()
+
+    @rule(agent=_agents, pick=_picks, to=st.sampled_from(["warm", "cold"]))
+    def demote(self, agent, pick, to) -> None:
+        self.perform("demote", (agent, pick, to))
         self.commit_to_twin()
 
     @rule(delta=st.integers(-2, 3))
@@ -219,8 +247,7 @@ class BankMachine(BankUnderTest):
     def search(self, agent, query, limit, tokens) -> None:
         view = self.bank.agent(agent)
         self.check_search(agent, query, limit, tokens)
-        text = view.get_relevant_memories(query, limit, context_tokens=tokens)
-        assert text == self.model.relevant(agent, query, limit, tokens)
+        self.check_relevant([(agent, query)], limit, tokens)
         explained = view.explain(query, limit, context_tokens=tokens)
         expected = self.model.explain(agent, query, limit, tokens)
         assert [shape(row) for row in explained] == [shape(row) for row in expected]
@@ -231,14 +258,24 @@ class BankMachine(BankUnderTest):
         tokens=st.one_of(st.none(), st.integers(1, 60)),
     )
     def search_many(self, requests, limit, tokens) -> None:
-        found = self.bank.search_many(requests, limit, context_tokens=tokens)
-        texts = self.bank.relevant_many(requests, limit, context_tokens=tokens)
-        assert len(found) == len(texts) == len(requests)
-        for (agent, query), hits, text in zip(requests, found, texts, strict=True):
+        found = self.used(lambda bank: bank.search_many(requests, limit, context_tokens=tokens))
+        assert len(found) == len(requests)
+        for (agent, query), hits in zip(requests, found, strict=True):
             expected, left_out = self.model.search(agent, query, limit, tokens)
             assert [shape(hit) for hit in hits] == [shape(row)[:-2] for row in expected]
             assert [fields(m) for m in hits.pinned_left_out] == [fields(m) for m in left_out]
-            assert text == self.model.relevant(agent, query, limit, tokens)
+        for (agent, query), hits in zip(requests, found, strict=True):
+            self.count(agent, query, hits)
+        self.check_relevant(requests, limit, tokens)
+
+    def check_relevant(self, requests, limit, tokens) -> None:
+        """Texts say what the contexts hold, and these are what the model says."""
+        expected = [self.model.relevant(*each, limit, tokens) for each in requests]
+        texts = self.used(lambda bank: bank.relevant_many(requests, limit, context_tokens=tokens))
+        assert texts == expected
+        given = [self.model.context(*each, limit, tokens)[0] for each in requests]
+        for (agent, query), rows in zip(requests, given, strict=True):
+            self.count(agent, query, rows)
 
     # Transactions
 
@@ -307,6 +344,7 @@ class BankMachine(BankUnderTest):
 
     @rule()
     def kill_and_reopen(self) -> None:
+        self.bank.commit()  # else what searches did since the last commit is lost
         before = self.bank.state_hash()
         copy = self.copy_as_if_killed()
         self.continue_with(copy)
@@ -314,6 +352,7 @@ class BankMachine(BankUnderTest):
 
     @rule(operations=_operations)
     def kill_inside_a_transaction_and_reopen(self, operations) -> None:
+        self.bank.commit()
         before = self.bank.state_hash()
         with self.undone(), self.bank.transaction():
             self.perform_all(operations)
@@ -330,6 +369,7 @@ class BankMachine(BankUnderTest):
 
     @invariant()
     def bank_equals_one_that_only_saw_the_commits(self) -> None:
+        self.commit_to_twin()
         assert self.bank.state_hash() == self.twin.state_hash()
 
     @invariant()
@@ -352,11 +392,16 @@ class BankMachine(BankUnderTest):
         for agent in AGENTS:
             if agent != owner:
                 view = self.bank.agent(agent)
-                for call in (view.get, view.pin, view.unpin, view.delete):
+                for call in (
+                    view.get, view.pin, view.unpin, view.delete, view.archive, view.restore,
+                    view.forget, view.promote, view.demote,
+                ):  # fmt: skip
                     with pytest.raises(MemoryNotFound):
                         call(identifier)
                 with pytest.raises(MemoryNotFound):
                     view.set_tier(identifier, "low")
+                with pytest.raises(MemoryNotFound):
+                    view.spill(ids=[identifier])
 
 
 TestBankMachine = BankMachine.TestCase

@@ -18,11 +18,26 @@ from agents import (
     BankDamaged,
     EmbedderError,
     MemoryBank,
+    MemoryNotFound,
+    MemoryPinned,
+    Tier,
 )
-from agents.memory.events import Added, Deleted, TickAdvanced, TierChanged, decode, encode
+from agents.memory.events import (
+    Accessed,
+    Added,
+    Moved,
+    Purged,
+    Retained,
+    Start,
+    TickAdvanced,
+    TierChanged,
+    decode,
+    encode,
+)
 from agents.memory.metadata import check_metadata
 from agents.memory.ranking import EXCLUDED, rank
 from agents.memory.records import id_prefix
+from agents.memory.traits import KINDS, check_tags
 from agents.storage import snapshots
 from agents.storage.columns import AgentColumns
 from agents.storage.vectors import norms, quantise
@@ -117,8 +132,27 @@ def test_any_limit_above_the_number_of_memories_gives_all_of_them(limit, multipl
 
 # Events and snapshots
 
+_tags = st.lists(st.sampled_from(["blocker", "open", "task", "ü"]), max_size=3).map(check_tags)
+_starts = st.builds(
+    Start, st.integers(0, 2), st.sampled_from(KINDS), _tags, st.one_of(st.none(), ticks)
+)
+_kept = metadata.map(check_metadata)
+_many = st.lists(sequences, min_size=1, max_size=4)
+_causes = st.sampled_from(
+    ["set", "promote", "spill", "compact", "decay", "expire", "prune", "restore"]
+)
+_scores = st.floats(0, 1)
 _events = st.one_of(
-    st.builds(Added, st.just("add"), agent_ids, sequences, st.integers(0, 4), contents, metadata),
+    st.builds(
+        Added,
+        st.just("add"),
+        agent_ids,
+        sequences,
+        st.integers(0, 4),
+        st.one_of(contents, st.none()),
+        _kept,
+        st.one_of(st.none(), _starts),
+    ),
     st.builds(
         TierChanged,
         st.just("tier"),
@@ -127,7 +161,18 @@ _events = st.one_of(
         st.integers(0, 4),
         st.sampled_from(["set", "demote"]),
     ),
-    st.builds(Deleted, st.just("delete"), agent_ids, sequences),
+    st.builds(Moved, st.just("move"), agent_ids, _many, st.integers(0, 2), _causes),
+    st.builds(Retained, st.just("retain"), agent_ids, _many, st.integers(0, 2), _causes),
+    st.builds(Purged, st.just("purge"), agent_ids, _many),
+    st.lists(st.tuples(sequences, _scores), min_size=1, max_size=4).flatmap(
+        lambda pairs: st.builds(
+            Accessed,
+            st.sampled_from(["access", "recall"]),
+            agent_ids,
+            st.just([sequence for sequence, _ in pairs]),
+            st.just([score for _, score in pairs]),
+        )
+    ),
     st.builds(TickAdvanced, st.just("tick"), ticks),
 )
 
@@ -139,6 +184,10 @@ def test_events_come_back_from_their_text(events) -> None:
     read = decode(text)
     assert read == events
     assert [type(event) for event in read] == [type(event) for event in events]
+    for event in read:
+        if isinstance(event, Added) and event.start is not None:
+            assert type(event.start) is Start
+            assert type(event.start.tags) is tuple
     assert encode(read) == text
 
 
@@ -157,31 +206,57 @@ def test_events_come_back_from_their_text(events) -> None:
         "[1]",
         "[null]",
         '[["tick",1,2]]',
+        '[["move","alice",[1],2]]',
+        '[["add","alice",1,3,"x",null,[0,"fact",[]]]]',
+        '[["add","alice",1,3,"x",[],null]]',
     ],
 )
 def test_other_text_is_no_list_of_events(text) -> None:
-    with pytest.raises(ValueError, match=r"not a list of events|Expecting value"):
+    with pytest.raises(
+        ValueError, match=r"not a list of events|not metadata|Expecting value|values"
+    ):
         decode(text)
 
 
 @st.composite
 def blocks(draw) -> AgentColumns:
-    """An agent after any additions, changes of tier and deletions."""
+    """An agent after any additions, changes of tier and temperature, searches and removals."""
     block = AgentColumns(draw(agent_ids), draw(st.integers(0, 9)), 3)
     rows = draw(
-        st.lists(st.tuples(contents, tiers, ticks, metadata, st.tuples(_whole, _whole, _whole)))
+        st.lists(
+            st.tuples(
+                contents,
+                tiers,
+                ticks,
+                metadata,
+                st.tuples(_whole, _whole, _whole),
+                st.one_of(st.none(), _starts),
+            )
+        )
     )
-    for content, tier, tick, extra, vector in rows:
+    for content, tier, tick, extra, vector, start in rows:
         numbers = np.array([vector], np.int8)
         kept = check_metadata(extra)
-        event = Added("add", block.agent_id, block.next_sequence, tier, content, kept)
+        event = Added("add", block.agent_id, block.next_sequence, tier, content, kept, start)
         block.extend([event], tick, numbers, norms(numbers))
     for row in draw(st.lists(st.integers(0, 9), max_size=3)):
         if row < len(block):
             block.change_tier(row, draw(tiers), draw(ticks))
     for row in draw(st.lists(st.integers(0, 9), max_size=3)):
+        if row < len(block) and block.tiers[row]:
+            block.set_temperature([row], draw(st.integers(0, 1)))
+    for row in draw(st.lists(st.integers(0, 9), max_size=3)):
         if row < len(block):
-            block.remove(row)
+            block.access([block.sequence(row)], [draw(_scores)], draw(ticks))
+            if draw(st.booleans()):
+                block.recalled(block.sequence(row), draw(ticks))
+    going = {row for row in draw(st.lists(st.integers(0, 9), max_size=3)) if row < len(block)}
+    if going:
+        taken = block.take(sorted(going))
+        back = draw(st.integers(0, len(taken)))
+        if back:
+            block.put(taken[:back])
+    block.shelf_sum = draw(st.integers(0, 2**256 - 1))
     return block
 
 
@@ -192,10 +267,16 @@ def test_a_snapshot_gives_back_the_agent_it_was_made_from(block) -> None:
     seed = next(s for s in range(10) if id_prefix(s, block.agent_id) == block.prefix)
     again = snapshots.unpack(packed, seed, 3)
     memories = block.memories(range(len(block)))
-    assert again.memories(range(len(again))) == memories
+    assert list(map(tuple, again.memories(range(len(again))))) == list(map(tuple, memories))
     assert [again.row_of(memory.sequence) for memory in memories] == [*range(len(block))]
     assert again.next_sequence == block.next_sequence
-    assert again.pinned.memories == block.pinned.memories
+    assert again.pinned.rows == block.pinned.rows
+    assert again.hot == block.hot
+    assert again.recalls == block.recalls
+    assert again.shelf_sum == block.shelf_sum
+    assert again.next_expiry >= block.next_expiry
+    assert again.temperatures.tolist() == block.temperatures.tolist()
+    assert (again.numbers() == block.numbers()).all()
     assert again.vectors().tolist() == block.vectors().tolist()
     assert again.tiers.tolist() == block.tiers.tolist()
     assert snapshots.pack(again) == packed
@@ -208,7 +289,7 @@ def test_a_snapshot_gives_back_the_agent_it_was_made_from(block) -> None:
 def test_a_snapshot_with_a_changed_byte_is_refused(block, place) -> None:
     packed = snapshots.pack(block)
     column = place % 4
-    name = ("columns", "vectors", "contents", "metadata")[column]
+    name = ("columns", "vectors", "contents", "extras")[column]
     value = getattr(packed, name)
     if isinstance(value, bytes):
         if not value:
@@ -219,6 +300,27 @@ def test_a_snapshot_with_a_changed_byte_is_refused(block, place) -> None:
         changed = value + " "
     with pytest.raises(BankDamaged):
         snapshots.unpack(packed._replace(**{name: changed}), 0, 3)
+
+
+@given(blocks(), st.sets(st.integers(0, 9)))
+@settings(deadline=None)
+def test_what_is_taken_out_and_put_back_is_as_it_was(block, wanted) -> None:
+    hashed, packed = block.fingerprint(), snapshots.pack(block)
+    going = sorted(row for row in wanted if row < len(block))
+    if not going:
+        return
+    before = block.memories(range(len(block)))
+    taken = block.take(going)
+    assert [each.sequence for each in taken] == [before[row].sequence for row in going]
+    staying = [memory for row, memory in enumerate(before) if row not in going]
+    assert list(map(tuple, block.memories(range(len(block))))) == list(map(tuple, staying))
+    seed = next(s for s in range(10) if id_prefix(s, block.agent_id) == block.prefix)
+    assert snapshots.unpack(snapshots.pack(block), seed, 3).fingerprint() == block.fingerprint()
+    for record in reversed(taken):  # in any order
+        block.put([record])
+    assert list(map(tuple, block.memories(range(len(block))))) == list(map(tuple, before))
+    assert block.fingerprint() == hashed
+    assert snapshots.pack(block) == packed
 
 
 # Ranking
@@ -268,16 +370,63 @@ def test_ranking_equals_a_naive_sort(table, multiplier, boosts) -> None:
 # Deleting
 
 
-@given(contents, contents, metadata, metadata, tiers, tiers)
+_more = st.fixed_dictionaries(
+    {"kind": st.sampled_from(KINDS), "tags": _tags},
+    optional={"ttl": st.integers(1, 9), "temperature": st.sampled_from(["hot", "warm", "cold"])},
+)
+_new = st.tuples(contents, tiers, metadata, _more)
+
+
+def _add(alice, item):
+    text, tier, extra, more = item
+    if tier is Tier.PINNED:  # is hot, and does not expire
+        more = {name: value for name, value in more.items() if name in ("kind", "tags")}
+    return alice.add(text, tier, extra, **more)
+
+
+def _unpinned(alice, memory):
+    for call in (alice.delete, alice.archive, alice.forget):
+        if memory.tier is Tier.PINNED:
+            with pytest.raises(MemoryPinned):
+                call(memory.id)
+    return alice.unpin(memory.id)
+
+
+@given(_new, _new, st.sampled_from(["", "archive", "delete"]), st.booleans())
 @settings(deadline=None)
-def test_a_deleted_memory_leaves_nothing_but_its_number(
-    text, other_text, extra, other_extra, tier, other_tier
-) -> None:
+def test_a_forgotten_memory_leaves_nothing_but_its_number(item, other, first, searched) -> None:
     hashes = set()
-    for item in ((text, tier, extra), (other_text, other_tier, other_extra)):
+    for each in (item, other):
         with MemoryBank.ephemeral(embedder=SmallEmbedder()) as bank:
             alice = bank.agent("alice")
-            alice.delete(alice.add(*item).id)
+            memory = _unpinned(alice, _add(alice, each))
+            if searched:
+                alice.search(each[0], include_cold=True)
+                alice.recall(each[0])
+            if first:
+                getattr(alice, first)(memory.id)
+            alice.forget(memory.id)
+            for call in (alice.get, alice.restore, alice.forget, alice.delete):
+                with pytest.raises(MemoryNotFound):
+                    call(memory.id)
             alice.add("kept")
             hashes.add(bank.state_hash())
     assert len(hashes) == 1
+
+
+@given(_new, st.sampled_from(["archive", "delete"]), st.booleans())
+@settings(deadline=None)
+def test_a_deleted_or_archived_memory_comes_back_as_it_was(item, how, searched) -> None:
+    with MemoryBank.ephemeral(embedder=SmallEmbedder()) as bank:
+        alice = bank.agent("alice")
+        memory = _unpinned(alice, _add(alice, item))
+        if searched:
+            alice.search(item[0], include_cold=True)
+        before, whole = bank.state_hash(), tuple(alice.get(memory.id))
+        getattr(alice, how)(memory.id)
+        assert bank.state_hash() != before
+        assert alice.all() == [] == alice.search(item[0], include_cold=True)
+        assert alice.count() == 0
+        assert (alice.find(memory.sequence) is None) == (how == "delete")
+        assert tuple(alice.restore(memory.id)) == whole
+        assert bank.state_hash() == before

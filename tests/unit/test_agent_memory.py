@@ -171,7 +171,7 @@ def test_an_earlier_record_does_not_change(alice: AgentMemory) -> None:
 
 
 def test_delete_removes_a_memory_from_everywhere(alice: AgentMemory) -> None:
-    keep, gone = alice.add_many([("keep", "pinned"), ("gone", "pinned")])
+    keep, gone = alice.add_many([("keep", "pinned"), "gone"])
     assert alice.delete(gone.id) is None
     assert alice.all() == alice.get_pinned_memories() == [keep]
     assert [hit.memory for hit in alice.search("gone")] == [keep]
@@ -229,8 +229,8 @@ def test_actions_and_observations_can_be_told_apart(alice: AgentMemory) -> None:
     action = alice.record_action("wait", "", True)
     observation = alice.record_observation("x")
     plain = alice.add("x")
-    marks = [memory.metadata.get("record") for memory in (action, observation, plain)]
-    assert marks == ["action", "observation", None]
+    kinds = [memory.kind for memory in (action, observation, plain)]
+    assert kinds == ["action", "observation", "fact"]
 
 
 # Messages

@@ -243,12 +243,12 @@ def test_a_demoted_memory_keeps_its_id_and_enters_its_tier_now(make_bank: OpenBa
     assert (now.content, now.metadata, now.sequence) == (old.content, old.metadata, old.sequence)
 
 
-def test_a_deleted_pin_leaves_its_place(make_bank: OpenBank) -> None:
-    alice = make_bank(memory={"max_pinned": 2}).agent("alice")
-    gone, _ = alice.add_many([("gone", "pinned"), ("stays", "pinned")])
+def test_a_deleted_critical_memory_leaves_its_place(make_bank: OpenBank) -> None:
+    alice = make_bank(memory={"max_critical": 2}).agent("alice")
+    gone, _ = alice.add_many([("gone", "critical"), ("stays", "critical")])
     alice.delete(gone.id)
-    alice.add("new", "pinned")
-    assert texts(alice, "pinned") == ["stays", "new"]
+    alice.add("new", "critical")
+    assert texts(alice, "critical") == ["stays", "new"]
 
 
 # Reopening with smaller caps

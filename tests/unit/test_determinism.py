@@ -25,8 +25,12 @@ with MemoryBank.open(sys.argv[1], embedder=Noise(16), storage={"sync": "manual"}
             agent = bank.agent(name)
             added = agent.add_many([(f"{name} {tick} {n}", n % 5, {"b": n, "a": tick})
                                     for n in range(12)])
-            agent.delete(added[tick].id)
+            agent.delete(added[tick + 1].id)
             agent.pin(added[-1].id)
+            agent.add_many([(f"cold {n}", 1, None, {"temperature": "cold", "tags": {"x", "y"}})
+                            for n in range(12)])
+            agent.search("what next?")
+    bank.compact()
     ids = [m.id for m in bank.agent("alice").all()]
     found = bank.relevant_many([(name, "what now?") for name in sorted(names)], 7)
     print(bank.state_hash(), ids, found)

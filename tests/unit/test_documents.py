@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 
 import agents
 from agents import MemoryBank
@@ -23,14 +24,15 @@ ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```python(?P<flags>[^\n]*)\n(?P<code>.*?)^```", re.MULTILINE | re.DOTALL)
 EXAMPLES = [
     match["code"]
-    for match in BLOCK.finditer((ROOT / "README.md").read_text())
+    for page in ("README.md", "docs/temperature.md")
+    for match in BLOCK.finditer((ROOT / page).read_text())
     if "no-run" not in match["flags"] and "file=" not in match["flags"]
 ]
 FILES = re.compile(r"^```\w+ file=(?P<name>\S+)\n(?P<text>.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
-def test_an_example_of_the_readme_runs(
+def test_an_example_of_the_documents_runs(
     number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -40,6 +42,20 @@ def test_an_example_of_the_readme_runs(
     exec(compile(code, f"README example {number}", "exec"), {})
     promised = [line.removeprefix("    # ") for line in code.splitlines() if "    # - " in line]
     assert "\n".join(promised) in capsys.readouterr().out
+
+
+def test_the_settings_of_the_temperature_page_are_settings() -> None:
+    page = (ROOT / "docs/temperature.md").read_text()
+    (text,) = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    rules = load_settings(yaml.safe_load(text)).temperature.rules
+    assert [rule["name"] for rule in rules] == ["completed", "old gossip"]
+
+
+def test_the_temperature_page_names_every_preset() -> None:
+    page = (ROOT / "docs/temperature.md").read_text()
+    presets = [path.stem for path in (ROOT / "config/presets").iterdir()]
+    assert len(presets) == 4
+    assert all(f"| `{name}` |" in page for name in presets)
 
 
 def test_the_world_of_the_readme_runs(tmp_path: Path) -> None:

@@ -173,12 +173,12 @@ def test_observation_outcome_and_what_was_heard_become_memories(bank: MemoryBank
     begun(bank, world, Mind(step), ["alice"]).tick()
     rain, gossip, feet = bank.agent("alice").all()
     assert (rain.content, rain.tier, rain.created_tick) == ("rain", Tier.NORMAL, 1)
-    assert dict(rain.metadata) == {"record": "observation", "sky": "grey"}
+    assert (rain.kind, dict(rain.metadata)) == ("observation", {"sky": "grey"})
     assert (gossip.content, gossip.tier, dict(gossip.metadata)) == (
         "gossip", Tier.LOW, {"from": "bob"},
     )  # fmt: skip
     assert (feet.content, feet.tier) == ("wet feet", Tier.IMPORTANT)
-    assert dict(feet.metadata) == {"record": "action", "action_type": "step", "success": True}
+    assert (feet.kind, dict(feet.metadata)) == ("action", {"action_type": "step", "success": True})
 
 
 def test_blank_texts_become_no_memories(bank: MemoryBank) -> None:

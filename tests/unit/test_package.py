@@ -170,9 +170,10 @@ def test_the_public_names_are_these() -> None:
         "BankTooNew",
         "CheckpointDamaged", "CheckpointError", "CommitFailed", "ConfigError", "Diverged",
         "EmbedderError", "Explanation", "ExtractionError", "Hit", "Hits", "InvalidAction",
-        "InvalidAgentId", "InvalidContent", "InvalidInput", "InvalidMetadata", "InvalidTier",
-        "Memory", "MemoryBank", "MemoryNotFound", "RunError", "SimulationError", "StoreDamaged",
-        "StoreError", "StoreMismatch", "TIER_NAMES", "TIER_VALUES", "TickNotKept", "Tier",
+        "InvalidAgentId", "InvalidContent", "InvalidInput", "InvalidMetadata",
+        "InvalidTemperature", "InvalidTier", "Memory", "MemoryBank", "MemoryNotFound",
+        "MemoryPinned", "Retention", "RunError", "SimulationError", "StoreDamaged", "StoreError",
+        "StoreMismatch", "TIER_NAMES", "TIER_VALUES", "Temperature", "TickNotKept", "Tier",
         "TierFull", "TierMemError", "__version__",
     ]  # fmt: skip
 
@@ -251,9 +252,11 @@ def test_a_built_wheel_has_the_defaults_and_the_type_marker(tmp_path: Path) -> N
     assert wheel.name.endswith("-py3-none-any.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
-        for name in ("config.yaml", "schema.yaml"):
-            packed = archive.read(f"agents/defaults/{name}")
-            assert packed == (ROOT / "config" / name).read_bytes()
+        files = [path for path in (ROOT / "config").rglob("*") if path.is_file()]
+        assert len(files) >= 6
+        for path in files:
+            packed = archive.read(f"agents/defaults/{path.relative_to(ROOT / 'config')}")
+            assert packed == path.read_bytes()
     assert {"agents/py.typed", "agents/__init__.py", "agents/bank.py"} <= names
     assert {name.partition("/")[0] for name in names if ".dist-info" not in name} == {"agents"}
 
@@ -273,9 +276,11 @@ def test_a_bank_works_from_the_wheel_alone(tmp_path: Path) -> None:
     code = """
 import agents
 from agents import MemoryBank
+from agents.config import load_settings
 with MemoryBank.ephemeral() as bank:
     bank.agent("alice").add("hello")
     print(agents.__file__, bank.settings.memory.max_pinned)
+print(load_settings(preset="lifetime").temperature.initial)
 """
     result = subprocess.run(
         [sys.executable, "-c", code],
@@ -286,4 +291,4 @@ with MemoryBank.ephemeral() as bank:
         env={**os.environ, "PYTHONPATH": str(tmp_path / "site")},
     )
     assert result.returncode == 0, result.stderr
-    assert result.stdout.split() == [str(tmp_path / "site" / "agents" / "__init__.py"), "5"]
+    assert result.stdout.split() == [str(tmp_path / "site" / "agents" / "__init__.py"), "5", "hot"]

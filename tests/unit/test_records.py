@@ -13,6 +13,8 @@ from agents import (
     InvalidInput,
     InvalidMetadata,
     MemoryBank,
+    Retention,
+    Temperature,
     Tier,
 )
 
@@ -113,7 +115,25 @@ def test_a_memory_has_the_documented_fields(bank: MemoryBank) -> None:
         "tier_tick": 3,
         "sequence": 1,
         "metadata": {"source": "gossip"},
+        "kind": "fact",
+        "tags": (),
+        "temperature": Temperature.WARM,
+        "retention": Retention.ACTIVE,
+        "expires_tick": None,
+        "access_count": 0,
+        "last_access_tick": None,
+        "relevance": 0.5,
     }
+
+
+def test_use_is_no_part_of_equality(alice: AgentMemory) -> None:
+    before = alice.add("x")
+    alice.search("x")
+    after = alice.get(before.id)
+    assert (before == after, before != after, hash(before) == hash(after)) == (True, False, True)
+    assert tuple(before) != tuple(after)
+    assert after != alice.pin(before.id)
+    assert before != "x"
 
 
 def test_a_memory_is_frozen(alice: AgentMemory) -> None:
@@ -320,8 +340,10 @@ def test_a_token_budget_is_a_whole_number_from_1_on(alice: AgentMemory, tokens: 
             method("x", context_tokens=tokens)
 
 
-@pytest.mark.parametrize("item", [(), ("alice",), ("alice", "x", 3, None, 1), "alice", 5, None])
-def test_a_new_memory_is_a_tuple_of_two_to_four(bank: MemoryBank, item: Any) -> None:
+@pytest.mark.parametrize(
+    "item", [(), ("alice",), ("alice", "x", 3, None, None, 1), "alice", 5, None]
+)
+def test_a_new_memory_is_a_tuple_of_two_to_five(bank: MemoryBank, item: Any) -> None:
     with pytest.raises(InvalidInput, match="tuple"):
         bank.add_many([("alice", "fine"), item])
     assert bank.agents() == []

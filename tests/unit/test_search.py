@@ -206,6 +206,7 @@ def test_a_change_of_tier_shows_in_the_next_search(alice: AgentMemory) -> None:
 def test_a_deleted_memory_is_not_found(alice: AgentMemory) -> None:
     keep, gone, pin = alice.add_many([f"keep {ALONG}", f"gone {ALONG}", (f"pin {ALONG}", 0)])
     alice.delete(gone.id)
+    alice.unpin(pin.id)
     alice.delete(pin.id)
     assert [hit.memory for hit in alice.search(ALONG)] == [keep]
 
@@ -316,11 +317,19 @@ def test_a_batch_embeds_all_its_queries_in_one_call(make_bank: OpenBank) -> None
     assert embedder.batches == [["x", "y"]]
 
 
-def test_search_stores_nothing(crowd: MemoryBank) -> None:
-    before = crowd.state_hash()
+def test_search_changes_nothing_but_how_often_memories_were_used(crowd: MemoryBank) -> None:
+    before = [crowd.agent(name).all() for name in crowd.agents()]
     crowd.search_many([(name, "x") for name in [*crowd.agents(), "stranger"]])
-    assert crowd.state_hash() == before
+    assert [crowd.agent(name).all() for name in crowd.agents()] == before
     assert "stranger" not in crowd.agents()
+
+
+def test_explaining_and_blank_searches_change_nothing_at_all(crowd: MemoryBank) -> None:
+    before = crowd.state_hash()
+    crowd.search_many([(name, " ") for name in [*crowd.agents(), "stranger"]])
+    for name in crowd.agents():
+        crowd.agent(name).explain("x")
+    assert crowd.state_hash() == before
 
 
 @pytest.mark.parametrize("limit", [100, 10**9, 2**61, 2**62])

@@ -3,7 +3,7 @@
 import gc
 import math
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from typing import Any, Protocol, runtime_checkable
@@ -22,6 +22,7 @@ from agents.errors import (
 )
 from agents.memory.context import one_line
 from agents.memory.records import Hits, check_content
+from agents.memory.requests import Options
 from agents.memory.tiers import TIER_NAMES, Tier
 from agents.simulation.actions import (
     MEMORY_ACTIONS,
@@ -73,6 +74,8 @@ class Loop:
         """Decisions of the tick that came to nothing, because no answer could be had."""
         self._names: list[str] | None = None
         """Of the metrics."""
+        every = bank.settings.temperature.compact_every
+        self._compact_every = every and bank.settings.clock.ticks(every)
 
     def begin(self, memories: Sequence[tuple[object, ...]] = ()) -> list[str]:
         """Set the world up; ``memories`` are what the agents know from the start.
@@ -134,7 +137,7 @@ class Loop:
             bank.advance(number)
             streams.begin(number)
             observations = [self._observe(agent, number) for agent in self._agents]
-            found = bank.search_many(
+            found = bank.context_many(
                 [(seen.agent_id, seen.text if seen.query is None else seen.query)
                  for seen in observations]
             )  # fmt: skip
@@ -148,6 +151,9 @@ class Loop:
                     self._act(agent, given, tick)
             tick.flush()
             self._call("end_tick")
+            bank.sweep()
+            if self._compact_every and number % self._compact_every == 0:
+                bank.compact()
             return self._record(found)
 
     def _observe(self, agent: str, tick: int) -> Observation:
@@ -239,6 +245,7 @@ class Loop:
             **changes._asdict(),
             "retrieved": sum(sizes),
             "retrieved_most": max(sizes, default=0),
+            **bank.ticks.temperatures(found),
             "errors": sum(map(len, self._errors.values())),
             "no_ops": self._no_ops,
             "metrics": self._metrics(),
@@ -338,17 +345,16 @@ class _Recorder:
     def observed(self, seen: Observation) -> None:
         agent = seen.agent_id
         if seen.text and not seen.text.isspace():
-            own = _OBSERVATION if not seen.metadata else {**_OBSERVATION, **seen.metadata}
-            self._new.append((agent, seen.text, seen.tier, own))
+            self._new.append((agent, seen.text, seen.tier, seen.metadata, _OBSERVED))
         for text, tier, metadata in seen.heard:
             self._new.append((agent, text, tier, metadata))
 
     def happened(self, agent: str, name: str, outcome: Outcome) -> None:
         if outcome.text and not outcome.text.isspace():
-            own = {"record": "action", "action_type": name, "success": outcome.success}
+            own = {"action_type": name, "success": outcome.success}
             if outcome.metadata:
                 own.update(outcome.metadata)
-            self._new.append((agent, outcome.text, outcome.tier, own))
+            self._new.append((agent, outcome.text, outcome.tier, own, _ACTED))
 
     def memory_action(self, agent: str, action: Action) -> None:
         if action.name != "store_memory":
@@ -384,4 +390,4 @@ class _Recorder:
             return f"(not kept: {error})"
 
 
-_OBSERVATION: Mapping[str, Any] = {"record": "observation"}
+_OBSERVED, _ACTED = Options("observation"), Options("action")

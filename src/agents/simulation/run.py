@@ -388,7 +388,12 @@ def is_of_run(
     found: checkpoint.Checkpoint, path: Path, settings: Settings, about: Mapping[str, Any]
 ) -> bool:
     """Whether a checkpoint was made by this run, at the tick that its name says."""
-    made: dict[str, Any] = found.extra.get("config") or {}
+    try:  # settings that came after it was made have their defaults
+        made: dict[str, Any] = load_settings(base=found.extra.get("config") or {}).to_dict(
+            redact=True
+        )
+    except ConfigError:
+        return False
     own: dict[str, Any] = settings.to_dict(redact=True)
     for each in (made, own):  # a run may be made longer; all else stays
         each["simulation"] = {**each.get("simulation", {}), "ticks": None}

@@ -32,19 +32,21 @@ from agents.storage.journal import Journal
 from agents.storage.journal_tables import SnapshotRow
 from agents.storage.ledger import Ledger
 from agents.storage.resident import Resident
+from agents.storage.shelf_table import SHELF_SCHEMA, ShelfTable
 from agents.storage.sqlite_files import is_of_the_system, sync_file, sync_folder
 from agents.storage.ticks import TickRow
+from agents.storage.upgrade import upgrade_snapshot
 
 __all__ = ["Checkpoint", "read", "restore", "write"]
 
 _APPLICATION_ID = 0x746D636B  # "tmck"
-_FORMAT = 1
+_FORMAT = 2
 
 _SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE agents (
     agent TEXT PRIMARY KEY, next_sequence INTEGER NOT NULL, columns BLOB NOT NULL,
-    contents BLOB NOT NULL, metadata TEXT NOT NULL, vectors BLOB NOT NULL, digest BLOB NOT NULL
+    contents BLOB NOT NULL, extras TEXT NOT NULL, vectors BLOB NOT NULL, digest BLOB NOT NULL
 );
 CREATE TABLE ticks (
     tick INTEGER PRIMARY KEY, commit_id INTEGER NOT NULL, record TEXT NOT NULL,
@@ -52,6 +54,8 @@ CREATE TABLE ticks (
 );
 CREATE TABLE embeddings (hash BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;
 """
+# The indexes are for a bank that is used.
+_SCHEMA += SHELF_SCHEMA[: SHELF_SCHEMA.index("CREATE UNIQUE INDEX")]
 
 _DAMAGE = (
     sqlite3.Error,
@@ -75,6 +79,10 @@ class Checkpoint(NamedTuple):
     agents: list[SnapshotRow]
     ticks: list[TickRow]
     embeddings: dict[bytes, bytes]
+    purged: bool
+    """Whether sequence numbers may be missing, because memories are gone for good."""
+    shelf: list[tuple[Any, ...]]
+    """The memories that are not resident, as rows of the journal."""
     versions: dict[str, str]
     extra: dict[str, Any]
     """What the caller of :func:`write` added."""
@@ -96,6 +104,7 @@ def write(path: Path, ledger: Ledger, version: str, extra: Mapping[str, object])
     meta = {
         "bank": journal.get("bank"),
         "head": [journal.head, journal.tick, journal.hash.hex()],
+        "purged": bool(journal.get("purged")),
         # Every generator is seeded from these two for each tick, so they are all random states.
         "random": {"seed": resident.seed, "tick": journal.tick},
         "versions": {
@@ -160,6 +169,11 @@ def _fill(
     vectors = journal.all_embeddings()
     digest.add_embeddings(vectors)
     database.executemany("INSERT INTO embeddings VALUES (?, ?)", vectors.items())
+    marks = ",".join("?" * 22)
+    database.executemany(
+        f"INSERT INTO shelf VALUES ({marks})",  # noqa: S608
+        map(digest.add_shelved, journal.shelf.all_now()),
+    )
     texts = {key: _json(value) for key, value in meta.items()}
     database.executemany(
         "INSERT INTO meta VALUES (?, ?)", [*texts.items(), ("sha256", digest.hexdigest())]
@@ -229,7 +243,7 @@ def _read(database: sqlite3.Connection) -> Checkpoint:
     if database.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
         raise ValueError("it is another program's file")
     version = database.execute("PRAGMA user_version").fetchone()[0]
-    if version != _FORMAT:
+    if version not in (1, _FORMAT):
         raise ValueError(f"it has format {version}, and this version of TierMem reads {_FORMAT}")
     texts = dict(database.execute("SELECT key, value FROM meta"))
     expected = texts.pop("sha256")
@@ -237,19 +251,33 @@ def _read(database: sqlite3.Connection) -> Checkpoint:
     digest = _Digest(meta)
     agents = [SnapshotRow(*row) for row in database.execute("SELECT * FROM agents ORDER BY agent")]
     for agent in agents:
-        snapshots.check(agent)
+        if version == _FORMAT:
+            snapshots.check(agent)
         digest.add(agent.digest)
     ticks = [TickRow(*row) for row in database.execute("SELECT * FROM ticks ORDER BY tick")]
     for tick in ticks:
         digest.add_tick(tick)
     embeddings = dict(database.execute("SELECT hash, vector FROM embeddings ORDER BY hash"))
     digest.add_embeddings(embeddings)
+    shelf = []
+    if version == _FORMAT:
+        shelf = list(map(digest.add_shelved, ShelfTable(database).all_now()))
     if digest.hexdigest() != expected:
         raise ValueError("its contents are not what was written")
+    if version == 1:
+        agents = list(map(upgrade_snapshot, agents))
     commit, tick_number, journal_hash = meta["head"]
     head = (commit, tick_number, journal_hash)
     return Checkpoint(
-        meta["bank"], head, agents, ticks, embeddings, meta["versions"], meta["extra"]
+        meta["bank"],
+        head,
+        agents,
+        ticks,
+        embeddings,
+        meta.get("purged", True),
+        shelf,
+        meta["versions"],
+        meta["extra"],
     )
 
 
@@ -271,8 +299,10 @@ def restore(checkpoint: Checkpoint, folder: Path, *, same_bank: bool = False) ->
                 checkpoint.agents,
                 checkpoint.ticks,
                 checkpoint.embeddings,
+                checkpoint.shelf,
                 bank=bank,
                 store=store,
+                purged=checkpoint.purged,
             )
         finally:
             journal.close()
@@ -332,6 +362,8 @@ def _read_all(journal: Journal) -> None:
     for _ in journal.commits(after=first):
         pass
     with journal.reading():
+        for _ in journal.shelf.all_now():
+            pass
         for tick in journal.tick_rows():
             if tick.packed_state is not None:
                 tick.state()
@@ -368,6 +400,10 @@ class _Digest:
         if row.packed_state is not None:
             row.state()  # is covered by the digest if it is what its own hash says
             self.add(b"state")
+
+    def add_shelved(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
+        self.add(b"%d %d " % (row[4], row[6]) + row[5])  # its seal, tokens and digest
+        return row
 
     def add_embeddings(self, vectors: Mapping[bytes, bytes]) -> None:
         for key, vector in vectors.items():

@@ -1,214 +1,28 @@
-"""One agent's resident memories, as columns."""
+"""One agent's resident memories, as columns: how they change."""
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
-from hashlib import sha256
-from types import MappingProxyType
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.memory.caps import age
 from agents.memory.events import Added
 from agents.memory.metadata import KeptMetadata
-from agents.memory.records import NO_METADATA, Memory, id_prefix
-from agents.memory.tiers import Tier
+from agents.memory.records import NEW_RELEVANCE
+from agents.memory.temperature import Temperature
+from agents.memory.traits import Traits, traits
+from agents.storage.rows import NUMBERS, SPACIOUS, WIDTH, AgentRows, Found
+from agents.storage.shelved import MOST_RECALLS, NEVER, UNUSED, Shelved
 from agents.storage.vectors import Quantised, norms
 
-__all__ = ["AgentColumns", "Found"]
-
-_TIERS = tuple(Tier)
-_MEMORIES_PER_QUERY = 8
-"""What is kept of a query takes about as much as two memories do."""
-_SPACIOUS = ("_contents", "_metadata", "_vectors", "_norms", "_tiers")
+__all__ = ["NUMBERS", "AgentColumns", "Found"]
 
 
-class Found(NamedTuple):
-    """What a query found: its candidates among the first ``size`` memories."""
+class AgentColumns(AgentRows):
+    """One agent's memories, which come, change and go."""
 
-    size: int
-    most: int
-    """How many candidates were asked for."""
-    rows: NDArray[np.intp]
-    """Oldest first."""
-    scores: NDArray[np.float64]
-    pinned: list[float]
-    """The scores of the pinned memories, oldest pin first."""
-
-
-class Pinned(NamedTuple):
-    """The pinned memories of an agent, oldest pin first."""
-
-    rows: tuple[int, ...]
-    memories: tuple[Memory, ...]
-    vectors: Quantised
-    norms: NDArray[np.float64]
-
-
-class AgentColumns:
-    """One agent's memories from the oldest to the newest: a row each, in columns.
-
-    A :class:`Memory` is made for whoever asks for one and not kept, and texts lie in an array and
-    not in a list: a million memories would be a million objects for Python's garbage collector to
-    walk through, and it looks into lists but not into arrays.
-    """
-
-    __slots__ = (
-        "_contents",
-        "_fingerprint",
-        "_metadata",
-        "_norms",
-        "_numbers",
-        "_pinned",
-        "_tiers",
-        "_vectors",
-        "agent_id",
-        "found",
-        "next_sequence",
-        "prefix",
-        "size",
-    )
-
-    def __init__(self, agent_id: str, seed: int, dims: int) -> None:
-        self.agent_id = agent_id
-        self.prefix = id_prefix(seed, agent_id)
-        self.next_sequence = 1
-        self.size = 0
-        """How many memories there are."""
-        self.found: dict[str, Found] = {}
-        """What queries found, the latest asked last. Cleared when it would no longer be true."""
-        self._fingerprint: int | None = None
-        # Sequence number, tick of creation and tick of entering its tier, row after row: what is
-        # read together lies together.
-        self._numbers = array("q")
-        # These have room to spare; their first ``size`` rows are in use.
-        self._contents = np.empty(0, object)
-        self._metadata = np.empty(0, object)  # None for a memory without
-        self._vectors = np.empty((0, dims), np.int8)
-        self._norms = np.empty(0)
-        self._tiers = np.empty(0, np.int8)
-        self._pinned: Pinned | None = None
-
-    def __len__(self) -> int:
-        return self.size
-
-    # Reading
-
-    def memories(self, rows: Iterable[int]) -> list[Memory]:
-        """The memories in these rows."""
-        # A search makes thousands, so everything is at hand, and tuple.__new__ is what Memory(…)
-        # comes down to, at half its cost.
-        make, tiers, numbers, metadata = tuple.__new__, self._tiers, self._numbers, self._metadata
-        prefix, agent_id, contents = self.prefix, self.agent_id, self._contents
-        result = []
-        for row in rows:
-            place = 3 * row
-            sequence = numbers[place]
-            own = metadata[row]
-            result.append(
-                make(
-                    Memory,
-                    (
-                        prefix + hex(sequence)[2:].zfill(12),  # memory_id()
-                        agent_id,
-                        contents[row],
-                        _TIERS[tiers.item(row)],
-                        numbers[place + 1],
-                        numbers[place + 2],
-                        sequence,
-                        NO_METADATA if own is None else MappingProxyType(own),
-                    ),
-                )
-            )
-        return result
-
-    def memory(self, row: int) -> Memory:
-        """The memory in a row."""
-        return self.memories((row,))[0]
-
-    def contents(self) -> list[str]:
-        """The text of each memory."""
-        texts: list[str] = self._contents[: self.size].tolist()
-        return texts
-
-    def metadata(self) -> list[KeptMetadata | None]:
-        """The metadata of each memory."""
-        kept: list[KeptMetadata | None] = self._metadata[: self.size].tolist()
-        return kept
-
-    def row_of(self, sequence: int) -> int | None:
-        """The row of the memory with this sequence number."""
-        # Without deletions it is the number less one; deletions only move it up.
-        row = min(sequence, len(self)) - 1
-        if row < 0 or self._numbers[3 * row] == sequence:
-            return row if row >= 0 else None
-        row = bisect_left(range(row), sequence, key=lambda row: self._numbers[3 * row])
-        return row if self._numbers[3 * row] == sequence else None
-
-    def in_tier(self, tier: Tier) -> list[Memory]:
-        """The memories of a tier, oldest memory first."""
-        return self.memories(np.flatnonzero(self.tiers == tier).tolist())
-
-    def occupants(self, tier: Tier) -> Sequence[Memory]:
-        """The memories of a tier, in any order."""
-        return self.pinned.memories if tier is Tier.PINNED else self.in_tier(tier)
-
-    @property
-    def pinned(self) -> Pinned:
-        """The pinned memories, oldest pin first."""
-        if self._pinned is None:
-            memories = tuple(sorted(self.in_tier(Tier.PINNED), key=age))
-            rows = [row for m in memories if (row := self.row_of(m.sequence)) is not None]
-            self._pinned = Pinned(tuple(rows), memories, self._vectors[rows], self._norms[rows])
-        return self._pinned
-
-    @property
-    def tiers(self) -> NDArray[np.int8]:
-        """The tier of each memory."""
-        return self._tiers[: self.size]
-
-    @property
-    def norms(self) -> NDArray[np.float64]:
-        """The length of each vector."""
-        return self._norms[: self.size]
-
-    def vectors(self, rows: slice | Sequence[int] = slice(None)) -> Quantised:
-        """The vectors of all memories, or of these rows."""
-        return self._vectors[: self.size][rows]
-
-    def fingerprint(self) -> bytes:
-        """A hash over all memories, the same for equal ones however they came about.
-
-        The sum of a hash over each, so that a change costs as much as what it changed. Kept up to
-        date from the first time that it is asked for.
-        """
-        if self._fingerprint is None:
-            self._fingerprint = sum(map(self._fingerprint_of, range(self.size)))
-        self._fingerprint %= 1 << 256
-        return self._fingerprint.to_bytes(32, "big")
-
-    def _fingerprint_of(self, row: int) -> int:
-        sequence, created, entered = self._numbers[3 * row : 3 * row + 3]
-        return _fingerprint(
-            sequence,
-            self._tiers.item(row),
-            created,
-            entered,
-            self._contents[row],
-            self._vectors[row].tobytes(),
-            self._metadata[row],
-        )
-
-    def remember(self, query: str, found: Found) -> None:
-        """Keep what a query found, for when it is asked again; more memories, more queries."""
-        self.found.pop(query, None)
-        self.found[query] = found
-        if len(self.found) > self.size // _MEMORIES_PER_QUERY:
-            del self.found[next(iter(self.found))]
-
-    # Changing
+    __slots__ = ()
 
     def extend(
         self,
@@ -224,102 +38,213 @@ class AgentColumns:
             self._resize(last + max(8, last // 4))
         self._vectors[first:last] = vectors
         self._norms[first:last] = lengths
-        pinned = False
-        for row, (_, _, sequence, tier, content, metadata) in enumerate(events, start=first):
+        self._temperatures[first:last] = Temperature.WARM
+        self._traits[first:last] = None
+        self._relevance.extend([NEW_RELEVANCE] * count)
+        changed = False
+        for row, (_, _, sequence, tier, content, metadata, start) in enumerate(events, first):
             self._contents[row] = content
             self._tiers[row] = tier
-            self._numbers.extend((sequence, tick, tick))
             self._metadata[row] = metadata
-            pinned = pinned or tier == 0
+            expires = NEVER
+            if start is not None:
+                self._temperatures[row] = start.temperature
+                changed = changed or start.temperature == Temperature.HOT
+                if start.kind != "fact" or start.tags:
+                    self._traits[row] = traits(start.kind, start.tags)
+                if start.expires_tick is not None:
+                    expires = start.expires_tick
+                    self.next_expiry = min(self.next_expiry, expires)
+            if tier == 0:
+                self._temperatures[row] = Temperature.HOT
+                changed = True
+            self._numbers.extend((sequence, tick, tick, expires, 0, UNUSED))
         self.size = last
         self.next_sequence += count
-        if pinned:
-            self._pinned = None
+        if changed:
+            self._pinned = self._hot = self.hot_tokens = None
             self.found.clear()
         if self._fingerprint is not None:
-            data, size = vectors.tobytes(), vectors.shape[1]
-            for index, (_, _, sequence, tier, content, metadata) in enumerate(events):
-                vector = data[index * size : (index + 1) * size]
-                self._fingerprint += _fingerprint(
-                    sequence, tier, tick, tick, content, vector, metadata
-                )
+            self._fingerprint += sum(map(self._fingerprint_of, range(first, last)))
 
     def change_tier(self, row: int, tier: int, tick: int) -> None:
-        """Move a memory to a tier that it enters in ``tick``."""
-        if self._fingerprint is not None:
-            self._fingerprint -= self._fingerprint_of(row)
+        """Move a memory to a tier that it enters in ``tick``. Pinned is hot, unpinned warm."""
+        self._without(row)
         if tier == 0 or self._tiers[row] == 0:
             self.found.clear()  # pinned memories are no candidates
+            self._temperatures[row] = Temperature.HOT if tier == 0 else Temperature.WARM
+            self._hot = None
+            if tier:  # while it was pinned, it could not expire
+                self.next_expiry = min(self.next_expiry, self._numbers[WIDTH * row + 3])
         self._tiers[row] = tier
-        self._numbers[3 * row + 2] = tick
-        self._pinned = None
-        if self._fingerprint is not None:
-            self._fingerprint += self._fingerprint_of(row)
+        self._numbers[WIDTH * row + 2] = tick
+        self._pinned = self.hot_tokens = None
+        self.next_decay = 0
+        self._with(row)
 
-    def remove(self, row: int) -> None:
-        """Delete a memory; the newer ones move up."""
-        if self._fingerprint is not None:
-            self._fingerprint -= self._fingerprint_of(row)
-        last = len(self)
-        for name in _SPACIOUS:
-            column = getattr(self, name)
-            column[row : last - 1] = column[row + 1 : last]
-        self._contents[last - 1] = self._metadata[last - 1] = None
-        self.size = last - 1
-        del self._numbers[3 * row : 3 * row + 3]
-        self._pinned = None
+    def set_temperature(self, rows: Sequence[int], temperature: int) -> None:
+        """Memories are hot or warm now."""
+        for row in rows:
+            self._without(row)
+            self._temperatures[row] = temperature
+            self._with(row)
+        self._hot = self.hot_tokens = None
+        self.next_decay = 0
         self.found.clear()
+
+    def access(self, sequences: Sequence[int], scores: Sequence[float], tick: int) -> list[int]:
+        """A search gave these memories; the places in the list of those that are not here."""
+        numbers, relevance, hashed = self._numbers, self._relevance, self._fingerprint is not None
+        missing = []
+        for index, sequence in enumerate(sequences):
+            row = sequence - 1  # where there are no gaps, and that is nearly always
+            if row >= self.size or numbers[WIDTH * row] != sequence:
+                found = self.row_of(sequence)
+                if found is None:
+                    missing.append(index)
+                    continue
+                row = found
+            place = WIDTH * row
+            if hashed:
+                self._activity -= self._activity_of(row)
+            numbers[place + 4] += 1
+            numbers[place + 5] = tick
+            relevance[row] = (relevance[row] + scores[index]) / 2
+            if hashed:
+                self._activity += self._activity_of(row)
+        return missing
+
+    def recalled(self, sequence: int, tick: int) -> None:
+        """An agent asked for a memory by :meth:`AgentMemory.recall`."""
+        self.recalls[sequence] = (*self.recalls.get(sequence, ()), tick)[-MOST_RECALLS:]
+
+    def take(self, rows: Sequence[int], temperature: int | None = None) -> list[Shelved]:
+        """Remove memories, all that there is of them; with another temperature, if one is given."""
+        make, numbers, kinds, metadata = tuple.__new__, self._numbers, self._traits, self._metadata
+        data, dims = self._vectors[rows].tobytes(), self._vectors.shape[1]
+        tiers, relevance, contents = self._tiers, self._relevance, self._contents
+        recalls, hashed = self.recalls, self._fingerprint is not None
+        taken = []
+        for index, row in enumerate(rows):
+            place = WIDTH * row
+            sequence, created, entered, expires, count, last = numbers[place : place + WIDTH]
+            if hashed:
+                self._without(row)
+                self._activity -= self._activity_of(row)
+            taken.append(
+                make(
+                    Shelved,
+                    (
+                        sequence,
+                        tiers.item(row),
+                        self._temperatures.item(row) if temperature is None else temperature,
+                        0,
+                        0,
+                        created,
+                        entered,
+                        expires,
+                        count,
+                        last,
+                        relevance[row],
+                        recalls.pop(sequence, ()) if recalls else (),
+                        kinds[row],
+                        metadata[row],
+                        contents[row],
+                        data[index * dims : (index + 1) * dims],
+                    ),
+                )
+            )
+        keep = np.ones(self.size, bool)
+        keep[rows] = False
+        for name in SPACIOUS:
+            setattr(self, name, getattr(self, name)[: self.size][keep])
+        self._set_numbers(
+            np.array(numbers, np.int64).reshape(-1, WIDTH)[keep],
+            np.array(self._relevance, np.float64)[keep],
+        )
+        self._changed()
+        return taken
+
+    def put(self, records: Sequence[Shelved]) -> None:
+        """Take memories back, each into its place."""
+        first, last = self.size, self.size + len(records)
+        if last > len(self._norms):
+            self._resize(last + max(8, last // 4))
+        vectors = np.frombuffer(b"".join([each.vector for each in records]), np.int8)
+        self._vectors[first:last] = vectors.reshape(len(records), -1)
+        self._norms[first:last] = norms(self._vectors[first:last])
+        for row, record in enumerate(records, first):
+            self._contents[row] = record.content
+            self._metadata[row] = record.metadata
+            self._traits[row] = record.traits
+            self._tiers[row] = record.tier
+            self._temperatures[row] = record.temperature
+            self._numbers.extend((
+                record.sequence, record.created_tick, record.tier_tick, record.expires_tick,
+                record.access_count, record.last_access_tick,
+            ))  # fmt: skip
+            self._relevance.append(record.relevance)
+            if record.recalls:
+                self.recalls[record.sequence] = record.recalls
+            self.next_expiry = min(self.next_expiry, record.expires_tick)
+        self.size = last
+        table = np.array(self._numbers, np.int64).reshape(-1, WIDTH)
+        order = np.argsort(table[:, 0], kind="stable")
+        for name in SPACIOUS:
+            getattr(self, name)[:last] = getattr(self, name)[:last][order]
+        self._set_numbers(table[order], np.array(self._relevance, np.float64)[order])
+        self._changed()
+        if self._fingerprint is not None:
+            for record in records:
+                row = bisect_left(range(last), record.sequence, key=self.sequence)
+                self._with(row)
+                self._activity += self._activity_of(row)
 
     def load(
         self,
         numbers: NDArray[np.int64],
         contents: list[str],
         metadata: list[KeptMetadata | None],
+        kinds: list[Traits | None],
         vectors: Quantised,
-        next_sequence: int,
     ) -> None:
-        """Take over a whole state; ``numbers`` has columns sequence, tier, created, entered."""
+        """Take over a whole state; ``numbers`` is what :meth:`numbers` gives."""
         self.size = len(contents)
         self._contents = np.array(contents, object)
-        self._metadata = np.empty(self.size, object)
-        self._metadata[:] = metadata
-        self.next_sequence = next_sequence
-        self._numbers = array("q", numbers[:, [0, 2, 3]].astype(np.int64).tobytes())
-        self._tiers = numbers[:, 1].astype(np.int8)
+        self._metadata, self._traits = np.empty(self.size, object), np.empty(self.size, object)
+        self._metadata[:], self._traits[:] = metadata, kinds
+        self._set_numbers(numbers[:, :WIDTH], np.ascontiguousarray(numbers[:, 8]).view(np.float64))
+        self._tiers = numbers[:, 6].astype(np.int8)
+        self._temperatures = numbers[:, 7].astype(np.int8)
         self._vectors = vectors.copy()
         self._norms = norms(vectors)
-        self._pinned = None
+        self.next_expiry = int(numbers[:, 3].min(initial=NEVER))
         self._fingerprint = None
+        self._changed()
+
+    def _without(self, row: int) -> None:
+        if self._fingerprint is not None:
+            self._fingerprint -= self._fingerprint_of(row)
+
+    def _with(self, row: int) -> None:
+        if self._fingerprint is not None:
+            self._fingerprint += self._fingerprint_of(row)
+
+    def _changed(self) -> None:
+        """Rows are other memories now."""
+        self.size = len(self._relevance)
+        self._pinned = self._hot = self.hot_tokens = None
+        self.next_decay = 0
         self.found.clear()
 
-    def numbers(self) -> NDArray[np.int64]:
-        """What :meth:`load` takes."""
-        table = np.empty((len(self), 4), np.int64)
-        numbers = np.array(self._numbers, np.int64).reshape(-1, 3)
-        table[:, 0], table[:, 1] = numbers[:, 0], self.tiers
-        table[:, 2:] = numbers[:, 1:]
-        return table
+    def _set_numbers(self, numbers: NDArray[np.int64], relevance: NDArray[np.float64]) -> None:
+        self._numbers = array("q", np.ascontiguousarray(numbers, np.int64).tobytes())
+        self._relevance = array("d", relevance.astype(np.float64).tobytes())
 
     def _resize(self, capacity: int) -> None:
         rows = self.size
-        for name in _SPACIOUS:
+        for name in SPACIOUS:
             old = getattr(self, name)
             new = np.empty((capacity, *old.shape[1:]), old.dtype)
             new[:rows] = old[:rows]
             setattr(self, name, new)
-
-
-def _fingerprint(
-    sequence: int,
-    tier: int,
-    created: int,
-    entered: int,
-    content: str,
-    vector: bytes,
-    metadata: KeptMetadata | None,
-) -> int:
-    """A hash over one memory."""
-    text = content.encode()
-    head = f"{sequence} {tier} {created} {entered} {len(text)} ".encode()
-    extra = metadata.json.encode() if metadata else b""
-    return int.from_bytes(sha256(head + text + vector + extra).digest(), "big")

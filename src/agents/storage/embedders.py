@@ -134,6 +134,11 @@ class CachedEmbedder:
         self._remember(fresh)
         return np.frombuffer(b"".join(rows), np.int8).reshape(len(texts), self.dims)
 
+    def forget(self, text: str) -> None:
+        """Don't keep the vector of a text."""
+        self._cache.pop(text, None)
+        self.unsaved.pop(hashlib.sha256(text.encode()).digest(), None)
+
     def units(self, texts: Sequence[str]) -> list[list[float]]:
         """One vector of length 1 per text, as mem0 wants them."""
         vectors: list[list[float]] = unit(self.encode(texts)).tolist()

@@ -1,6 +1,5 @@
 """The journal: every change to a bank, in SQLite. It is the truth; all else is rebuilt from it."""
 
-import hashlib
 import json
 import sqlite3
 import zlib
@@ -9,15 +8,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from agents.errors import BankDamaged, BankError, BankTooNew, CommitFailed, TickNotKept
-from agents.storage.journal_tables import SCHEMA, Commit, Snapshot, SnapshotRow
+from agents.errors import BankDamaged, BankError, CommitFailed, TickNotKept
+from agents.storage.embedding_table import EmbeddingTable
+from agents.storage.journal_format import chain, check_format, create, digest_of_value
+from agents.storage.journal_tables import Commit, Snapshot, SnapshotRow
+from agents.storage.redaction import Purge, redact, redacted_digest
+from agents.storage.shelf_table import Change, ShelfTable
 from agents.storage.sqlite_files import copy_database, is_of_the_system, sync_folder
 from agents.storage.ticks import TickNote, TickRow
 
 __all__ = ["Journal"]
-
-_APPLICATION_ID = 0x746D656D  # "tmem": tells our files from other SQLite databases
-_FORMAT = 2
 
 # SQLite does not notice a flipped bit. A value may come back as another type, a column not at all.
 _DAMAGE = (
@@ -57,6 +57,8 @@ class Journal:
             )
         except sqlite3.Error as error:
             raise self._damaged(str(error)) from error
+        self.shelf = ShelfTable(self._db)
+        self._embeddings = EmbeddingTable(self._db)
         try:
             with self.reading():
                 if copied:
@@ -71,13 +73,15 @@ class Journal:
     def _open(self, path: Path | None) -> None:
         is_new = not self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if not is_new:
-            self._check_format()  # before anything is written to another program's file
+            check_format(
+                self._db, self._name
+            )  # before anything is written to another program's file
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = FULL")
         # A checkpoint of the write-ahead log costs two more fsyncs: every 16 MB, not every 4.
         self._db.execute("PRAGMA wal_autocheckpoint = 4000")
         if is_new:  # or a process was killed while it made the file
-            self._create()
+            create(self._db)
             if path:
                 sync_folder(path.parent)
                 sync_folder(path.parent.parent)  # the bank's folder may be new as well
@@ -109,7 +113,7 @@ class Journal:
             ).fetchone()
             if row is None:
                 return None
-            if _digest(key, row[0]) != row[1]:
+            if digest_of_value(key, row[0]) != row[1]:
                 raise self._damaged(f"what it keeps as {key} is not what was written")
             return json.loads(row[0])
 
@@ -122,7 +126,7 @@ class Journal:
         texts = {key: json.dumps(value, sort_keys=True) for key, value in values.items()}
         self._db.executemany(
             "REPLACE INTO meta VALUES (?, ?, ?)",
-            [(key, text, _digest(key, text)) for key, text in texts.items()],
+            [(key, text, digest_of_value(key, text)) for key, text in texts.items()],
         )
 
     # Commits
@@ -134,11 +138,17 @@ class Journal:
         vectors: bytes,
         embeddings: Mapping[bytes, bytes],
         note: TickNote | None = None,
+        shelf: Iterable[Change] = (),
+        purges: Sequence[Purge] = (),
     ) -> None:
-        """Record one commit. When this returns, it is on disk; when it raises, nothing is."""
+        """Record one commit. When this returns, it is on disk; when it raises, nothing is.
+
+        ``shelf`` is what changes of the memories that are not resident. The texts and vectors of
+        ``purges`` are taken out of everything that is kept.
+        """
         row = None if note is None else note.row(tick, self.head + 1)
         mark = row.digest if row else b""
-        digest = _chain(self.hash, tick, events, vectors, mark)
+        digest = chain(self.hash, tick, events, vectors, mark)
         try:
             with self._writing():
                 self._db.execute(
@@ -147,7 +157,11 @@ class Journal:
                 )
                 if row:
                     self._db.execute("INSERT INTO ticks VALUES (?, ?, ?, ?, ?, ?)", row)
-                self._set_embeddings(embeddings)
+                self._embeddings.save(embeddings)
+                self.shelf.write(self.head + 1, shelf)
+                if purges:
+                    redact(self._db, self.shelf, self.snapshot(), self._commit, purges)
+                    self._set({"purged": True})
                 self._set({"head": (self.head + 1, tick, digest.hex())})
             self.head, self.tick, self.hash = self.head + 1, tick, digest
         except KeyboardInterrupt:  # it may have come right after the commit
@@ -166,11 +180,21 @@ class Journal:
             expected = after + 1
             for raw in self._db.execute("SELECT * FROM commits WHERE id > ? ORDER BY id", (after,)):
                 commit = Commit(*raw)
-                digest = _chain(before, commit.tick, commit.events, commit.vectors, commit.note)
-                if commit.id != expected or commit.hash != digest:
+                digest = chain(before, commit.tick, commit.events, commit.vectors, commit.note)
+                if commit.id != expected or (commit.hash != digest and not self._is_left(commit)):
                     raise self._damaged(f"commit {expected} is not what was written")
                 before, expected = commit.hash, expected + 1
                 yield commit
+
+    def _is_left(self, commit: Commit) -> bool:
+        """Whether it is what is left of a commit of which memories were purged."""
+        row = self._db.execute(
+            "SELECT digest FROM redactions WHERE commit_id = ?", (commit.id,)
+        ).fetchone()
+        return row is not None and bool(row[0] == redacted_digest(commit))
+
+    def _commit(self, number: int) -> Commit:
+        return next(self.commits(after=number - 1))
 
     def commit_of(self, tick: int) -> int:
         """The last commit that left the bank at this tick or an earlier one."""
@@ -206,7 +230,8 @@ class Journal:
                 row = (commit, snapshot.tick, bytes.fromhex(snapshot.hash))
             elif snapshot.commit > commit and self.base == 0:
                 self._db.execute("DELETE FROM snapshots")
-                self._set({"snapshot": None})
+                # So all is replayed, and what was not resident is found out on the way.
+                self._set({"snapshot": None, "rebuild_shelf": True})
             elif snapshot.commit > commit:
                 row = None
             if row is None and (commit or self.base):
@@ -216,6 +241,8 @@ class Journal:
                 )
             self._db.execute("DELETE FROM commits WHERE id > ?", (commit,))
             self._db.execute("DELETE FROM ticks WHERE commit_id > ?", (commit,))
+            self._db.execute("DELETE FROM redactions WHERE commit_id > ?", (commit,))
+            self.shelf.rewind(commit)
             head, tick, digest = row or (0, 0, bytes(32))
             self._set({"head": (head, tick, digest.hex()) if head else None, **values})
         self.head, self.tick, self.hash = head, tick, digest
@@ -226,6 +253,7 @@ class Journal:
         snapshots: Iterable[SnapshotRow],
         ticks: Iterable[TickRow],
         embeddings: Mapping[bytes, bytes],
+        shelf: Iterable[Sequence[Any]] = (),
         **values: object,
     ) -> None:
         """Begin with the state after another journal's commit ``head``: its id, tick and hash."""
@@ -234,7 +262,8 @@ class Journal:
         with self._writing():
             self._db.executemany("INSERT INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?)", snapshots)
             self._db.executemany("INSERT INTO ticks VALUES (?, ?, ?, ?, ?, ?)", ticks)
-            self._set_embeddings(embeddings)
+            self._embeddings.save(embeddings)
+            self.shelf.adopt(shelf)
             agents = self._db.execute("SELECT count(*) FROM snapshots").fetchone()[0]
             if head[0]:
                 values |= {"snapshot": Snapshot(*head, agents), "head": head, "base": head[:2]}
@@ -273,30 +302,36 @@ class Journal:
     def save_embeddings(self, vectors: Mapping[bytes, bytes]) -> None:
         """Keep vectors by the hash of their text, in a transaction of their own."""
         with self._writing():
-            self._set_embeddings(vectors)
-
-    def _set_embeddings(self, vectors: Mapping[bytes, bytes]) -> None:
-        self._db.executemany("INSERT OR IGNORE INTO embeddings VALUES (?, ?)", vectors.items())
+            self._embeddings.save(vectors)
 
     def all_embeddings(self) -> dict[bytes, bytes]:
         """All vectors that are kept, by the hash of their text."""
         with self.reading():
-            return dict(self._db.execute("SELECT * FROM embeddings ORDER BY hash"))
+            return self._embeddings.all()
 
     def embeddings(self, hashes: Sequence[bytes]) -> dict[bytes, bytes]:
         """Those of the vectors that are kept, by the hash of their text."""
         with self.reading():
-            found: dict[bytes, bytes] = {}
-            for start in range(0, len(hashes), 500):
-                part = hashes[start : start + 500]
-                marks = ",".join("?" * len(part))
-                found.update(
-                    self._db.execute(
-                        f"SELECT hash, vector FROM embeddings WHERE hash IN ({marks})",  # noqa: S608
-                        part,
-                    )
-                )
-            return found
+            return self._embeddings.some(hashes)
+
+    # The shelf
+
+    @contextmanager
+    def rebuilding_shelf(self) -> Iterator[bool]:
+        """Inside, all commits are replayed; says whether the shelf has to be written on the way."""
+        if not self.get("rebuild_shelf"):
+            yield False
+            return
+        with self._writing():
+            self.shelf.clear()
+            yield True
+            self._set({"rebuild_shelf": False})
+
+    def vacuum(self) -> None:
+        """Write the file anew, without what was deleted from it."""
+        with self.reading():
+            self._db.execute("VACUUM")
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     # Snapshots
 
@@ -306,6 +341,7 @@ class Journal:
             self._db.executemany("REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
             agents = self._db.execute("SELECT count(*) FROM snapshots").fetchone()[0]
             self._set({"snapshot": Snapshot(self.head, self.tick, self.hash.hex(), agents)})
+            self.shelf.forget_versions(self.head)
 
     def snapshot(self) -> Snapshot:
         """What the snapshots hold; a snapshot of nothing if there are none."""
@@ -330,26 +366,6 @@ class Journal:
                 raise self._damaged(f"it has the snapshots of {count} agents, and not of all")
 
     # Inside
-
-    def _create(self) -> None:
-        self._db.executescript(
-            f"BEGIN; PRAGMA application_id = {_APPLICATION_ID}; PRAGMA user_version = {_FORMAT};"
-            f"{SCHEMA} COMMIT;"
-        )
-
-    def _check_format(self) -> None:
-        if self._db.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
-            raise self._damaged("it is another program's database")
-        version = self._db.execute("PRAGMA user_version").fetchone()[0]
-        if version > _FORMAT:
-            raise BankTooNew(
-                f"the journal {self._name} has format {version}, and this version of TierMem reads "
-                f"format {_FORMAT}: a later version wrote it. Nothing was changed"
-            )
-        if version != _FORMAT:
-            raise self._damaged(
-                f"it has format {version}, and this version of TierMem reads format {_FORMAT}"
-            )
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -383,17 +399,3 @@ class Journal:
             f"the journal {self._name} can't be read: {why}. Restore it from a backup; "
             "nothing was changed"
         )
-
-
-def _chain(before: bytes, tick: int, events: str, vectors: bytes, note: bytes) -> bytes:
-    text = events.encode()
-    digest = hashlib.sha256(before)
-    digest.update(f"{tick} {len(text)} {len(vectors)} ".encode())
-    digest.update(text)
-    digest.update(vectors)
-    digest.update(note)
-    return digest.digest()
-
-
-def _digest(key: str, value: str) -> bytes:
-    return hashlib.sha256(f"{key}\0{value}".encode()).digest()

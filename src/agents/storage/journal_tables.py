@@ -2,9 +2,11 @@
 
 from typing import NamedTuple
 
+from agents.storage.shelf_table import SHELF_SCHEMA
+
 __all__ = ["SCHEMA", "Commit", "Snapshot", "SnapshotRow"]
 
-SCHEMA = """
+_TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL, digest BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE commits (
     id INTEGER PRIMARY KEY,
@@ -29,10 +31,12 @@ CREATE TABLE snapshots (
     next_sequence INTEGER NOT NULL,
     columns BLOB NOT NULL,
     contents BLOB NOT NULL,
-    metadata TEXT NOT NULL,
+    extras TEXT NOT NULL,     -- JSON: metadata, kinds and tags, recalls
     vectors BLOB NOT NULL,
     digest BLOB NOT NULL
 );
+-- Commits whose texts were purged in part: a hash over what is left, since theirs no longer fits.
+CREATE TABLE redactions (commit_id INTEGER PRIMARY KEY, digest BLOB NOT NULL);
 CREATE TABLE embeddings (hash BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;
 -- For people who look at the file with a database tool.
 CREATE VIEW events AS
@@ -42,6 +46,7 @@ CREATE VIEW events AS
            json_extract(e.value, '$[4]') AS content, json_extract(e.value, '$[5]') AS metadata
     FROM commits, json_each(commits.events) AS e;
 """
+SCHEMA = _TABLES + SHELF_SCHEMA
 
 
 class Commit(NamedTuple):
@@ -71,6 +76,6 @@ class SnapshotRow(NamedTuple):
     next_sequence: int
     columns: bytes
     contents: bytes
-    metadata: str
+    extras: str
     vectors: bytes
     digest: bytes

@@ -1,48 +1,50 @@
 """The state of a bank and the journal behind it, changed together or not at all."""
 
 import logging
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agents.errors import CommitFailed
 from agents.memory.caps import Caps, make_room, relieve
+from agents.memory.changes import NO_CHANGES, Changes, count_changes
 from agents.memory.events import (
+    Accessed,
     Added,
-    Deleted,
+    Cause,
     Event,
+    Moved,
+    Purged,
+    Retained,
+    Start,
     TickAdvanced,
     TierChanged,
     encode,
 )
-from agents.memory.records import NO_METADATA, Memory, memory_id
-from agents.memory.requests import NewMemory
+from agents.memory.metadata import KeptMetadata
+from agents.memory.records import NEW_RELEVANCE, NO_METADATA, Memory, memory_id
+from agents.memory.retention import Retention
+from agents.memory.temperature import Temperature
 from agents.memory.tiers import Tier
 from agents.storage import snapshots
 from agents.storage.journal import Journal
+from agents.storage.redaction import Purge
 from agents.storage.resident import Resident
 from agents.storage.ticks import TickNote
 from agents.storage.vectors import Quantised, norms
 
-__all__ = ["Changes", "Ledger"]
+__all__ = ["Ledger", "New"]
 
 logger = logging.getLogger(__name__)
 
+_PLAIN = Start(int(Temperature.WARM), "fact", (), None)
 
-class Changes(NamedTuple):
-    """How many memories changed, and how."""
-
-    added: int
-    demoted: int
-    """Moved down to make room."""
-    moved: int
-    """Moved to another tier because someone said so."""
-    deleted: int
+New = tuple[str, str, Tier, KeptMetadata | None, Start | None]
+"""A new memory: agent, text, tier, metadata, and how it differs from a plain one."""
 
 
 class Ledger:
@@ -62,26 +64,47 @@ class Ledger:
         self._vectors: list[Quantised] = []
         self._marks: list[int] = []
         """Where in the pending events each open transaction began."""
+        self._accesses: list[Accessed] = []
+        """What searches gave, on its way to the events."""
+        self._purges: list[Purge] = []
         self._note: TickNote | None = None
+        self.totals = NO_CHANGES
+        """What was committed since the bank was opened."""
+        self._is_plain = True
+        """Whether nothing is pending but new memories and what searches gave."""
         self._since_snapshot = resident.load(journal)
 
     # Events
 
-    def add_many(self, items: Sequence[NewMemory], vectors: Quantised, caps: Caps) -> list[Memory]:
-        """New memories, in order; where a tier is full, it makes room first."""
+    def add_many(
+        self,
+        items: Sequence[New],
+        vectors: Quantised,
+        caps: Caps,
+        relieve_hot: Callable[[str, list[int]], object],
+    ) -> list[Memory]:
+        """New memories, in order; where a tier is full, it makes room first.
+
+        ``relieve_hot`` is called where hot ones came.
+        """
         lengths = norms(vectors)
+        self._flush_accesses()
         added: list[Memory] = []
         start = 0
         while start < len(items):
-            agent_id, _, tier, _ = items[start]
+            agent_id, _, tier, _, _ = items[start]
             stop = start + 1
             if caps.of(tier) is not None:
                 self.make_room(agent_id, tier, caps, None)
-            else:  # what follows of this agent and has no cap either goes with it
+            elif not _is_hot(items[start]):  # what follows and is like it goes with it
                 while stop < len(items) and _follows(items[stop], agent_id, caps):
                     stop += 1
             rows = slice(start, stop)
-            added += self._add(agent_id, items[rows], vectors[rows], lengths[rows])
+            new = self._add(agent_id, items[rows], vectors[rows], lengths[rows])
+            if _is_hot(items[start]) or caps.of(tier) is not None:  # a demoted one got a new label
+                relieve_hot(agent_id, [new[0].sequence])
+                new = [self.resident.memory(agent_id, new[0].sequence) or new[0]]
+            added += new
             start = stop
         return added
 
@@ -96,14 +119,14 @@ class Ledger:
         for agent_id in sorted(self.resident.blocks):
             block = self.resident.block(agent_id)
             for tier in (Tier.PINNED, Tier.CRITICAL):
-                while demotions := relieve(tier, caps, block.in_tier):
+                while demotions := relieve(tier, caps, block.occupants):
                     for memory, lower in demotions:
                         self.change_tier(memory, lower, demoted=True)
 
     def _add(
         self,
         agent_id: str,
-        items: Sequence[NewMemory],
+        items: Sequence[New],
         vectors: Quantised,
         lengths: NDArray[np.float64],
     ) -> list[Memory]:
@@ -113,13 +136,19 @@ class Ledger:
         make = tuple.__new__
         events: list[Added] = []
         memories: list[Memory] = []
-        for sequence, (_, content, tier, metadata) in enumerate(items, start=first):
-            events.append(make(Added, ("add", agent_id, sequence, tier.value, content, metadata)))
+        for sequence, (_, content, tier, metadata, start) in enumerate(items, start=first):
+            event: tuple[object, ...] = (
+                "add", agent_id, sequence, tier.value, content, metadata, start
+            )  # fmt: skip
+            events.append(make(Added, event))
+            number, kind, tags, expires = start or _PLAIN
+            temperature = Temperature(number) if tier else Temperature.HOT
             kept = NO_METADATA if metadata is None else MappingProxyType(metadata)
-            identifier = memory_id(prefix, sequence)
-            memories.append(
-                make(Memory, (identifier, agent_id, content, tier, tick, tick, sequence, kept))
-            )
+            record = (
+                memory_id(prefix, sequence), agent_id, content, tier, tick, tick, sequence, kept,
+                kind, tags, temperature, Retention.ACTIVE, expires, 0, None, NEW_RELEVANCE,
+            )  # fmt: skip
+            memories.append(make(Memory, record))
         self._events += events
         self._vectors.append(vectors)
         self.resident.add(events, vectors, lengths)
@@ -128,18 +157,54 @@ class Ledger:
     def change_tier(self, memory: Memory, tier: Tier, *, demoted: bool) -> None:
         """A memory enters another tier."""
         cause: Literal["set", "demote"] = "demote" if demoted else "set"
-        event = TierChanged("tier", memory.agent_id, memory.sequence, int(tier), cause)
-        self._events.append(event)
-        self.resident.change_tier(event)
+        self._happen(TierChanged("tier", memory.agent_id, memory.sequence, int(tier), cause))
 
-    def delete(self, memory: Memory) -> None:
-        """A memory is no more."""
-        event = Deleted("delete", memory.agent_id, memory.sequence)
+    def move(self, agent_id: str, sequences: Sequence[int], to: Temperature, cause: Cause) -> None:
+        """Memories get another temperature."""
+        if sequences:
+            self._happen(Moved("move", agent_id, list(sequences), int(to), cause))
+
+    def retain(
+        self, agent_id: str, sequences: Sequence[int], retention: Retention, cause: Cause
+    ) -> None:
+        """Memories are archived, deleted or restored."""
+        if sequences:
+            self._happen(Retained("retain", agent_id, list(sequences), int(retention), cause))
+
+    def purge(self, memories: Sequence[Memory]) -> None:
+        """Memories of one agent are gone for good, wherever they are kept."""
+        if memories:
+            self._purges += [
+                Purge(each.agent_id, each.sequence, each.created_tick, each.content)
+                for each in memories
+            ]
+            sequences = [each.sequence for each in memories]
+            self._happen(Purged("purge", memories[0].agent_id, sequences))
+
+    def accessed(
+        self, agent_id: str, sequences: list[int], scores: list[float], *, recalled: bool = False
+    ) -> None:
+        """A search gave memories to their agent. Written with the next commit, for its own sake no
+        commit is made.
+        """
+        event = Accessed("recall" if recalled else "access", agent_id, sequences, scores)
+        self._accesses.append(event)
+        self._is_plain = self._is_plain and not recalled
+        self.resident.apply(event)
+
+    def _happen(self, event: TierChanged | Moved | Retained | Purged) -> None:
+        self._flush_accesses()
         self._events.append(event)
-        self.resident.delete(event)
+        self._is_plain = False
+        self.resident.apply(event)
+
+    def _flush_accesses(self) -> None:
+        self._events += self._accesses
+        self._accesses.clear()
 
     def advance(self, tick: int) -> None:
         """The clock moves."""
+        self._flush_accesses()
         event = TickAdvanced("tick", tick)
         self._events.append(event)
         self.resident.tick = tick
@@ -150,10 +215,7 @@ class Ledger:
 
     def pending(self) -> Changes:
         """What happened since the last commit."""
-        kinds = Counter(
-            event.cause if isinstance(event, TierChanged) else event.kind for event in self._events
-        )
-        return Changes(kinds["add"], kinds["demote"], kinds["set"], kinds["delete"])
+        return count_changes((*self._events, *self._accesses))
 
     # Transactions
 
@@ -168,10 +230,11 @@ class Ledger:
 
         In a transaction inside another, an error undoes the inner one alone.
         """
+        self._flush_accesses()
         self._marks.append(len(self._events))
         try:
             yield
-            if len(self._marks) == 1 and (self._events or self._note):
+            if len(self._marks) == 1 and (self._events or self._accesses or self._note):
                 self.commit()
         except BaseException:
             self._undo(self._marks[-1])
@@ -181,10 +244,13 @@ class Ledger:
 
     def commit(self) -> None:
         """Write what is pending to the journal, durably. On an error nothing of it is kept."""
+        self._flush_accesses()
         if not self._events and self._note is None:
             self._save_embeddings()
             return
+        self._forget_texts()
         vectors = b"".join([vector.tobytes() for vector in self._vectors])
+        shelf = self.resident.shelf
         try:
             self.journal.append(
                 self.resident.tick,
@@ -192,12 +258,16 @@ class Ledger:
                 vectors,
                 self.unsaved_embeddings,
                 self._note,
+                shelf.changes(),
+                self._purges,
             )
         except BaseException:
             self._undo(0)
             self._forget_pending()
             raise
+        shelf.committed(self.journal.head + 1)
         self._since_snapshot += len(self._events)
+        self._add_to_totals()
         self._forget_pending()
         self.unsaved_embeddings.clear()
         if self._since_snapshot >= self.SNAPSHOT_ON_COMMIT:
@@ -206,9 +276,16 @@ class Ledger:
             except CommitFailed as error:  # the commit itself is safe, and says so by returning
                 logger.warning("no snapshot, so the next opening takes longer: %s", error)
 
+    def _add_to_totals(self) -> None:
+        if self._is_plain:  # most commits are, and to look at each event takes its time
+            added = sum(map(len, self._vectors))
+            self.totals = self.totals._replace(added=self.totals.added + added)
+        else:
+            self.totals = Changes(*map(sum, zip(self.totals, self.pending(), strict=True)))
+
     def close(self) -> None:
-        """Write a snapshot if it makes the next opening faster."""
-        self._save_embeddings()
+        """Write what searches left, and a snapshot if it makes the next opening faster."""
+        self.commit()
         self._snapshot_if(self.SNAPSHOT_ON_CLOSE)
 
     def _save_embeddings(self) -> None:
@@ -220,8 +297,26 @@ class Ledger:
     def _forget_pending(self) -> None:
         self._events.clear()
         self._vectors.clear()
+        self._purges.clear()
+        self._is_plain = True
         self._note = None
         self._marks = [0] * len(self._marks)
+
+    def _forget_texts(self) -> None:
+        """Take the texts and vectors of what comes and goes in one commit out of it."""
+        gone = {(purge.agent, purge.sequence) for purge in self._purges}
+        if not gone or not self._vectors:
+            return
+        vectors = np.concatenate(self._vectors)
+        place = -1
+        for index, event in enumerate(self._events):
+            if isinstance(event, Added):
+                place += 1
+                if (event.agent_id, event.sequence) in gone:
+                    blank = event._replace(content=None, metadata=None, start=None)
+                    self._events[index] = blank
+                    vectors[place] = 0
+        self._vectors = [vectors]
 
     def _snapshot_if(self, events: int) -> None:
         if self._since_snapshot < max(1, events):
@@ -242,10 +337,13 @@ class Ledger:
         applied once more: slower than to undo each, but it can't differ from opening the bank.
         """
         self._note = None
+        self._flush_accesses()
         undone = self._events[mark:]
         if not undone:
             return
         del self._events[mark:]
+        gone = {key for event in undone if isinstance(event, Purged) for key in _keys(event)}
+        self._purges = [each for each in self._purges if (each.agent, each.sequence) not in gone]
         added = sum(isinstance(event, Added) for event in self._events)
         vectors = np.concatenate(self._vectors)[:added] if self._vectors else None
         self._vectors = [] if vectors is None else [vectors]
@@ -254,5 +352,14 @@ class Ledger:
         self.resident.replay(self._events, vectors, agents)
 
 
-def _follows(item: NewMemory, agent_id: str, caps: Caps) -> bool:
-    return item[0] == agent_id and caps.of(item[2]) is None
+def _keys(event: Purged) -> list[tuple[str, int]]:
+    return [(event.agent_id, sequence) for sequence in event.sequences]
+
+
+def _is_hot(item: New) -> bool:
+    start = item[4]
+    return item[2] is Tier.PINNED or (start is not None and start.temperature == Temperature.HOT)
+
+
+def _follows(item: New, agent_id: str, caps: Caps) -> bool:
+    return item[0] == agent_id and caps.of(item[2]) is None and not _is_hot(item)

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from agents.errors import ConfigError, StoreDamaged, StoreError, StoreMismatch
 from agents.memory.records import Memory
+from agents.memory.temperature import TEMPERATURE_NAMES
 from agents.memory.tiers import TIER_NAMES
 from agents.settings import Settings, StoreSettings
 
@@ -112,6 +113,10 @@ def payload(memory: Memory) -> dict[str, Any]:
         "created_tick": memory.created_tick,
         "tier_tick": memory.tier_tick,
         "sequence": memory.sequence,
+        "temperature": TEMPERATURE_NAMES[memory.temperature],
+        "kind": memory.kind,
+        **({"tags": ",".join(memory.tags)} if memory.tags else {}),
+        **({"expires_tick": memory.expires_tick} if memory.expires_tick is not None else {}),
     }
 
 
@@ -243,6 +248,21 @@ class Mem0Store:
                 return
             for identifier in ids:
                 self._store.delete(identifier)
+
+    def search(
+        self, vector: NDArray[np.float32], most: int, filters: Mapping[str, object]
+    ) -> list[str]:
+        """The ids of the memories nearest to a vector, of those that mem0's filters let pass.
+
+        A row of another agent, which no store should give, is left out.
+        """
+        with self._failing("searched"):
+            # The text is for providers that search by words as well; this is about the vector.
+            found = self._store.search(
+                query="", vectors=vector.tolist(), top_k=most, filters=dict(filters)
+            )
+            agent = filters["user_id"]
+            return [str(row.id) for row in found if (row.payload or {}).get("user_id") == agent]
 
     def set_aside(self) -> Path | None:
         """Make way for a new store: move a local one's folder, empty a remote one.

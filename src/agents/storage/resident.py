@@ -1,34 +1,61 @@
 """The state of a bank in memory. It changes only by events, so a replay gives the same state."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agents.errors import BankDamaged
-from agents.memory.events import Added, Deleted, Event, TickAdvanced, TierChanged, decode
+from agents.memory.events import (
+    Accessed,
+    Added,
+    Event,
+    Moved,
+    Purged,
+    Retained,
+    TickAdvanced,
+    TierChanged,
+    decode,
+)
+from agents.memory.records import Memory
+from agents.memory.retention import Retention
+from agents.memory.temperature import Temperature
 from agents.memory.tiers import Tier
 from agents.storage import snapshots
 from agents.storage.columns import AgentColumns
 from agents.storage.journal import Journal
+from agents.storage.shelf import Shelf
+from agents.storage.shelved import MOST_RECALLS, NEVER, Shelved
 from agents.storage.vectors import Quantised, norms
 
 __all__ = ["Resident"]
 
 
 class Resident:
-    """Every agent's columns, and the tick."""
+    """Every agent's columns, the shelf with the memories that are not in them, and the tick."""
 
-    def __init__(self, seed: int, dims: int) -> None:
+    def __init__(self, seed: int, dims: int, journal: Journal) -> None:
         self.seed = seed
         self.dims = dims
         self.tick = 0
         self.blocks: dict[str, AgentColumns] = {}
         self.changed: set[str] = set()
         """The agents that changed since their snapshot."""
+        self.shelf = Shelf(journal.shelf, journal.head + 1)
+        self._cold: int | None = None
+        self._has_purged = bool(journal.get("purged"))
 
     def __len__(self) -> int:
         return sum(len(block) for block in self.blocks.values())
+
+    @property
+    def cold(self) -> int:
+        """How many memories are cold and active; counted when first asked for."""
+        if self._cold is None:
+            counts = self.shelf.counts()
+            self._cold = sum(n for key, (n, _) in counts.items() if key[1] == Retention.ACTIVE)
+        return self._cold
 
     def block(self, agent_id: str) -> AgentColumns:
         """The agent's columns; empty ones, that are not kept, for an agent without memories."""
@@ -43,10 +70,20 @@ class Resident:
         return block
 
     def tier_counts(self) -> dict[Tier, int]:
-        """How many memories are in each tier."""
-        tiers = [block.tiers for block in self.blocks.values()]
-        counts = np.bincount(np.concatenate(tiers), minlength=5) if tiers else np.zeros(5, int)
-        return dict(zip(Tier, counts.tolist(), strict=True))
+        """How many resident memories are in each tier."""
+        return dict(zip(Tier, self._counts("tiers", 5), strict=True))
+
+    def temperature_counts(self) -> dict[Temperature, int]:
+        """How many memories have each temperature."""
+        hot, warm, _ = self._counts("temperatures", 3)
+        return {Temperature.HOT: hot, Temperature.WARM: warm, Temperature.COLD: self.cold}
+
+    def _counts(self, column: str, values: int) -> list[int]:
+        columns = [getattr(block, column) for block in self.blocks.values()]
+        if not columns:
+            return [0] * values
+        counts: list[int] = np.bincount(np.concatenate(columns), minlength=values).tolist()
+        return counts
 
     # Events
 
@@ -58,20 +95,176 @@ class Resident:
         block = self.own_block(agent_id)
         if events[0].sequence != block.next_sequence:
             raise BankDamaged(f"the journal gives {agent_id} a memory out of sequence")
+        first = block.size
         block.extend(events, self.tick, vectors, lengths)
         self.changed.add(agent_id)
+        cold = [
+            first + index
+            for index, event in enumerate(events)
+            if event.start is not None and event.start.temperature == Temperature.COLD
+        ]
+        if cold:
+            self._shelve(block, block.take(cold))
 
-    def change_tier(self, event: TierChanged) -> None:
+    def apply(self, event: TierChanged | Moved | Retained | Purged | Accessed) -> None:
         """Apply an event."""
-        block, row = self._find(event)
-        block.change_tier(row, event.tier, self.tick)
+        block = self.own_block(event.agent_id)
         self.changed.add(event.agent_id)
+        if isinstance(event, TierChanged):
+            self._change_tier(block, event)
+        elif isinstance(event, Accessed):
+            self._access(block, event)
+        elif isinstance(event, Moved):
+            self._move(block, event)
+        elif isinstance(event, Retained):
+            self._change(block, event.sequences, partial(self._retained, event))
+        else:
+            self._take(block, event.sequences)
+            self._has_purged = True
 
-    def delete(self, event: Deleted) -> None:
-        """Apply an event."""
-        block, row = self._find(event)
-        block.remove(row)
-        self.changed.add(event.agent_id)
+    def _change_tier(self, block: AgentColumns, event: TierChanged) -> None:
+        row = block.row_of(event.sequence)
+        if row is not None:
+            block.change_tier(row, event.tier, self.tick)
+            return
+
+        def change(record: Shelved) -> Shelved:
+            changed = record._replace(tier=event.tier, tier_tick=self.tick)
+            if event.tier != Tier.PINNED:
+                return changed
+            return changed._replace(temperature=Temperature.HOT, retention=Retention.ACTIVE)
+
+        self._change(block, [event.sequence], change)
+
+    def _move(self, block: AgentColumns, event: Moved) -> None:
+        to = event.temperature
+        rows, others = block.rows_of(event.sequences)
+        if rows and to == Temperature.COLD:
+            self._shelve(block, block.take(rows, to))
+        elif rows:
+            block.set_temperature(rows, to)
+        if others:
+            self._change(block, others, lambda each: each._replace(temperature=to))
+
+    def _access(self, block: AgentColumns, event: Accessed) -> None:
+        missing = block.access(event.sequences, event.scores, self.tick)
+        for index in missing:
+            self._change(block, [event.sequences[index]], partial(self._used, event, index))
+        if event.kind == "recall":
+            away = {event.sequences[index] for index in missing}
+            for sequence in event.sequences:
+                if sequence not in away:
+                    block.recalled(sequence, self.tick)
+
+    def _retained(self, event: Retained, record: Shelved) -> Shelved:
+        expires = record.expires_tick
+        if event.retention == Retention.ACTIVE and expires <= self.tick:
+            expires = NEVER  # who brings an expired memory back wants to have it
+        return record._replace(
+            retention=event.retention, retained_tick=self.tick, expires_tick=expires
+        )
+
+    def _used(self, event: Accessed, index: int, record: Shelved) -> Shelved:
+        recalls = record.recalls
+        if event.kind == "recall":
+            recalls = (*recalls, self.tick)[-MOST_RECALLS:]
+        return record._replace(
+            access_count=record.access_count + 1,
+            last_access_tick=self.tick,
+            relevance=(record.relevance + event.scores[index]) / 2,
+            recalls=recalls,
+        )
+
+    # Between the columns and the shelf
+
+    def memory(self, agent_id: str, sequence: int) -> Memory | None:
+        """A memory, wherever it is."""
+        block = self.block(agent_id)
+        row = block.row_of(sequence)
+        if row is not None:
+            return block.memory(row)
+        if not 0 < sequence < block.next_sequence:
+            return None
+        stored = self.shelf.get((agent_id, sequence))
+        if stored is None and not self._has_purged:  # a row that a flipped bit hides
+            raise BankDamaged(
+                f"the journal has lost memory {sequence} of {agent_id}. Restore the bank from a "
+                "backup; nothing was changed"
+            )
+        return stored.record.memory(agent_id, block.prefix) if stored else None
+
+    def memories(self, agent_id: str, sequences: Sequence[int]) -> list[Memory]:
+        """Memories that exist, wherever they are, oldest first."""
+        block = self.block(agent_id)
+        rows, others = block.rows_of(sequences)
+        memories = block.memories(rows)
+        if others:
+            stored = self.shelf.many(agent_id, others)
+            memories += [each.record.memory(agent_id, block.prefix) for each in stored]
+            memories.sort(key=lambda memory: memory.sequence)
+        return memories
+
+    def deleted_tick(self, agent_id: str, sequence: int) -> int | None:
+        """When a memory was deleted that is not purged yet."""
+        stored = self.shelf.get((agent_id, sequence))
+        if stored is None or stored.record.retention != Retention.DELETED:
+            return None
+        return stored.record.retained_tick
+
+    def recalls(self, agent_id: str, sequence: int) -> tuple[int, ...]:
+        """The ticks in which a memory was last recalled."""
+        block = self.block(agent_id)
+        if block.row_of(sequence) is not None:
+            return block.recalls.get(sequence, ())
+        stored = self.shelf.get((agent_id, sequence))
+        return stored.record.recalls if stored else ()
+
+    def _change(
+        self, block: AgentColumns, sequences: Sequence[int], change: Callable[[Shelved], Shelved]
+    ) -> None:
+        """Change memories wherever they are, and put each where it belongs now."""
+        self._place(block, [change(record) for record in self._take(block, sequences)])
+
+    def _take(self, block: AgentColumns, sequences: Sequence[int]) -> list[Shelved]:
+        rows, others = block.rows_of(sequences)
+        records = []
+        for sequence in others:
+            stored = self.shelf.take(block.agent_id, sequence)
+            if stored is None:
+                if self._has_purged:  # what happened to it before is in the journal still
+                    continue
+                raise BankDamaged(f"the journal changes a memory {block.agent_id} doesn't have")
+            records.append(stored.record)
+            block.shelf_sum -= int.from_bytes(stored.digest, "big")
+            block.critical_elsewhere.pop(sequence, None)
+            self._count_cold(stored.record, -1)
+        if rows:
+            records += block.take(rows)
+        return records
+
+    def _place(self, block: AgentColumns, records: Sequence[Shelved]) -> None:
+        coming = [record for record in records if record.is_resident]
+        if coming:
+            block.put(coming)
+        if len(coming) < len(records):
+            self._shelve(block, [record for record in records if not record.is_resident])
+
+    def _shelve(self, block: AgentColumns, records: Sequence[Shelved]) -> None:
+        block.shelf_sum += self.shelf.put(block.agent_id, records)
+        for record in records:
+            if self._cold is not None:
+                self._count_cold(record, 1)
+            if record.tier == Tier.CRITICAL:
+                self._note_critical(block, record)
+
+    def _note_critical(self, block: AgentColumns, record: Shelved) -> None:
+        if record.retention == Retention.ACTIVE:
+            memory = record.memory(block.agent_id, block.prefix)
+            block.critical_elsewhere[record.sequence] = memory
+
+    def _count_cold(self, record: Shelved, change: int) -> None:
+        if self._cold is not None and record.retention == Retention.ACTIVE:
+            self._cold += change
 
     # Loading
 
@@ -82,19 +275,37 @@ class Resident:
         """
         for agent in list(self.blocks) if agents is None else agents:
             self.blocks.pop(agent, None)
+        self._cold = None
         count = 0
-        with journal.reading():
+        with (
+            journal.reading(),
+            self.shelf.replaying(agents),
+            journal.rebuilding_shelf() as rebuilding,
+        ):
             snapshot = journal.snapshot()
             if snapshot.commit:
-                for row in journal.snapshots(None if agents is None else sorted(agents)):
-                    self.blocks[row.agent] = snapshots.unpack(row, self.seed, self.dims)
+                self._load_snapshots(journal, snapshot.commit, agents)
             self.tick = snapshot.tick
             for commit in journal.commits(after=snapshot.commit):
                 events = decode(commit.events)
                 vectors = np.frombuffer(commit.vectors, np.int8).reshape(-1, self.dims)
+                self.shelf.commit = commit.id
                 self.replay(events, vectors, agents)
+                if rebuilding:
+                    journal.shelf.write(commit.id, self.shelf.changes())
+                self.shelf.committed(commit.id + 1)
                 count += len(events)
+        self._cold = None
         return count
+
+    def _load_snapshots(
+        self, journal: Journal, commit: int, agents: Collection[str] | None
+    ) -> None:
+        for row in journal.snapshots(None if agents is None else sorted(agents)):
+            self.blocks[row.agent] = snapshots.unpack(row, self.seed, self.dims)
+        for agent in [None] if agents is None else sorted(agents):
+            for owner, stored in journal.shelf.critical(agent, commit + 1):
+                self._note_critical(self.blocks[owner], stored.record)
 
     def replay(
         self,
@@ -107,19 +318,20 @@ class Resident:
         added = 0
         waiting: list[Added] = []
         for event in events:
-            if waiting and not (isinstance(event, Added) and event.agent_id == waiting[0].agent_id):
+            if waiting and not _continues(event, waiting[0].agent_id):
                 added = self._replay_added(waiting, vectors, lengths, added, agents)
                 waiting = []
-            if isinstance(event, Added):
-                waiting.append(event)
-            elif isinstance(event, TickAdvanced):
+            if isinstance(event, TickAdvanced):
                 self.tick = event.tick
-            elif agents is not None and event.agent_id not in agents:
-                continue
-            elif isinstance(event, TierChanged):
-                self.change_tier(event)
-            else:
-                self.delete(event)
+            elif isinstance(event, Added) and event.content is not None:
+                waiting.append(event)
+            elif isinstance(event, Added):  # purged since
+                added += 1
+                if agents is None or event.agent_id in agents:
+                    self.own_block(event.agent_id).next_sequence += 1
+                    self.changed.add(event.agent_id)
+            elif agents is None or event.agent_id in agents:
+                self.apply(event)
         if waiting:
             self._replay_added(waiting, vectors, lengths, added, agents)
 
@@ -144,9 +356,7 @@ class Resident:
             self.add(events, vectors[start:stop], lengths[start:stop])
         return stop
 
-    def _find(self, event: TierChanged | Deleted) -> tuple[AgentColumns, int]:
-        block = self.block(event.agent_id)
-        row = block.row_of(event.sequence)
-        if row is None:
-            raise BankDamaged(f"the journal changes a memory that {event.agent_id} doesn't have")
-        return block, row
+
+def _continues(event: Event, agent_id: str) -> bool:
+    """Whether an event adds one more memory of the agent."""
+    return isinstance(event, Added) and event.content is not None and event.agent_id == agent_id

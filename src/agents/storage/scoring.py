@@ -11,7 +11,7 @@ from agents.memory.tiers import Tier
 from agents.storage.columns import AgentColumns, Found
 from agents.storage.vectors import Quantised, norms, product_dtype
 
-__all__ = ["Scored", "only_pinned", "score", "score_again"]
+__all__ = ["Scope", "Scored", "only_pinned", "score", "score_again", "similarities"]
 
 _Number = TypeVar("_Number", np.float64, np.int8)
 
@@ -25,21 +25,35 @@ _CHUNK_ROWS = 512
 """Vectors are widened for a product in chunks that stay in the processor's cache."""
 
 
+class Scope(NamedTuple):
+    """What of an agent's memories a search is about, where that is not simply all of them."""
+
+    hidden: NDArray[np.bool_] | None
+    """The memories that it does not see."""
+    front: list[int]
+    """The rows that come first, whatever their score: pinned, then hot."""
+    pinned: int
+    """How many of these are pinned."""
+    min_score: float = 0.0
+
+
 class Scored(NamedTuple):
     """A group of searches: for each, a row of scores and tiers, oldest memory first."""
 
     members: list[int]
     """Which of the searches these are."""
     scores: NDArray[np.float64]
-    """Cosine similarities; pinned memories and padding are EXCLUDED."""
+    """Cosine similarities; what comes first, what is hidden and padding are EXCLUDED."""
     tiers: NDArray[np.int8]
-    pinned: list[list[float]]
-    """The scores of each search's pinned memories, oldest pin first."""
+    front: list[list[float]]
+    """The scores of what comes first in each search: of its pinned memories, oldest pin first."""
     rows: NDArray[np.intp] | None = None
     """The memory in each cell; None where that is the column's number."""
 
 
-def score(blocks: Sequence[AgentColumns], queries: Quantised) -> Iterator[Scored]:
+def score(
+    blocks: Sequence[AgentColumns], queries: Quantised, scopes: Sequence[Scope | None]
+) -> Iterator[Scored]:
     """Score every memory of ``blocks[i]`` against ``queries[i]``, in groups of similar size."""
     wide: NDArray[np.floating] = queries.astype(product_dtype(queries.shape[1]))
     lengths = norms(queries)
@@ -54,7 +68,7 @@ def score(blocks: Sequence[AgentColumns], queries: Quantised) -> Iterator[Scored
             if width > smallest * 1.25 + 8 or (stop - start + 1) * width > _GROUP_CELLS:
                 break
             stop += 1
-        yield _score_group(blocks, wide, lengths, order[start:stop])
+        yield _score_group(blocks, wide, lengths, scopes, order[start:stop])
         start = stop
 
 
@@ -62,6 +76,7 @@ def _score_group(
     blocks: Sequence[AgentColumns],
     queries: NDArray[np.floating],
     lengths: NDArray[np.float64],
+    scopes: Sequence[Scope | None],
     members: list[int],
 ) -> Scored:
     group = [blocks[i] for i in members]
@@ -90,7 +105,14 @@ def _score_group(
     np.clip(scores, 0.0, 1.0, out=scores)
     if sizes[0] != width:
         scores[np.arange(width) >= np.asarray(sizes)[:, None]] = EXCLUDED
-    return Scored(members, scores, tiers, _take_pinned(group, scores))
+    own = [scopes[member] for member in members]
+    front = _take_front(group, own, scores)
+    for row, size, scope in zip(scores, sizes, own, strict=True):
+        if scope is not None:
+            if scope.hidden is not None:
+                row[:size][scope.hidden] = EXCLUDED
+            row[row < scope.min_score] = EXCLUDED
+    return Scored(members, scores, tiers, front)
 
 
 def only_pinned(blocks: Sequence[AgentColumns], queries: Quantised) -> list[Found]:
@@ -140,6 +162,15 @@ def score_again(
     return Scored(members, scores, tiers, [each.pinned for each in found], rows)
 
 
+def similarities(vectors: Quantised, query: Quantised) -> NDArray[np.float64]:
+    """The cosine similarity of each row to a query: the same bits as in the columns."""
+    wide: NDArray[np.floating] = query.astype(product_dtype(len(query)))
+    products = vectors.astype(wide.dtype) @ wide
+    lengths = norms(vectors) * norms(query[None])[0]
+    scores: NDArray[np.float64] = np.clip(products / lengths, 0.0, 1.0)
+    return scores
+
+
 def _padded(columns: list[NDArray[_Number]], fill: float) -> NDArray[_Number]:
     """Columns of growing length as the rows of a matrix."""
     flat = np.concatenate(columns)
@@ -152,9 +183,14 @@ def _padded(columns: list[NDArray[_Number]], fill: float) -> NDArray[_Number]:
     return padded
 
 
-def _take_pinned(group: list[AgentColumns], scores: NDArray[np.float64]) -> list[list[float]]:
-    """Read the scores of pinned memories, and exclude these from the ranking."""
-    places = [block.pinned.rows for block in group]
+def _take_front(
+    group: list[AgentColumns], scopes: list[Scope | None], scores: NDArray[np.float64]
+) -> list[list[float]]:
+    """Read the scores of what comes first, and exclude it from the ranking."""
+    places = [
+        block.pinned.rows if scope is None else scope.front
+        for block, scope in zip(group, scopes, strict=True)
+    ]
     sizes = [len(columns) for columns in places]
     columns = [column for own in places for column in own]
     if not columns:

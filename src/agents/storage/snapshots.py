@@ -2,15 +2,20 @@
 
 import hashlib
 import json
+from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 
 from agents.errors import BankDamaged
 from agents.memory.metadata import KeptMetadata, keep_metadata
-from agents.storage.columns import AgentColumns
+from agents.memory.traits import Traits, traits
+from agents.storage.columns import NUMBERS, AgentColumns
 from agents.storage.journal_tables import SnapshotRow
 
-__all__ = ["check", "pack", "unpack"]
+__all__ = ["NUMBERS", "check", "digest_of", "pack", "unpack"]
+
+_Value = TypeVar("_Value")
 
 _TYPES = (str, int, bytes, bytes, str, bytes, bytes)
 """One bit can make a text of bytes, which have the same hash."""
@@ -19,21 +24,22 @@ _TYPES = (str, int, bytes, bytes, str, bytes, bytes)
 def pack(block: AgentColumns) -> SnapshotRow:
     """The state of ``block``; equal states give equal bytes."""
     numbers = block.numbers()
+    sequences = numbers[:, 0].tolist()
     row = SnapshotRow(
         agent=block.agent_id,
         next_sequence=block.next_sequence,
         columns=numbers.astype("<i8", copy=False).tobytes(),
         contents="\0".join(block.contents()).encode(),  # no text has a NUL
-        metadata=_metadata(numbers[:, 0].tolist(), block.metadata()),
+        extras=_extras(block, sequences),
         vectors=block.vectors().tobytes(),
         digest=b"",
     )
-    return row._replace(digest=_hash(row))
+    return row._replace(digest=digest_of(row))
 
 
 def check(row: SnapshotRow) -> None:
     """Raise :class:`BankDamaged` if the row is not what :func:`pack` made."""
-    if tuple(map(type, row)) != _TYPES or _hash(row) != row.digest:
+    if tuple(map(type, row)) != _TYPES or digest_of(row) != row.digest:
         raise BankDamaged(
             f"the snapshot of agent {row.agent} is not what was written. "
             "Restore the bank from a backup; nothing was changed"
@@ -44,34 +50,50 @@ def unpack(row: SnapshotRow, seed: int, dims: int) -> AgentColumns:
     """The block that ``row`` was packed from."""
     check(row)
     block = AgentColumns(row.agent, seed, dims)
-    numbers = np.frombuffer(row.columns, "<i8").reshape(-1, 4)
+    numbers = np.frombuffer(row.columns, "<i8").reshape(-1, NUMBERS)
+    sequences = numbers[:, 0].tolist()
+    extras = json.loads(row.extras)
     block.load(
         numbers,
         row.contents.decode().split("\0") if row.contents else [],
-        _metadata_of(row, numbers[:, 0].tolist()),
+        _spread(sequences, [(keep_metadata(own), rows) for own, rows in extras["metadata"]]),
+        _spread(sequences, [(traits(k, tuple(t)), rows) for (k, t), rows in extras["traits"]]),
         np.frombuffer(row.vectors, np.int8).reshape(-1, dims),
-        row.next_sequence,
     )
+    block.next_sequence = row.next_sequence
+    block.recalls = {sequence: tuple(ticks) for sequence, ticks in extras["recalls"]}
+    block.shelf_sum = int(extras["shelf"], 16)
     return block
 
 
-def _metadata(sequences: list[int], metadata: list[KeptMetadata | None]) -> str:
-    """JSON: each metadata once, with the sequence numbers of the memories that have it."""
+def _extras(block: AgentColumns, sequences: list[int]) -> str:
+    """JSON: what few memories have, and the hash over those that are not resident."""
+    return (
+        f'{{"metadata":{_grouped(sequences, block.metadata())},'
+        f'"traits":{_grouped(sequences, block.traits())},'
+        f'"recalls":{json.dumps(sorted(block.recalls.items()))},'
+        f'"shelf":"{block.shelf_sum % (1 << 256):064x}"}}'
+    )
+
+
+def _grouped(sequences: list[int], values: Sequence[KeptMetadata | Traits | None]) -> str:
+    """JSON: each value once, with the sequence numbers of the memories that have it."""
     groups: dict[str, list[int]] = {}
-    for sequence, own in zip(sequences, metadata, strict=True):
+    for sequence, own in zip(sequences, values, strict=True):
         if own is not None:
             groups.setdefault(own.json, []).append(sequence)
     return f"[{','.join([f'[{text},{numbers}]' for text, numbers in groups.items()])}]"
 
 
-def _metadata_of(row: SnapshotRow, sequences: list[int]) -> list[KeptMetadata | None]:
-    kept: dict[int, KeptMetadata] = {}
-    for metadata, numbers in json.loads(row.metadata):
-        kept.update(dict.fromkeys(numbers, keep_metadata(metadata)))
+def _spread(sequences: list[int], groups: list[tuple[_Value, list[int]]]) -> list[_Value | None]:
+    kept: dict[int, _Value] = {}
+    for value, numbers in groups:
+        kept.update(dict.fromkeys(numbers, value))
     return [kept.get(sequence) for sequence in sequences] if kept else [None] * len(sequences)
 
 
-def _hash(row: SnapshotRow) -> bytes:
+def digest_of(row: SnapshotRow) -> bytes:
+    """The hash over all of a row."""
     result = hashlib.sha256(f"{row.agent}\0{row.next_sequence}".encode())
     for part in row[2:6]:
         data = part.encode() if isinstance(part, str) else part

@@ -6,10 +6,13 @@ can be repeated, so after a kill the rest is simply pushed again.
 """
 
 import functools
+import json
 import logging
 import shutil
+import subprocess
+import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -19,13 +22,14 @@ from typing import Any
 import numpy as np
 
 from agents.errors import BankDamaged, StoreDamaged, StoreError, StoreMismatch
-from agents.memory.events import Added, TickAdvanced, decode
+from agents.memory.events import Accessed, Added, Retained, TickAdvanced, TierChanged, decode
 from agents.memory.records import Memory, memory_id
+from agents.memory.retention import Retention
 from agents.settings import StoreSettings
 from agents.storage.journal import Journal
 from agents.storage.mem0_store import Mem0Store, store_config
 from agents.storage.resident import Resident
-from agents.storage.vectors import unit
+from agents.storage.vectors import Quantised, unit
 
 __all__ = ["Progress", "StoreSync", "stale_store"]
 
@@ -35,6 +39,9 @@ Progress = Callable[[int, int], None]
 """Called with how many memories are done, and of how many."""
 
 _CHUNK = 5000
+
+# What a memory needs: its row changed, made, or made where one may be still.
+_CHANGED, _ADDED, _RETURNED = 0, 1, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +155,7 @@ class StoreSync:
         if self._is_stale:
             with self._naming_the_repair():
                 self.rebuild(progress)
-            return len(self._resident)
+            return self._total()
         done = 0
         total = self._journal.head - self._cursor.commit
         logger.info("writing %d commits to mem0's store", total)
@@ -165,35 +172,117 @@ class StoreSync:
             self._done()
         return done
 
+    @property
+    def written(self) -> int:
+        """The commit up to which the store can be searched; 0 where it can't at all."""
+        return 0 if self._is_stale else self._cursor.commit
+
+    def search(self, vector: Quantised, most: int, filters: Mapping[str, object]) -> list[str]:
+        """The ids of the ``most`` memories nearest to a vector that pass the filters."""
+        with self._naming_the_repair():
+            self._store.open(written=True)  # an empty one in its place must not answer
+            return self._store.search(unit(vector[None])[0], most, filters)
+
+    @property
+    def exists(self) -> bool:
+        """Whether anything was ever written to the store."""
+        return bool(self._cursor.commit or self._cursor.writing)
+
+    def forget(self, ids: Sequence[str]) -> None:
+        """Delete purged memories now, and not with the next push."""
+        if ids and self.exists:
+            with self._naming_the_repair():
+                self._store.open(written=self._cursor.commit > 0)
+                self._store.delete(ids)
+
     def rebuild(self, progress: Progress | None = None) -> list[str]:
         """Replace the store by a new one with every memory of the journal; says what was done."""
         problem = self._diagnose()
         report = [f"found: {problem or 'the store answers and is this bank’s'}"]
         aside = self._store.set_aside()
         self._save(commit=0, writing=self._journal.head, files=None)
-        total, done = len(self._resident), 0
+        total, done = self._total(), 0
         self._store.open()
-        for agent in sorted(self._resident.blocks):
-            block = self._resident.blocks[agent]
-            for start in range(0, len(block), _CHUNK):
-                stop = min(start + _CHUNK, len(block))
-                memories = block.memories(range(start, stop))
-                vectors = unit(block.vectors(slice(start, stop)))
-                self._store.upsert(memories, vectors, known=False)
-                done += len(memories)
-                if progress:
-                    progress(done, total)
+        agents: set[str] = set()
+        for memories, vectors in self._everything():
+            self._store.upsert(memories, unit(vectors), known=False)
+            agents.update(memory.agent_id for memory in memories)
+            done += len(memories)
+            if progress:
+                progress(done, total)
         self._done()
-        agents = sum(1 for block in self._resident.blocks.values() if len(block))
         report.append(
-            f"wrote {done:,} {'memory' if done == 1 else 'memories'} of {agents:,} "
-            f"{'agent' if agents == 1 else 'agents'} from the journal"
+            f"wrote {done:,} {'memory' if done == 1 else 'memories'} of {len(agents):,} "
+            f"{'agent' if len(agents) == 1 else 'agents'} from the journal"
         )
         if aside is not None and problem is None:
             shutil.rmtree(aside)  # our own copy, and now there is a newer one
         elif aside is not None:
             report.append(f"the old store is now in {aside}; delete it if you don't need it")
         return report
+
+    def _total(self) -> int:
+        return len(self._resident) + self._resident.cold
+
+    def _everything(self) -> Iterator[tuple[list[Memory], Quantised]]:
+        """All that is active, in chunks: what is resident, then what is cold."""
+        for agent in sorted(self._resident.blocks):
+            block = self._resident.blocks[agent]
+            for start in range(0, len(block), _CHUNK):
+                stop = min(start + _CHUNK, len(block))
+                yield block.memories(range(start, stop)), block.vectors(slice(start, stop))
+        waiting: list[Memory] = []
+        vectors: list[bytes] = []
+        with self._journal.reading():
+            for agent, stored in self._journal.shelf.active():
+                prefix = self._resident.block(agent).prefix
+                waiting.append(stored.record.memory(agent, prefix))
+                vectors.append(stored.record.vector)
+                if len(waiting) == _CHUNK:
+                    yield waiting, self._vectors(vectors)
+                    waiting, vectors = [], []
+        if waiting:
+            yield waiting, self._vectors(vectors)
+
+    def _vectors(self, vectors: list[bytes]) -> Quantised:
+        return np.frombuffer(b"".join(vectors), np.int8).reshape(len(vectors), -1)
+
+    def rebuild_elsewhere(self, seed: int, progress: Progress | None = None) -> None:
+        """:meth:`rebuild` a local store in a process of its own, which knows nothing but what is in
+        the journal. A store elsewhere is left as it is.
+        """
+        if self._folder is None or self._store.path is None:
+            return
+        # Gone before the child begins: to look at the old one would bring its texts to memory.
+        if aside := self._store.set_aside():
+            shutil.rmtree(aside)
+        request = {
+            "folder": str(self._folder),
+            "seed": seed,
+            "dims": self._resident.dims,
+            "provider": self._settings.provider,
+            "config": dict(self._settings.config),
+            "bank": self._bank_id,
+        }
+        child = subprocess.Popen(
+            [sys.executable, "-m", "agents.storage.rebuild"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        with child:
+            if child.stdin is None or child.stdout is None or child.stderr is None:
+                raise StoreError("mem0's store can't be rebuilt: no child process")
+            child.stdin.write(json.dumps(request))
+            child.stdin.close()
+            for line in child.stdout:
+                done, _, total = line.partition(" ")
+                if progress:
+                    progress(int(done), int(total))
+            said = child.stderr.read().strip().splitlines()
+        del self._cursor  # the child wrote it
+        if child.returncode:
+            raise StoreError(
+                f"mem0's store could not be rebuilt: {said[-1] if said else child.returncode}"
+            )
 
     def close(self) -> None:
         """Close the store, if it is open. What its closing did to the files is no damage."""
@@ -230,15 +319,26 @@ class StoreSync:
                 "journal was lost. Restore it from a backup; to start anew, move the store away"
             ) from error
 
-    def _changes(self) -> Iterator[tuple[int, dict[tuple[str, int], bool]]]:
-        """Which memories the commits touched, and whether they added them, in chunks."""
-        changes: dict[tuple[str, int], bool] = {}
+    def _changes(self) -> Iterator[tuple[int, dict[tuple[str, int], int]]]:
+        """Which memories the commits touched, and what that means for the store, in chunks."""
+        changes: dict[tuple[str, int], int] = {}
         last = self._cursor.commit
         for commit in self._journal.commits(after=last):
             for event in decode(commit.events):
-                if not isinstance(event, TickAdvanced):
-                    key = event.agent_id, event.sequence
-                    changes[key] = changes.get(key, False) or isinstance(event, Added)
+                if isinstance(event, TickAdvanced | Accessed):
+                    continue  # how often a memory was given is no business of the store
+                if isinstance(event, Added | TierChanged):
+                    numbers = [event.sequence]
+                else:
+                    numbers = event.sequences
+                for sequence in numbers:
+                    key = event.agent_id, sequence
+                    how = _CHANGED
+                    if isinstance(event, Added):
+                        how = _ADDED
+                    elif isinstance(event, Retained):
+                        how = _RETURNED
+                    changes[key] = max(changes.get(key, _CHANGED), how)
             last = commit.id
             if len(changes) >= _CHUNK:
                 yield last, changes
@@ -246,27 +346,35 @@ class StoreSync:
         if changes:
             yield last, changes
 
-    def _apply(self, changes: dict[tuple[str, int], bool], *, known: bool) -> None:
+    def _apply(self, changes: dict[tuple[str, int], int], *, known: bool) -> None:
         """Write the memories as they are now, which is at least as new as the commits."""
-        written: dict[bool, tuple[list[Memory], list[Any]]] = {True: ([], []), False: ([], [])}
+        written: dict[bool, tuple[list[Memory], list[bytes]]] = {True: ([], []), False: ([], [])}
         gone = []
-        for (agent, sequence), added in changes.items():
+        for (agent, sequence), how in changes.items():
             block = self._resident.block(agent)
             row = block.row_of(sequence)
-            if row is None:
+            memory, vector = None, b""
+            if row is not None:
+                memory, vector = block.memory(row), block.vectors([row]).tobytes()
+            elif stored := self._resident.shelf.get((agent, sequence)):
+                vector = stored.record.vector
+                if stored.record.retention == Retention.ACTIVE:
+                    memory = stored.record.memory(agent, block.prefix)
+            if memory is None:
                 gone.append(memory_id(block.prefix, sequence))
             else:
-                memories, vectors = written[added]
-                memories.append(block.memory(row))
-                vectors.append(block.vectors([row]))
+                memories, vectors = written[how > _CHANGED]
+                memories.append(memory)
+                vectors.append(vector)
         if gone:
             self._store.delete(gone)
         memories, vectors = written[True]
         if memories:
-            self._store.upsert(memories, unit(np.concatenate(vectors)), known)
+            known = known or _RETURNED in changes.values()
+            self._store.upsert(memories, unit(self._vectors(vectors)), known)
         memories, vectors = written[False]
         if memories:
-            self._store.update(memories, unit(np.concatenate(vectors)))
+            self._store.update(memories, unit(self._vectors(vectors)))
 
     def _repair(self) -> str:
         return f"tiermem repair {quote(str(self._place()))}"
@@ -274,7 +382,7 @@ class StoreSync:
     def _done(self) -> None:
         self._save(
             commit=self._journal.head,
-            rows=len(self._resident),
+            rows=self._total(),
             files=self._store.files(),
             stale=False,
         )

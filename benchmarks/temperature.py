@@ -1,0 +1,264 @@
+"""What use, decay, compaction, status and cold memories cost.
+
+Each part runs in a process of its own. Vectors are made beforehand and looked up, so embedding is
+no part of it.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from report import Goal, console, goals, machine, number, table
+
+_MANUAL = {"storage": {"sync": "manual"}, "seed": 7}
+
+
+class Drawn:
+    """Seeded vectors, one for each text, made when it is first seen."""
+
+    name, dims, reproducible = "drawn", 256, True
+
+    def __init__(self) -> None:
+        self._rng = np.random.default_rng(7)
+        self._known: dict[str, Any] = {}
+
+    def embed(self, texts: list[str]) -> Any:
+        for text in texts:
+            if text not in self._known:
+                self._known[text] = self._rng.standard_normal(256, np.float32)
+        return np.stack([self._known[text] for text in texts])
+
+
+def _bank(folder: Path, **settings: Any) -> Any:
+    from agents import MemoryBank
+
+    return MemoryBank.open(folder, {**_MANUAL, **settings}, embedder=Drawn())
+
+
+def _fill(bank: Any, agents: int, memories: int, **options: Any) -> None:
+    names = [f"agent_{n:04}" for n in range(agents)]
+    for start in range(0, memories, 500):
+        bank.add_many(
+            [
+                (name, f"text {n % 5000}", "normal", None, options or None)
+                for name in names
+                for n in range(start, min(start + 500, memories))
+            ]
+        )
+
+
+def use(folder: Path, agents: int, memories: int, ticks: int) -> dict[str, float]:
+    """The same ticks in turns on a bank that counts uses and fades, and on one that does neither."""
+    off = {"temperature": {"min_score": 1.0}}
+    on = {
+        "decay": {"enabled": True, "half_life": {"normal": 12, "low": 6}},
+        "clock": {"ticks_per_day": 24},
+    }
+    banks = [_bank(folder / "off", **off), _bank(folder / "on", **on)]
+    for bank in banks:
+        _fill(bank, agents, memories)
+        bank.state_hash()
+    names = [f"agent_{n:04}" for n in range(agents)]
+    seconds: list[list[float]] = [[], []]
+    for tick in range(1, ticks + 1):
+        for place in (0, 1) if tick % 2 else (1, 0):
+            bank = banks[place]
+            begun = perf_counter()
+            with bank.transaction():
+                bank.advance(tick)
+                bank.context_many([(name, f"text {tick * 7 + n}") for n, name in enumerate(names)])
+                bank.add_many([(name, f"text {tick + m}") for name in names for m in (0, 1)])
+                bank.sweep()
+                bank.state_hash()
+            seconds[place].append(perf_counter() - begun)
+    moved = banks[1].ticks.tier_counts(), banks[1]._ledger.resident.cold
+    return {
+        "without": median(seconds[0][2:]),
+        "with": median(seconds[1][2:]),
+        "cold": moved[1],
+        "agents": agents,
+        "memories": memories,
+    }
+
+
+def compaction(folder: Path, memories: int) -> dict[str, float]:
+    """All of one agent's memories become cold; of many agents', one in ten; and nothing moves."""
+    with _bank(folder / "one") as bank:
+        _fill(bank, 1, memories, kind="decision")
+        begun = perf_counter()
+        assert bank.compact().cold == memories
+        all_of_one = perf_counter() - begun
+        begun = perf_counter()
+        assert bank.compact().cold == 0
+        again = perf_counter() - begun
+    with _bank(folder / "many") as bank:
+        _fill(bank, 100, memories // 100)
+        _fill(bank, 100, memories // 1000, kind="decision")
+        begun = perf_counter()
+        assert bank.compact().cold == memories // 10
+        some = perf_counter() - begun
+    return {"all": all_of_one, "some": some, "again": again, "memories": memories}
+
+
+def status(folder: Path, memories: int) -> dict[str, float]:
+    """Of one agent with all memories, and of a thousand agents; the first time and later."""
+    result: dict[str, float] = {"memories": memories}
+    for name, agents in (("one", 1), ("many", 1000)):
+        with _bank(folder / name) as bank:
+            _fill(bank, agents, memories // agents)
+            seconds = []
+            for _ in range(7):
+                begun = perf_counter()
+                bank.status()
+                seconds.append(perf_counter() - begun)
+            result[f"{name}_first"], result[name] = seconds[0], median(seconds[1:])
+    return result
+
+
+def recall(folder: Path, memories: int, rounds: int) -> dict[str, float]:
+    """A recall among cold memories in Chroma, and the store's own filtered query, in turns."""
+    with _bank(folder / "bank") as bank:
+        _fill(bank, 1, memories, temperature="cold")
+        begun = perf_counter()
+        bank.sync()
+        synced = perf_counter() - begun
+        agent = bank.agent("agent_0000")
+        store = bank._store._store
+        agent.recall("text 1", auto_promote=False)
+        whole, alone = [], []
+        for n in range(rounds):
+            query = f"text {n * 37}"
+            vector = bank._embedder.units([query])[0]
+            filters = {"user_id": "agent_0000", "temperature": "cold"}
+            begun = perf_counter()
+            store._store.search(query="", vectors=vector, top_k=9, filters=filters)
+            alone.append(perf_counter() - begun)
+            begun = perf_counter()
+            found = agent.recall(query, auto_promote=False)
+            whole.append(perf_counter() - begun)
+            assert found.items
+            bank._store.push()  # what the recall counted is no change for the store
+    return {"recall": median(whole), "store": median(alone), "sync": synced, "memories": memories}
+
+
+def million(folder: Path, cold: int, warm: int) -> dict[str, float]:
+    """Opening a bank and searching its warm memories, with very many cold ones and without."""
+    result: dict[str, float] = {"cold": cold, "warm": warm}
+    for name, many in (("without", 0), ("with", cold)):
+        with _bank(folder / name) as bank:
+            _fill(bank, 100, warm // 100)
+            for start in range(0, many, 100_000):
+                _fill(bank, 100, min(100_000, many - start) // 100, temperature="cold")
+    order = ["without", "with"]
+    opened: dict[str, list[float]] = {name: [] for name in order}
+    searched: dict[str, list[float]] = {name: [] for name in order}
+    for _ in range(7):
+        for name in order:
+            begun = perf_counter()
+            bank = _bank(folder / name)
+            opened[name].append(perf_counter() - begun)
+            queries = [(f"agent_{n % 100:04}", f"text {n}") for n in range(100)]
+            bank.search_many(queries)
+            begun = perf_counter()
+            for _ in range(5):
+                bank.search_many(queries)
+            searched[name].append((perf_counter() - begun) / 500)
+            bank.close()
+        order.reverse()
+    for name in order:
+        result[f"open_{name}"] = median(opened[name])
+        result[f"search_{name}"] = median(searched[name])
+    result["megabytes"] = (folder / "with" / "journal.db").stat().st_size / 1e6
+    return result
+
+
+_PARTS = {
+    "use": use, "compaction": compaction, "status": status, "recall": recall, "million": million,
+}  # fmt: skip
+
+
+def _child(part: str, folder: Path | None, *numbers: int) -> dict[str, float]:
+    with tempfile.TemporaryDirectory(dir=folder, prefix="tiermem-bench-") as scratch:
+        arguments = [sys.executable, __file__, "--part", part, scratch, *map(str, numbers)]
+        done = subprocess.run(arguments, stdout=subprocess.PIPE, text=True, check=True)
+    result: dict[str, float] = json.loads(done.stdout)
+    return result
+
+
+def main() -> None:
+    """Measure and print."""
+    if sys.argv[1:2] == ["--part"]:
+        part, folder, *numbers = sys.argv[2:]
+        print(json.dumps(_PARTS[part](Path(folder), *map(int, numbers))))
+        return
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--agents", type=int, default=1000)
+    parser.add_argument("--memories", type=int, default=1000, help="of each agent")
+    parser.add_argument("--many", type=int, default=100_000, help="of compaction, status, recall")
+    parser.add_argument("--cold", type=int, default=1_000_000)
+    parser.add_argument("--only", nargs="*", choices=_PARTS, default=list(_PARTS))
+    parser.add_argument("--folder", type=Path, help="where to write; a disk, not a tmpfs")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    options = parser.parse_args()
+    console.quiet = options.json
+    console.print(machine())
+    sizes = {
+        "use": (options.agents, options.memories, 24),
+        "compaction": (options.many,),
+        "status": (options.many,),
+        "recall": (options.many, 25),
+        "million": (options.cold, 20_000),
+    }
+    found = {part: _child(part, options.folder, *sizes[part]) for part in options.only}
+    if options.json:
+        print(json.dumps(found, indent=2))
+        return
+    rows = [
+        (f"{part}: {name}", number(value * 1e3))
+        for part, values in found.items()
+        for name, value in values.items()
+        if isinstance(value, float) and name != "megabytes"
+    ]
+    table("Temperature", ("", "ms"), rows)
+    goals([goal for part, values in found.items() for goal in _goals(part, values)])
+
+
+def _goals(part: str, found: dict[str, float]) -> list[Goal]:
+    if part == "use":
+        return [
+            Goal("a tick with use and decay, of one without", 1.1, found["with"] / found["without"])
+        ]
+    if part == "compaction":
+        return [
+            Goal("compaction, all of one agent's", 1, found["all"], "s"),
+            Goal("compaction, a tenth of 100 agents'", 1, found["some"], "s"),
+        ]
+    if part == "status":
+        return [
+            Goal(f"status {what}", 50, found[key] * 1e3, "ms")
+            for what, key in (
+                ("of one agent, first time", "one_first"),
+                ("of one agent", "one"),
+                ("of 1,000 agents, first time", "many_first"),
+                ("of 1,000 agents", "many"),
+            )
+        ]
+    if part == "recall":
+        return [
+            Goal("recall from cold, of the store's query", 1.2, found["recall"] / found["store"])
+        ]
+    return [
+        Goal("opening with cold ones, of without", 1.2, found["open_with"] / found["open_without"]),
+        Goal("a warm search, of without", 1.2, found["search_with"] / found["search_without"]),
+    ]
+
+
+if __name__ == "__main__":
+    main()

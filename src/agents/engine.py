@@ -1,0 +1,161 @@
+"""What a bank is made of, and how the parts work together."""
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from agents.errors import (
+    BankClosed,
+)
+from agents.memory.caps import Caps
+from agents.memory.context import TokenCounter
+from agents.memory.filters import ANY, Filter
+from agents.memory.records import Hit, Hits, Memory, check_whole
+from agents.memory.requests import check_iterable, check_search
+from agents.memory.spill import HotLimits
+from agents.metrics import Metrics
+from agents.movement import Movement
+from agents.recall import ColdSearch
+from agents.retrieval import Retrieval
+from agents.settings import Settings
+from agents.storage.embedders import CachedEmbedder, Embedder
+from agents.storage.journal import Journal
+from agents.storage.ledger import Ledger
+from agents.storage.lock import BankLock
+from agents.storage.mem0_models import Extractor
+from agents.storage.mem0_store import payload
+from agents.storage.resident import Resident
+from agents.storage.sync import StoreSync
+
+__all__ = ["Engine"]
+
+
+class Engine:
+    """The parts of an open bank. :class:`MemoryBank` is what callers see of it."""
+
+    def __init__(
+        self,
+        folder: Path | None,
+        journal: Journal,
+        settings: Settings,
+        embedder: Embedder,
+        count_tokens: TokenCounter,
+        lock: BankLock | None,
+    ) -> None:
+        """For :meth:`MemoryBank.open` and its like; callers use these."""
+        identity = journal.get("bank")
+        self.settings = replace(settings, seed=identity["seed"])
+        self._folder = folder
+        self._lock = lock
+        self._turn = threading.RLock()
+        self._is_open = True
+        memory = settings.memory
+        self._caps = Caps(memory.max_pinned, memory.max_critical, memory.on_tier_full == "reject")
+        self._embedder = CachedEmbedder(embedder, settings.embedder.cache_size, journal.embeddings)
+        self._retrieval = Retrieval(memory.tier_boosts, memory.candidate_multiplier, count_tokens)
+        resident = Resident(identity["seed"], embedder.dims, journal)
+        resident.shelf.count_tokens = count_tokens
+        self._ledger = Ledger(journal, resident)
+        self._ledger.unsaved_embeddings = self._embedder.unsaved
+        self._movement = Movement(self._ledger, settings, count_tokens)
+        self._store = StoreSync(journal, resident, settings.store, folder, identity["id"])
+        self._cold = ColdSearch(resident, self._store, self._retrieval)
+        self._metrics = Metrics()
+        self._extractor: Extractor | None = None
+        self._forgotten: list[Memory] = []
+        """What mem0's store has to forget once it is committed."""
+
+    @property
+    def tick(self) -> int:
+        """The current tick; a new memory is created in it."""
+        return self._ledger.resident.tick
+
+    def _release(self) -> None:
+        """Close every part, mem0's store first."""
+        self._is_open = False
+        with ExitStack() as parts:
+            if self._lock is not None:
+                parts.callback(self._lock.release)
+            parts.callback(self._ledger.journal.close)
+            parts.callback(self._ledger.close)
+            parts.callback(self._store.close)
+
+    def _search_many(
+        self,
+        requests: Iterable[tuple[str, str]],
+        limit: int | None,
+        tokens: int | None,
+        only: Filter,
+        hot: HotLimits | None,
+    ) -> list[Hits]:
+        with self._using():
+            asked = [check_search(request) for request in check_iterable(requests)]
+            most, budget = self._limits(limit, tokens)
+            blocks = [self._ledger.resident.block(agent) for agent, _ in asked]
+            worded = [i for i, (_, query) in enumerate(asked) if query and not query.isspace()]
+            vectors = self._embedder.encode([asked[i][1] for i in worded])
+            queries = [query for _, query in asked]
+            found = self._retrieval.search(
+                blocks, queries, worded, vectors, most, budget, self.tick, only, hot
+            )
+            self._count_accesses((asked[i][0] for i in worded), (found[i] for i in worded))
+            return found
+
+    def _count_accesses(self, agents: Iterable[str], found: Iterable[Sequence[Hit]]) -> None:
+        """Each retrieval that gives a memory to an agent counts, unless it is not similar."""
+        least, metrics = self.settings.temperature.min_score, self._metrics
+        for agent, hits in zip(agents, found, strict=True):
+            given = [(hit[0].sequence, hit[1]) for hit in hits if hit[1] >= least]
+            metrics.searches += 1
+            if given:
+                metrics.answered += 1
+                sequences, scores = zip(*given, strict=True)
+                self._ledger.accessed(agent, list(sequences), list(scores))
+
+    @contextmanager
+    def _using(self) -> Iterator[None]:
+        with self._turn:
+            if not self._is_open:
+                raise BankClosed("this bank was closed; open it again with MemoryBank.open()")
+            yield
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        with self._using():
+            with self._ledger.transaction():
+                yield
+            self._after_commit()
+
+    def _after_commit(self) -> None:
+        if self._folder is None or self._ledger.in_transaction:
+            return
+        if self._forgotten:
+            forgotten, self._forgotten = self._forgotten, []
+            find = self._ledger.resident.memory  # one whose transaction was undone is still there
+            self._store.forget([m.id for m in forgotten if not find(m.agent_id, m.sequence)])
+        if self.settings.storage.sync == "commit":
+            self._store.push()
+
+    def _may_sync(self) -> bool:
+        """Whether mem0's store may be written now, because somebody looks for what it lacks."""
+        manual = self.settings.storage.sync == "manual"
+        return self._folder is not None and not manual and not self._ledger.in_transaction
+
+    def _limits(self, limit: int | None, tokens: int | None) -> tuple[int, int | None]:
+        memory = self.settings.memory
+        most = memory.default_limit if limit is None else check_whole("limit", limit)
+        if tokens is None:
+            return most, memory.context_tokens
+        return most, check_whole("context_tokens", tokens, least=1)
+
+    def _extractor_of_facts(self) -> Extractor:
+        if self._extractor is None:
+            self._extractor = Extractor(self.settings.llm, self._embedder.units, self._nearest)
+        return self._extractor
+
+    def _nearest(self, agent_id: str, query: str, limit: int) -> list[tuple[str, dict[str, Any]]]:
+        (hits,) = self._search_many([(agent_id, query)], limit, None, ANY, None)
+        return [(hit.memory.id, payload(hit.memory)) for hit in hits]

@@ -1,0 +1,331 @@
+"""What moves memories between hot, warm, cold and the archive: limits, rules, decay and lifetime.
+
+Each decision is a pure rule of :mod:`agents.memory`; here it meets an agent's memories.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.errors import InvalidInput
+from agents.memory import decay as decays
+from agents.memory.compaction import Facts, Move, Rule, parse_rules, plan, resting_places
+from agents.memory.context import TokenCounter, cost
+from agents.memory.events import Start
+from agents.memory.lifetime import initial_temperature
+from agents.memory.outcomes import RuledMove
+from agents.memory.prune import choose_prune
+from agents.memory.records import Memory, memory_id
+from agents.memory.requests import Options
+from agents.memory.retention import Retention
+from agents.memory.spill import (
+    HotFact,
+    HotLimits,
+    choose_spill,
+    destination,
+    fits_alone,
+    least_relevant,
+)
+from agents.memory.temperature import Temperature, parse_temperature
+from agents.memory.tiers import Tier
+from agents.memory.traits import PLAIN
+from agents.settings import TIERS, Settings
+from agents.storage.columns import AgentColumns
+from agents.storage.ledger import Ledger
+from agents.storage.shelf import ColdFact
+from agents.storage.shelved import NEVER
+
+__all__ = ["Left", "Movement"]
+
+_LOWER = {Temperature.HOT: Temperature.WARM, Temperature.WARM: Temperature.COLD}
+
+
+class Left(NamedTuple):
+    """What left hot: sequence numbers with where they went, and what to say about it."""
+
+    moved: dict[int, Temperature]
+    notes: list[str]
+
+
+class Movement:
+    """Moves the memories of a bank, as its settings say. Transactions are the caller's."""
+
+    def __init__(self, ledger: Ledger, settings: Settings, count_tokens: TokenCounter) -> None:
+        own, ticks = settings.temperature, settings.clock.ticks
+        self.limits = HotLimits(own.hot_max_tokens, own.hot_max_facts)
+        self.rules = parse_rules(own.rules, ticks)
+        self.grace = ticks(settings.retention.grace)
+        self.window = ticks(own.promote_window)
+        self._ledger = ledger
+        self._own = own
+        self._count = count_tokens
+        self._initial = parse_temperature(own.initial)
+        self._warm_below = None if own.ttl_warm_below is None else ticks(own.ttl_warm_below)
+        self._cold_below = None if own.ttl_cold_below is None else ticks(own.ttl_cold_below)
+        half_lives = [ticks(settings.decay.half_life.get(tier, 0)) for tier in TIERS]
+        fading = decays.Decay(
+            tuple(half_lives), settings.decay.hot_below, settings.decay.warm_below
+        )
+        self._idle_limits = decays.limits(fading) if settings.decay.enabled else None
+
+    # New memories
+
+    def start(self, tier: Tier, options: Options, tick: int) -> Start | None:
+        """How a new memory begins; None for a plain one."""
+        kind, tags, asked, ttl, expires = options
+        if asked is None and ttl is None and expires is None:
+            temperature = Temperature.HOT if tier is Tier.PINNED else self._initial
+            if temperature == _usual(tier) and kind == "fact" and not tags:
+                return None
+            return Start(int(temperature), kind, tags, None)
+        if expires is not None:
+            ttl = expires - tick
+            if ttl <= 0:
+                raise InvalidInput(f"expires_tick {expires} is not after the current tick, {tick}")
+        if ttl is not None and tier is Tier.PINNED:
+            raise InvalidInput(
+                "a pinned memory does not expire; leave out its lifetime, or use another tier"
+            )
+        if ttl is not None and tick + ttl >= NEVER:
+            raise InvalidInput(f"a lifetime of {ttl} ticks is too long; leave it out")
+        temperature = initial_temperature(
+            tier, asked, ttl, self._initial, self._warm_below, self._cold_below
+        )
+        return Start(int(temperature), kind, tags, None if ttl is None else tick + ttl)
+
+    # Hot and its limits
+
+    def relieve_hot(self, agent_id: str, newcomers: Collection[int]) -> Left:
+        """Let the least relevant leave until hot is within its limits, if it may."""
+        left = Left({}, [])
+        if not self._own.auto_spill:
+            return left
+        block = self._ledger.resident.block(agent_id)
+        if not block.hot:  # pinned ones stay
+            return left
+        hot = self._hot(block)
+        giants = [
+            fact.sequence
+            for fact in hot
+            if fact.sequence in newcomers and not fact.pinned and not self._fits(fact)
+        ]
+        self._spill(block, hot, giants, left)
+        hot = [fact for fact in hot if fact.sequence not in left.moved]
+        return self._spill(block, hot, choose_spill(hot, self.limits, newcomers), left)
+
+    def spill(self, agent_id: str, count: int | None, chosen: Sequence[int] | None) -> Left:
+        """Let so many leave hot, or these, or as many as are too many."""
+        block = self._ledger.resident.block(agent_id)
+        hot = self._hot(block)
+        if chosen is not None:
+            present = {fact.sequence for fact in hot}
+            leaving = [sequence for sequence in dict.fromkeys(chosen) if sequence in present]
+        elif count is not None:
+            leaving = least_relevant(hot, count)
+        else:
+            leaving = choose_spill(hot, self.limits)
+        return self._spill(block, hot, leaving, Left({}, []))
+
+    def _fits(self, fact: HotFact) -> bool:
+        return fits_alone(fact.tokens, self.limits)
+
+    def _spill(
+        self, block: AgentColumns, hot: Sequence[HotFact], leaving: Sequence[int], left: Left
+    ) -> Left:
+        facts = {fact.sequence: fact for fact in hot}
+        for sequence in leaving:
+            fact = facts[sequence]
+            to = destination(fact.access_count, self._own.warm_access_threshold)
+            if not self._fits(fact):  # it was never hot in earnest, so it is not cold either
+                to = Temperature.WARM
+                left.notes.append(
+                    f"memory {memory_id(block.prefix, sequence)} takes {fact.tokens} tokens, more "
+                    f"than all of hot may (temperature.hot_max_tokens is {self.limits.tokens}); "
+                    "it is warm"
+                )
+            left.moved[sequence] = to
+        for to in (Temperature.WARM, Temperature.COLD):
+            going = [sequence for sequence in leaving if left.moved[sequence] is to]
+            self._ledger.move(block.agent_id, going, to, "spill")
+        return left
+
+    def _hot(self, block: AgentColumns) -> list[HotFact]:
+        pinned = block.pinned.rows
+        rows = [*pinned, *block.hot]
+        return [
+            HotFact(
+                memory.sequence,
+                cost(memory, self._count),
+                memory.relevance,
+                memory.created_tick,
+                memory.access_count,
+                index < len(pinned),
+                -1 if memory.last_access_tick is None else memory.last_access_tick,
+            )
+            for index, memory in enumerate(block.memories(rows))
+        ]
+
+    def hot_tokens(self, block: AgentColumns) -> int:
+        """What the hot memories take, pinned ones included."""
+        if block.hot_tokens is None:
+            block.hot_tokens = sum(fact.tokens for fact in self._hot(block))
+        return block.hot_tokens
+
+    def utilization(self) -> float:
+        """How full hot is, of the agent where it is fullest: the share of its tokens."""
+        blocks = self._ledger.resident.blocks.values()
+        fullest = max(map(self.hot_tokens, blocks), default=0)
+        return round(fullest / self.limits.tokens, 6) if self.limits.tokens else 0.0
+
+    # Compaction
+
+    def compact(self, agent_id: str) -> Counter[Temperature]:
+        """Apply the rules to one agent's memories; how many moved to which temperature."""
+        moves, sequences = self._plan(agent_id)
+        for to in (Temperature.COLD, Temperature.WARM, Temperature.HOT):
+            going = [sequences[move.row] for move in moves if move.to is to]
+            self._ledger.move(agent_id, going, to, "compact")
+        return Counter(move.to for move in moves)
+
+    def would_move(self, agent_id: str) -> list[RuledMove]:
+        """What :meth:`compact` would do."""
+        moves, sequences = self._plan(agent_id)
+        going = [sequences[move.row] for move in moves]
+        memories = self._ledger.resident.memories(agent_id, going)
+        return [
+            RuledMove(memory, move.to, move.rule)
+            for memory, move in zip(memories, moves, strict=True)
+        ]
+
+    def _plan(self, agent_id: str) -> tuple[list[Move], list[int]]:
+        """The moves by row, and the sequence number of each row."""
+        self.expire(agent_id)
+        resident = self._ledger.resident
+        cold = resident.shelf.cold(agent_id) if any(map(_lifts, self.rules)) else []
+        facts, sequences = _facts(resident.block(agent_id), cold, resident.tick)
+
+        def tokens(row: int) -> int:
+            (memory,) = resident.memories(agent_id, [sequences[row]])
+            return cost(memory, self._count)
+
+        return plan(facts, self.rules, self.limits, tokens), sequences
+
+    def prune(
+        self, agent_id: str, *, dry_run: bool = False, after: Sequence[RuledMove] = ()
+    ) -> list[int]:
+        """Archive what is cold beyond ``temperature.max_cold_items``; the sequence numbers.
+
+        A dry run may ask what it would be ``after`` moves that were not made.
+        """
+        gone = {move.memory.sequence for move in after}
+        facts = self._ledger.resident.shelf.cold(agent_id)
+        cold: list[ColdFact | Memory] = [each for each in facts if each.sequence not in gone]
+        cold += [move.memory for move in after if move.to is Temperature.COLD]
+        cold.sort(key=lambda each: each.sequence)
+        chosen = choose_prune(
+            np.array([each.sequence for each in cold], np.int64),
+            np.array([each.tier for each in cold], np.int8),
+            np.array([each.relevance for each in cold], np.float64),
+            np.array([each.access_count for each in cold], np.int64),
+            self._own.max_cold_items,
+        )
+        if not dry_run:
+            self._ledger.retain(agent_id, chosen, Retention.ARCHIVED, "prune")
+        return chosen
+
+    # Each tick
+
+    def sweep(self) -> None:
+        """Delete what expired, purge what was deleted long ago, and move what faded."""
+        resident = self._ledger.resident
+        tick = resident.tick
+        # In the order of their names: events must not depend on the order agents came in.
+        for agent_id in sorted(resident.blocks):
+            block = resident.blocks[agent_id]
+            self.expire(agent_id)
+            if self._idle_limits is not None and block.next_decay <= tick:
+                self._fade(block, tick, self._idle_limits)
+        for agent_id, (expired, over) in resident.shelf.due(tick, tick - self.grace).items():
+            self._ledger.retain(agent_id, expired, Retention.DELETED, "expire")
+            found = [resident.memory(agent_id, sequence) for sequence in over]
+            self._ledger.purge([memory for memory in found if memory is not None])
+
+    def expire(self, agent_id: str) -> None:
+        """Delete what expired and takes a place that others could have, in hot or in a tier."""
+        tick, block = self._ledger.resident.tick, self._ledger.resident.block(agent_id)
+        elsewhere = [
+            sequence
+            for sequence, memory in block.critical_elsewhere.items()
+            if memory.expires_tick is not None and memory.expires_tick <= tick
+        ]
+        self._ledger.retain(agent_id, sorted(elsewhere), Retention.DELETED, "expire")
+        if block.next_expiry > tick:
+            return
+        expires = np.where(block.tiers == Tier.PINNED, NEVER, block.column("expires"))
+        rows = np.flatnonzero(expires <= tick).tolist()
+        expired = [block.sequence(row) for row in rows]
+        self._ledger.retain(block.agent_id, expired, Retention.DELETED, "expire")
+        block.next_expiry = int(expires[expires > tick].min(initial=NEVER))
+
+    def _fade(self, block: AgentColumns, tick: int, idle_limits: NDArray[np.int64]) -> None:
+        last = np.maximum(block.column("last"), block.column("created"))
+        used = (block.column("accesses") > 0).astype(np.intp)
+        due = last + np.minimum(idle_limits[block.tiers, block.temperatures, used], NEVER - last)
+        rows = np.flatnonzero(due <= tick)
+        if len(rows) and block.hot:  # what a rule keeps hot does not fade: it would come and go
+            facts, _ = _facts(block, (), tick)
+            faded = np.full_like(facts.temperatures, Temperature.WARM)
+            back = resting_places(facts._replace(temperatures=faded), self.rules)
+            stays = (block.temperatures == Temperature.HOT) & (back == Temperature.HOT)
+            rows = rows[~stays[rows]]
+        fading = {
+            to: [block.sequence(row) for row in rows[block.temperatures[rows] == now].tolist()]
+            for now, to in _LOWER.items()
+        }
+        # Whatever comes later fades later: at the earliest after the shortest of the limits.
+        later = due[due > tick].min(initial=tick + int(idle_limits.min()))
+        for to, sequences in fading.items():
+            self._ledger.move(block.agent_id, sequences, to, "decay")
+        block.next_decay = tick + 1 if len(rows) else int(later)
+
+
+def _usual(tier: Tier) -> Temperature:
+    return Temperature.HOT if tier is Tier.PINNED else Temperature.WARM
+
+
+def _lifts(rule: Rule) -> bool:
+    """Whether a rule may warm up what is cold."""
+    at = rule.when.temperatures
+    return rule.to != Temperature.COLD and (at is None or Temperature.COLD in at)
+
+
+def _facts(block: AgentColumns, cold: Sequence[ColdFact], tick: int) -> tuple[Facts, list[int]]:
+    """What rules look at, the cold memories among the others; and the sequence numbers."""
+    sequences = [block.sequence(row) for row in range(block.size)]
+    created, last = block.column("created"), block.column("last")
+    accesses, kinds = block.column("accesses"), block.traits()
+    tiers, temperatures = block.tiers, block.temperatures
+    if cold:
+        sequences += [each.sequence for each in cold]
+        order = np.argsort(sequences, kind="stable")
+        sequences = [sequences[place] for place in order.tolist()]
+        created = np.append(created, [each.created_tick for each in cold])[order]
+        last = np.append(last, [each.last_access_tick for each in cold])[order]
+        accesses = np.append(accesses, [each.access_count for each in cold])[order]
+        kinds = [*kinds, *(each.traits for each in cold)]
+        kinds = [kinds[place] for place in order.tolist()]
+        tiers = np.append(tiers, np.array([each.tier for each in cold], np.int8))[order]
+        more = np.full(len(cold), Temperature.COLD, np.int8)
+        temperatures = np.append(temperatures, more)[order]
+    facts = Facts(
+        tiers,
+        temperatures,
+        tick - created,
+        tick - np.maximum(last, created),
+        accesses,
+        [each or PLAIN for each in kinds],
+    )
+    return facts, sequences

@@ -1,0 +1,187 @@
+"""What an agent does with its memories besides storing and searching: recall, promote, archive."""
+
+from contextlib import ExitStack
+
+from agents.engine import Engine
+from agents.errors import InvalidInput, MemoryNotFound, MemoryPinned
+from agents.memory.context import fit
+from agents.memory.filters import Filter
+from agents.memory.outcomes import Recall, Spill
+from agents.memory.records import Hit, Hits, Memory, check_query, check_whole, memory_id
+from agents.memory.retention import RETENTION_NAMES, Retention
+from agents.memory.temperature import Temperature
+from agents.memory.tiers import Tier
+from agents.movement import Left
+
+__all__ = ["Moves"]
+
+
+class Moves:
+    """The operations behind :class:`AgentMemory` that change temperature or retention."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    # Temperature
+
+    def promote(self, agent_id: str, memory: Memory) -> bool:
+        """Make a memory hot."""
+        _check_active(memory)
+        if memory.temperature is Temperature.HOT:
+            return False
+        with self._engine._changing():
+            ledger = self._engine._ledger
+            ledger.accessed(agent_id, [memory.sequence], [memory.relevance])
+            ledger.move(agent_id, [memory.sequence], Temperature.HOT, "promote")
+            left = self._engine._movement.relieve_hot(agent_id, [memory.sequence])
+        return memory.sequence not in left.moved
+
+    def demote(self, agent_id: str, memory: Memory, to: Temperature) -> bool:
+        """Make a memory warm or cold."""
+        if to is Temperature.HOT:
+            raise InvalidInput("demote() makes a memory warm or cold; promote() makes it hot")
+        _check_active(memory)
+        if memory.tier is Tier.PINNED:
+            raise _pinned(memory, "be demoted")
+        if memory.temperature >= to:
+            return False
+        with self._engine._changing():
+            self._engine._ledger.move(agent_id, [memory.sequence], to, "set")
+        return True
+
+    def spill(self, agent_id: str, count: int | None, memories: list[Memory] | None) -> Spill:
+        """Let memories leave hot."""
+        if count is not None and memories is not None:
+            raise InvalidInput("spill() takes a count or ids, not both")
+        if count is not None:
+            check_whole("count", count)
+        for memory in memories or ():
+            if memory.tier is Tier.PINNED:
+                raise _pinned(memory, "be spilled")
+        chosen = None if memories is None else [memory.sequence for memory in memories]
+        with self._engine._changing():
+            left = self._engine._movement.spill(agent_id, count, chosen)
+        return self._spilled(agent_id, left)
+
+    def recall(
+        self, agent_id: str, query: str, limit: int, only: Filter, auto_promote: bool
+    ) -> Recall:
+        """Search warm and cold, and promote what deserves it."""
+        engine = self._engine
+        with engine._using(), engine._metrics.timed_recall():
+            check_whole("limit", limit)
+            if not check_query(query).strip():
+                return Recall((), (), (), ())
+            hits = self._found(agent_id, query, limit, only)
+            least = engine.settings.temperature.min_score
+            given = [hit for hit in hits if hit.score >= least]
+            promoted: list[int] = []
+            left = Left({}, [])
+            with ExitStack() as changing:
+                if given:
+                    sequences = [hit.memory.sequence for hit in given]
+                    scores = [hit.score for hit in given]
+                    engine._ledger.accessed(agent_id, sequences, scores, recalled=True)
+                if auto_promote:
+                    promoted = [h.memory.sequence for h in hits if self._deserves(agent_id, h)]
+                if promoted:
+                    changing.enter_context(engine._changing())
+                    engine._ledger.move(agent_id, promoted, Temperature.HOT, "promote")
+                    left = engine._movement.relieve_hot(agent_id, promoted)
+            resident = engine._ledger.resident
+            items = [resident.memory(agent_id, hit.memory.sequence) or hit.memory for hit in hits]
+        return Recall(
+            tuple(items),
+            tuple(hit.score for hit in hits),
+            tuple(item.id for item in items if item.temperature is Temperature.HOT),
+            tuple(left.notes),
+        )
+
+    def search_all(
+        self, agent_id: str, query: str, limit: int | None, tokens: int | None, only: Filter
+    ) -> Hits:
+        """A search in which cold memories take part."""
+        engine = self._engine
+        with engine._using():
+            most, budget = engine._limits(limit, tokens)
+            found = self._found(agent_id, check_query(query), most, only)
+            pinned = [hit for hit in found if hit.memory.tier is Tier.PINNED]
+            fitted = fit(pinned, found[len(pinned) :], budget, engine._retrieval.count_tokens)
+            hits = Hits(fitted.kept)
+            hits.pinned_left_out = fitted.pinned_left_out
+            if query.strip():
+                engine._count_accesses([agent_id], [hits])
+            return hits
+
+    def _found(self, agent_id: str, query: str, limit: int, only: Filter) -> list[Hit]:
+        engine = self._engine
+        vector = engine._embedder.encode([query])[0] if query.strip() else None
+        block = engine._ledger.resident.block(agent_id)
+        front, rest = engine._cold.search(block, vector, limit, only, may_sync=engine._may_sync())
+        return front + rest
+
+    def _deserves(self, agent_id: str, hit: Hit) -> bool:
+        own = self._engine.settings.temperature
+        if hit.score >= own.promote_threshold:
+            return True
+        since = self._engine.tick - self._engine._movement.window
+        recalls = self._engine._ledger.resident.recalls(agent_id, hit.memory.sequence)
+        return sum(tick >= since for tick in recalls) >= own.promote_accesses
+
+    def _spilled(self, agent_id: str, left: Left) -> Spill:
+        prefix = self._engine._ledger.resident.block(agent_id).prefix
+        moved = {memory_id(prefix, sequence): to for sequence, to in left.moved.items()}
+        return Spill(moved, tuple(left.notes))
+
+    # Retention
+
+    def retain(self, agent_id: str, memory: Memory, retention: Retention) -> Memory:
+        """Archive, delete or restore a memory; one that is so already stays as it is."""
+        if memory.retention is retention:
+            return memory
+        if memory.tier is Tier.PINNED:
+            raise _pinned(memory, f"become {RETENTION_NAMES[retention]}")
+        engine = self._engine
+        with engine._changing():
+            back = retention is Retention.ACTIVE
+            if back:
+                self._check_grace(agent_id, memory)
+                engine._movement.expire(agent_id)
+                engine._ledger.make_room(agent_id, memory.tier, engine._caps, memory.sequence)
+            engine._ledger.retain(
+                agent_id, [memory.sequence], retention, "restore" if back else "set"
+            )
+            if back:  # it may be hot, or have made a hot one move to a tier with a longer label
+                engine._movement.relieve_hot(agent_id, [memory.sequence])
+            found = engine._ledger.resident.memory(agent_id, memory.sequence)
+        return memory if found is None else found
+
+    def _check_grace(self, agent_id: str, memory: Memory) -> None:
+        deleted = self._engine._ledger.resident.deleted_tick(agent_id, memory.sequence)
+        if deleted is not None and self._engine.tick - deleted >= self._engine._movement.grace:
+            raise MemoryNotFound(
+                f"{agent_id}'s memory {memory.id} was deleted in tick {deleted} and can no longer "
+                "be restored (retention.grace)"
+            )
+
+    def forget(self, agent_id: str, memory: Memory) -> None:
+        """Purge a memory."""
+        if memory.tier is Tier.PINNED:
+            raise _pinned(memory, "be forgotten")
+        engine = self._engine
+        with engine._changing():
+            engine._embedder.forget(memory.content)
+            engine._ledger.purge([memory])
+            if engine._folder is not None:
+                engine._forgotten.append(memory)
+
+
+def _check_active(memory: Memory) -> None:
+    if memory.retention is not Retention.ACTIVE:
+        raise InvalidInput(
+            f"memory {memory.id} is {RETENTION_NAMES[memory.retention]}; restore() it first"
+        )
+
+
+def _pinned(memory: Memory, what: str) -> MemoryPinned:
+    return MemoryPinned(f"memory {memory.id} is pinned and can't {what}; unpin() it first")

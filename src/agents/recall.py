@@ -1,0 +1,167 @@
+"""Searching where memories are cold: in mem0's store, and for what it lacks in the journal."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from agents.memory.filters import Filter
+from agents.memory.records import Hit, Memory, sequence_of
+from agents.memory.retention import Retention
+from agents.memory.temperature import TEMPERATURE_NAMES, Temperature
+from agents.memory.traits import PLAIN
+from agents.retrieval import Retrieval
+from agents.storage.columns import AgentColumns
+from agents.storage.resident import Resident
+from agents.storage.scoring import similarities
+from agents.storage.shelf import ColdFact
+from agents.storage.shelved import Shelved
+from agents.storage.sync import StoreSync
+from agents.storage.vectors import Quantised
+
+__all__ = ["ColdSearch"]
+
+_MOST_UNSYNCED = 1000
+"""With more that the store lacks, to write it is better than to look at all of them each time."""
+
+
+class ColdSearch:
+    """Finds cold memories, and merges them with those that are resident."""
+
+    def __init__(self, resident: Resident, store: StoreSync, retrieval: Retrieval) -> None:
+        self._resident = resident
+        self._store = store
+        self._retrieval = retrieval
+
+    def search(
+        self,
+        block: AgentColumns,
+        vector: Quantised | None,
+        limit: int,
+        only: Filter,
+        *,
+        may_sync: bool,
+    ) -> tuple[list[Hit], list[Hit]]:
+        """The pinned, and the best of all others, cold ones among them; no vector: the newest."""
+        tick = self._resident.tick
+        scope = self._retrieval.scope(block, tick, only)
+        if vector is None:
+            front, near = self._retrieval.newest(block, limit, scope)
+            near += [self._retrieval.hit(each, 0.0) for each in self._newest(block, limit, only)]
+            near.sort(key=lambda hit: (hit.memory.tier, -hit.memory.sequence))
+            return front, near[: max(0, limit - len(front))]
+        front = self._retrieval.front(block, vector, scope)
+        wanted = max(0, limit - len(front))
+        most = wanted * self._retrieval.multiplier
+        candidates = self._retrieval.candidates(block, vector, most, scope)
+        candidates += self._nearest(block, vector, most, only, may_sync)
+        return front, self._retrieval.merged(candidates, wanted)
+
+    def _newest(self, block: AgentColumns, most: int, only: Filter) -> list[Memory]:
+        facts = self._resident.shelf.cold(block.agent_id)
+        facts.sort(key=lambda fact: (fact.tier, -fact.sequence))
+        found: list[Memory] = []
+        for fact in facts:
+            if len(found) == most:
+                break
+            memory = self._resident.memory(block.agent_id, fact.sequence)
+            if memory is not None and self._is_seen(memory) and only.allows(memory):
+                found.append(memory)
+        return found
+
+    def _nearest(
+        self, block: AgentColumns, vector: Quantised, most: int, only: Filter, may_sync: bool
+    ) -> list[Hit]:
+        """The ``most`` cold memories that are most similar."""
+        if most == 0 or block.next_sequence == 1:
+            return []
+        agent_id, shelf = block.agent_id, self._resident.shelf
+        unsynced = shelf.unsynced(agent_id, self._store.written)
+        if len(unsynced) > _MOST_UNSYNCED and may_sync:
+            self._store.push()
+            unsynced = shelf.unsynced(agent_id, self._store.written)
+        records = self._passing(block, unsynced, only)
+        if self._store.written:
+            known = {record.sequence for record in unsynced}
+            records += self._from_store(block, vector, most, only, known)
+        if not records:
+            return []
+        vectors = np.frombuffer(b"".join([each.vector for each in records]), np.int8)
+        scores = similarities(vectors.reshape(len(records), -1), vector).tolist()
+        hits = [
+            self._retrieval.hit(record.memory(agent_id, block.prefix), similarity)
+            for record, similarity in zip(records, scores, strict=True)
+            if similarity >= only.min_score
+        ]
+        hits.sort(key=lambda hit: (-hit.score, -hit.memory.sequence))
+        return hits[:most]
+
+    def _from_store(
+        self, block: AgentColumns, vector: Quantised, most: int, only: Filter, known: set[int]
+    ) -> list[Shelved]:
+        """What mem0's store finds, as the journal has it: to the bit, and only if it is cold."""
+        filters: dict[str, object] = {
+            "user_id": block.agent_id,
+            "temperature": TEMPERATURE_NAMES[Temperature.COLD],
+        }
+        if only.tiers is not None:
+            filters["tier"] = _one_of([int(tier) for tier in only.tiers])
+        if only.kinds is not None:
+            filters["kind"] = _one_of(list(only.kinds))
+        if only.since_tick:
+            filters["created_tick"] = {"gte": only.since_tick}
+        wanted = most
+        while True:
+            ids = self._store.search(vector, wanted, filters)
+            numbers = [sequence_of(block.prefix, each) for each in ids]  # None: another agent's
+            fresh = [each for each in numbers if each is not None and each not in known]
+            stored = self._resident.shelf.many(block.agent_id, fresh)
+            found = self._passing(block, [each.record for each in stored], only)
+            # What is no longer cold, or has not the right tags, took the place of others.
+            if len(found) >= most:
+                return found
+            if len(ids) < wanted:
+                return self._all(block, only, known, found)
+            wanted *= 4
+
+    def _all(
+        self, block: AgentColumns, only: Filter, known: set[int], found: list[Shelved]
+    ) -> list[Shelved]:
+        """What the store gave, unless there is more: an approximate index may miss some."""
+        passing = [
+            fact.sequence
+            for fact in self._resident.shelf.cold(block.agent_id)
+            if fact.sequence not in known and _may_pass(fact, only)
+        ]
+        if len(passing) <= len(found):
+            return found
+        stored = self._resident.shelf.many(block.agent_id, passing)
+        return self._passing(block, [each.record for each in stored], only)
+
+    def _passing(
+        self, block: AgentColumns, records: Sequence[Shelved], only: Filter
+    ) -> list[Shelved]:
+        return [
+            record
+            for record in records
+            if record.retention == Retention.ACTIVE
+            and record.temperature == Temperature.COLD
+            and self._is_seen(memory := record.memory(block.agent_id, block.prefix))
+            and only.allows(memory)
+        ]
+
+    def _is_seen(self, memory: Memory) -> bool:
+        return memory.expires_tick is None or memory.expires_tick > self._resident.tick
+
+
+def _may_pass(fact: ColdFact, only: Filter) -> bool:
+    kind, tags, _ = fact.traits or PLAIN
+    return (
+        (only.tiers is None or fact.tier in only.tiers)
+        and (only.kinds is None or kind in only.kinds)
+        and (only.tags is None or not only.tags.isdisjoint(tags))
+        and fact.created_tick >= only.since_tick
+    )
+
+
+def _one_of(values: list[int] | list[str]) -> object:
+    return values[0] if len(values) == 1 else {"in": sorted(values)}

@@ -1,0 +1,321 @@
+"""One agent's resident memories, as columns: how they lie there, and how they are read."""
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from types import MappingProxyType
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.memory.caps import age
+from agents.memory.metadata import KeptMetadata
+from agents.memory.records import NO_METADATA, Memory, id_prefix
+from agents.memory.retention import Retention
+from agents.memory.temperature import Temperature
+from agents.memory.tiers import Tier
+from agents.memory.traits import PLAIN, Traits
+from agents.storage.fingerprints import of_activity, of_memory
+from agents.storage.shelved import NEVER, UNUSED
+from agents.storage.vectors import Quantised
+
+__all__ = ["NUMBERS", "SPACIOUS", "WIDTH", "AgentRows", "Found"]
+
+Numbers = NDArray[np.int64]
+
+_TIERS, _TEMPERATURES = tuple(Tier), tuple(Temperature)
+_MEMORIES_PER_QUERY = 8
+"""What is kept of a query takes about as much as two memories do."""
+SPACIOUS = ("_contents", "_metadata", "_traits", "_vectors", "_norms", "_tiers", "_temperatures")
+WIDTH = 6
+"""Whole numbers per memory: sequence, created, entered its tier, expires, accesses, last access."""
+_FEW = 64
+NUMBERS = 9
+"""Columns of the table that a snapshot has: these, tier, temperature and relevance."""
+
+
+class Found(NamedTuple):
+    """What a query found: its candidates among the first ``size`` memories."""
+
+    size: int
+    most: int
+    """How many candidates were asked for."""
+    rows: NDArray[np.intp]
+    """Oldest first."""
+    scores: NDArray[np.float64]
+    pinned: list[float]
+    """The scores of the pinned memories, oldest pin first."""
+
+
+class Pinned(NamedTuple):
+    """The pinned memories of an agent, oldest pin first."""
+
+    rows: tuple[int, ...]
+    vectors: Quantised
+    norms: NDArray[np.float64]
+
+
+class AgentRows:
+    """One agent's memories from the oldest to the newest: a row each, in columns.
+
+    A :class:`Memory` is made for whoever asks for one and not kept, and texts lie in an array and
+    not in a list: a million memories would be a million objects for Python's garbage collector to
+    walk through, and it looks into lists but not into arrays.
+    """
+
+    __slots__ = (
+        "_activity",
+        "_contents",
+        "_fingerprint",
+        "_hot",
+        "_metadata",
+        "_norms",
+        "_numbers",
+        "_pinned",
+        "_relevance",
+        "_temperatures",
+        "_tiers",
+        "_traits",
+        "_vectors",
+        "agent_id",
+        "critical_elsewhere",
+        "found",
+        "hot_tokens",
+        "next_decay",
+        "next_expiry",
+        "next_sequence",
+        "prefix",
+        "recalls",
+        "shelf_sum",
+        "size",
+    )
+
+    def __init__(self, agent_id: str, seed: int, dims: int) -> None:
+        self.agent_id = agent_id
+        self.prefix = id_prefix(seed, agent_id)
+        self.next_sequence = 1
+        self.size = 0
+        """How many memories there are."""
+        self.found: dict[str, Found] = {}
+        """What queries found, the latest asked last. Cleared when it would no longer be true."""
+        self.next_expiry = NEVER
+        """No memory expires before this tick."""
+        self.next_decay = 0
+        """No memory fades to another temperature before this tick."""
+        self.recalls: dict[int, tuple[int, ...]] = {}
+        """By sequence number, the ticks in which a memory was recalled, of those that were."""
+        self.critical_elsewhere: dict[int, Memory] = {}
+        """The critical memories that are cold: they count for the cap."""
+        self.shelf_sum = 0
+        """The sum of the hashes over the agent's memories that are not resident."""
+        self.hot_tokens: int | None = None
+        """What the hot memories take in a context, if somebody counted since they changed."""
+        self._fingerprint: int | None = None
+        self._activity = 0
+        # What is read together lies together: six numbers row after row.
+        self._numbers = array("q")
+        self._relevance = array("d")
+        # These have room to spare; their first ``size`` rows are in use.
+        self._contents = np.empty(0, object)
+        self._metadata = np.empty(0, object)  # None for a memory without
+        self._traits = np.empty(0, object)  # None for a plain fact
+        self._vectors = np.empty((0, dims), np.int8)
+        self._norms = np.empty(0)
+        self._tiers = np.empty(0, np.int8)
+        self._temperatures = np.empty(0, np.int8)
+        self._pinned: Pinned | None = None
+        self._hot: list[int] | None = None
+
+    def __len__(self) -> int:
+        return self.size
+
+    # Reading
+
+    def memories(self, rows: Iterable[int]) -> list[Memory]:
+        """The memories in these rows."""
+        # A search makes thousands, so everything is at hand, and tuple.__new__ is what Memory(…)
+        # comes down to, at half its cost.
+        make, numbers, relevance = tuple.__new__, self._numbers, self._relevance
+        tiers, temperatures, kinds = self._tiers, self._temperatures, self._traits
+        prefix, agent_id, contents = self.prefix, self.agent_id, self._contents
+        metadata, active = self._metadata, Retention.ACTIVE
+        result = []
+        for row in rows:
+            place = WIDTH * row
+            sequence, created, entered, expires, count, last = numbers[place : place + WIDTH]
+            own = metadata[row]
+            kind, tags, _ = kinds[row] or PLAIN
+            result.append(
+                make(
+                    Memory,
+                    (
+                        prefix + hex(sequence)[2:].zfill(12),  # memory_id()
+                        agent_id,
+                        contents[row],
+                        _TIERS[tiers.item(row)],
+                        created,
+                        entered,
+                        sequence,
+                        NO_METADATA if own is None else MappingProxyType(own),
+                        kind,
+                        tags,
+                        _TEMPERATURES[temperatures.item(row)],
+                        active,
+                        None if expires == NEVER else expires,
+                        count,
+                        None if last == UNUSED else last,
+                        relevance[row],
+                    ),
+                )
+            )
+        return result
+
+    def memory(self, row: int) -> Memory:
+        """The memory in a row."""
+        return self.memories((row,))[0]
+
+    def contents(self) -> list[str]:
+        """The text of each memory."""
+        texts: list[str] = self._contents[: self.size].tolist()
+        return texts
+
+    def metadata(self) -> list[KeptMetadata | None]:
+        """The metadata of each memory."""
+        kept: list[KeptMetadata | None] = self._metadata[: self.size].tolist()
+        return kept
+
+    def traits(self) -> list[Traits | None]:
+        """Kind and tags of each memory; None for a plain fact."""
+        kept: list[Traits | None] = self._traits[: self.size].tolist()
+        return kept
+
+    def row_of(self, sequence: int) -> int | None:
+        """The row of the memory with this sequence number."""
+        # Without gaps it is the number less one; gaps only move it up.
+        row = min(sequence, len(self)) - 1
+        if row < 0 or self._numbers[WIDTH * row] == sequence:
+            return row if row >= 0 else None
+        row = bisect_left(range(row), sequence, key=lambda row: self._numbers[WIDTH * row])
+        return row if self._numbers[WIDTH * row] == sequence else None
+
+    def rows_of(self, sequences: Sequence[int]) -> tuple[list[int], list[int]]:
+        """The rows of these memories, and the sequence numbers of those that are not here."""
+        if len(sequences) < _FEW:
+            found = [(each, self.row_of(each)) for each in sequences]
+            rows = [row for _, row in found if row is not None]
+            return rows, [each for each, row in found if row is None]
+        own = np.array(self._numbers, np.int64)[::WIDTH]
+        wanted = np.asarray(sequences, np.int64)
+        places = np.searchsorted(own, wanted)
+        here = own[np.minimum(places, max(0, len(own) - 1))] == wanted if len(own) else wanted < 0
+        return places[here].tolist(), wanted[~here].tolist()
+
+    def sequence(self, row: int) -> int:
+        """The sequence number of the memory in a row."""
+        return self._numbers[WIDTH * row]
+
+    def in_tier(self, tier: Tier) -> list[Memory]:
+        """The memories of a tier, oldest memory first."""
+        return self.memories(np.flatnonzero(self.tiers == tier).tolist())
+
+    def occupants(self, tier: Tier) -> Sequence[Memory]:
+        """The memories of a tier, in any order: those that are cold as well."""
+        if tier is Tier.PINNED:
+            return self.memories(self.pinned.rows)
+        if tier is Tier.CRITICAL and self.critical_elsewhere:
+            return [*self.in_tier(tier), *self.critical_elsewhere.values()]
+        return self.in_tier(tier)
+
+    @property
+    def pinned(self) -> Pinned:
+        """The pinned memories, oldest pin first."""
+        if self._pinned is None:
+            memories = sorted(self.in_tier(Tier.PINNED), key=age)
+            rows = [row for m in memories if (row := self.row_of(m.sequence)) is not None]
+            self._pinned = Pinned(tuple(rows), self._vectors[rows], self._norms[rows])
+        return self._pinned
+
+    @property
+    def hot(self) -> list[int]:
+        """The rows of the hot memories that are not pinned, oldest first."""
+        if self._hot is None:
+            rows = np.flatnonzero((self.temperatures == Temperature.HOT) & (self.tiers != 0))
+            self._hot = rows.tolist()
+        return self._hot
+
+    @property
+    def tiers(self) -> NDArray[np.int8]:
+        """The tier of each memory."""
+        return self._tiers[: self.size]
+
+    @property
+    def temperatures(self) -> NDArray[np.int8]:
+        """The temperature of each memory."""
+        return self._temperatures[: self.size]
+
+    def column(self, what: Literal["created", "expires", "accesses", "last"]) -> Numbers:
+        """One number of each memory."""
+        place = {"created": 1, "expires": 3, "accesses": 4, "last": 5}[what]
+        return np.array(self._numbers, np.int64).reshape(-1, WIDTH)[:, place]
+
+    @property
+    def norms(self) -> NDArray[np.float64]:
+        """The length of each vector."""
+        return self._norms[: self.size]
+
+    def vectors(self, rows: slice | Sequence[int] = slice(None)) -> Quantised:
+        """The vectors of all memories, or of these rows."""
+        return self._vectors[: self.size][rows]
+
+    def numbers(self) -> NDArray[np.int64]:
+        """A table of whole numbers, a row per memory: sequence, created, entered its tier, expires,
+        accesses, last access, tier, temperature, and the bits of its relevance.
+        """
+        table = np.empty((self.size, NUMBERS), np.int64)
+        table[:, :WIDTH] = np.array(self._numbers, np.int64).reshape(-1, WIDTH)
+        table[:, 6], table[:, 7] = self.tiers, self.temperatures
+        table[:, 8] = np.array(self._relevance, np.float64).view(np.int64)
+        return table
+
+    def fingerprint(self) -> bytes:
+        """A hash over all memories, the same for equal ones however they came about.
+
+        The sum of a hash over each, so that a change costs as much as what it changed. Kept up to
+        date from the first time that it is asked for.
+        """
+        if self._fingerprint is None:
+            self._fingerprint = sum(map(self._fingerprint_of, range(self.size)))
+            self._activity = sum(map(self._activity_of, range(self.size)))
+        recalls = "".join(f"{key} {self.recalls[key]} " for key in sorted(self.recalls))
+        parts = (self._fingerprint, self._activity, self.shelf_sum)
+        sums = b"".join([(part % (1 << 256)).to_bytes(32, "big") for part in parts])
+        return sums + recalls.encode()
+
+    def _fingerprint_of(self, row: int) -> int:
+        place = WIDTH * row
+        sequence, created, entered, expires = self._numbers[place : place + 4]
+        return of_memory(
+            sequence,
+            self._tiers.item(row),
+            self._temperatures.item(row),
+            created,
+            entered,
+            expires,
+            self._contents[row],
+            self._vectors[row].tobytes(),
+            self._metadata[row],
+            self._traits[row],
+        )
+
+    def _activity_of(self, row: int) -> int:
+        place = WIDTH * row
+        sequence, _, _, _, count, last = self._numbers[place : place + WIDTH]
+        return of_activity(sequence, count, last, self._relevance[row])
+
+    def remember(self, query: str, found: Found) -> None:
+        """Keep what a query found, for when it is asked again; more memories, more queries."""
+        self.found.pop(query, None)
+        self.found[query] = found
+        if len(self.found) > self.size // _MEMORIES_PER_QUERY:
+            del self.found[next(iter(self.found))]

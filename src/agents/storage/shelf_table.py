@@ -1,0 +1,313 @@
+"""The journal's table of memories that are not resident.
+
+A row is one memory as it was from one commit to another. So going back to a commit brings its
+state back, and a memory that returns to the columns is found as it was when it left. Versions that
+ended before the last snapshot are deleted: nothing needs them any more.
+"""
+
+import functools
+import json
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from agents.errors import BankDamaged
+from agents.memory.metadata import keep_metadata
+from agents.memory.traits import Traits, traits
+from agents.storage.fingerprints import of_shelved
+from agents.storage.shelved import Shelved
+
+__all__ = ["SHELF_SCHEMA", "Change", "ColdFact", "Key", "ShelfTable", "Stored"]
+
+SHELF_SCHEMA = """
+CREATE TABLE shelf (
+    agent TEXT NOT NULL,
+    sequence INTEGER NOT NULL,
+    since INTEGER NOT NULL,    -- the commit that put it there
+    until INTEGER,             -- the commit that took it away or changed it
+    seal INTEGER NOT NULL,     -- over since, until and digest
+    digest BLOB NOT NULL,      -- over all that follows, without tokens
+    tokens INTEGER NOT NULL,
+    tier INTEGER NOT NULL,
+    temperature INTEGER NOT NULL,
+    retention INTEGER NOT NULL,
+    retained_tick INTEGER NOT NULL,
+    created_tick INTEGER NOT NULL,
+    tier_tick INTEGER NOT NULL,
+    expires_tick INTEGER NOT NULL,
+    access_count INTEGER NOT NULL,
+    last_access_tick INTEGER NOT NULL,
+    relevance REAL NOT NULL,
+    recalls TEXT,
+    traits TEXT,
+    metadata TEXT,
+    content TEXT NOT NULL,
+    vector BLOB NOT NULL
+);
+CREATE UNIQUE INDEX shelf_versions ON shelf (agent, sequence, since);
+-- For counting: small, and all that is needed.
+CREATE INDEX shelf_now ON shelf (agent, retention, temperature, tier, tokens) WHERE until IS NULL;
+CREATE INDEX shelf_critical ON shelf (agent) WHERE tier = 1;
+CREATE INDEX shelf_expiring ON shelf (expires_tick)
+    WHERE until IS NULL AND retention = 0 AND expires_tick < 4611686018427387904;
+CREATE INDEX shelf_deleted ON shelf (retained_tick) WHERE until IS NULL AND retention = 2;
+CREATE INDEX shelf_ended ON shelf (until) WHERE until IS NOT NULL;
+"""
+
+_FIELDS = (
+    "agent, sequence, since, until, seal, digest, tier, temperature, retention, retained_tick, "
+    "created_tick, tier_tick, expires_tick, access_count, last_access_tick, relevance, recalls, "
+    "traits, metadata, content, vector"
+)
+_BEFORE = "since < :commit AND (until IS NULL OR until >= :commit)"
+"""The versions that a commit finds."""
+
+Key = tuple[str, int]
+"""Agent and sequence number."""
+
+
+class Stored(NamedTuple):
+    """A memory on the shelf, with the hash over it."""
+
+    record: Shelved
+    digest: bytes
+
+
+class ColdFact(NamedTuple):
+    """A cold memory, as far as rules look at it."""
+
+    sequence: int
+    tier: int
+    created_tick: int
+    access_count: int
+    last_access_tick: int
+    relevance: float
+    recalls: int
+    traits: Traits | None
+
+
+class Change(NamedTuple):
+    """What a commit does to one memory's place on the shelf."""
+
+    key: Key
+    before: bytes | None
+    """The digest of the version that ends."""
+    after: Stored | None
+    tokens: int
+
+
+class ShelfTable:
+    """Reads and writes the table; transactions are the journal's."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._db = database
+
+    # Reading. ``commit`` says when: what that commit found.
+
+    def get(self, key: Key, commit: int) -> Stored | None:
+        """One memory."""
+        found = self._select(
+            f"agent = :agent AND sequence = :sequence AND {_BEFORE}",
+            agent=key[0], sequence=key[1], commit=commit,
+        )  # fmt: skip
+        return next((stored for _, stored in found), None)
+
+    def many(self, agent: str, sequences: Sequence[int], commit: int) -> Iterator[Stored]:
+        """Those of these memories that are on the shelf."""
+        for start in range(0, len(sequences), 500):
+            part = [int(each) for each in sequences[start : start + 500]]
+            for _, stored in self._select(
+                f"agent = :agent AND sequence IN ({','.join(map(str, part))}) AND {_BEFORE}",
+                agent=agent, commit=commit,
+            ):  # fmt: skip
+                yield stored
+
+    def critical(self, agent: str | None, commit: int) -> Iterator[tuple[str, Stored]]:
+        """The active critical ones, of all agents or of one: they count for the cap."""
+        which = "" if agent is None else "agent = :agent AND "
+        return self._select(
+            f"{which}tier = 1 AND retention = 0 AND {_BEFORE}", agent=agent, commit=commit
+        )
+
+    # Reading what is there now.
+
+    def of_agent(self, agent: str, retention: int, temperature: int | None) -> Iterator[Stored]:
+        """An agent's memories with this retention and temperature, oldest first."""
+        which = "" if temperature is None else " AND temperature = :temperature"
+        for _, stored in self._select(
+            f"agent = :agent AND until IS NULL AND retention = :retention{which}",
+            "ORDER BY sequence",
+            agent=agent, retention=retention, temperature=temperature,
+        ):  # fmt: skip
+            yield stored
+
+    def active(self) -> Iterator[tuple[str, Stored]]:
+        """All that is cold and active, by agent, oldest first."""
+        return self._select("until IS NULL AND retention = 0", "ORDER BY agent, sequence")
+
+    def all_now(self) -> Iterator[tuple[Any, ...]]:
+        """Every row as it is now, checked, as :meth:`adopt` takes it."""
+        columns = _FIELDS.replace("tier,", "tokens, tier,", 1)
+        for row in self._db.execute(
+            f"SELECT {columns} FROM shelf WHERE until IS NULL ORDER BY agent, sequence"  # noqa: S608
+        ):
+            _stored(row[:6] + row[7:])
+            yield row
+
+    def newer(self, agent: str, commit: int) -> Iterator[Stored]:
+        """An agent's cold and active memories that came after a commit."""
+        for _, stored in self._select(
+            "agent = :agent AND until IS NULL AND retention = 0 AND since > :commit",
+            agent=agent, commit=commit,
+        ):  # fmt: skip
+            yield stored
+
+    def due(self, tick: int, deleted_before: int) -> Iterator[tuple[str, int, int]]:
+        """Agent, sequence and retention of what expired by ``tick``, or was deleted so long ago."""
+        yield from self._db.execute(
+            "SELECT agent, sequence, retention FROM shelf WHERE until IS NULL AND retention = 0 "
+            "AND expires_tick < 4611686018427387904 AND expires_tick <= ?",
+            (tick,),
+        )
+        yield from self._db.execute(
+            "SELECT agent, sequence, retention FROM shelf WHERE until IS NULL AND retention = 2 "
+            "AND retained_tick <= ?",
+            (deleted_before,),
+        )
+
+    def counts(self, agent: str | None = None) -> list[tuple[str, int, int, int, int, int]]:
+        """Agent, retention, temperature and tier, how many there are and how many tokens."""
+        which = "" if agent is None else "AND agent = :agent "
+        return self._db.execute(
+            "SELECT agent, retention, temperature, tier, count(*), sum(tokens) FROM shelf "  # noqa: S608
+            f"WHERE until IS NULL {which}GROUP BY agent, retention, temperature, tier",
+            {"agent": agent},
+        ).fetchall()
+
+    def cold(self, agent: str) -> Iterator[ColdFact]:
+        """All that is cold and active, without texts and vectors, so of many at once."""
+        for sequence, tier, created, count, last, relevance, recalls, kinds in self._db.execute(
+            "SELECT sequence, tier, created_tick, access_count, last_access_tick, relevance, "
+            "recalls, traits FROM shelf WHERE agent = ? AND until IS NULL AND retention = 0",
+            (agent,),
+        ):
+            recalled = len(json.loads(recalls)) if recalls else 0
+            own = _traits(kinds) if kinds else None
+            yield ColdFact(sequence, tier, created, count, last, relevance, recalled, own)
+
+    def _select(
+        self, where: str, order: str = "", **values: object
+    ) -> Iterator[tuple[str, Stored]]:
+        for row in self._db.execute(f"SELECT {_FIELDS} FROM shelf WHERE {where} {order}", values):  # noqa: S608
+            yield row[0], _stored(row)
+
+    # Writing
+
+    def write(self, commit: int, changes: Iterable[Change]) -> None:
+        """What a commit changes."""
+        ended, added = [], []
+        for (agent, sequence), before, after, tokens in changes:
+            if before is not None:
+                ended.append((commit, before, agent, sequence))
+            if after is not None:
+                added.append(_row(agent, sequence, commit, after, tokens))
+        for _, before, agent, sequence in ended:
+            row = self._db.execute(
+                "SELECT since FROM shelf WHERE agent = ? AND sequence = ? AND until IS NULL",
+                (agent, sequence),
+            ).fetchone()
+            if row is None:
+                raise BankDamaged(f"the journal has lost memory {sequence} of {agent}")
+            self._db.execute(
+                "UPDATE shelf SET until = ?, seal = ? "
+                "WHERE agent = ? AND sequence = ? AND until IS NULL",
+                (commit, _seal(row[0], commit, before), agent, sequence),
+            )
+        self.adopt(added)
+
+    def adopt(self, rows: Iterable[Sequence[Any]]) -> None:
+        """Take over rows, each a tuple of all columns."""
+        marks = ",".join("?" * 22)
+        self._db.executemany(f"INSERT INTO shelf VALUES ({marks})", rows)  # noqa: S608
+
+    def rewind(self, commit: int) -> None:
+        """Forget what came after a commit."""
+        self._db.execute("DELETE FROM shelf WHERE since > ?", (commit,))
+        for number, since, digest in self._db.execute(
+            "SELECT rowid, since, digest FROM shelf WHERE until > ?", (commit,)
+        ).fetchall():
+            self._db.execute(
+                "UPDATE shelf SET until = NULL, seal = ? WHERE rowid = ?",
+                (_seal(since, None, digest), number),
+            )
+
+    def forget_versions(self, commit: int) -> None:
+        """Delete the versions that ended by a commit."""
+        self._db.execute("DELETE FROM shelf WHERE until <= ?", (commit,))
+
+    def purge(self, keys: Iterable[Key]) -> None:
+        """Delete every version of these memories."""
+        self._db.executemany("DELETE FROM shelf WHERE agent = ? AND sequence = ?", keys)
+
+    def clear(self) -> None:
+        """Delete all."""
+        self._db.execute("DELETE FROM shelf")
+
+
+def _row(agent: str, sequence: int, commit: int, stored: Stored, tokens: int) -> tuple[Any, ...]:
+    record, digest = stored
+    _, *numbers, recalls, kinds, metadata, content, vector = record
+    return (
+        agent,
+        sequence,
+        commit,
+        None,
+        _seal(commit, None, digest),
+        digest,
+        tokens,
+        *numbers,
+        json.dumps(recalls) if recalls else None,
+        kinds.json if kinds else None,
+        metadata.json if metadata else None,
+        content,
+        vector,
+    )
+
+
+def _stored(row: Sequence[Any]) -> Stored:
+    """The memory in a row that was selected as ``_FIELDS``, checked."""
+    agent, sequence, since, until, seal, digest, *numbers = row[:16]
+    recalls, kinds, metadata, content, vector = row[16:]
+    try:
+        record = Shelved._make(
+            (
+                sequence,
+                *numbers,
+                tuple(json.loads(recalls)) if recalls else (),
+                _traits(kinds) if kinds else None,
+                keep_metadata(json.loads(metadata)) if metadata else None,
+                content,
+                vector,
+            )
+        )
+        is_whole = digest == of_shelved(agent, record) and seal == _seal(since, until, digest)
+    except (ValueError, TypeError, AttributeError):  # not even JSON, or text instead of bytes
+        is_whole = False
+    if not is_whole:
+        raise BankDamaged(
+            f"what the journal keeps of memory {sequence} of {agent} is not what was written. "
+            "Restore the bank from a backup; nothing was changed"
+        )
+    return Stored(record, digest)
+
+
+@functools.lru_cache(maxsize=4096)
+def _traits(text: str) -> Traits:
+    kind, tags = json.loads(text)
+    return traits(kind, tuple(tags))
+
+
+def _seal(since: int, until: int | None, digest: bytes) -> int:
+    """Against flipped bits alone: who forges a row forges this too."""
+    return zlib.crc32(b"%d %d" % (since, until or 0), zlib.crc32(digest))

@@ -1,0 +1,53 @@
+"""Reading what earlier versions wrote: checkpoints of format 1, and journals of format 2.
+
+They know no temperature, no lifetime and no use of memories.
+"""
+
+import json
+import sqlite3
+
+import numpy as np
+
+from agents.errors import BankDamaged
+from agents.memory.records import NEW_RELEVANCE
+from agents.memory.temperature import Temperature
+from agents.memory.tiers import Tier
+from agents.storage.journal_tables import SnapshotRow
+from agents.storage.shelf_table import SHELF_SCHEMA
+from agents.storage.shelved import NEVER, UNUSED
+from agents.storage.snapshots import NUMBERS, digest_of
+
+__all__ = ["upgrade_journal", "upgrade_snapshot"]
+
+
+def upgrade_snapshot(row: SnapshotRow) -> SnapshotRow:
+    """One agent's state, from four numbers per memory to nine."""
+    if digest_of(row) != row.digest:
+        raise BankDamaged(f"the snapshot of agent {row.agent} is not what was written")
+    old = np.frombuffer(row.columns, "<i8").reshape(-1, 4)  # sequence, tier, created, entered
+    new = np.empty((len(old), NUMBERS), "<i8")
+    new[:, 0], new[:, 1], new[:, 2] = old[:, 0], old[:, 2], old[:, 3]
+    new[:, 3], new[:, 4], new[:, 5] = NEVER, 0, UNUSED
+    new[:, 6] = old[:, 1]
+    new[:, 7] = np.where(old[:, 1] == Tier.PINNED, Temperature.HOT, Temperature.WARM)
+    new[:, 8] = np.float64(NEW_RELEVANCE).view(np.int64)
+    extras = {"metadata": json.loads(row.extras), "traits": [], "recalls": [], "shelf": "0"}
+    text = json.dumps(extras, ensure_ascii=False)
+    changed = row._replace(columns=new.tobytes(), extras=text)
+    return changed._replace(digest=digest_of(changed))
+
+
+def upgrade_journal(database: sqlite3.Connection) -> None:
+    """Give a journal of format 2 the tables and columns of format 3.
+
+    What it deleted is gone, as what is purged today.
+    """
+    database.execute("ALTER TABLE snapshots RENAME COLUMN metadata TO extras")
+    database.execute(
+        "CREATE TABLE redactions (commit_id INTEGER PRIMARY KEY, digest BLOB NOT NULL)"
+    )
+    for statement in SHELF_SCHEMA.split(";"):
+        database.execute(statement)
+    for raw in database.execute("SELECT * FROM snapshots").fetchall():
+        row = upgrade_snapshot(SnapshotRow(*raw))
+        database.execute("REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?)", row)
