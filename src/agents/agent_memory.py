@@ -156,13 +156,12 @@ class AgentMemory:
                 return memory
             ledger = self._bank._ledger
             self._bank._movement.expire(self.agent_id)
-            memory = self.get(memory_id)  # it may be the one that expired
             if wanted is Tier.PINNED or memory.retention is Retention.ACTIVE:  # else it takes none
                 ledger.make_room(self.agent_id, wanted, self._bank._caps, memory.sequence)
             ledger.change_tier(memory, wanted, demoted=False)
             # The label of a tier is part of the line, so a hot one may need more room now.
             self._bank._movement.relieve_hot(self.agent_id, [memory.sequence])
-            return self.get(memory_id)
+            return ledger.resident.memory(self.agent_id, memory.sequence) or memory
 
     def pin(self, memory_id: str) -> Memory:
         """Make a memory always part of what the agent sees; it is active and hot then."""
@@ -257,15 +256,15 @@ class AgentMemory:
         """The agent's ``sequence``-th memory; None if it was deleted or never was."""
         with self._bank._using():
             memory = self._bank._ledger.resident.memory(self.agent_id, sequence)
-        return None if memory is None or memory.retention is Retention.DELETED else memory
+            tick = self._bank.tick
+        if memory is None or memory.retention is Retention.DELETED or memory.is_expired(tick):
+            return None
+        return memory
 
     def all(
         self, tier: TierLike | None = None, *, temperature: TemperatureLike | None = None
     ) -> list[Memory]:
-        """The agent's active memories, or those of a tier or a temperature, oldest first.
-
-        Not those that expired; :meth:`get` still has them until the next sweep.
-        """
+        """The agent's active memories, or those of a tier or a temperature, oldest first."""
         wanted = None if tier is None else parse_tier(tier)
         heat = None if temperature is None else parse_temperature(temperature)
         with self._bank._using():
@@ -284,7 +283,7 @@ class AgentMemory:
             for memory in memories
             if (wanted is None or memory.tier is wanted)
             and (heat is None or memory.temperature is heat)
-            and (memory.expires_tick is None or memory.expires_tick > tick or not memory.tier)
+            and not memory.is_expired(tick)
         ]
 
     def count(self, tier: TierLike | None = None) -> int:
@@ -381,10 +380,14 @@ class AgentMemory:
             resident = self._bank._ledger.resident
             sequence = sequence_of(resident.block(self.agent_id).prefix, memory_id)
             memory = None if sequence is None else resident.memory(self.agent_id, sequence)
-        if memory is None or (memory.retention is Retention.DELETED and not deleted):
+            is_gone = memory is not None and (
+                memory.retention is Retention.DELETED or memory.is_expired(resident.tick)
+            )
+        if memory is None or (is_gone and not deleted):
             hint = "" if isinstance(memory_id, str) else "; an id is text, such as memory.id"
-            if memory is not None:
-                hint = "; it was deleted, and restore() brings it back"
+            if is_gone:
+                word = "deleted" if memory and memory.retention else "expired"
+                hint = f"; it was {word}, and restore() brings it back"
             raise MemoryNotFound(f"{self.agent_id} has no memory {memory_id!r:.80}{hint}")
         return memory
 

@@ -184,6 +184,7 @@ class Movement:
 
     def compact(self, agent_id: str) -> Counter[Temperature]:
         """Apply the rules to one agent's memories; how many moved to which temperature."""
+        self.expire(agent_id)
         moves, sequences = self._plan(agent_id)
         for to in (Temperature.COLD, Temperature.WARM, Temperature.HOT):
             going = [sequences[move.row] for move in moves if move.to is to]
@@ -191,7 +192,8 @@ class Movement:
         return Counter(move.to for move in moves)
 
     def would_move(self, agent_id: str) -> list[RuledMove]:
-        """What :meth:`compact` would do."""
+        """What :meth:`compact` would do; what expired is deleted, so undo it afterwards."""
+        self.expire(agent_id)
         moves, sequences = self._plan(agent_id)
         going = [sequences[move.row] for move in moves]
         memories = self._ledger.resident.memories(agent_id, going)
@@ -202,7 +204,6 @@ class Movement:
 
     def _plan(self, agent_id: str) -> tuple[list[Move], list[int]]:
         """The moves by row, and the sequence number of each row."""
-        self.expire(agent_id)
         resident = self._ledger.resident
         cold = resident.shelf.cold(agent_id) if any(map(_lifts, self.rules)) else []
         facts, sequences = _facts(resident.block(agent_id), cold, resident.tick)
@@ -259,7 +260,7 @@ class Movement:
         elsewhere = [
             sequence
             for sequence, memory in block.critical_elsewhere.items()
-            if memory.expires_tick is not None and memory.expires_tick <= tick
+            if memory.is_expired(tick)
         ]
         self._ledger.retain(agent_id, sorted(elsewhere), Retention.DELETED, "expire")
         if block.next_expiry > tick:

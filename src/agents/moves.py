@@ -137,6 +137,12 @@ class Moves:
 
     def retain(self, agent_id: str, memory: Memory, retention: Retention) -> Memory:
         """Archive, delete or restore a memory; one that is so already stays as it is."""
+        if memory.is_expired(self._engine.tick) and memory.retention is Retention.ACTIVE:
+            with self._engine._changing():
+                self._engine._ledger.retain(
+                    agent_id, [memory.sequence], Retention.DELETED, "expire"
+                )
+            memory = memory._replace(retention=Retention.DELETED)
         if memory.retention is retention:
             return memory
         if memory.tier is Tier.PINNED:

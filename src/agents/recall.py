@@ -150,7 +150,7 @@ class ColdSearch:
         ]
 
     def _is_seen(self, memory: Memory) -> bool:
-        return memory.expires_tick is None or memory.expires_tick > self._resident.tick
+        return not memory.is_expired(self._resident.tick)
 
 
 def _may_pass(fact: ColdFact, only: Filter) -> bool:

@@ -1,6 +1,7 @@
 """What a bank needs now and then: moving memories, looking at how it is, and mem0's store."""
 
 from collections import Counter
+from contextlib import suppress
 from typing import Any
 
 from agents.engine import Engine
@@ -14,6 +15,10 @@ from agents.status import Status, look
 from agents.storage.sync import Progress
 
 __all__ = ["Upkeep"]
+
+
+class _DryRun(Exception):
+    """Undoes what a dry run did to find out."""
 
 
 class Upkeep(Engine):
@@ -31,11 +36,11 @@ class Upkeep(Engine):
 
         A second time moves nothing. With ``dry_run``, it says what would move, and by which rule.
         """
-        with self._changing():
+        moves: list[RuledMove] = []
+        counts: Counter[Temperature] = Counter()
+        pruned = 0
+        with suppress(_DryRun), self._changing():
             agents = self.agents() if agent_id is None else [check_agent_id(agent_id)]
-            moves: list[RuledMove] = []
-            counts: Counter[Temperature] = Counter()
-            pruned = 0
             for agent in agents:
                 own: list[RuledMove] = []
                 if dry_run:
@@ -46,6 +51,8 @@ class Upkeep(Engine):
                 if self.settings.temperature.auto_prune:
                     pruned += len(self._movement.prune(agent, dry_run=dry_run, after=own))
             counts.update(move.to for move in moves)
+            if dry_run:
+                raise _DryRun
         hot, warm, cold = (counts[each] for each in Temperature)
         return Compaction(hot, warm, cold, pruned, tuple(moves))
 

@@ -59,7 +59,12 @@ class Writer:
 
 def open_bank(folder: Path, sync: str = "manual") -> MemoryBank:
     return MemoryBank.open(
-        folder, embedder=SmallEmbedder(), memory=CAPS, temperature=HEAT, storage={"sync": sync}
+        folder,
+        embedder=SmallEmbedder(),
+        memory=CAPS,
+        temperature=HEAT,
+        storage={"sync": sync},
+        retention={"grace": 10**6},  # the model knows no end of it
     )
 
 

@@ -109,7 +109,12 @@ def main(folder: str, seed: str, sync: str) -> None:
         Ledger.SNAPSHOT_ON_COMMIT = 50  # so that kills meet snapshots too
     os.write(1, READY)
     bank = MemoryBank.open(
-        folder, embedder=SmallEmbedder(), memory=CAPS, temperature=HEAT, storage={"sync": sync}
+        folder,
+        embedder=SmallEmbedder(),
+        memory=CAPS,
+        temperature=HEAT,
+        storage={"sync": sync},
+        retention={"grace": 10**6},  # the model knows no end of it
     )
     for number, operations in enumerate(commits(int(seed)), 1):
         if len(operations) == 1:

@@ -78,6 +78,7 @@ class BankUnderTest(RuleBasedStateMachine):
             embedder=SmallEmbedder(reproducible=self.reproducible),
             memory=memory | self.fixed,
             storage={"sync": "manual"},
+            retention={"grace": 10**6},  # the model knows no end of it
             # Spilling is another test's.
             temperature={"hot_max_tokens": 10**9, "hot_max_facts": 10**6},
             **self.more,

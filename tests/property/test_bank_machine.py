@@ -334,6 +334,7 @@ class BankMachine(BankUnderTest):
 
     @rule(caps=_caps)
     def reopen_with_other_caps(self, caps) -> None:
+        self.commit_to_twin()  # it searches what the bank searched, before the caps change that
         self.bank.close()
         self.twin.close()
         self.caps = caps

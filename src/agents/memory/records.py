@@ -69,6 +69,15 @@ class Memory(NamedTuple):
     relevance: float = NEW_RELEVANCE
     """The mean of what it was before and of its score, search after search; from 0 to 1."""
 
+    def is_expired(self, tick: int) -> bool:
+        """Whether its lifetime is over by ``tick``; while pinned or archived, it does not end."""
+        return (
+            self.expires_tick is not None
+            and self.expires_tick <= tick
+            and self.tier is not Tier.PINNED
+            and self.retention is Retention.ACTIVE
+        )
+
     # A search changes how often a memory was used. The same search again gives equal memories all
     # the same: use is no part of equality. ``tuple(memory)`` has all of it.
     def __eq__(self, other: object) -> bool:

@@ -8,6 +8,7 @@ ended before the last snapshot are deleted: nothing needs them any more.
 import functools
 import json
 import sqlite3
+import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -292,7 +293,7 @@ def _stored(row: Sequence[Any]) -> Stored:
             )
         )
         is_whole = digest == of_shelved(agent, record) and seal == _seal(since, until, digest)
-    except (ValueError, TypeError, AttributeError):  # not even JSON, or text instead of bytes
+    except (ValueError, TypeError, AttributeError, struct.error):  # a value of another type
         is_whole = False
     if not is_whole:
         raise BankDamaged(
