@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup test check demo bench bench-simulation bench-scaling bench-million faults format clean
+.PHONY: help setup test check demo bench bench-simulation bench-scaling bench-million bench-temperature faults format clean
 help:            ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /	/' | expand -t 14
 
@@ -36,6 +36,9 @@ bench: $(STAMP)  ## a tick loop against mem0, Chroma and LangGraph, then a simul
 
 bench-simulation: $(STAMP) ## a simulation's tick, checkpoint and long run
 	$(BIN)/python benchmarks/simulation.py $(ARGS)
+
+bench-temperature: $(STAMP) ## use, decay, compaction, status and cold memories
+	$(BIN)/python benchmarks/temperature.py $(ARGS)
 
 bench-scaling: $(STAMP) ## cost per agent from 10 to 10,000 agents
 	$(BIN)/python benchmarks/scaling.py $(ARGS)

@@ -149,9 +149,12 @@ def _taken(bank: Any) -> int:
     """The bytes that the memories themselves take: vectors, texts and numbers."""
     total = 0
     for block in bank._ledger.resident.blocks.values():
-        columns = (block._vectors, block._norms, block._tiers, block._contents, block._metadata)
+        columns = (
+            block._vectors, block._norms, block._tiers, block._temperatures,
+            block._contents, block._metadata, block._traits,
+        )  # fmt: skip
         total += sum(column.nbytes for column in columns)
-        total += sys.getsizeof(block._numbers)
+        total += sys.getsizeof(block._numbers) + sys.getsizeof(block._relevance)
         total += sum(map(sys.getsizeof, block.contents()))
     return total
 

@@ -55,19 +55,34 @@ def _fill(bank: Any, agents: int, memories: int, **options: Any) -> None:
 
 
 def use(folder: Path, agents: int, memories: int, ticks: int) -> dict[str, float]:
-    """The same ticks in turns on a bank that counts uses and fades, and on one that does neither."""
+    """Ticks in turns, on a bank that counts uses and looks for what fades, and on one that doesn't.
+
+    Nothing is due yet.
+    """
+    return _ticks(folder, agents, memories, ticks, half_life=10 * memories)
+
+
+def fading(folder: Path, agents: int, memories: int, ticks: int) -> dict[str, float]:
+    """The same, but in each tick as many memories become cold as are stored."""
+    return _ticks(folder, agents, memories, ticks, half_life=memories // 4)
+
+
+def _ticks(
+    folder: Path, agents: int, memories: int, ticks: int, half_life: int
+) -> dict[str, float]:
     off = {"temperature": {"min_score": 1.0}}
-    on = {
-        "decay": {"enabled": True, "half_life": {"normal": 12, "low": 6}},
-        "clock": {"ticks_per_day": 24},
-    }
+    on = {"decay": {"enabled": True, "half_life": {"normal": half_life}}}
     banks = [_bank(folder / "off", **off), _bank(folder / "on", **on)]
-    for bank in banks:
-        _fill(bank, agents, memories)
-        bank.state_hash()
     names = [f"agent_{n:04}" for n in range(agents)]
+    filled = memories // 2
+    for bank in banks:
+        for tick in range(filled):  # two of each agent in each tick, so that they age one by one
+            with bank.transaction():
+                bank.advance(tick)
+                bank.add_many([(name, f"text {tick * 2 + m}") for name in names for m in (0, 1)])
+        bank.state_hash()
     seconds: list[list[float]] = [[], []]
-    for tick in range(1, ticks + 1):
+    for tick in range(filled, filled + ticks):
         for place in (0, 1) if tick % 2 else (1, 0):
             bank = banks[place]
             begun = perf_counter()
@@ -78,11 +93,10 @@ def use(folder: Path, agents: int, memories: int, ticks: int) -> dict[str, float
                 bank.sweep()
                 bank.state_hash()
             seconds[place].append(perf_counter() - begun)
-    moved = banks[1].ticks.tier_counts(), banks[1]._ledger.resident.cold
     return {
         "without": median(seconds[0][2:]),
         "with": median(seconds[1][2:]),
-        "cold": moved[1],
+        "cold_a_tick": banks[1]._ledger.resident.cold / ticks,
         "agents": agents,
         "memories": memories,
     }
@@ -179,9 +193,7 @@ def million(folder: Path, cold: int, warm: int) -> dict[str, float]:
     return result
 
 
-_PARTS = {
-    "use": use, "compaction": compaction, "status": status, "recall": recall, "million": million,
-}  # fmt: skip
+_PARTS = {part.__name__: part for part in (use, fading, compaction, status, recall, million)}
 
 
 def _child(part: str, folder: Path | None, *numbers: int) -> dict[str, float]:
@@ -211,6 +223,7 @@ def main() -> None:
     console.print(machine())
     sizes = {
         "use": (options.agents, options.memories, 24),
+        "fading": (options.agents, options.memories, 24),
         "compaction": (options.many,),
         "status": (options.many,),
         "recall": (options.many, 25),
@@ -224,17 +237,16 @@ def main() -> None:
         (f"{part}: {name}", number(value * 1e3))
         for part, values in found.items()
         for name, value in values.items()
-        if isinstance(value, float) and name != "megabytes"
+        if isinstance(value, float) and name not in ("megabytes", "cold_a_tick")
     ]
     table("Temperature", ("", "ms"), rows)
     goals([goal for part, values in found.items() for goal in _goals(part, values)])
 
 
 def _goals(part: str, found: dict[str, float]) -> list[Goal]:
-    if part == "use":
-        return [
-            Goal("a tick with use and decay, of one without", 1.1, found["with"] / found["without"])
-        ]
+    if part in ("use", "fading"):
+        what = "use and decay" if part == "use" else f"{found['cold_a_tick']:,.0f} fading"
+        return [Goal(f"a tick with {what}, of one without", 1.1, found["with"] / found["without"])]
     if part == "compaction":
         return [
             Goal("compaction, all of one agent's", 1, found["all"], "s"),

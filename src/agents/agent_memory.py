@@ -305,7 +305,7 @@ class AgentMemory:
     def get_pinned_memories(self) -> list[Memory]:
         """The pinned memories, oldest pin first."""
         block = self._block()
-        return block.memories(block.pinned.rows)
+        return block.pinned_memories()
 
     def search(
         self,

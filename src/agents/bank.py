@@ -318,7 +318,7 @@ class MemoryBank(Upkeep):
             ]
             relieve = self._movement.relieve_hot
             with self._changing():
-                for agent in dict.fromkeys(each[0] for each in started):
+                for agent in {each[0]: None for each in started}:
                     self._movement.expire(agent)
                 return self._ledger.add_many(started, vectors, self._caps, relieve)
 

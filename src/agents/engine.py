@@ -108,12 +108,12 @@ class Engine:
         """Each retrieval that gives a memory to an agent counts, unless it is not similar."""
         least, metrics = self.settings.temperature.min_score, self._metrics
         for agent, hits in zip(agents, found, strict=True):
-            given = [(hit[0].sequence, hit[1]) for hit in hits if hit[1] >= least]
+            given = hits if least == 0.0 else [hit for hit in hits if hit[1] >= least]
             metrics.searches += 1
             if given:
                 metrics.answered += 1
-                sequences, scores = zip(*given, strict=True)
-                self._ledger.accessed(agent, list(sequences), list(scores))
+                sequences = [hit[0].sequence for hit in given]
+                self._ledger.accessed(agent, sequences, [hit[1] for hit in given])
 
     @contextmanager
     def _using(self) -> Iterator[None]:

@@ -40,6 +40,7 @@ from agents.storage.shelved import NEVER
 
 __all__ = ["Left", "Movement"]
 
+_MOST_STARTS = 4096
 _LOWER = {Temperature.HOT: Temperature.WARM, Temperature.WARM: Temperature.COLD}
 
 
@@ -63,6 +64,8 @@ class Movement:
         self._own = own
         self._count = count_tokens
         self._initial = parse_temperature(own.initial)
+        self._starts: dict[tuple[Options, bool], Start | None] = {}
+        """How memories with these options begin: most of a tick's are alike."""
         self._warm_below = None if own.ttl_warm_below is None else ticks(own.ttl_warm_below)
         self._cold_below = None if own.ttl_cold_below is None else ticks(own.ttl_cold_below)
         half_lives = [ticks(settings.decay.half_life.get(tier, 0)) for tier in TIERS]
@@ -75,12 +78,18 @@ class Movement:
 
     def start(self, tier: Tier, options: Options, tick: int) -> Start | None:
         """How a new memory begins; None for a plain one."""
+        key = (options, tier is Tier.PINNED)
+        if key in self._starts:
+            return self._starts[key]
         kind, tags, asked, ttl, expires = options
         if asked is None and ttl is None and expires is None:
             temperature = Temperature.HOT if tier is Tier.PINNED else self._initial
-            if temperature == _usual(tier) and kind == "fact" and not tags:
-                return None
-            return Start(int(temperature), kind, tags, None)
+            start = None
+            if temperature != _usual(tier) or kind != "fact" or tags:
+                start = Start(int(temperature), kind, tags, None)
+            if len(self._starts) < _MOST_STARTS:
+                self._starts[key] = start
+            return start
         if expires is not None:
             ttl = expires - tick
             if ttl <= 0:
@@ -171,7 +180,8 @@ class Movement:
     def hot_tokens(self, block: AgentColumns) -> int:
         """What the hot memories take, pinned ones included."""
         if block.hot_tokens is None:
-            block.hot_tokens = sum(fact.tokens for fact in self._hot(block))
+            hot = [*block.pinned_memories(), *block.memories(block.hot)]
+            block.hot_tokens = sum([cost(memory, self._count) for memory in hot])
         return block.hot_tokens
 
     def utilization(self) -> float:
@@ -256,7 +266,10 @@ class Movement:
 
     def expire(self, agent_id: str) -> None:
         """Delete what expired and takes a place that others could have, in hot or in a tier."""
-        tick, block = self._ledger.resident.tick, self._ledger.resident.block(agent_id)
+        resident = self._ledger.resident
+        block, tick = resident.blocks.get(agent_id), resident.tick
+        if block is None or (block.next_expiry > tick and not block.critical_elsewhere):
+            return
         elsewhere = [
             sequence
             for sequence, memory in block.critical_elsewhere.items()

@@ -324,12 +324,12 @@ class Retrieval:
         self, block: AgentColumns, scope: Scope | None, scores: Iterable[float]
     ) -> list[Hit]:
         """What comes first."""
-        rows = block.pinned.rows if scope is None else scope.front
-        boosts, make = self._boosts, tuple.__new__
+        if scope is not None:
+            return self._hits(block, scope.front, scores)
+        boost, make = self._boosts[Tier.PINNED], tuple.__new__
         return [
             make(Hit, (memory, similarity, boost, similarity + boost))
-            for memory, similarity in zip(block.memories(rows), scores, strict=False)
-            for boost in (boosts[memory.tier],)
+            for memory, similarity in zip(block.pinned_memories(), scores, strict=False)
         ]
 
     @staticmethod

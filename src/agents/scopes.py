@@ -43,7 +43,7 @@ def _hot_rows(
 
     One that doesn't fit is skipped, and smaller ones still go in.
     """
-    pinned = block.memories(block.pinned.rows)
+    pinned = block.pinned_memories()
     tokens = limits.tokens - sum(cost(memory, count) for memory in pinned)
     facts = limits.facts - len(pinned)
     last, created = block.column("last"), block.column("created")

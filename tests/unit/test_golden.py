@@ -24,7 +24,7 @@ from agents.storage import checkpoint
 
 SHA256 = {
     1: "2983f42d6769356e2b09ce0e8f65df5d36718fbee6f02087d2052d8f650c85ca",
-    2: "a971b685e9b3cff5c602f9a565f23944431e9e7d21a5afb5910b40da474fdc92",
+    2: "0b9de636fcd383ec17240bd69c8899aba610ca326fea255f5b3b72938d41c7cb",
 }
 
 

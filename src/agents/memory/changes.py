@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from operator import itemgetter
 from typing import NamedTuple
 
-from agents.memory.events import Added, Event, Moved, Retained, TickAdvanced, TierChanged
+from agents.memory.events import Accessed, Event, Moved, Purged, Retained, TierChanged
 from agents.memory.retention import Retention
 from agents.memory.temperature import Temperature
 
@@ -38,11 +39,14 @@ NO_CHANGES = Changes(*[0] * len(Changes._fields))
 
 def count_changes(events: Iterable[Event]) -> Changes:
     """How many memories these events changed, and how."""
-    n: Counter[str] = Counter()
+    events = list(events)
+    n = Counter(map(itemgetter(0), events))  # most of a tick's are adds and accesses
+    n["recall"] = 0
     for event in events:
-        if isinstance(event, Added | TickAdvanced):
-            n[event.kind] += 1
-        elif isinstance(event, TierChanged):
+        kind = event[0]
+        if kind == "add" or kind == "access" or kind == "tick":
+            continue
+        if isinstance(event, TierChanged):
             n[event.cause] += 1
         elif isinstance(event, Moved) and event.cause == "spill":
             n["spill"] += len(event.sequences)
@@ -53,9 +57,11 @@ def count_changes(events: Iterable[Event]) -> Changes:
             n["expire"] += len(event.sequences)
         elif isinstance(event, Retained):
             n[Retention(event.retention).name] += len(event.sequences)
-        else:
-            n[event.kind] += len(event.sequences)
+        elif isinstance(event, Purged):
+            n["purged"] += len(event.sequences)
+        elif isinstance(event, Accessed):
+            n["recall"] += len(event.sequences)
     return Changes(
         n["add"], n["demote"], n["set"], n["DELETED"], n["ARCHIVED"], n["ACTIVE"], n["expire"],
-        n["purge"], n["promote"], n["spill"], n["cool"], n["recall"],
+        n["purged"], n["promote"], n["spill"], n["cool"], n["recall"],
     )  # fmt: skip

@@ -12,11 +12,16 @@ from agents.memory.metadata import KeptMetadata
 from agents.memory.records import NEW_RELEVANCE
 from agents.memory.temperature import Temperature
 from agents.memory.traits import Traits, traits
+from agents.storage.fingerprints import of_activity, of_memory
 from agents.storage.rows import NUMBERS, SPACIOUS, WIDTH, AgentRows, Found
 from agents.storage.shelved import MOST_RECALLS, NEVER, UNUSED, Shelved
 from agents.storage.vectors import Quantised, norms
 
 __all__ = ["NUMBERS", "AgentColumns", "Found"]
+
+
+# NumPy takes its time to find out that an enum is a number.
+_HOT, _WARM = int(Temperature.HOT), int(Temperature.WARM)
 
 
 class AgentColumns(AgentRows):
@@ -38,7 +43,7 @@ class AgentColumns(AgentRows):
             self._resize(last + max(8, last // 4))
         self._vectors[first:last] = vectors
         self._norms[first:last] = lengths
-        self._temperatures[first:last] = Temperature.WARM
+        self._temperatures[first:last] = _WARM
         self._traits[first:last] = None
         self._relevance.extend([NEW_RELEVANCE] * count)
         changed = False
@@ -48,15 +53,17 @@ class AgentColumns(AgentRows):
             self._metadata[row] = metadata
             expires = NEVER
             if start is not None:
-                self._temperatures[row] = start.temperature
-                changed = changed or start.temperature == Temperature.HOT
-                if start.kind != "fact" or start.tags:
-                    self._traits[row] = traits(start.kind, start.tags)
-                if start.expires_tick is not None:
-                    expires = start.expires_tick
-                    self.next_expiry = min(self.next_expiry, expires)
+                heat, kind, tags, ends = start
+                if heat != _WARM:
+                    self._temperatures[row] = heat
+                    changed = changed or heat == _HOT
+                if kind != "fact" or tags:
+                    self._traits[row] = traits(kind, tags)
+                if ends is not None:
+                    expires = ends
+                    self.next_expiry = min(self.next_expiry, ends)
             if tier == 0:
-                self._temperatures[row] = Temperature.HOT
+                self._temperatures[row] = _HOT
                 changed = True
             self._numbers.extend((sequence, tick, tick, expires, 0, UNUSED))
         self.size = last
@@ -65,14 +72,30 @@ class AgentColumns(AgentRows):
             self._pinned = self._hot = self.hot_tokens = None
             self.found.clear()
         if self._fingerprint is not None:
-            self._fingerprint += sum(map(self._fingerprint_of, range(first, last)))
+            self._fingerprint += self._fingerprint_of_new(events, first, tick, vectors)
+
+    def _fingerprint_of_new(
+        self, events: Sequence[Added], first: int, tick: int, vectors: Quantised
+    ) -> int:
+        data, size, total = vectors.tobytes(), vectors.shape[1], 0
+        heats, kinds = self._temperatures[first : self.size].tolist(), self._traits
+        place = 0
+        for index, (_, _, sequence, tier, content, metadata, start) in enumerate(events):
+            expires = NEVER if start is None or start[3] is None else start[3]
+            vector = data[place : place + size]
+            place += size
+            total += of_memory(
+                sequence, tier, heats[index], tick, tick, expires, content or "", vector,
+                metadata, kinds[first + index],
+            )  # fmt: skip
+        return total
 
     def change_tier(self, row: int, tier: int, tick: int) -> None:
         """Move a memory to a tier that it enters in ``tick``. Pinned is hot, unpinned warm."""
         self._without(row)
         if tier == 0 or self._tiers[row] == 0:
             self.found.clear()  # pinned memories are no candidates
-            self._temperatures[row] = Temperature.HOT if tier == 0 else Temperature.WARM
+            self._temperatures[row] = _HOT if tier == 0 else _WARM
             self._hot = None
             if tier:  # while it was pinned, it could not expire
                 self.next_expiry = min(self.next_expiry, self._numbers[WIDTH * row + 3])
@@ -95,7 +118,7 @@ class AgentColumns(AgentRows):
     def access(self, sequences: Sequence[int], scores: Sequence[float], tick: int) -> list[int]:
         """A search gave these memories; the places in the list of those that are not here."""
         numbers, relevance, hashed = self._numbers, self._relevance, self._fingerprint is not None
-        missing = []
+        missing, marks = [], self._marks
         for index, sequence in enumerate(sequences):
             row = sequence - 1  # where there are no gaps, and that is nearly always
             if row >= self.size or numbers[WIDTH * row] != sequence:
@@ -105,13 +128,13 @@ class AgentColumns(AgentRows):
                     continue
                 row = found
             place = WIDTH * row
-            if hashed:
-                self._activity -= self._activity_of(row)
-            numbers[place + 4] += 1
+            count = numbers[place + 4] = numbers[place + 4] + 1
             numbers[place + 5] = tick
-            relevance[row] = (relevance[row] + scores[index]) / 2
+            mean = relevance[row] = (relevance[row] + scores[index]) / 2
             if hashed:
-                self._activity += self._activity_of(row)
+                mark = of_activity(sequence, count, tick, mean)
+                self._activity += mark - marks.get(sequence, 0)
+                marks[sequence] = mark
         return missing
 
     def recalled(self, sequence: int, tick: int) -> None:
@@ -130,7 +153,7 @@ class AgentColumns(AgentRows):
             sequence, created, entered, expires, count, last = numbers[place : place + WIDTH]
             if hashed:
                 self._without(row)
-                self._activity -= self._activity_of(row)
+                self._activity -= self._marks.pop(sequence, 0)
             taken.append(
                 make(
                     Shelved,
@@ -198,7 +221,9 @@ class AgentColumns(AgentRows):
             for record in records:
                 row = bisect_left(range(last), record.sequence, key=self.sequence)
                 self._with(row)
-                self._activity += self._activity_of(row)
+                if record.access_count:
+                    mark = self._marks[record.sequence] = self._activity_of(row)
+                    self._activity += mark
 
     def load(
         self,

@@ -47,12 +47,13 @@ def of_activity(sequence: int, count: int, last: int, relevance: float) -> int:
 
 def of_shelved(agent_id: str, record: Shelved) -> bytes:
     """Over all there is of a memory that is not resident."""
-    *numbers, recalls, traits, metadata, content, vector = record
+    recalls, traits, metadata, content, vector = record[11:]
     text = content.encode()
-    head = _SHELVED.pack(*numbers, len(text)) + agent_id.encode()
-    extra = b"" if metadata is None else metadata.json.encode()
+    parts = [_SHELVED.pack(*record[:11], len(text)), agent_id.encode(), text, vector]
+    if metadata is not None:
+        parts.append(metadata.json.encode())
     if traits is not None:
-        extra += traits.json.encode()
+        parts.append(traits.json.encode())
     if recalls:
-        extra += repr(recalls).encode()
-    return sha256(head + text + vector + extra).digest()
+        parts.append(repr(recalls).encode())
+    return sha256(b"".join(parts)).digest()

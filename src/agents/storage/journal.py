@@ -13,7 +13,7 @@ from agents.storage.embedding_table import EmbeddingTable
 from agents.storage.journal_format import chain, check_format, create, digest_of_value
 from agents.storage.journal_tables import Commit, Snapshot, SnapshotRow
 from agents.storage.redaction import Purge, redact, redacted_digest
-from agents.storage.shelf_table import Change, ShelfTable
+from agents.storage.shelf_table import Changes, ShelfTable
 from agents.storage.sqlite_files import copy_database, is_of_the_system, sync_folder
 from agents.storage.ticks import TickNote, TickRow
 
@@ -138,7 +138,7 @@ class Journal:
         vectors: bytes,
         embeddings: Mapping[bytes, bytes],
         note: TickNote | None = None,
-        shelf: Iterable[Change] = (),
+        shelf: Changes | None = None,
         purges: Sequence[Purge] = (),
     ) -> None:
         """Record one commit. When this returns, it is on disk; when it raises, nothing is.
@@ -158,7 +158,8 @@ class Journal:
                 if row:
                     self._db.execute("INSERT INTO ticks VALUES (?, ?, ?, ?, ?, ?)", row)
                 self._embeddings.save(embeddings)
-                self.shelf.write(self.head + 1, shelf)
+                if shelf is not None:
+                    self.shelf.write(self.head + 1, shelf)
                 if purges:
                     redact(self._db, self.shelf, self.snapshot(), self._commit, purges)
                     self._set({"purged": True})

@@ -32,6 +32,9 @@ from agents.storage.vectors import Quantised, norms
 __all__ = ["Resident"]
 
 
+_COLD = int(Temperature.COLD)
+
+
 class Resident:
     """Every agent's columns, the shelf with the memories that are not in them, and the tick."""
 
@@ -101,7 +104,7 @@ class Resident:
         cold = [
             first + index
             for index, event in enumerate(events)
-            if event.start is not None and event.start.temperature == Temperature.COLD
+            if event.start is not None and event.start[0] == _COLD
         ]
         if cold:
             self._shelve(block, block.take(cold))

@@ -25,6 +25,8 @@ __all__ = ["NUMBERS", "SPACIOUS", "WIDTH", "AgentRows", "Found"]
 Numbers = NDArray[np.int64]
 
 _TIERS, _TEMPERATURES = tuple(Tier), tuple(Temperature)
+_HOT = int(Temperature.HOT)
+_CONSTANT = Memory._fields.index("access_count")
 _MEMORIES_PER_QUERY = 8
 """What is kept of a query takes about as much as two memories do."""
 SPACIOUS = ("_contents", "_metadata", "_traits", "_vectors", "_norms", "_tiers", "_temperatures")
@@ -54,6 +56,8 @@ class Pinned(NamedTuple):
     rows: tuple[int, ...]
     vectors: Quantised
     norms: NDArray[np.float64]
+    constant: tuple[tuple[object, ...], ...]
+    """Each as a :class:`Memory`, without how it was used, which changes with every search."""
 
 
 class AgentRows:
@@ -69,6 +73,7 @@ class AgentRows:
         "_contents",
         "_fingerprint",
         "_hot",
+        "_marks",
         "_metadata",
         "_norms",
         "_numbers",
@@ -113,6 +118,8 @@ class AgentRows:
         """What the hot memories take in a context, if somebody counted since they changed."""
         self._fingerprint: int | None = None
         self._activity = 0
+        self._marks: dict[int, int] = {}
+        """By sequence number, the hash over how a memory was used, of those that were."""
         # What is read together lies together: six numbers row after row.
         self._numbers = array("q")
         self._relevance = array("d")
@@ -217,12 +224,13 @@ class AgentRows:
 
     def in_tier(self, tier: Tier) -> list[Memory]:
         """The memories of a tier, oldest memory first."""
-        return self.memories(np.flatnonzero(self.tiers == tier).tolist())
+        # NumPy asks an enum a dozen questions before it takes it for the number it is.
+        return self.memories((self.tiers == int(tier)).nonzero()[0].tolist())
 
     def occupants(self, tier: Tier) -> Sequence[Memory]:
         """The memories of a tier, in any order: those that are cold as well."""
         if tier is Tier.PINNED:
-            return self.memories(self.pinned.rows)
+            return self.pinned_memories()
         if tier is Tier.CRITICAL and self.critical_elsewhere:
             return [*self.in_tier(tier), *self.critical_elsewhere.values()]
         return self.in_tier(tier)
@@ -233,15 +241,26 @@ class AgentRows:
         if self._pinned is None:
             memories = sorted(self.in_tier(Tier.PINNED), key=age)
             rows = [row for m in memories if (row := self.row_of(m.sequence)) is not None]
-            self._pinned = Pinned(tuple(rows), self._vectors[rows], self._norms[rows])
+            constant = tuple(m[:_CONSTANT] for m in memories)
+            self._pinned = Pinned(tuple(rows), self._vectors[rows], self._norms[rows], constant)
         return self._pinned
+
+    def pinned_memories(self) -> list[Memory]:
+        """The pinned memories, oldest pin first: every search gives them, so they are at hand."""
+        make, numbers, relevance, result = tuple.__new__, self._numbers, self._relevance, []
+        for row, constant in zip(self.pinned.rows, self.pinned.constant, strict=True):
+            place = WIDTH * row
+            count, last = numbers[place + 4], numbers[place + 5]
+            use = (count, None if last == UNUSED else last, relevance[row])
+            result.append(make(Memory, constant + use))
+        return result
 
     @property
     def hot(self) -> list[int]:
         """The rows of the hot memories that are not pinned, oldest first."""
         if self._hot is None:
-            rows = np.flatnonzero((self.temperatures == Temperature.HOT) & (self.tiers != 0))
-            self._hot = rows.tolist()
+            is_hot = self.temperatures == _HOT
+            self._hot = (is_hot & (self.tiers != 0)).nonzero()[0].tolist()
         return self._hot
 
     @property
@@ -286,11 +305,14 @@ class AgentRows:
         """
         if self._fingerprint is None:
             self._fingerprint = sum(map(self._fingerprint_of, range(self.size)))
-            self._activity = sum(map(self._activity_of, range(self.size)))
-        recalls = "".join(f"{key} {self.recalls[key]} " for key in sorted(self.recalls))
-        parts = (self._fingerprint, self._activity, self.shelf_sum)
-        sums = b"".join([(part % (1 << 256)).to_bytes(32, "big") for part in parts])
-        return sums + recalls.encode()
+            used = (self.column("accesses") > 0).nonzero()[0].tolist()
+            self._marks = {self.sequence(row): self._activity_of(row) for row in used}
+            self._activity = sum(self._marks.values())
+        total = (self._fingerprint + self._activity + self.shelf_sum) % (1 << 256)
+        result = total.to_bytes(32, "big")
+        if self.recalls:
+            result += repr(sorted(self.recalls.items())).encode()
+        return result
 
     def _fingerprint_of(self, row: int) -> int:
         place = WIDTH * row

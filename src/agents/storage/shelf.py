@@ -7,7 +7,7 @@ from agents.memory.context import TokenCounter, approximate_tokens
 from agents.memory.retention import Retention
 from agents.memory.temperature import Temperature
 from agents.storage.fingerprints import of_shelved
-from agents.storage.shelf_table import Change, ColdFact, Key, ShelfTable, Stored
+from agents.storage.shelf_table import Changes, ColdFact, Key, ShelfTable, Stored
 from agents.storage.shelved import Shelved
 
 __all__ = ["ColdFact", "Shelf"]
@@ -171,13 +171,9 @@ class Shelf:
 
     # Commits
 
-    def changes(self) -> Iterator[Change]:
+    def changes(self) -> Changes:
         """What the commit does, to be written with it."""
-        for key, stored in self._pending.items():
-            before = self._ended.get(key)
-            if before is not None or stored is not None:
-                tokens = self.count_tokens(stored.record.content) if stored else 0
-                yield Change(key, before, stored, tokens)
+        return Changes(self._ended, self._pending, self.count_tokens)
 
     def committed(self, next_commit: int) -> None:
         """What was pending is in the table now."""

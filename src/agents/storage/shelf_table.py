@@ -10,16 +10,17 @@ import json
 import sqlite3
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from agents.errors import BankDamaged
+from agents.memory.context import TokenCounter
 from agents.memory.metadata import keep_metadata
 from agents.memory.traits import Traits, traits
 from agents.storage.fingerprints import of_shelved
 from agents.storage.shelved import Shelved
 
-__all__ = ["SHELF_SCHEMA", "Change", "ColdFact", "Key", "ShelfTable", "Stored"]
+__all__ = ["SHELF_SCHEMA", "Changes", "ColdFact", "Key", "ShelfTable", "Stored"]
 
 SHELF_SCHEMA = """
 CREATE TABLE shelf (
@@ -88,14 +89,14 @@ class ColdFact(NamedTuple):
     traits: Traits | None
 
 
-class Change(NamedTuple):
-    """What a commit does to one memory's place on the shelf."""
+class Changes(NamedTuple):
+    """What a commit does to the shelf."""
 
-    key: Key
-    before: bytes | None
-    """The digest of the version that ends."""
-    after: Stored | None
-    tokens: int
+    ended: Mapping[Key, bytes]
+    """The digests of the versions that end."""
+    now: Mapping[Key, Stored | None]
+    """What it leaves there; None for what it takes away."""
+    count_tokens: TokenCounter
 
 
 class ShelfTable:
@@ -205,15 +206,9 @@ class ShelfTable:
 
     # Writing
 
-    def write(self, commit: int, changes: Iterable[Change]) -> None:
+    def write(self, commit: int, changes: Changes) -> None:
         """What a commit changes."""
-        ended, added = [], []
-        for (agent, sequence), before, after, tokens in changes:
-            if before is not None:
-                ended.append((commit, before, agent, sequence))
-            if after is not None:
-                added.append(_row(agent, sequence, commit, after, tokens))
-        for _, before, agent, sequence in ended:
+        for (agent, sequence), digest in changes.ended.items():
             row = self._db.execute(
                 "SELECT since FROM shelf WHERE agent = ? AND sequence = ? AND until IS NULL",
                 (agent, sequence),
@@ -223,9 +218,9 @@ class ShelfTable:
             self._db.execute(
                 "UPDATE shelf SET until = ?, seal = ? "
                 "WHERE agent = ? AND sequence = ? AND until IS NULL",
-                (commit, _seal(row[0], commit, before), agent, sequence),
+                (commit, _seal(row[0], commit, digest), agent, sequence),
             )
-        self.adopt(added)
+        self.adopt(_rows(commit, changes))
 
     def adopt(self, rows: Iterable[Sequence[Any]]) -> None:
         """Take over rows, each a tuple of all columns."""
@@ -256,24 +251,23 @@ class ShelfTable:
         self._db.execute("DELETE FROM shelf")
 
 
-def _row(agent: str, sequence: int, commit: int, stored: Stored, tokens: int) -> tuple[Any, ...]:
-    record, digest = stored
-    _, *numbers, recalls, kinds, metadata, content, vector = record
-    return (
-        agent,
-        sequence,
-        commit,
-        None,
-        _seal(commit, None, digest),
-        digest,
-        tokens,
-        *numbers,
-        json.dumps(recalls) if recalls else None,
-        kinds.json if kinds else None,
-        metadata.json if metadata else None,
-        content,
-        vector,
-    )
+def _rows(commit: int, changes: Changes) -> Iterator[tuple[Any, ...]]:
+    """The rows of what a commit puts there; there may be very many."""
+    count, crc32 = changes.count_tokens, zlib.crc32
+    seal = b"%d 0" % commit  # _seal()
+    for (agent, sequence), stored in changes.now.items():
+        if stored is None:
+            continue
+        record, digest = stored
+        recalls, kinds, metadata, content, vector = record[11:]
+        yield (
+            agent, sequence, commit, None, crc32(seal, crc32(digest)), digest, count(content),
+            *record[1:11],
+            json.dumps(recalls) if recalls else None,
+            kinds.json if kinds else None,
+            metadata.json if metadata else None,
+            content, vector,
+        )  # fmt: skip
 
 
 def _stored(row: Sequence[Any]) -> Stored:
