@@ -386,8 +386,8 @@ class AgentMemory:
         if memory is None or (is_gone and not deleted):
             hint = "" if isinstance(memory_id, str) else "; an id is text, such as memory.id"
             if is_gone:
-                word = "deleted" if memory and memory.retention else "expired"
-                hint = f"; it was {word}, and restore() brings it back"
+                word = "was deleted" if memory and memory.retention else "expired"
+                hint = f"; it {word}, and restore() brings it back"
             raise MemoryNotFound(f"{self.agent_id} has no memory {memory_id!r:.80}{hint}")
         return memory
 

@@ -131,7 +131,7 @@ def do(bank: MemoryBank, operation: Operation) -> None:
         agent.spill(rest[1])
     elif memories := every_memory(bank, rest[0]):
         chosen = memories[rest[1] % len(memories)]
-        with suppress(*refusals(chosen)):
+        with suppress(*refusals(chosen, bank.tick)):
             if name == "tier":
                 agent.set_tier(chosen.id, rest[2])
             elif name in ("warm", "cold"):
@@ -140,9 +140,9 @@ def do(bank: MemoryBank, operation: Operation) -> None:
                 getattr(agent, name)(chosen.id)
 
 
-def refusals(memory: Memory) -> tuple[type[Exception], ...]:
+def refusals(memory: Memory, tick: int) -> tuple[type[Exception], ...]:
     """What may be said of an operation on it: only where it is pinned, or not active."""
-    if memory.retention is Retention.DELETED:
+    if memory.retention is Retention.DELETED or memory.is_expired(tick):
         return (MemoryNotFound,)
     if memory.retention is Retention.ARCHIVED:
         return (InvalidInput,)
