@@ -249,16 +249,21 @@ class Movement:
 
     # Each tick
 
-    def sweep(self) -> None:
-        """Delete what expired, purge what was deleted long ago, and move what faded."""
+    def sweep(self, every: int = 1) -> None:
+        """Delete what expired, purge what was deleted long ago, and move what faded.
+
+        With ``every``, only those agents' memories fade whose turn it is: each has one in so many
+        ticks.
+        """
         resident = self._ledger.resident
         tick = resident.tick
         # In the order of their names: events must not depend on the order agents came in.
-        for agent_id in sorted(resident.blocks):
+        for turn, agent_id in enumerate(sorted(resident.blocks), start=tick):
             block = resident.blocks[agent_id]
             self.expire(agent_id)
-            if self._idle_limits is not None and block.next_decay <= tick:
-                self._fade(block, tick, self._idle_limits)
+            if self._idle_limits is None or block.next_decay > tick or turn % every:
+                continue
+            self._fade(block, tick, self._idle_limits)
         for agent_id, (expired, over) in resident.shelf.due(tick, tick - self.grace).items():
             self._ledger.retain(agent_id, expired, Retention.DELETED, "expire")
             found = [resident.memory(agent_id, sequence) for sequence in over]
@@ -288,7 +293,7 @@ class Movement:
         last = np.maximum(block.column("last"), block.column("created"))
         used = (block.column("accesses") > 0).astype(np.intp)
         due = last + np.minimum(idle_limits[block.tiers, block.temperatures, used], NEVER - last)
-        rows = np.flatnonzero(due <= tick)
+        rows = (due <= tick).nonzero()[0]
         if len(rows) and block.hot:  # what a rule keeps hot does not fade: it would come and go
             facts, _ = _facts(block, (), tick)
             faded = np.full_like(facts.temperatures, Temperature.WARM)

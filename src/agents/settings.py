@@ -113,6 +113,7 @@ class DecaySettings:
     """By the name of the tier; pinned, which never fades, is not in it."""
     hot_below: float
     warm_below: float
+    every: Duration
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from agents.errors import (
     BankError,
 )
 from agents.memory.outcomes import Compaction, RuledMove
-from agents.memory.records import check_agent_id, memory_id
+from agents.memory.records import check_agent_id, check_whole, memory_id
 from agents.memory.temperature import Temperature
 from agents.status import Status, look
 from agents.storage.sync import Progress
@@ -66,14 +66,17 @@ class Upkeep(Engine):
                 for sequence in self._movement.prune(agent, dry_run=dry_run)
             ]
 
-    def sweep(self) -> None:
+    def sweep(self, *, every: int = 1) -> None:
         """Let time do its work: what expired is deleted, what was deleted long ago is purged, and
         with ``decay.enabled``, what nobody used moves to a lower temperature.
 
-        A simulation does it in each tick; where time passes otherwise, call it now and then.
+        A simulation does it in each tick, and lets the memories of each agent fade once in
+        ``every`` ticks, the setting ``decay.every``. Where time passes otherwise, call it now and
+        then.
         """
+        check_whole("every", every, least=1)
         with self._changing():
-            self._movement.sweep()
+            self._movement.sweep(every)
 
     def vacuum(self, progress: Progress | None = None) -> None:
         """Write the journal anew, and mem0's store where it is local.

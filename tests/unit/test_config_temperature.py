@@ -85,6 +85,7 @@ def test_the_other_defaults_are_these() -> None:
         "half_life": {"critical": "90d", "important": "60d", "normal": "30d", "low": "7d"},
         "hot_below": 0.5,
         "warm_below": 0.25,
+        "every": "1d",
     }
     assert settings["retention"] == {"grace": "7d"}
     assert settings["status"] == {

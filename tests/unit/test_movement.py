@@ -991,8 +991,27 @@ def test_a_preference_fades_as_any_other_hot_memory(make_bank: OpenBank) -> None
     assert faded_at(bank, memory, WARM) == 11
 
 
+def test_in_a_simulation_each_agents_memories_fade_once_in_so_many_ticks(
+    make_bank: OpenBank,
+) -> None:
+    bank = make_bank(decay={**FADING, "every": 4})
+    world = Diary()
+    world.says = lambda agent: ""
+    names = ["alice", "bob", "carol"]
+    loop = Loop(bank, world, Mind(), names)
+    loop.begin([(name, "a", "low") for name in names])
+    cold: dict[str, int] = {}
+    for tick in range(1, 20):
+        loop.tick()
+        for name in names:
+            if temperatures(bank.agent(name))["a"] is COLD:
+                cold.setdefault(name, tick)
+    # Due in tick 11, and each in a tick of its own: they take turns by the order of their names.
+    assert cold == {"alice": 12, "bob": 11, "carol": 14}
+
+
 def test_each_tick_of_a_simulation_sweeps(make_bank: OpenBank) -> None:
-    bank = make_bank(decay=FADING)
+    bank = make_bank(decay={**FADING, "every": 1})
     world = Diary()
     world.says = lambda agent: ""
     loop = Loop(bank, world, Mind(), ["alice"])

@@ -353,7 +353,7 @@ def test_fading_and_expiring_go_on_over_sessions(session: Open) -> None:
 
 
 def test_in_a_simulation_each_tick_fades_and_expires(session: Open) -> None:
-    own = {"half_life": {"critical": 8, "important": 6, "normal": 4, "low": 2}}
+    own = {"half_life": {"critical": 8, "important": 6, "normal": 4, "low": 2}, "every": 1}
     bank = session("lifetime", decay=own)
     loop = Loop(bank, Diary(), Mind(), ["alice"])
     loop.begin([("alice", "idle"), ("alice", "short", 3, None, {"ttl": 3, "temperature": "hot"})])

@@ -76,6 +76,7 @@ class Loop:
         """Of the metrics."""
         every = bank.settings.temperature.compact_every
         self._compact_every = every and bank.settings.clock.ticks(every)
+        self._fade_every = max(1, bank.settings.clock.ticks(bank.settings.decay.every))
 
     def begin(self, memories: Sequence[tuple[object, ...]] = ()) -> list[str]:
         """Set the world up; ``memories`` are what the agents know from the start.
@@ -151,7 +152,7 @@ class Loop:
                     self._act(agent, given, tick)
             tick.flush()
             self._call("end_tick")
-            bank.sweep()
+            bank.sweep(every=self._fade_every)
             if self._compact_every and number % self._compact_every == 0:
                 bank.compact()
             return self._record(found)
