@@ -216,7 +216,8 @@ class TemperatureBank(RuleBasedStateMachine):
         if not self.is_active(memory, self.view(agent).promote, identifier):
             return
         got = self.view(agent).promote(identifier)
-        if memory.temperature == HOT:
+        too_large = self.temperature["auto_spill"] and not self.fits(memory)
+        if memory.temperature == HOT or too_large:
             assert not got
             self.verify()
             return
@@ -251,7 +252,7 @@ class TemperatureBank(RuleBasedStateMachine):
 
     def do_cold_to_hot_to_cold(self, agent, pick) -> None:
         """Lossless: all is as before but for temperature and use."""
-        cold = [m for m in self.model.of(agent) if m.temperature == COLD and m.cost <= TOKENS]
+        cold = [m for m in self.model.of(agent) if m.temperature == COLD and self.fits(m)]
         if not cold:
             return
         memory = cold[pick % len(cold)]
@@ -311,8 +312,9 @@ class TemperatureBank(RuleBasedStateMachine):
         self.model.use(found, recalled=True)
         promoted = [memory for memory, score in found if self.deserves(memory, score)]
         if auto_promote:
+            too_large = [m for m in promoted if self.temperature["auto_spill"] and not self.fits(m)]
             for memory in promoted:
-                memory.temperature = HOT
+                memory.temperature = WARM if memory in too_large else HOT
         self.verify(agent if auto_promote else None, promoted)
         assert [fields_of(item) for item in got.items] == [memory.fields() for memory, _ in found]
         assert list(got.scores) == [score for _, score in found]
@@ -544,7 +546,7 @@ class TemperatureBank(RuleBasedStateMachine):
         assert_equal(self.bank, self.model)
         for key, (memory, _, _) in found.items():
             assert self.ids.setdefault(key, memory.id) == memory.id
-        spilled = [m for m in left if m in newcomers and m.cost <= TOKENS]
+        spilled = [m for m in left if m in newcomers and self.fits(m)]
         if spilled and spilling is not None:
             assert all(m.tier == PINNED or m in newcomers for m in self.model.hot(spilling))
 
@@ -557,10 +559,15 @@ class TemperatureBank(RuleBasedStateMachine):
         assert now == self.spilled_to(memory)
         memory.temperature = now
 
-    @staticmethod
-    def spilled_to(memory: Kept) -> int:
+    def spilled_to(self, memory: Kept) -> int:
         """Where it goes when it leaves hot; what hot could never hold is not cold for that."""
-        return WARM if memory.cost > TOKENS or memory.count >= OFTEN else COLD
+        return WARM if not self.fits(memory) or memory.count >= OFTEN else COLD
+
+    def fits(self, memory: Kept) -> bool:
+        """Whether hot could hold it beside what is pinned."""
+        pinned = [m for m in self.model.hot(memory.agent_id) if m.tier == PINNED]
+        room = TOKENS - sum(m.cost for m in pinned if m is not memory)
+        return memory.cost <= room and len(pinned) < FACTS
 
     def check_hot(self, agent: str) -> None:
         hot = self.model.hot(agent)
