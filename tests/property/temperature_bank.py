@@ -252,7 +252,11 @@ class TemperatureBank(RuleBasedStateMachine):
 
     def do_cold_to_hot_to_cold(self, agent, pick) -> None:
         """Lossless: all is as before but for temperature and use."""
-        cold = [m for m in self.model.of(agent) if m.temperature == COLD and self.fits(m)]
+        cold = [
+            m
+            for m in self.model.of(agent)
+            if m.temperature == COLD and self.fits(m) and self.model.is_seen(m)
+        ]
         if not cold:
             return
         memory = cold[pick % len(cold)]
@@ -434,6 +438,8 @@ class TemperatureBank(RuleBasedStateMachine):
         assert self.bank.state_hash() == before, "a second compaction changed something"
 
     def do_prune(self, agent) -> None:
+        if not all(map(self.model.is_seen, self.model.memories.values())):
+            self.do_sweep()
         expected = self.bank.prune(agent, dry_run=True)
         self.verify()
         assert self.bank.prune(agent) == expected
