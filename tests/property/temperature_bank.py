@@ -183,12 +183,10 @@ class TemperatureBank(RuleBasedStateMachine):
 
     def do_set_tier(self, agent, pick, tier) -> None:
         identifier, memory = self.choose(agent, pick)
-        if memory is None or memory.retention == DELETED:
+        if self.is_gone(memory):
             with pytest.raises(MemoryNotFound):
                 self.view(agent).set_tier(identifier, tier)
             return
-        if memory.retention == ACTIVE and not self.model.is_seen(memory):
-            return  # it expired: as good as deleted
         got = self.view(agent).set_tier(identifier, tier)
         self.follow_expiry()
         self.model.set_tier(memory, tier)
@@ -200,7 +198,7 @@ class TemperatureBank(RuleBasedStateMachine):
 
     def do_unpin(self, agent, pick, to) -> None:
         identifier, memory = self.choose(agent, pick)
-        if memory is None or memory.retention == DELETED:
+        if self.is_gone(memory):
             with pytest.raises(MemoryNotFound):
                 self.view(agent).unpin(identifier, to)
             return
@@ -241,11 +239,17 @@ class TemperatureBank(RuleBasedStateMachine):
         memory.temperature = max(memory.temperature, target)
         self.verify()
 
+    def is_gone(self, memory: Kept | None) -> bool:
+        """Whether its id is nobody's: it never was, was deleted, or expired."""
+        if memory is None or memory.retention == DELETED:
+            return True
+        return memory.retention == ACTIVE and not self.model.is_seen(memory)
+
     def is_active(self, memory: Kept | None, call: Any, *arguments: Any) -> bool:
         """Whether the call may succeed; it fails here where it may not."""
-        if memory is not None and memory.retention == ACTIVE:
+        missing = self.is_gone(memory)
+        if not missing and memory.retention == ACTIVE:
             return True
-        missing = memory is None or memory.retention == DELETED
         with pytest.raises(MemoryNotFound if missing else InvalidInput):
             call(*arguments)
         return False
@@ -278,7 +282,7 @@ class TemperatureBank(RuleBasedStateMachine):
             chosen = [self.choose(agent, pick) for pick in picks]
             ids = [identifier for identifier, _ in chosen]
             memories = [memory for _, memory in chosen]
-            if any(memory is None or memory.retention == DELETED for memory in memories):
+            if any(map(self.is_gone, memories)):
                 with pytest.raises(MemoryNotFound):
                     view.spill(ids=ids)
                 return
@@ -382,8 +386,13 @@ class TemperatureBank(RuleBasedStateMachine):
     def do_retain(self, agent, pick, what) -> None:
         identifier, memory = self.choose(agent, pick)
         call = getattr(self.view(agent), what)
-        if memory is None or (memory.retention == DELETED and what in ("archive", "delete")):
+        if memory is None or (self.is_gone(memory) and what in ("archive", "delete")):
             with pytest.raises(MemoryNotFound):
+                call(identifier)
+            return
+        is_over = memory.retention == DELETED and self.model.tick - memory.retained >= GRACE
+        if what == "restore" and is_over:
+            with pytest.raises(MemoryNotFound, match="grace"):
                 call(identifier)
             return
         if memory.tier == PINNED and what != "restore":
@@ -397,6 +406,8 @@ class TemperatureBank(RuleBasedStateMachine):
             self.forgotten.append(memory.content)
             self.verify()
             return
+        if what == "restore" and self.is_gone(memory):
+            memory.retention = DELETED  # if it was not: it expired
         returned = what == "restore" and memory.retention != ACTIVE
         wanted = {"archive": ARCHIVED, "delete": DELETED, "restore": ACTIVE}[what]
         self.model.retain(memory, wanted)
