@@ -180,22 +180,27 @@ class AgentMemory:
 
     def promote(self, memory_id: str) -> bool:
         """Make a memory hot, which counts as a use of it; False where it does not become so."""
-        return self._moves.promote(self.agent_id, self.get(memory_id))
+        with self._bank._using():
+            return self._moves.promote(self.agent_id, self.get(memory_id))
 
     def demote(self, memory_id: str, to: TemperatureLike = Temperature.WARM) -> bool:
         """Make a memory warm or cold; False where it is no hotter than that.
 
         :class:`MemoryPinned` for a pinned one.
         """
-        return self._moves.demote(self.agent_id, self.get(memory_id), parse_temperature(to))
+        with self._bank._using():
+            return self._moves.demote(self.agent_id, self.get(memory_id), parse_temperature(to))
 
     def spill(self, count: int | None = None, ids: Iterable[str] | None = None) -> Spill:
         """Let memories leave hot: the ``count`` least relevant, these, or as many as are too many.
 
         Those that were used often go to warm, the others to cold. Pinned ones stay.
         """
-        memories = None if ids is None else [self.get(each) for each in ids]
-        return self._moves.spill(self.agent_id, count, memories)
+        if isinstance(ids, str):
+            raise InvalidInput("spill() takes a list of ids; use spill(ids=[memory.id]) for one")
+        with self._bank._using():
+            memories = None if ids is None else [self.get(each) for each in ids]
+            return self._moves.spill(self.agent_id, count, memories)
 
     def recall(
         self,
@@ -227,16 +232,19 @@ class AgentMemory:
 
     def archive(self, memory_id: str) -> Memory:
         """Hide a memory: it can be read by its id, and restored, and no search finds it."""
-        return self._moves.retain(self.agent_id, self.get(memory_id), Retention.ARCHIVED)
+        with self._bank._using():
+            return self._moves.retain(self.agent_id, self.get(memory_id), Retention.ARCHIVED)
 
     def delete(self, memory_id: str) -> None:
         """Delete a memory. For ``retention.grace`` it can be restored, then it is purged."""
-        self._moves.retain(self.agent_id, self.get(memory_id), Retention.DELETED)
+        with self._bank._using():
+            self._moves.retain(self.agent_id, self.get(memory_id), Retention.DELETED)
 
     def restore(self, memory_id: str) -> Memory:
         """Bring back a memory that was archived or deleted, as it was."""
-        memory = self._find(memory_id, deleted=True)
-        return self._moves.retain(self.agent_id, memory, Retention.ACTIVE)
+        with self._bank._using():
+            memory = self._find(memory_id, deleted=True)
+            return self._moves.retain(self.agent_id, memory, Retention.ACTIVE)
 
     def forget(self, memory_id: str) -> None:
         """Purge a memory now: its text and its vector are gone, from the journal too.
@@ -244,7 +252,8 @@ class AgentMemory:
         Only that there was a memory stays. Checkpoints that were made before still have it.
         :meth:`MemoryBank.vacuum` clears the free space in the files as well.
         """
-        self._moves.forget(self.agent_id, self._find(memory_id, deleted=True))
+        with self._bank._using():
+            self._moves.forget(self.agent_id, self._find(memory_id, deleted=True))
 
     # Reading
 

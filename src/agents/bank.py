@@ -103,6 +103,8 @@ class MemoryBank(Upkeep):
             if apply_caps:
                 with bank._changing():
                     bank._ledger.relieve(bank._caps)
+                    for agent in bank.agents():
+                        bank._movement.relieve_hot(agent, ())
             if settings.storage.sync != "manual":
                 bank._store.catch_up()
             bank._observe()

@@ -133,9 +133,10 @@ class Engine:
         if self._folder is None or self._ledger.in_transaction:
             return
         if self._forgotten:
-            forgotten, self._forgotten = self._forgotten, []
             find = self._ledger.resident.memory  # one whose transaction was undone is still there
-            self._store.forget([m.id for m in forgotten if not find(m.agent_id, m.sequence)])
+            gone = [m.id for m in self._forgotten if not find(m.agent_id, m.sequence)]
+            self._store.forget(gone)
+            self._forgotten.clear()
         if self.settings.storage.sync == "commit":
             self._store.push()
 

@@ -3,6 +3,7 @@
 Each decision is a pure rule of :mod:`agents.memory`; here it meets an agent's memories.
 """
 
+import zlib
 from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
@@ -26,7 +27,6 @@ from agents.memory.spill import (
     HotLimits,
     choose_spill,
     destination,
-    fits_alone,
     least_relevant,
 )
 from agents.memory.temperature import Temperature, parse_temperature
@@ -116,10 +116,11 @@ class Movement:
         if not block.hot:  # pinned ones stay
             return left
         hot = self._hot(block)
+        room = self._room(hot)
         giants = [
             fact.sequence
             for fact in hot
-            if fact.sequence in newcomers and not fact.pinned and not self._fits(fact)
+            if fact.sequence in newcomers and not fact.pinned and not _fits(fact.tokens, room)
         ]
         self._spill(block, hot, giants, left)
         hot = [fact for fact in hot if fact.sequence not in left.moved]
@@ -138,23 +139,39 @@ class Movement:
             leaving = choose_spill(hot, self.limits)
         return self._spill(block, hot, leaving, Left({}, []))
 
-    def _fits(self, fact: HotFact) -> bool:
-        return fits_alone(fact.tokens, self.limits)
+    def too_large_for_hot(self, memory: Memory) -> str | None:
+        """Why hot could not hold a memory even if all but the pinned left it; None if it could."""
+        if not self._own.auto_spill:
+            return None
+        room = self._room(self._hot(self._ledger.resident.block(memory.agent_id)))
+        tokens = cost(memory, self._count)
+        return None if _fits(tokens, room) else self.too_large(memory.id, tokens, room)
+
+    def too_large(self, identifier: str, tokens: int, room: HotLimits) -> str:
+        """What to say of a memory that hot can't hold."""
+        return (
+            f"memory {identifier} takes {tokens} tokens, and beside what is pinned hot has room "
+            f"for {max(0, room.tokens)} tokens and {max(0, room.facts)} memories (temperature."
+            f"hot_max_tokens is {self.limits.tokens}, hot_max_facts {self.limits.facts}); it is "
+            "warm"
+        )
+
+    def _room(self, hot: Sequence[HotFact]) -> HotLimits:
+        """What the pinned leave of hot."""
+        pinned = [fact.tokens for fact in hot if fact.pinned]
+        return HotLimits(self.limits.tokens - sum(pinned), self.limits.facts - len(pinned))
 
     def _spill(
         self, block: AgentColumns, hot: Sequence[HotFact], leaving: Sequence[int], left: Left
     ) -> Left:
-        facts = {fact.sequence: fact for fact in hot}
+        facts, room = {fact.sequence: fact for fact in hot}, self._room(hot)
         for sequence in leaving:
             fact = facts[sequence]
             to = destination(fact.access_count, self._own.warm_access_threshold)
-            if not self._fits(fact):  # it was never hot in earnest, so it is not cold either
+            if not _fits(fact.tokens, room):  # it was never hot in earnest, so it isn't cold either
                 to = Temperature.WARM
-                left.notes.append(
-                    f"memory {memory_id(block.prefix, sequence)} takes {fact.tokens} tokens, more "
-                    f"than all of hot may (temperature.hot_max_tokens is {self.limits.tokens}); "
-                    "it is warm"
-                )
+                identifier = memory_id(block.prefix, sequence)
+                left.notes.append(self.too_large(identifier, fact.tokens, room))
             left.moved[sequence] = to
         for to in (Temperature.WARM, Temperature.COLD):
             going = [sequence for sequence in leaving if left.moved[sequence] is to]
@@ -172,7 +189,6 @@ class Movement:
                 memory.created_tick,
                 memory.access_count,
                 index < len(pinned),
-                -1 if memory.last_access_tick is None else memory.last_access_tick,
             )
             for index, memory in enumerate(block.memories(rows))
         ]
@@ -194,7 +210,7 @@ class Movement:
 
     def compact(self, agent_id: str) -> Counter[Temperature]:
         """Apply the rules to one agent's memories; how many moved to which temperature."""
-        self.expire(agent_id)
+        self.expire(agent_id, everywhere=True)
         moves, sequences = self._plan(agent_id)
         for to in (Temperature.COLD, Temperature.WARM, Temperature.HOT):
             going = [sequences[move.row] for move in moves if move.to is to]
@@ -203,7 +219,7 @@ class Movement:
 
     def would_move(self, agent_id: str) -> list[RuledMove]:
         """What :meth:`compact` would do; what expired is deleted, so undo it afterwards."""
-        self.expire(agent_id)
+        self.expire(agent_id, everywhere=True)
         moves, sequences = self._plan(agent_id)
         going = [sequences[move.row] for move in moves]
         memories = self._ledger.resident.memories(agent_id, going)
@@ -229,8 +245,10 @@ class Movement:
     ) -> list[int]:
         """Archive what is cold beyond ``temperature.max_cold_items``; the sequence numbers.
 
-        A dry run may ask what it would be ``after`` moves that were not made.
+        A dry run may ask what it would be ``after`` moves that were not made. What expired is
+        deleted, so undo that afterwards.
         """
+        self.expire(agent_id, everywhere=True)
         gone = {move.memory.sequence for move in after}
         facts = self._ledger.resident.shelf.cold(agent_id)
         cold: list[ColdFact | Memory] = [each for each in facts if each.sequence not in gone]
@@ -258,19 +276,28 @@ class Movement:
         resident = self._ledger.resident
         tick = resident.tick
         # In the order of their names: events must not depend on the order agents came in.
-        for turn, agent_id in enumerate(sorted(resident.blocks), start=tick):
+        for agent_id in sorted(resident.blocks):
             block = resident.blocks[agent_id]
             self.expire(agent_id)
-            if self._idle_limits is None or block.next_decay > tick or turn % every:
+            if self._idle_limits is None or block.next_decay > tick:
                 continue
-            self._fade(block, tick, self._idle_limits)
-        for agent_id, (expired, over) in resident.shelf.due(tick, tick - self.grace).items():
+            if (tick + zlib.crc32(agent_id.encode())) % every == 0:  # its turn, whoever else is
+                self._fade(block, tick, self._idle_limits)
+        for agent_id, (expired, _) in resident.shelf.due(tick, -1).items():
             self._ledger.retain(agent_id, expired, Retention.DELETED, "expire")
+        for agent_id, (_, over) in resident.shelf.due(tick, tick - self.grace).items():
             found = [resident.memory(agent_id, sequence) for sequence in over]
             self._ledger.purge([memory for memory in found if memory is not None])
 
-    def expire(self, agent_id: str) -> None:
-        """Delete what expired and takes a place that others could have, in hot or in a tier."""
+    def expire(self, agent_id: str, *, everywhere: bool = False) -> None:
+        """Delete what expired and takes a place that others could have, in hot or in a tier.
+
+        With ``everywhere``, what is cold as well.
+        """
+        if everywhere:
+            resident = self._ledger.resident
+            expired, _ = resident.shelf.due(resident.tick, -1).get(agent_id, ([], []))
+            self._ledger.retain(agent_id, expired, Retention.DELETED, "expire")
         resident = self._ledger.resident
         block, tick = resident.blocks.get(agent_id), resident.tick
         if block is None or (block.next_expiry > tick and not block.critical_elsewhere):
@@ -294,7 +321,8 @@ class Movement:
         used = (block.column("accesses") > 0).astype(np.intp)
         due = last + np.minimum(idle_limits[block.tiers, block.temperatures, used], NEVER - last)
         rows = (due <= tick).nonzero()[0]
-        if len(rows) and block.hot:  # what a rule keeps hot does not fade: it would come and go
+        any_due = len(rows) > 0
+        if any_due and block.hot:  # what a rule keeps hot does not fade: it would come and go
             facts, _ = _facts(block, (), tick)
             faded = np.full_like(facts.temperatures, Temperature.WARM)
             back = resting_places(facts._replace(temperatures=faded), self.rules)
@@ -308,7 +336,11 @@ class Movement:
         later = due[due > tick].min(initial=tick + int(idle_limits.min()))
         for to, sequences in fading.items():
             self._ledger.move(block.agent_id, sequences, to, "decay")
-        block.next_decay = tick + 1 if len(rows) else int(later)
+        block.next_decay = tick + 1 if any_due else int(later)
+
+
+def _fits(tokens: int, room: HotLimits) -> bool:
+    return tokens <= room.tokens and room.facts > 0
 
 
 def _usual(tier: Tier) -> Temperature:

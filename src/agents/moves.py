@@ -1,5 +1,6 @@
 """What an agent does with its memories besides storing and searching: recall, promote, archive."""
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 
 from agents.engine import Engine
@@ -27,7 +28,8 @@ class Moves:
     def promote(self, agent_id: str, memory: Memory) -> bool:
         """Make a memory hot."""
         _check_active(memory)
-        if memory.temperature is Temperature.HOT:
+        movement = self._engine._movement
+        if memory.temperature is Temperature.HOT or movement.too_large_for_hot(memory):
             return False
         with self._engine._changing():
             ledger = self._engine._ledger
@@ -75,27 +77,38 @@ class Moves:
             hits = self._found(agent_id, query, limit, only)
             least = engine.settings.temperature.min_score
             given = [hit for hit in hits if hit.score >= least]
-            promoted: list[int] = []
-            left = Left({}, [])
+            worthy: list[Memory] = []
+            notes: list[str] = []
             with ExitStack() as changing:
                 if given:
                     sequences = [hit.memory.sequence for hit in given]
                     scores = [hit.score for hit in given]
                     engine._ledger.accessed(agent_id, sequences, scores, recalled=True)
                 if auto_promote:
-                    promoted = [h.memory.sequence for h in hits if self._deserves(agent_id, h)]
-                if promoted:
+                    worthy = [hit.memory for hit in hits if self._deserves(agent_id, hit)]
+                if worthy:
                     changing.enter_context(engine._changing())
-                    engine._ledger.move(agent_id, promoted, Temperature.HOT, "promote")
-                    left = engine._movement.relieve_hot(agent_id, promoted)
+                    notes = self._promote_all(agent_id, worthy)
             resident = engine._ledger.resident
             items = [resident.memory(agent_id, hit.memory.sequence) or hit.memory for hit in hits]
         return Recall(
             tuple(items),
             tuple(hit.score for hit in hits),
             tuple(item.id for item in items if item.temperature is Temperature.HOT),
-            tuple(left.notes),
+            tuple(notes),
         )
+
+    def _promote_all(self, agent_id: str, memories: Sequence[Memory]) -> list[str]:
+        """Make memories hot; one that is too large for that is warm, and a note says so."""
+        ledger, movement = self._engine._ledger, self._engine._movement
+        notes = {each.sequence: movement.too_large_for_hot(each) for each in memories}
+        fitting = [sequence for sequence, note in notes.items() if note is None]
+        cold = [m.sequence for m in memories if m.temperature is Temperature.COLD]
+        unfit = [sequence for sequence in cold if sequence not in fitting]
+        ledger.move(agent_id, unfit, Temperature.WARM, "promote")
+        ledger.move(agent_id, fitting, Temperature.HOT, "promote")
+        left = movement.relieve_hot(agent_id, fitting) if fitting else Left({}, [])
+        return [note for note in notes.values() if note is not None] + left.notes
 
     def search_all(
         self, agent_id: str, query: str, limit: int | None, tokens: int | None, only: Filter

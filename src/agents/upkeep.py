@@ -58,13 +58,15 @@ class Upkeep(Engine):
 
     def prune(self, agent_id: str | None = None, *, dry_run: bool = False) -> list[str]:
         """Archive what agents have cold beyond ``temperature.max_cold_items``; the ids."""
-        with self._changing():
-            agents = self.agents() if agent_id is None else [check_agent_id(agent_id)]
-            return [
-                memory_id(self._ledger.resident.block(agent).prefix, sequence)
-                for agent in agents
-                for sequence in self._movement.prune(agent, dry_run=dry_run)
-            ]
+        found: list[str] = []
+        with suppress(_DryRun), self._changing():
+            for agent in self.agents() if agent_id is None else [check_agent_id(agent_id)]:
+                prefix = self._ledger.resident.block(agent).prefix
+                pruned = self._movement.prune(agent, dry_run=dry_run)
+                found += [memory_id(prefix, sequence) for sequence in pruned]
+            if dry_run:
+                raise _DryRun
+        return found
 
     def sweep(self, *, every: int = 1) -> None:
         """Let time do its work: what expired is deleted, what was deleted long ago is purged, and
@@ -119,6 +121,8 @@ class Upkeep(Engine):
     def repair_store(self, progress: Progress | None = None) -> list[str]:
         """Rebuild mem0's store from the journal; says what was done, line by line."""
         with self._using():
+            if self._ledger.in_transaction:
+                raise BankError("mem0's store can't be rebuilt inside a transaction")
             return self._store.rebuild(progress)
 
     def mem0_config(self) -> dict[str, Any]:

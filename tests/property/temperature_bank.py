@@ -183,12 +183,10 @@ class TemperatureBank(RuleBasedStateMachine):
 
     def do_set_tier(self, agent, pick, tier) -> None:
         identifier, memory = self.choose(agent, pick)
-        if memory is None or memory.retention == DELETED:
+        if self.is_gone(memory):
             with pytest.raises(MemoryNotFound):
                 self.view(agent).set_tier(identifier, tier)
             return
-        if memory.retention == ACTIVE and not self.model.is_seen(memory):
-            return  # it expired: as good as deleted
         got = self.view(agent).set_tier(identifier, tier)
         self.follow_expiry()
         self.model.set_tier(memory, tier)
@@ -200,7 +198,7 @@ class TemperatureBank(RuleBasedStateMachine):
 
     def do_unpin(self, agent, pick, to) -> None:
         identifier, memory = self.choose(agent, pick)
-        if memory is None or memory.retention == DELETED:
+        if self.is_gone(memory):
             with pytest.raises(MemoryNotFound):
                 self.view(agent).unpin(identifier, to)
             return
@@ -216,7 +214,8 @@ class TemperatureBank(RuleBasedStateMachine):
         if not self.is_active(memory, self.view(agent).promote, identifier):
             return
         got = self.view(agent).promote(identifier)
-        if memory.temperature == HOT:
+        too_large = self.temperature["auto_spill"] and not self.fits(memory)
+        if memory.temperature == HOT or too_large:
             assert not got
             self.verify()
             return
@@ -240,18 +239,28 @@ class TemperatureBank(RuleBasedStateMachine):
         memory.temperature = max(memory.temperature, target)
         self.verify()
 
+    def is_gone(self, memory: Kept | None) -> bool:
+        """Whether its id is nobody's: it never was, was deleted, or expired."""
+        if memory is None or memory.retention == DELETED:
+            return True
+        return memory.retention == ACTIVE and not self.model.is_seen(memory)
+
     def is_active(self, memory: Kept | None, call: Any, *arguments: Any) -> bool:
         """Whether the call may succeed; it fails here where it may not."""
-        if memory is not None and memory.retention == ACTIVE:
+        missing = self.is_gone(memory)
+        if not missing and memory.retention == ACTIVE:
             return True
-        missing = memory is None or memory.retention == DELETED
         with pytest.raises(MemoryNotFound if missing else InvalidInput):
             call(*arguments)
         return False
 
     def do_cold_to_hot_to_cold(self, agent, pick) -> None:
         """Lossless: all is as before but for temperature and use."""
-        cold = [m for m in self.model.of(agent) if m.temperature == COLD and m.cost <= TOKENS]
+        cold = [
+            m
+            for m in self.model.of(agent)
+            if m.temperature == COLD and self.fits(m) and self.model.is_seen(m)
+        ]
         if not cold:
             return
         memory = cold[pick % len(cold)]
@@ -273,7 +282,7 @@ class TemperatureBank(RuleBasedStateMachine):
             chosen = [self.choose(agent, pick) for pick in picks]
             ids = [identifier for identifier, _ in chosen]
             memories = [memory for _, memory in chosen]
-            if any(memory is None or memory.retention == DELETED for memory in memories):
+            if any(map(self.is_gone, memories)):
                 with pytest.raises(MemoryNotFound):
                     view.spill(ids=ids)
                 return
@@ -311,8 +320,9 @@ class TemperatureBank(RuleBasedStateMachine):
         self.model.use(found, recalled=True)
         promoted = [memory for memory, score in found if self.deserves(memory, score)]
         if auto_promote:
+            too_large = [m for m in promoted if self.temperature["auto_spill"] and not self.fits(m)]
             for memory in promoted:
-                memory.temperature = HOT
+                memory.temperature = WARM if memory in too_large else HOT
         self.verify(agent if auto_promote else None, promoted)
         assert [fields_of(item) for item in got.items] == [memory.fields() for memory, _ in found]
         assert list(got.scores) == [score for _, score in found]
@@ -376,8 +386,13 @@ class TemperatureBank(RuleBasedStateMachine):
     def do_retain(self, agent, pick, what) -> None:
         identifier, memory = self.choose(agent, pick)
         call = getattr(self.view(agent), what)
-        if memory is None or (memory.retention == DELETED and what in ("archive", "delete")):
+        if memory is None or (self.is_gone(memory) and what in ("archive", "delete")):
             with pytest.raises(MemoryNotFound):
+                call(identifier)
+            return
+        is_over = memory.retention == DELETED and self.model.tick - memory.retained >= GRACE
+        if what == "restore" and is_over:
+            with pytest.raises(MemoryNotFound, match="grace"):
                 call(identifier)
             return
         if memory.tier == PINNED and what != "restore":
@@ -391,6 +406,8 @@ class TemperatureBank(RuleBasedStateMachine):
             self.forgotten.append(memory.content)
             self.verify()
             return
+        if what == "restore" and self.is_gone(memory):
+            memory.retention = DELETED  # if it was not: it expired
         returned = what == "restore" and memory.retention != ACTIVE
         wanted = {"archive": ARCHIVED, "delete": DELETED, "restore": ACTIVE}[what]
         self.model.retain(memory, wanted)
@@ -432,6 +449,8 @@ class TemperatureBank(RuleBasedStateMachine):
         assert self.bank.state_hash() == before, "a second compaction changed something"
 
     def do_prune(self, agent) -> None:
+        if not all(map(self.model.is_seen, self.model.memories.values())):
+            self.do_sweep()
         expected = self.bank.prune(agent, dry_run=True)
         self.verify()
         assert self.bank.prune(agent) == expected
@@ -544,7 +563,7 @@ class TemperatureBank(RuleBasedStateMachine):
         assert_equal(self.bank, self.model)
         for key, (memory, _, _) in found.items():
             assert self.ids.setdefault(key, memory.id) == memory.id
-        spilled = [m for m in left if m in newcomers and m.cost <= TOKENS]
+        spilled = [m for m in left if m in newcomers and self.fits(m)]
         if spilled and spilling is not None:
             assert all(m.tier == PINNED or m in newcomers for m in self.model.hot(spilling))
 
@@ -557,10 +576,15 @@ class TemperatureBank(RuleBasedStateMachine):
         assert now == self.spilled_to(memory)
         memory.temperature = now
 
-    @staticmethod
-    def spilled_to(memory: Kept) -> int:
+    def spilled_to(self, memory: Kept) -> int:
         """Where it goes when it leaves hot; what hot could never hold is not cold for that."""
-        return WARM if memory.cost > TOKENS or memory.count >= OFTEN else COLD
+        return WARM if not self.fits(memory) or memory.count >= OFTEN else COLD
+
+    def fits(self, memory: Kept) -> bool:
+        """Whether hot could hold it beside what is pinned."""
+        pinned = [m for m in self.model.hot(memory.agent_id) if m.tier == PINNED]
+        room = TOKENS - sum(m.cost for m in pinned if m is not memory)
+        return memory.cost <= room and len(pinned) < FACTS
 
     def check_hot(self, agent: str) -> None:
         hot = self.model.hot(agent)

@@ -225,6 +225,8 @@ class TemperatureModel:
         memory.tier, memory.tier_tick = tier, self.tick
 
     def retain(self, memory: Kept, retention: int) -> None:
+        if retention == ACTIVE and not self.is_seen(memory):
+            memory.expires = None  # who brings it back wants to have it
         if memory.retention != retention:
             if retention == ACTIVE:
                 self.make_room(memory.agent_id, memory.tier, memory.sequence)

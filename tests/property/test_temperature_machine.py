@@ -58,8 +58,8 @@ _some = st.sampled_from
 _filters = st.fixed_dictionaries(
     {},
     optional={
-        "tier": st.lists(_tiers, max_size=3),
-        "temperature": st.lists(_some(TEMPERATURES), max_size=3),
+        "tier": st.lists(_tiers, min_size=1, max_size=3),
+        "temperature": st.lists(_some(TEMPERATURES), min_size=1, max_size=3),
         "kind": st.lists(_kinds, min_size=1, max_size=2),
         "tags": st.lists(_tag, min_size=1, max_size=2),
         "min_score": _some([0.0, 0.3, 0.9]),

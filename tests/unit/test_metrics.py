@@ -4,9 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from test_loop import Diary, Mind
 
 from agents import AgentMemory, MemoryBank
 from agents.errors import BankClosed
+from agents.simulation import Loop, Observation
 from banks import OpenBank, undone
 
 NAMES = {
@@ -107,3 +109,30 @@ def test_counts_begin_anew_when_the_bank_is_opened(open_bank: OpenBank) -> None:
     alice = open_bank().agent("alice")
     alice.promote(alice.add("one").id)
     assert open_bank().metrics() == {**dict.fromkeys(NAMES, 0), "memory_hot_utilization": 0.001}
+
+
+def test_each_tick_of_a_run_records_what_is_hot_warm_and_cold_and_what_moved(
+    make_bank: OpenBank,
+) -> None:
+    bank = make_bank(
+        temperature={"hot_max_facts": 1, "hot_max_tokens": 100, "min_score": 0.5},
+        retention={"grace": 1},
+    )
+    world = Diary()
+    world.says = lambda agent: Observation("", query="<1 0>")
+    loop = Loop(bank, world, Mind(), ["alice", "bob"])
+    loop.begin(
+        [
+            ("alice", "first <1 0>", "normal", None, {"temperature": "hot"}),
+            ("alice", "second <1 0>", "normal", None, {"temperature": "hot"}),
+            ("alice", "short <0 1>", "normal", None, {"ttl": 2}),
+            ("bob", "other <0 1>"),
+        ]
+    )
+    first, second, third = loop.tick(), loop.tick(), loop.tick()
+    begun = next(iter(bank.ticks.records()))[0]
+    assert (begun["hot"], begun["warm"], begun["cold"], begun["spilled"]) == (1, 2, 1, 1)
+    assert first["hit_rate"] == 0.5  # of two searches, bob's found nothing that is similar
+    assert 0 < first["hot_utilization"] < 1
+    assert (second["expired"], second["warm"]) == (1, 1)
+    assert (third["purged"], third["promoted"], third["recalled"]) == (1, 0, 0)

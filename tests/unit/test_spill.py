@@ -1,22 +1,19 @@
 """Spilling: the least relevant leaves hot first, pinned never, newcomers last."""
 
-import pytest
-
 from agents.memory.spill import (
     HotFact,
     HotLimits,
     choose_spill,
     destination,
-    fits_alone,
     least_relevant,
 )
 from agents.memory.temperature import Temperature
 
 
 def fact(
-    sequence: int, relevance: float = 0.5, tokens: int = 10, entered: int = 0, pinned: bool = False
+    sequence: int, relevance: float = 0.5, tokens: int = 10, created: int = 0, pinned: bool = False
 ) -> HotFact:
-    return HotFact(sequence, tokens, relevance, entered, 0, pinned, 0)
+    return HotFact(sequence, tokens, relevance, created, 0, pinned)
 
 
 def test_within_the_limits_nothing_leaves() -> None:
@@ -30,7 +27,7 @@ def test_the_least_relevant_leaves_first() -> None:
 
 
 def test_among_equally_relevant_the_first_created_leaves_then_the_lowest_sequence() -> None:
-    hot = [fact(1, entered=5), fact(3, entered=2), fact(2, entered=2)]
+    hot = [fact(1, created=5), fact(3, created=2), fact(2, created=2)]
     assert choose_spill(hot, HotLimits(0, 0)) == [2, 3, 1]
 
 
@@ -73,13 +70,3 @@ def test_what_was_retrieved_often_enough_becomes_warm_the_rest_cold() -> None:
         Temperature.WARM,
         Temperature.WARM,
     ]
-
-
-@pytest.mark.parametrize(
-    ("tokens", "limits", "fits"),
-    [(10, HotLimits(10, 1), True), (11, HotLimits(10, 1), False), (1, HotLimits(10, 0), False)],
-)
-def test_a_memory_fits_alone_if_both_limits_allow_it(
-    tokens: int, limits: HotLimits, fits: bool
-) -> None:
-    assert fits_alone(tokens, limits) is fits

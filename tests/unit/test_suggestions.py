@@ -22,7 +22,7 @@ def crowd(*rows: Sequence[float]) -> Crowd:
 
 
 def hot(sequence: int, tokens: int, relevance: float = 0.5, *, pinned: bool = False) -> HotFact:
-    return HotFact(sequence, tokens, relevance, 0, 0, pinned, -1)
+    return HotFact(sequence, tokens, relevance, 0, 0, pinned)
 
 
 # Hot

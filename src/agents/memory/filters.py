@@ -15,7 +15,7 @@ _Value = TypeVar("_Value")
 
 
 class Filter(NamedTuple):
-    """What a memory must be. None, empty and 0 ask for nothing."""
+    """What a memory must be. None and 0 ask for nothing."""
 
     tiers: frozenset[Tier] | None = None
     temperatures: frozenset[Temperature] | None = None
@@ -62,6 +62,8 @@ def parse_filter(
     ):
         raise InvalidInput(f"min_score is a number from 0 to 1, not {min_score!r:.40}")
     words = None if tags is None else check_tags([tags] if isinstance(tags, str) else tags)
+    if words == ():
+        raise InvalidInput("a filter with an empty list lets nothing pass; leave it out")
     found = Filter(
         _any_of(tier, parse_tier),
         _any_of(temperature, parse_temperature),
@@ -77,5 +79,7 @@ def _any_of(value: object, parse: Callable[[object], _Value]) -> frozenset[_Valu
     if value is None:
         return None
     if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping):
-        return frozenset(map(parse, value))
+        if values := frozenset(map(parse, value)):
+            return values
+        raise InvalidInput("a filter with an empty list lets nothing pass; leave it out")
     return frozenset([parse(value)])

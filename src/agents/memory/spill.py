@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from agents.memory.temperature import Temperature
 
-__all__ = ["HotFact", "HotLimits", "choose_spill", "destination", "fits_alone", "least_relevant"]
+__all__ = ["HotFact", "HotLimits", "choose_spill", "destination", "least_relevant"]
 
 
 class HotLimits(NamedTuple):
@@ -25,11 +25,9 @@ class HotFact(NamedTuple):
     sequence: int
     tokens: int
     relevance: float
-    entered: int
-    """The tick at which it was created."""
+    created: int
     access_count: int
     pinned: bool
-    last_access: int
 
 
 def choose_spill(
@@ -60,12 +58,7 @@ def destination(access_count: int, threshold: int) -> Temperature:
     return Temperature.WARM if access_count >= threshold else Temperature.COLD
 
 
-def fits_alone(tokens: int, limits: HotLimits) -> bool:
-    """Whether a memory of so many tokens can be hot at all, if nothing else is."""
-    return tokens <= limits.tokens and limits.facts >= 1
-
-
 def _order(hot: Sequence[HotFact]) -> list[HotFact]:
     """Those that may leave, the first to go first."""
     leaving = (fact for fact in hot if not fact.pinned)
-    return sorted(leaving, key=lambda fact: (fact.relevance, fact.entered, fact.sequence))
+    return sorted(leaving, key=lambda fact: (fact.relevance, fact.created, fact.sequence))

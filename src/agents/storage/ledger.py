@@ -232,12 +232,14 @@ class Ledger:
         """
         self._flush_accesses()
         self._marks.append(len(self._events))
+        note = self._note
         try:
             yield
             if len(self._marks) == 1 and (self._events or self._accesses or self._note):
                 self.commit()
         except BaseException:
             self._undo(self._marks[-1])
+            self._note = note
             raise
         finally:
             self._marks.pop()
@@ -262,6 +264,7 @@ class Ledger:
                 self._purges,
             )
         except BaseException:
+            shelf.commit = self.journal.head + 1  # an interrupt may come after it was written
             self._undo(0)
             self._forget_pending()
             raise
@@ -336,7 +339,6 @@ class Ledger:
         The agents they touched are read from the journal again and the events before ``mark`` are
         applied once more: slower than to undo each, but it can't differ from opening the bank.
         """
-        self._note = None
         self._flush_accesses()
         undone = self._events[mark:]
         if not undone:

@@ -26,10 +26,6 @@ class Shelf:
         self._ended: dict[Key, bytes] = {}
         """The digests of the versions in the table that it ends."""
 
-    def __bool__(self) -> bool:
-        """Whether something waits to be written."""
-        return bool(self._pending)
-
     # Reading
 
     def get(self, key: Key) -> Stored | None:

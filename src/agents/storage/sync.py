@@ -254,6 +254,7 @@ class StoreSync:
         if self._folder is None or self._store.path is None:
             return
         # Gone before the child begins: to look at the old one would bring its texts to memory.
+        self._save(stale=True)  # if nobody comes to finish this, the next sync does
         if aside := self._store.set_aside():
             shutil.rmtree(aside)
         request = {
@@ -264,20 +265,22 @@ class StoreSync:
             "config": dict(self._settings.config),
             "bank": self._bank_id,
         }
-        child = subprocess.Popen(
-            [sys.executable, "-m", "agents.storage.rebuild"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        with child:
-            if child.stdin is None or child.stdout is None or child.stderr is None:
-                raise StoreError("mem0's store can't be rebuilt: no child process")
-            child.stdin.write(json.dumps(request))
-            child.stdin.close()
-            for line in child.stdout:
-                done, _, total = line.partition(" ")
-                if progress:
-                    progress(int(done), int(total))
-            said = child.stderr.read().strip().splitlines()
+        with tempfile.TemporaryFile("w+") as complaints:
+            child = subprocess.Popen(
+                [sys.executable, "-m", "agents.storage.rebuild"],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, text=True,
+            )  # fmt: skip
+            with child:
+                if child.stdin is None or child.stdout is None:
+                    raise StoreError("mem0's store can't be rebuilt: no child process")
+                child.stdin.write(json.dumps(request))
+                child.stdin.close()
+                for line in child.stdout:
+                    done, _, total = line.partition(" ")
+                    if progress:
+                        progress(int(done), int(total))
+            complaints.seek(0)
+            said = complaints.read().strip().splitlines()
         del self._cursor  # the child wrote it
         if child.returncode:
             raise StoreError(
