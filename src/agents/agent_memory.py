@@ -13,6 +13,8 @@ from agents.memory.retention import Retention
 from agents.memory.temperature import Temperature, TemperatureLike, parse_temperature
 from agents.memory.tiers import Tier, TierLike, parse_tier
 from agents.moves import Moves
+from agents.notes.agent_notes import AgentNotes, NoteLines
+from agents.notes.note_search import Findings, search_notes
 from agents.storage.columns import AgentColumns
 from agents.storage.mem0_models import Message, as_messages
 
@@ -54,6 +56,8 @@ class AgentMemory:
         temperature: TemperatureLike | None = None,
         ttl: int | None = None,
         expires_tick: int | None = None,
+        session: str | int | None = None,
+        speaker: str | None = None,
     ) -> Memory:
         """Store a memory.
 
@@ -65,6 +69,9 @@ class AgentMemory:
         Without a ``temperature`` it is what the settings say for its lifetime: ``ttl`` ticks, or
         until ``expires_tick``. Where hot becomes too full, the least relevant leave it; a memory
         that is larger than all of hot is warm.
+
+        ``session`` is the conversation or episode that it is part of, and ``speaker`` who said it:
+        memories of a session help to find each other. Both are kept as metadata of these names.
         """
         options = {
             "kind": kind,
@@ -72,6 +79,8 @@ class AgentMemory:
             "temperature": temperature,
             "ttl": ttl,
             "expires_tick": expires_tick,
+            "session": session,
+            "speaker": speaker,
         }
         return self._bank.add_many([(self.agent_id, content, tier, metadata, options)])[0]
 
@@ -175,6 +184,33 @@ class AgentMemory:
         with self._bank._changing():
             memory = self.get(memory_id)
             return self.set_tier(memory_id, tier) if memory.tier is Tier.PINNED else memory
+
+    # Notes
+
+    @property
+    def notes(self) -> AgentNotes:
+        """The agent's Markdown notes."""
+        return AgentNotes(self._bank, self.agent_id)
+
+    def memory_search(
+        self,
+        query: str,
+        max_results: int | None = None,
+        min_score: float | None = None,
+        *,
+        group: bool = False,
+    ) -> Findings:
+        """What the agent's notes and memories say about ``query``, best first, with citations.
+
+        Notes that changed on disk are indexed first. What matches less than ``min_score`` is no
+        result, pinned or not. A blank query finds nothing. ``group`` says that others read along:
+        with ``notes.citations: auto``, no citation is shown then.
+        """
+        return search_notes(self._bank, self, query, max_results, min_score, group)
+
+    def memory_get(self, path: str, from_line: int = 1, lines: int | None = None) -> NoteLines:
+        """Lines of one of the agent's notes, exactly; none, if there is no such note."""
+        return self.notes.lines(path, from_line, lines)
 
     # Temperature
 
@@ -379,10 +415,10 @@ class AgentMemory:
         """For each memory that :meth:`search` sees, how it was scored and why it was dropped."""
         bank = self._bank
         with bank._using():
-            blank = not check_query(query).strip()
-            vector = None if blank else bank._embedder.encode([query])[0]
+            block = self._block()
+            asked = bank._queries.read([block], [query]) if check_query(query).strip() else None
             most, budget = bank._limits(limit, context_tokens)
-            return bank._retrieval.explain(self._block(), vector, most, budget, bank.tick)
+            return bank._retrieval.explain(block, asked, most, budget, bank.tick)
 
     def _find(self, memory_id: str, *, deleted: bool) -> Memory:
         with self._bank._using():

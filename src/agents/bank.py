@@ -21,6 +21,8 @@ from agents.memory.context import TokenCounter, approximate_tokens, render
 from agents.memory.filters import ANY
 from agents.memory.records import Hits, Memory, check_agent_id, check_whole
 from agents.memory.requests import check_iterable, check_new
+from agents.notes.agent_notes import Synced
+from agents.notes.opening import open_notes, sync_notes
 from agents.settings import Settings
 from agents.storage import checkpoint
 from agents.storage.embedders import Embedder
@@ -107,6 +109,7 @@ class MemoryBank(Upkeep):
                         bank._movement.relieve_hot(agent, ())
             if settings.storage.sync != "manual":
                 bank._store.catch_up()
+            open_notes(bank)
             bank._observe()
             undo.pop_all()
         return bank
@@ -299,13 +302,20 @@ class MemoryBank(Upkeep):
             journal.close()
             raise
 
+    # Notes
+
+    def sync_notes(self) -> dict[str, Synced]:
+        """Index what changed in the agents' notes on disk; what became of them, by agent."""
+        with self._using():
+            return sync_notes(self)
+
     # Storing and searching for many agents at once
 
     def add_many(self, items: Iterable[tuple[object, ...]]) -> list[Memory]:
         """Store tuples ``(agent_id, content, tier, metadata, options)``, the last three optional.
 
-        ``options`` is a mapping of ``kind``, ``tags``, ``temperature``, ``ttl`` and
-        ``expires_tick``, as :meth:`AgentMemory.add` takes them.
+        ``options`` is a mapping of ``kind``, ``tags``, ``temperature``, ``ttl``, ``expires_tick``,
+        ``session`` and ``speaker``, as :meth:`AgentMemory.add` takes them.
 
         One commit, and the result of adding them one by one; if one is refused, none is stored.
         """

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from agents.errors import ConfigError
+from agents.memory.spread_weights import Spread
 from agents.settings import (
     TIERS,
     WITH_PROVIDER,
@@ -23,7 +24,9 @@ from agents.settings import (
     EmbedderSettings,
     LlmSettings,
     MemorySettings,
+    NotesSettings,
     RetentionSettings,
+    RetrievalSettings,
     Settings,
     SimulationSettings,
     StatusSettings,
@@ -43,7 +46,11 @@ if TYPE_CHECKING:
 
     Section = TypeVar("Section", bound=DataclassInstance)
 
-__all__ = ["load_settings"]
+__all__ = ["EARLIER", "load_settings"]
+
+EARLIER = "vector"
+"""The preset that does what versions did whose settings have no section ``retrieval``: a bank or a
+run that one of them made goes on as it would have."""
 
 # Which keys hold the options of what another key names.
 _OPTIONS = (
@@ -96,6 +103,8 @@ def load_settings(
         layers.insert(0, [_preset(preset)])
     if base is not None and not isinstance(config, Settings):  # these are whole already
         layers.insert(0, [copy_plain(base, "the bank's settings")])
+        if base and "retrieval" not in base:
+            layers.insert(0, [_preset(EARLIER)])
     if overrides is not None:
         layers.append([_overrides(overrides)])
     check([document for layer in layers for document in layer], _validator())
@@ -191,6 +200,8 @@ def _freeze(values: dict[str, Any]) -> Settings:
     }
     temperature = {**values["temperature"], "rules": _frozen(values["temperature"]["rules"])}
     decay = {**values["decay"], "half_life": _frozen(values["decay"]["half_life"])}
+    spread = Spread(**{name: float(part) for name, part in values["retrieval"]["spread"].items()})
+    extra = tuple(values["notes"]["extra_paths"])
     simulation = thawed(values["simulation"], False)
     if isinstance(simulation["agents"], list):
         simulation["agents"] = tuple(simulation["agents"])
@@ -202,10 +213,12 @@ def _freeze(values: dict[str, Any]) -> Settings:
         seed=values["seed"],
         clock=ClockSettings(**values["clock"]),
         memory=MemorySettings(tier_boosts=(first, second, third, fourth, fifth), **memory),
+        retrieval=_section(RetrievalSettings, {**values["retrieval"], "spread": spread}),
         temperature=_section(TemperatureSettings, temperature),
         decay=_section(DecaySettings, decay),
         retention=RetentionSettings(**values["retention"]),
         status=_section(StatusSettings, values["status"]),
+        notes=_section(NotesSettings, {**values["notes"], "extra_paths": extra}),
         embedder=EmbedderSettings(**configs["embedder"]),
         store=StoreSettings(**configs["store"]),
         storage=StorageSettings(**values["storage"]),

@@ -1,7 +1,7 @@
 """What a bank is made of, and how the parts work together."""
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +27,7 @@ from agents.storage.ledger import Ledger
 from agents.storage.lock import BankLock
 from agents.storage.mem0_models import Extractor
 from agents.storage.mem0_store import payload
+from agents.storage.queries import QueryReader
 from agents.storage.resident import Resident
 from agents.storage.sync import StoreSync
 
@@ -56,6 +57,7 @@ class Engine:
         self._caps = Caps(memory.max_pinned, memory.max_critical, memory.on_tier_full == "reject")
         self._embedder = CachedEmbedder(embedder, settings.embedder.cache_size, journal.embeddings)
         self._retrieval = Retrieval(memory.tier_boosts, memory.candidate_multiplier, count_tokens)
+        self._queries = QueryReader(self._embedder, settings.retrieval)
         resident = Resident(identity["seed"], embedder.dims, journal)
         resident.shelf.count_tokens = count_tokens
         self._ledger = Ledger(journal, resident)
@@ -67,6 +69,8 @@ class Engine:
         self._extractor: Extractor | None = None
         self._forgotten: list[Memory] = []
         """What mem0's store has to forget once it is committed."""
+        self._staged: dict[tuple[str, str], Callable[[], None]] = {}
+        """Notes, by agent and path, that wait for a commit, and what to do after it."""
 
     @property
     def tick(self) -> int:
@@ -96,11 +100,14 @@ class Engine:
             most, budget = self._limits(limit, tokens)
             blocks = [self._ledger.resident.block(agent) for agent, _ in asked]
             worded = [i for i, (_, query) in enumerate(asked) if query and not query.isspace()]
-            vectors = self._embedder.encode([asked[i][1] for i in worded])
             queries = [query for _, query in asked]
+            read = self._queries.read([blocks[i] for i in worded], [queries[i] for i in worded])
             found = self._retrieval.search(
-                blocks, queries, worded, vectors, most, budget, self.tick, only, hot
+                blocks, queries, worded, read, most, budget, self.tick, only, hot
             )
+            if read.note:
+                for i in worded:
+                    found[i].note = read.note
             self._count_accesses((asked[i][0] for i in worded), (found[i] for i in worded))
             return found
 
@@ -132,6 +139,7 @@ class Engine:
     def _after_commit(self) -> None:
         if self._folder is None or self._ledger.in_transaction:
             return
+        self._settle_notes()
         if self._forgotten:
             find = self._ledger.resident.memory  # one whose transaction was undone is still there
             gone = [m.id for m in self._forgotten if not find(m.agent_id, m.sequence)]
@@ -139,6 +147,12 @@ class Engine:
             self._forgotten.clear()
         if self.settings.storage.sync == "commit":
             self._store.push()
+
+    def _settle_notes(self) -> None:
+        """Write the notes of what was committed; drop those of what was undone."""
+        while self._staged:
+            key = next(iter(self._staged))
+            self._staged.pop(key)()
 
     def _may_sync(self) -> bool:
         """Whether mem0's store may be written now, because somebody looks for what it lacks."""

@@ -9,6 +9,7 @@ TierMemError
 │   └── InvalidMetadata
 ├── MemoryNotFound (also KeyError)   no such memory for this agent
 ├── MemoryPinned                     pinned memories stay; unpin it first
+├── NoteRefused                      no note's path, or a file that can't be one
 ├── TierFull                         a cap would be broken and the config says reject
 ├── ConfigError                      a setting is wrong: file, line, key and what is allowed
 ├── BankError                        the bank as a whole
@@ -57,6 +58,7 @@ __all__ = [
     "InvalidTier",
     "MemoryNotFound",
     "MemoryPinned",
+    "NoteRefused",
     "RunError",
     "SimulationError",
     "StoreDamaged",
@@ -105,6 +107,10 @@ class MemoryNotFound(TierMemError, KeyError):
 
 class MemoryPinned(TierMemError):
     """A pinned memory is active and hot; what would change that is refused until it is unpinned."""
+
+
+class NoteRefused(TierMemError):
+    """A path that is no note's, or a file that can't be one. Nothing was read or changed."""
 
 
 class TierFull(TierMemError):

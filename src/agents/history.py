@@ -37,7 +37,8 @@ def rewind(folder: Path, tick: int) -> None:
         journal = Journal(_journal_of(folder))
         try:
             commit = journal.commit_of(check_whole("tick", tick))
-            journal.rewind(commit, **stale_store(journal, commit))
+            values = stale_store(journal, commit)
+            journal.rewind(commit, notes_unwritten=True, **values)
         finally:
             journal.close()
     finally:
@@ -53,7 +54,8 @@ def branch(folder: Path, tick: int, into: Path) -> None:
     journal = Journal(into / "journal.db", copied=source)
     try:
         commit = journal.commit_of(check_whole("tick", tick))
-        journal.rewind(commit, bank=with_new_id(journal.get("bank")), store=None)
+        identity = with_new_id(journal.get("bank"))
+        journal.rewind(commit, bank=identity, store=None, notes_unwritten=True)
     finally:
         journal.close()
 

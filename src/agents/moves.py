@@ -128,9 +128,9 @@ class Moves:
 
     def _found(self, agent_id: str, query: str, limit: int, only: Filter) -> list[Hit]:
         engine = self._engine
-        vector = engine._embedder.encode([query])[0] if query.strip() else None
         block = engine._ledger.resident.block(agent_id)
-        front, rest = engine._cold.search(block, vector, limit, only, may_sync=engine._may_sync())
+        asked = engine._queries.read([block], [query]) if query.strip() else None
+        front, rest = engine._cold.search(block, asked, limit, only, may_sync=engine._may_sync())
         return front + rest
 
     def _deserves(self, agent_id: str, hit: Hit) -> bool:

@@ -11,6 +11,7 @@ from agents.memory.temperature import TEMPERATURE_NAMES, Temperature
 from agents.memory.traits import PLAIN
 from agents.retrieval import Retrieval
 from agents.storage.columns import AgentColumns
+from agents.storage.queries import Asked
 from agents.storage.resident import Resident
 from agents.storage.scoring import similarities
 from agents.storage.shelf import ColdFact
@@ -35,25 +36,25 @@ class ColdSearch:
     def search(
         self,
         block: AgentColumns,
-        vector: Quantised | None,
+        asked: Asked | None,
         limit: int,
         only: Filter,
         *,
         may_sync: bool,
     ) -> tuple[list[Hit], list[Hit]]:
-        """The pinned, and the best of all others, cold ones among them; no vector: the newest."""
+        """The pinned, and the best of all others, cold ones among them; none asked: the newest."""
         tick = self._resident.tick
         scope = self._retrieval.scope(block, tick, only)
-        if vector is None:
+        if asked is None:
             front, near = self._retrieval.newest(block, limit, scope)
             near += [self._retrieval.hit(each, 0.0) for each in self._newest(block, limit, only)]
             near.sort(key=lambda hit: (hit.memory.tier, -hit.memory.sequence))
             return front, near[: max(0, limit - len(front))]
-        front = self._retrieval.front(block, vector, scope)
+        front = self._retrieval.front(block, asked, scope)
         wanted = max(0, limit - len(front))
         most = wanted * self._retrieval.multiplier
-        candidates = self._retrieval.candidates(block, vector, most, scope)
-        candidates += self._nearest(block, vector, most, only, may_sync)
+        candidates = self._retrieval.candidates(block, asked, most, scope)
+        candidates += self._nearest(block, asked, most, only, may_sync)
         return front, self._retrieval.merged(candidates, wanted)
 
     def _newest(self, block: AgentColumns, most: int, only: Filter) -> list[Memory]:
@@ -69,9 +70,9 @@ class ColdSearch:
         return found
 
     def _nearest(
-        self, block: AgentColumns, vector: Quantised, most: int, only: Filter, may_sync: bool
+        self, block: AgentColumns, asked: Asked, most: int, only: Filter, may_sync: bool
     ) -> list[Hit]:
-        """The ``most`` cold memories that are most similar."""
+        """The ``most`` best of the cold memories that are most similar."""
         if most == 0 or block.next_sequence == 1:
             return []
         agent_id, shelf = block.agent_id, self._resident.shelf
@@ -82,15 +83,17 @@ class ColdSearch:
         records = self._passing(block, unsynced, only)
         if self._store.written:
             known = {record.sequence for record in unsynced}
-            records += self._from_store(block, vector, most, only, known)
+            records += self._from_store(block, asked.vectors[0], most, only, known)
         if not records:
             return []
         vectors = np.frombuffer(b"".join([each.vector for each in records]), np.int8)
-        scores = similarities(vectors.reshape(len(records), -1), vector).tolist()
+        similar = similarities(vectors.reshape(len(records), -1), asked.vectors[0])
+        parts = asked.elsewhere(0, similar, [record.content for record in records])
+        best = parts.score if parts.keyword is None else np.maximum(parts.score, parts.keyword)
         hits = [
-            self._retrieval.hit(record.memory(agent_id, block.prefix), similarity)
-            for record, similarity in zip(records, scores, strict=True)
-            if similarity >= only.min_score
+            self._retrieval.hit(records[index].memory(agent_id, block.prefix), own)
+            for index, own in enumerate(parts.score.tolist())
+            if best[index] >= only.min_score
         ]
         hits.sort(key=lambda hit: (-hit.score, -hit.memory.sequence))
         return hits[:most]

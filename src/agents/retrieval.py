@@ -14,8 +14,8 @@ from agents.memory.spill import HotLimits
 from agents.memory.tiers import Tier
 from agents.scopes import scope_of
 from agents.storage.columns import AgentColumns, Found
-from agents.storage.scoring import Scope, Scored, only_pinned, score, score_again
-from agents.storage.vectors import Quantised
+from agents.storage.queries import Asked
+from agents.storage.scoring import Scope, Scored, only_pinned, score, score_again, similarities
 
 __all__ = ["Retrieval"]
 
@@ -42,24 +42,24 @@ class Retrieval:
         self,
         blocks: Sequence[AgentColumns],
         queries: Sequence[str],
-        asked: Sequence[int],
-        vectors: Quantised,
+        worded: Sequence[int],
+        asked: Asked,
         limit: int,
         budget: int | None,
         tick: int,
         only: Filter = ANY,
         hot: HotLimits | None = None,
     ) -> list[Hits]:
-        """The hits of each block for its query; ``vectors`` are of those that ``asked`` lists.
+        """The hits of each block for its query; ``asked`` has those that ``worded`` lists.
 
         The others are blank. ``only`` says what may be found. With ``hot``, the hot memories come
         after the pinned ones, as many as these limits allow, and only warm ones are ranked.
         """
         results: list[Hits] = [Hits()] * len(blocks)
         scopes = [self.scope(block, tick, only, hot) for block in blocks]
-        self._similar(blocks, queries, asked, vectors, limit, scopes, results)
-        if len(asked) < len(blocks):
-            for i in set(range(len(blocks))).difference(asked):
+        self._similar(blocks, queries, worded, asked, limit, scopes, results)
+        if len(worded) < len(blocks):
+            for i in set(range(len(blocks))).difference(worded):
                 wanted = self._wanted(blocks[i], limit, scopes[i])
                 front, rest = self.newest(blocks[i], wanted, scopes[i])
                 results[i] = Hits(front + rest)
@@ -77,24 +77,24 @@ class Retrieval:
         return scope_of(block, tick, only, hot, self.count_tokens)
 
     def candidates(
-        self, block: AgentColumns, vector: Quantised, most: int, scope: Scope | None
+        self, block: AgentColumns, asked: Asked, most: int, scope: Scope | None
     ) -> list[Hit]:
-        """The ``most`` memories that are most similar, without those that come first anyway."""
-        (scored,) = score([block], vector[None], [scope])
+        """The ``most`` memories that match best, without those that come first anyway."""
+        (scored,) = score([block], asked.vectors, [scope], asked)
         wanted = np.array([min(most, block.size)])
         ranked = rank(scored.scores, scored.tiers, wanted, 1, self._boost_array)
         columns = ranked.columns[0, : ranked.counts[0]].tolist()
         return self._hits(block, columns, scored.scores[0][columns].tolist())
 
-    def front(self, block: AgentColumns, vector: Quantised, scope: Scope | None) -> list[Hit]:
+    def front(self, block: AgentColumns, asked: Asked, scope: Scope | None) -> list[Hit]:
         """What comes first: the pinned memories."""
-        (scored,) = score([block], vector[None], [scope])
+        (scored,) = score([block], asked.vectors, [scope], asked)
         return self._front(block, scope, scored.front[0])
 
-    def hit(self, memory: Memory, similarity: float) -> Hit:
-        """A memory that was found elsewhere."""
+    def hit(self, memory: Memory, own: float) -> Hit:
+        """A memory that was found elsewhere, with this score."""
         boost = self._boosts[memory.tier]
-        return Hit(memory, similarity, boost, similarity + boost)
+        return Hit(memory, own, boost, own + boost)
 
     def merged(self, candidates: list[Hit], wanted: int) -> list[Hit]:
         """The best of candidates that come from several places, each with the most similar."""
@@ -109,52 +109,78 @@ class Retrieval:
         return self._multiplier
 
     def explain(
-        self,
-        block: AgentColumns,
-        query: Quantised | None,
-        limit: int,
-        budget: int | None,
-        tick: int,
+        self, block: AgentColumns, asked: Asked | None, limit: int, budget: int | None, tick: int
     ) -> list[Explanation]:
         """What :meth:`search` makes of each memory that it sees: the result, then the rest."""
         scope = self.scope(block, tick)
         wanted = self._wanted(block, limit, scope)
-        if query is None:
+        parts: list[tuple[float, float, float]] | None = None
+        if asked is None or not block.size:
             pinned, candidates = self.newest(block, len(block), scope)
             outside: list[Hit] = []
         else:
-            pinned, candidates, outside = self._all_similar(block, query, limit, scope)
+            pinned, candidates, outside = self._all_similar(block, asked, limit, scope)
+            own = asked.parts(0, similarities(block.vectors(), asked.vectors[0]))
+            words = np.zeros(block.size) if own.keyword is None else own.keyword
+            columns = (own.vector.tolist(), words.tolist(), own.fused.tolist())
+            parts = list(zip(*columns, strict=True))
+
+        def explained(hit: Hit, place: int | None, reason: str) -> Explanation:
+            row = block.row_of(hit.memory.sequence)
+            if parts is None or row is None:
+                return Explanation(*hit, place, reason)
+            return Explanation(*hit, place, reason, *parts[row], hit.score - parts[row][2])
+
         kept, _, _ = fit(pinned, candidates[:wanted], budget, self.count_tokens)
         shown = {hit.memory.sequence for hit in kept}
         rows = [
-            Explanation(*hit, place, "pinned" if hit.memory.tier is Tier.PINNED else "chosen")
+            explained(hit, place, "pinned" if hit.memory.tier is Tier.PINNED else "chosen")
             for place, hit in enumerate(kept, start=1)
         ]
         rows += [
-            Explanation(*hit, None, "over the token budget")
+            explained(hit, None, "over the token budget")
             for hit in (*pinned, *candidates[:wanted])
             if hit.memory.sequence not in shown
         ]
-        rows += [Explanation(*hit, None, "below the cut") for hit in candidates[wanted:]]
+        rows += [explained(hit, None, "below the cut") for hit in candidates[wanted:]]
         reason = f"outside the {wanted * self._multiplier} candidates"
-        rows += [Explanation(*hit, None, reason) for hit in outside]
+        rows += [explained(hit, None, reason) for hit in outside]
         return rows
+
+    def _all_similar(
+        self, block: AgentColumns, asked: Asked, limit: int, scope: Scope | None
+    ) -> tuple[list[Hit], list[Hit], list[Hit]]:
+        """The pinned, the candidates best first, and the others best first."""
+        (scored,) = score([block], asked.vectors, [scope], asked)
+        _, ranked = self._ranked(scored, limit, [scope])
+        candidates = ranked.columns[0, : ranked.counts[0]].tolist()
+        scores = scored.scores[0]
+        newest_first = np.argsort(-scores[::-1], kind="stable")
+        by_score = (len(scores) - 1 - newest_first).tolist()
+        taken = set(candidates)
+        outside = [c for c in by_score if c not in taken and scores[c] != EXCLUDED]
+        return (
+            self._front(block, scope, scored.front[0]),
+            self._hits(block, candidates, scores[candidates].tolist()),
+            self._hits(block, outside, scores[outside].tolist()),
+        )
 
     def _similar(
         self,
         blocks: Sequence[AgentColumns],
         queries: Sequence[str],
-        asked: Sequence[int],
-        vectors: Quantised,
+        worded: Sequence[int],
+        asked: Asked,
         limit: int,
         scopes: Sequence[Scope | None],
         results: list[Hits],
     ) -> None:
-        """Fill ``results[asked[i]]`` with what in that block is similar to ``vectors[i]``."""
+        """Fill ``results[worded[i]]`` with what matches the ``i``-th query of ``asked``."""
         make = tuple.__new__  # what Hit(…) comes down to, at half its cost
-        for scored in self._scored(blocks, queries, asked, vectors, limit, scopes):
+        for scored in self._scored(blocks, queries, worded, asked, limit, scopes):
             wanted, ranked = self._ranked(scored, limit, scopes)
-            self._remember(scored, ranked, wanted, blocks, queries, scopes)
+            if asked.is_plain:
+                self._remember(scored, ranked, wanted, blocks, queries, scopes)
             cuts = np.minimum(ranked.counts, wanted)
             shown = np.arange(ranked.columns.shape[1]) < cuts[:, None]
             columns = ranked.columns[shown]
@@ -169,11 +195,9 @@ class Retrieval:
             rows = columns if scored.rows is None else scored.rows[searches, columns]
             flat = rows.tolist()
             start = 0
-            for index, cut, similarities in zip(
-                scored.members, cuts.tolist(), scored.front, strict=True
-            ):
+            for index, cut, own in zip(scored.members, cuts.tolist(), scored.front, strict=True):
                 block, scope = blocks[index], scopes[index]
-                hits = Hits(self._front(block, scope, similarities)) if similarities else Hits()
+                hits = Hits(self._front(block, scope, own)) if own else Hits()
                 memories = block.memories(flat[start : start + cut])
                 start += cut
                 for memory, (similarity, boost, total) in zip(memories, rest, strict=False):
@@ -184,16 +208,22 @@ class Retrieval:
         self,
         blocks: Sequence[AgentColumns],
         queries: Sequence[str],
-        asked: Sequence[int],
-        vectors: Quantised,
+        worded: Sequence[int],
+        asked: Asked,
         limit: int,
         scopes: Sequence[Scope | None],
     ) -> Iterator[Scored]:
         """The searches in groups; those whose agent asked the same before, from what it found."""
+        vectors = asked.vectors
+        if not asked.is_plain:
+            own = [scopes[index] for index in worded]
+            for scored in score([blocks[index] for index in worded], vectors, own, asked):
+                yield scored._replace(members=[worded[member] for member in scored.members])
+            return
         again: list[tuple[int, int, Found]] = []
         fresh: list[tuple[int, int]] = []
         full: list[tuple[int, int]] = []
-        for place, index in enumerate(asked):
+        for place, index in enumerate(worded):
             block = blocks[index]
             if scopes[index] is not None:
                 fresh.append((place, index))
@@ -264,24 +294,6 @@ class Retrieval:
                     scored.front[place],
                 )
                 block.remember(queries[scored.members[place]], found)
-
-    def _all_similar(
-        self, block: AgentColumns, vector: Quantised, limit: int, scope: Scope | None
-    ) -> tuple[list[Hit], list[Hit], list[Hit]]:
-        """The pinned, the candidates best first, and the others most similar first."""
-        (scored,) = score([block], vector[None], [scope])
-        _, ranked = self._ranked(scored, limit, [scope])
-        candidates = ranked.columns[0, : ranked.counts[0]].tolist()
-        scores = scored.scores[0]
-        newest_first = np.argsort(-scores[::-1], kind="stable")
-        by_similarity = (len(scores) - 1 - newest_first).tolist()
-        taken = set(candidates)
-        outside = [c for c in by_similarity if c not in taken and scores[c] != EXCLUDED]
-        return (
-            self._front(block, scope, scored.front[0]),
-            self._hits(block, candidates, scores[candidates].tolist()),
-            self._hits(block, outside, scores[outside].tolist()),
-        )
 
     def _ranked(
         self, scored: Scored, limit: int, scopes: Sequence[Scope | None]

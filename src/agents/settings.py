@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeAlias
 
 from agents.errors import InvalidInput
+from agents.memory.spread_weights import Spread
 
 __all__ = [
     "TIERS",
@@ -17,7 +18,9 @@ __all__ = [
     "EmbedderSettings",
     "LlmSettings",
     "MemorySettings",
+    "NotesSettings",
     "RetentionSettings",
+    "RetrievalSettings",
     "Settings",
     "SimulationSettings",
     "StatusSettings",
@@ -82,6 +85,21 @@ class MemorySettings:
 
 
 @dataclass(frozen=True, slots=True)
+class RetrievalSettings:
+    """How memories are found."""
+
+    mode: Literal["hybrid", "vector", "keyword"]
+    fusion: Literal["sum", "rrf"]
+    vector_weight: float
+    text_weight: float
+    sif: float
+    bm25_k1: float
+    bm25_b: float
+    stemmer: str
+    spread: Spread
+
+
+@dataclass(frozen=True, slots=True)
 class TemperatureSettings:
     """How active memories are, and what moves them between hot, warm and cold."""
 
@@ -132,6 +150,19 @@ class StatusSettings:
     unpin_below: float
     stale_after: Duration
     duplicate_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class NotesSettings:
+    """The agents' Markdown notes, and searching for what an agent cites."""
+
+    chunk_tokens: int
+    chunk_overlap: int
+    daily: Literal["auto", "date", "tick"]
+    extra_paths: tuple[str, ...]
+    citations: Literal["on", "off", "auto"]
+    max_results: int
+    min_score: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,10 +239,12 @@ class Settings:
     seed: int
     clock: ClockSettings
     memory: MemorySettings
+    retrieval: RetrievalSettings
     temperature: TemperatureSettings
     decay: DecaySettings
     retention: RetentionSettings
     status: StatusSettings
+    notes: NotesSettings
     embedder: EmbedderSettings
     store: StoreSettings
     storage: StorageSettings
@@ -232,9 +265,10 @@ class Settings:
             result[section] = {each.name: getattr(part, each.name) for each in fields(part)}
         boosts = zip(TIERS, self.memory.tier_boosts, strict=True)
         result["memory"]["tier_boosts"] = dict(boosts)
+        result["retrieval"]["spread"] = self.retrieval.spread._asdict()
         for section in WITH_PROVIDER:
             result[section]["config"] = thawed(result[section]["config"], redact)
-        for section in ("temperature", "decay", "simulation"):  # no provider's options
+        for section in ("temperature", "decay", "notes", "simulation"):  # no provider's options
             result[section] = thawed(result[section], redact=False)
         return result
 

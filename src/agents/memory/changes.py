@@ -34,6 +34,7 @@ class Changes(NamedTuple):
     recalled: int
 
 
+_UNCOUNTED = {"add", "access", "tick", "note"}
 NO_CHANGES = Changes(*[0] * len(Changes._fields))
 
 
@@ -44,7 +45,7 @@ def count_changes(events: Iterable[Event]) -> Changes:
     n["recall"] = 0
     for event in events:
         kind = event[0]
-        if kind == "add" or kind == "access" or kind == "tick":
+        if kind in _UNCOUNTED:
             continue
         if isinstance(event, TierChanged):
             n[event.cause] += 1

@@ -18,6 +18,7 @@ __all__ = [
     "Cause",
     "Event",
     "Moved",
+    "Noted",
     "Purged",
     "Retained",
     "Start",
@@ -103,6 +104,20 @@ class Accessed(NamedTuple):
     scores: list[float]
 
 
+class Noted(NamedTuple):
+    """A Markdown note of the agent has another text now, and these memories stand for it."""
+
+    kind: Literal["note"]
+    agent_id: str
+    path: str
+    kept: int
+    """So many characters of the old text stay; what follows is ``text``."""
+    text: str | None
+    """None: there is no such note any more."""
+    chunks: list[tuple[int, int, int]]
+    """For each chunk the memory's sequence number, its first and its last line."""
+
+
 class TickAdvanced(NamedTuple):
     """The bank's clock moved; what follows happened in this tick."""
 
@@ -110,7 +125,7 @@ class TickAdvanced(NamedTuple):
     tick: int
 
 
-Event = Added | TierChanged | Moved | Retained | Purged | Accessed | TickAdvanced
+Event = Added | TierChanged | Moved | Retained | Purged | Accessed | Noted | TickAdvanced
 
 _KINDS: dict[str, type[Event]] = {
     "add": Added,
@@ -120,6 +135,7 @@ _KINDS: dict[str, type[Event]] = {
     "purge": Purged,
     "access": Accessed,
     "recall": Accessed,
+    "note": Noted,
     "tick": TickAdvanced,
 }
 

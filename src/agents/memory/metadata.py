@@ -18,7 +18,7 @@ RESERVED_METADATA_KEYS = frozenset(
         "created_at", "updated_at", "expiration_date", "attributed_to",
         "user_id", "agent_id", "run_id", "actor_id", "role",
         "tier", "tier_name", "created_tick", "tier_tick", "sequence", "tiermem_bank",
-        "temperature", "retention", "kind", "tags", "session", "speaker",
+        "temperature", "retention", "kind", "tags",
         "expires_tick", "access_count", "last_access_tick", "relevance",
     }
 )  # fmt: skip

@@ -69,6 +69,16 @@ class Memory(NamedTuple):
     relevance: float = NEW_RELEVANCE
     """The mean of what it was before and of its score, search after search; from 0 to 1."""
 
+    @property
+    def session(self) -> Scalar:
+        """The conversation or episode that it is part of, if its metadata says so."""
+        return self.metadata.get("session")
+
+    @property
+    def speaker(self) -> Scalar:
+        """Who said it, if its metadata says so."""
+        return self.metadata.get("speaker")
+
     def is_expired(self, tick: int) -> bool:
         """Whether its lifetime is over by ``tick``; while pinned or archived, it does not end."""
         return (
@@ -100,7 +110,7 @@ class Hit(NamedTuple):
 
     memory: Memory
     score: float
-    """Cosine similarity to the query, from 0 to 1."""
+    """How well it matches the query, from 0 to 1; ``explain()`` shows what it is made of."""
     boost: float
     """What its tier adds."""
     boosted_score: float
@@ -118,16 +128,26 @@ class Explanation(NamedTuple):
     """Its place in the result, from 1; None if it was dropped."""
     reason: str
     """Why it was chosen or dropped."""
+    vector: float = 0.0
+    """The similarity of its vector to the query's."""
+    keyword: float = 0.0
+    """How well its words match."""
+    fusion: float = 0.0
+    """Both, made one."""
+    context: float = 0.0
+    """What its session and its speaker add or take: the score less ``fusion``."""
 
 
 class Hits(list[Hit]):
     """A search's result: a list of :class:`Hit`, pinned first.
 
     ``pinned_left_out`` holds the pinned memories that the token budget had no room for,
-    oldest pin first. It is empty unless the pinned alone exceed the budget.
+    oldest pin first. It is empty unless the pinned alone exceed the budget. ``note`` says what a
+    search could not do, such as embed the query; then it was found by words alone.
     """
 
     pinned_left_out: tuple[Memory, ...] = ()
+    note: str = ""
 
 
 _AGENT_ID = re.compile(r"[A-Za-z0-9_@-][A-Za-z0-9._@-]{0,127}")

@@ -28,6 +28,7 @@ class Options(NamedTuple):
 
 
 _PLAIN = Options()
+_OF_A_TALK = ("session", "speaker")
 
 NewMemory = tuple[str, str, Tier, KeptMetadata | None, Options]
 
@@ -47,13 +48,27 @@ def check_new(item: object, most_bytes: int) -> NewMemory:
             "(agent_id, content, tier, metadata) or (agent_id, content, tier, metadata, options); "
             f"got {item!r:.80}"
         )
+    metadata, options = item[3] if len(item) > 3 else None, item[4] if len(item) > 4 else None
+    if isinstance(options, Mapping) and not options.keys().isdisjoint(_OF_A_TALK):
+        metadata, options = _with_talk(metadata, options)
     return (
         check_agent_id(item[0]),
         check_content(item[1], most_bytes),
         parse_tier(item[2]) if len(item) > 2 else Tier.NORMAL,
-        check_metadata(item[3]) if len(item) > 3 else None,
-        check_options(item[4]) if len(item) > 4 else _PLAIN,
+        None if metadata is None else check_metadata(metadata),
+        check_options(options),
     )
+
+
+def _with_talk(metadata: object, options: Mapping[str, object]) -> tuple[object, object]:
+    """Session and speaker are metadata, and may be given as options."""
+    own = {name: options[name] for name in _OF_A_TALK if options.get(name) is not None}
+    rest = {name: value for name, value in options.items() if name not in _OF_A_TALK}
+    if own and isinstance(metadata, Mapping):
+        own = {**metadata, **own}
+    elif own and metadata is not None:
+        return metadata, rest  # which is refused
+    return own or metadata, rest
 
 
 def check_options(options: object) -> Options:
@@ -67,7 +82,8 @@ def check_options(options: object) -> Options:
     unknown = [name for name in options if name not in Options._fields]
     if unknown:
         raise InvalidInput(
-            f"{unknown[0]!r:.40} is no option of a memory; use {', '.join(Options._fields)}"
+            f"{unknown[0]!r:.40} is no option of a memory; use "
+            f"{', '.join((*Options._fields, *_OF_A_TALK))}"
         )
     given = {name: value for name, value in options.items() if value is not None}
     kind = check_kind(given.get("kind", "fact"))

@@ -19,6 +19,7 @@ KINDS = (
     "context",
     "observation",
     "action",
+    "note",
 )
 
 _MOST_TAGS, _LONGEST_TAG = 32, 64

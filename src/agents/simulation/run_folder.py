@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from agents import history
-from agents.config import load_settings
+from agents.config import EARLIER, load_settings
 from agents.errors import ConfigError, RunError
 from agents.settings import Settings
 from agents.simulation.files import replace_file
@@ -112,7 +112,9 @@ def read_folder(folder: Path) -> tuple[Settings, dict[str, Any]]:
         raise RunError(f"{folder / 'run.json'} was changed: its scenario or its parent is none")
     if not (folder / "config.yaml").is_file():
         raise RunError(f"{folder} is missing config.yaml, without which it can't go on")
-    return load_settings(folder / "config.yaml"), about
+    path = folder / "config.yaml"
+    is_earlier = not any(line.startswith(b"retrieval:") for line in path.read_bytes().splitlines())
+    return load_settings(path, preset=EARLIER if is_earlier else None), about
 
 
 def write_settings(folder: Path, settings: Settings) -> None:

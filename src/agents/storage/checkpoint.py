@@ -40,7 +40,9 @@ from agents.storage.upgrade import upgrade_snapshot
 __all__ = ["Checkpoint", "read", "restore", "write"]
 
 _APPLICATION_ID = 0x746D636B  # "tmck"
-_FORMAT = 2
+_FORMAT = 3
+_READ = (1, 2, 3)
+"""Format 2 differs only in what it never has: notes."""
 
 _SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -243,7 +245,7 @@ def _read(database: sqlite3.Connection) -> Checkpoint:
     if database.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
         raise ValueError("it is another program's file")
     version = database.execute("PRAGMA user_version").fetchone()[0]
-    if version not in (1, _FORMAT):
+    if version not in _READ:
         raise ValueError(f"it has format {version}, and this version of TierMem reads {_FORMAT}")
     texts = dict(database.execute("SELECT key, value FROM meta"))
     expected = texts.pop("sha256")
@@ -251,7 +253,7 @@ def _read(database: sqlite3.Connection) -> Checkpoint:
     digest = _Digest(meta)
     agents = [SnapshotRow(*row) for row in database.execute("SELECT * FROM agents ORDER BY agent")]
     for agent in agents:
-        if version == _FORMAT:
+        if version > 1:
             snapshots.check(agent)
         digest.add(agent.digest)
     ticks = [TickRow(*row) for row in database.execute("SELECT * FROM ticks ORDER BY tick")]
@@ -260,7 +262,7 @@ def _read(database: sqlite3.Connection) -> Checkpoint:
     embeddings = dict(database.execute("SELECT hash, vector FROM embeddings ORDER BY hash"))
     digest.add_embeddings(embeddings)
     shelf = []
-    if version == _FORMAT:
+    if version > 1:
         shelf = list(map(digest.add_shelved, ShelfTable(database).all_now()))
     if digest.hexdigest() != expected:
         raise ValueError("its contents are not what was written")
@@ -303,6 +305,7 @@ def restore(checkpoint: Checkpoint, folder: Path, *, same_bank: bool = False) ->
                 bank=bank,
                 store=store,
                 purged=checkpoint.purged,
+                notes_unwritten=True,
             )
         finally:
             journal.close()

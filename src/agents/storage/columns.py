@@ -185,6 +185,8 @@ class AgentColumns(AgentRows):
             np.array(numbers, np.int64).reshape(-1, WIDTH)[keep],
             np.array(self._relevance, np.float64)[keep],
         )
+        if self._keywords is not None:
+            self._keywords.keep(keep)
         self._changed()
         return taken
 
@@ -216,6 +218,11 @@ class AgentColumns(AgentRows):
         for name in SPACIOUS:
             getattr(self, name)[:last] = getattr(self, name)[:last][order]
         self._set_numbers(table[order], np.array(self._relevance, np.float64)[order])
+        if self._keywords is not None and self._keywords.size == first:
+            self._keywords.extend([record.content for record in records])
+            self._keywords.reorder(order)
+        else:  # some are not indexed yet, and would be in the midst of others
+            self._keywords = None
         self._changed()
         if self._fingerprint is not None:
             for record in records:
@@ -244,7 +251,7 @@ class AgentColumns(AgentRows):
         self._vectors = vectors.copy()
         self._norms = norms(vectors)
         self.next_expiry = int(numbers[:, 3].min(initial=NEVER))
-        self._fingerprint = None
+        self._fingerprint = self._keywords = None
         self._changed()
 
     def _without(self, row: int) -> None:
@@ -258,6 +265,7 @@ class AgentColumns(AgentRows):
     def _changed(self) -> None:
         """Rows are other memories now."""
         self.size = len(self._relevance)
+        self._sessions = None
         self._pinned = self._hot = self.hot_tokens = None
         self.next_decay = 0
         self.found.clear()

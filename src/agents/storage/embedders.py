@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from agents.errors import EmbedderError
 from agents.storage.vectors import Quantised, quantise, unit
 
-__all__ = ["CachedEmbedder", "Embedder", "OfflineEmbedder"]
+__all__ = ["CachedEmbedder", "Embedder", "NoEmbedder", "OfflineEmbedder"]
 
 
 @runtime_checkable
@@ -24,6 +24,9 @@ class Embedder(Protocol):
     An embedder that always gives the same vector for the same text may say so with an attribute
     ``reproducible = True``. The vectors of any other are kept in the bank, so that a text is
     embedded once and a later run sees the same numbers.
+
+    One whose vector of a text is the sum of its words' vectors, in whole numbers, may say so with
+    ``additive = True``; then words of a query that say little count for less.
     """
 
     @property
@@ -47,7 +50,7 @@ class OfflineEmbedder:
 
     name = "offline/wordllama-l2-supercat-256"
     reproducible = True
-
+    additive = True
     dims = 256
 
     _CHUNK_TOKENS = 1 << 16
@@ -73,6 +76,18 @@ class OfflineEmbedder:
                 rows = np.array([tokens[i] for i in chunk], np.intp).reshape(len(chunk), length)
                 sums[chunk] = table[rows].sum(axis=1, dtype=np.int32)
         return sums
+
+
+class NoEmbedder:
+    """For banks that are searched by words alone: no text has a vector."""
+
+    name = "none"
+    reproducible = True
+    dims = 1
+
+    def embed(self, texts: Sequence[str], /) -> NDArray[np.int64]:
+        """Zeros."""
+        return np.zeros((len(texts), self.dims), np.int64)
 
 
 @functools.cache
@@ -117,6 +132,7 @@ class CachedEmbedder:
     ) -> None:
         self.embedder = embedder
         self.dims = embedder.dims
+        self.is_additive = bool(getattr(embedder, "additive", False))
         self.unsaved: dict[bytes, bytes] = {}
         self._stored = stored
         self._persistent = not getattr(embedder, "reproducible", False)

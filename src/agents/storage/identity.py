@@ -5,7 +5,7 @@ from typing import Any
 
 from agents.errors import BankDamaged, EmbedderError
 from agents.settings import Settings
-from agents.storage.embedders import Embedder, OfflineEmbedder
+from agents.storage.embedders import Embedder, NoEmbedder, OfflineEmbedder
 from agents.storage.journal import Journal
 from agents.storage.mem0_models import Mem0Embedder
 
@@ -65,4 +65,6 @@ def _new_id() -> str:
 def _configured(settings: Settings, dims: int | None) -> Embedder:
     if settings.embedder.provider == "offline":
         return OfflineEmbedder()
+    if settings.embedder.provider == "none":
+        return NoEmbedder()
     return Mem0Embedder(settings.embedder, dims)

@@ -10,7 +10,9 @@ from agents.storage.upgrade import upgrade_journal
 __all__ = ["chain", "check_format", "create", "digest_of_value"]
 
 _APPLICATION_ID = 0x746D656D  # "tmem": tells our files from other SQLite databases
-_FORMAT = 3
+_FORMAT = 4
+_SAME_TABLES = 3
+"""A format that differs only in what it never has: notes."""
 
 
 def create(database: sqlite3.Connection) -> None:
@@ -22,7 +24,7 @@ def create(database: sqlite3.Connection) -> None:
 
 
 def check_format(database: sqlite3.Connection, name: str) -> None:
-    """Upgrade a journal of the version before; ValueError for what is none.
+    """Upgrade a journal of an earlier version; ValueError for what is none.
 
     :class:`BankTooNew` for a journal that a later version wrote.
     """
@@ -36,7 +38,10 @@ def check_format(database: sqlite3.Connection, name: str) -> None:
         )
     if version == _FORMAT:
         return
-    if version != _FORMAT - 1:
+    if version == _SAME_TABLES:
+        database.execute(f"PRAGMA user_version = {_FORMAT}")
+        return
+    if version != _SAME_TABLES - 1:
         raise ValueError(
             f"it has format {version}, and this version of TierMem reads format {_FORMAT}"
         )

@@ -18,6 +18,7 @@ from agents.memory.events import (
     Cause,
     Event,
     Moved,
+    Noted,
     Purged,
     Retained,
     Start,
@@ -192,7 +193,18 @@ class Ledger:
         self._is_plain = self._is_plain and not recalled
         self.resident.apply(event)
 
-    def _happen(self, event: TierChanged | Moved | Retained | Purged) -> None:
+    def noted(
+        self, agent_id: str, path: str, text: str | None, chunks: list[tuple[int, int, int]]
+    ) -> None:
+        """A note has another text, or is gone; these memories stand for it."""
+        old = self.resident.block(agent_id).notes.get(path)
+        kept = 0
+        if text is not None and old is not None:
+            kept = _common(old.text, text)
+            text = text[kept:]
+        self._happen(Noted("note", agent_id, path, kept, text, chunks))
+
+    def _happen(self, event: TierChanged | Moved | Retained | Purged | Noted) -> None:
         self._flush_accesses()
         self._events.append(event)
         self._is_plain = False
@@ -352,6 +364,15 @@ class Ledger:
         agents = {event.agent_id for event in undone if not isinstance(event, TickAdvanced)}
         self.resident.load(self.journal, agents)
         self.resident.replay(self._events, vectors, agents)
+
+
+def _common(first: str, second: str) -> int:
+    """How many characters two texts have in common at their start."""
+    if second.startswith(first):  # what is appended to is
+        return len(first)
+    pairs = enumerate(zip(first, second, strict=False))
+    least = min(len(first), len(second))
+    return next((place for place, (one, other) in pairs if one != other), least)
 
 
 def _keys(event: Purged) -> list[tuple[str, int]]:

@@ -79,7 +79,9 @@ def check_providers(settings: Settings) -> None:
     ):
         # mem0 itself finds a provider by the name of its module.
         found = {file.stem for file in Path(places[0], folder).glob("[a-z]*.py")}
-        known = found - {"base", "configs", "mock"} | ({"offline"} if "embed" in key else set())
+        known = found - {"base", "configs", "mock"} | (
+            {"offline", "none"} if "embed" in key else set()
+        )
         if name is not None and name not in known:
             near = difflib.get_close_matches(name, known, n=1)
             hint = f"; did you mean {near[0]}?" if near else f"; it has {', '.join(sorted(known))}"

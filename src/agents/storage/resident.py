@@ -12,6 +12,7 @@ from agents.memory.events import (
     Added,
     Event,
     Moved,
+    Noted,
     Purged,
     Retained,
     TickAdvanced,
@@ -25,6 +26,7 @@ from agents.memory.tiers import Tier
 from agents.storage import snapshots
 from agents.storage.columns import AgentColumns
 from agents.storage.journal import Journal
+from agents.storage.note import Note
 from agents.storage.shelf import Shelf
 from agents.storage.shelved import MOST_RECALLS, NEVER, Shelved
 from agents.storage.vectors import Quantised, norms
@@ -109,7 +111,7 @@ class Resident:
         if cold:
             self._shelve(block, block.take(cold))
 
-    def apply(self, event: TierChanged | Moved | Retained | Purged | Accessed) -> None:
+    def apply(self, event: TierChanged | Moved | Retained | Purged | Accessed | Noted) -> None:
         """Apply an event."""
         block = self.own_block(event.agent_id)
         self.changed.add(event.agent_id)
@@ -121,9 +123,18 @@ class Resident:
             self._move(block, event)
         elif isinstance(event, Retained):
             self._change(block, event.sequences, partial(self._retained, event))
+        elif isinstance(event, Noted):
+            self._note(block, event)
         else:
             self._take(block, event.sequences)
             self._has_purged = True
+
+    @staticmethod
+    def _note(block: AgentColumns, event: Noted) -> None:
+        old = block.notes.pop(event.path, None)
+        if event.text is not None:
+            start = "" if old is None else old.text[: event.kept]
+            block.notes[event.path] = Note.of(start + event.text, event.chunks)
 
     def _change_tier(self, block: AgentColumns, event: TierChanged) -> None:
         row = block.row_of(event.sequence)

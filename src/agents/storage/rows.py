@@ -17,6 +17,9 @@ from agents.memory.temperature import Temperature
 from agents.memory.tiers import Tier
 from agents.memory.traits import PLAIN, Traits
 from agents.storage.fingerprints import of_activity, of_memory
+from agents.storage.keywords import KeywordIndex, Vocabulary
+from agents.storage.note import Note
+from agents.storage.sessions import Sessions
 from agents.storage.shelved import NEVER, UNUSED
 from agents.storage.vectors import Quantised
 
@@ -73,12 +76,14 @@ class AgentRows:
         "_contents",
         "_fingerprint",
         "_hot",
+        "_keywords",
         "_marks",
         "_metadata",
         "_norms",
         "_numbers",
         "_pinned",
         "_relevance",
+        "_sessions",
         "_temperatures",
         "_tiers",
         "_traits",
@@ -90,6 +95,7 @@ class AgentRows:
         "next_decay",
         "next_expiry",
         "next_sequence",
+        "notes",
         "prefix",
         "recalls",
         "shelf_sum",
@@ -114,6 +120,8 @@ class AgentRows:
         """The critical memories that are cold: they count for the cap."""
         self.shelf_sum = 0
         """The sum of the hashes over the agent's memories that are not resident."""
+        self.notes: dict[str, Note] = {}
+        """The agent's Markdown notes, by path."""
         self.hot_tokens: int | None = None
         """What the hot memories take in a context, if somebody counted since they changed."""
         self._fingerprint: int | None = None
@@ -133,6 +141,8 @@ class AgentRows:
         self._temperatures = np.empty(0, np.int8)
         self._pinned: Pinned | None = None
         self._hot: list[int] | None = None
+        self._keywords: KeywordIndex | None = None
+        self._sessions: Sessions | None = None
 
     def __len__(self) -> int:
         return self.size
@@ -312,6 +322,8 @@ class AgentRows:
         result = total.to_bytes(32, "big")
         if self.recalls:
             result += repr(sorted(self.recalls.items())).encode()
+        for path, note in sorted(self.notes.items()):
+            result += b"\0%s\0%s" % (path.encode(), note.digest)
         return result
 
     def _fingerprint_of(self, row: int) -> int:
@@ -334,6 +346,25 @@ class AgentRows:
         place = WIDTH * row
         sequence, _, _, _, count, last = self._numbers[place : place + WIDTH]
         return of_activity(sequence, count, last, self._relevance[row])
+
+    def keywords(self, vocabulary: Vocabulary) -> KeywordIndex:
+        """The words of all memories; what is new is indexed now, when somebody searches."""
+        index = self._keywords
+        if index is None:
+            index = self._keywords = KeywordIndex(vocabulary)
+        if index.size < self.size:
+            index.extend(self._contents[index.size : self.size].tolist())
+        return index
+
+    def sessions(self) -> Sessions:
+        """Where the memories stand in their sessions."""
+        sessions = self._sessions
+        if sessions is None:
+            sessions = self._sessions = Sessions()
+        if sessions.size < self.size:
+            new = slice(sessions.size, self.size)
+            sessions.extend(zip(self._contents[new], self._metadata[new], strict=True))
+        return sessions
 
     def remember(self, query: str, found: Found) -> None:
         """Keep what a query found, for when it is asked again; more memories, more queries."""

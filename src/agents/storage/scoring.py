@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from agents.memory.ranking import EXCLUDED
 from agents.memory.tiers import Tier
 from agents.storage.columns import AgentColumns, Found
+from agents.storage.queries import Asked
 from agents.storage.vectors import Quantised, norms, product_dtype
 
 __all__ = ["Scope", "Scored", "only_pinned", "score", "score_again", "similarities"]
@@ -52,9 +53,15 @@ class Scored(NamedTuple):
 
 
 def score(
-    blocks: Sequence[AgentColumns], queries: Quantised, scopes: Sequence[Scope | None]
+    blocks: Sequence[AgentColumns],
+    queries: Quantised,
+    scopes: Sequence[Scope | None],
+    asked: Asked | None = None,
 ) -> Iterator[Scored]:
-    """Score every memory of ``blocks[i]`` against ``queries[i]``, in groups of similar size."""
+    """Score every memory of ``blocks[i]`` against ``queries[i]``, in groups of similar size.
+
+    The scores are similarities; or what ``asked``, whose vectors these are, makes of them.
+    """
     wide: NDArray[np.floating] = queries.astype(product_dtype(queries.shape[1]))
     lengths = norms(queries)
     sizes = [block.size for block in blocks]
@@ -68,7 +75,7 @@ def score(
             if width > smallest * 1.25 + 8 or (stop - start + 1) * width > _GROUP_CELLS:
                 break
             stop += 1
-        yield _score_group(blocks, wide, lengths, scopes, order[start:stop])
+        yield _score_group(blocks, wide, lengths, scopes, asked, order[start:stop])
         start = stop
 
 
@@ -77,6 +84,7 @@ def _score_group(
     queries: NDArray[np.floating],
     lengths: NDArray[np.float64],
     scopes: Sequence[Scope | None],
+    asked: Asked | None,
     members: list[int],
 ) -> Scored:
     group = [blocks[i] for i in members]
@@ -103,15 +111,22 @@ def _score_group(
     scores = products / scale
     # Below 0 means unrelated; a root rounded down can lift a perfect match above 1.
     np.clip(scores, 0.0, 1.0, out=scores)
+    if asked is not None:
+        for row, size, member in zip(scores, sizes, members, strict=True):
+            row[:size] = asked.parts(member, row[:size]).score
     if sizes[0] != width:
         scores[np.arange(width) >= np.asarray(sizes)[:, None]] = EXCLUDED
     own = [scopes[member] for member in members]
     front = _take_front(group, own, scores)
-    for row, size, scope in zip(scores, sizes, own, strict=True):
+    for row, size, scope, member in zip(scores, sizes, own, members, strict=True):
         if scope is not None:
             if scope.hidden is not None:
                 row[:size][scope.hidden] = EXCLUDED
-            row[row < scope.min_score] = EXCLUDED
+            low = row[:size] < scope.min_score
+            keyword = None if asked is None else asked.keyword(member)
+            if keyword is not None:  # what has the words that were asked for is found by them
+                low &= keyword < scope.min_score
+            row[:size][low] = EXCLUDED
     return Scored(members, scores, tiers, front)
 
 

@@ -12,6 +12,7 @@ from agents.memory.metadata import KeptMetadata, keep_metadata
 from agents.memory.traits import Traits, traits
 from agents.storage.columns import NUMBERS, AgentColumns
 from agents.storage.journal_tables import SnapshotRow
+from agents.storage.note import Note
 
 __all__ = ["NUMBERS", "check", "digest_of", "pack", "unpack"]
 
@@ -63,16 +64,21 @@ def unpack(row: SnapshotRow, seed: int, dims: int) -> AgentColumns:
     block.next_sequence = row.next_sequence
     block.recalls = {sequence: tuple(ticks) for sequence, ticks in extras["recalls"]}
     block.shelf_sum = int(extras["shelf"], 16)
+    block.notes = {path: Note.of(text, chunks) for path, text, chunks in extras.get("notes", ())}
     return block
 
 
 def _extras(block: AgentColumns, sequences: list[int]) -> str:
     """JSON: what few memories have, and the hash over those that are not resident."""
+    notes = ""
+    if block.notes:
+        own = [[path, note.text, note.chunks] for path, note in sorted(block.notes.items())]
+        notes = f',"notes":{json.dumps(own, ensure_ascii=False)}'
     return (
         f'{{"metadata":{_grouped(sequences, block.metadata())},'
         f'"traits":{_grouped(sequences, block.traits())},'
         f'"recalls":{json.dumps(sorted(block.recalls.items()))},'
-        f'"shelf":"{block.shelf_sum % (1 << 256):064x}"}}'
+        f'"shelf":"{block.shelf_sum % (1 << 256):064x}"{notes}}}'
     )
 
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from agents.errors import BankDamaged, StoreDamaged, StoreError, StoreMismatch
-from agents.memory.events import Accessed, Added, Retained, TickAdvanced, TierChanged, decode
+from agents.memory.events import Accessed, Added, Noted, Retained, TickAdvanced, TierChanged, decode
 from agents.memory.records import Memory, memory_id
 from agents.memory.retention import Retention
 from agents.settings import StoreSettings
@@ -328,7 +328,7 @@ class StoreSync:
         last = self._cursor.commit
         for commit in self._journal.commits(after=last):
             for event in decode(commit.events):
-                if isinstance(event, TickAdvanced | Accessed):
+                if isinstance(event, TickAdvanced | Accessed | Noted):
                     continue  # how often a memory was given is no business of the store
                 if isinstance(event, Added | TierChanged):
                     numbers = [event.sequence]

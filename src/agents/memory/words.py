@@ -1,0 +1,88 @@
+"""The words of a text, as a keyword index knows them.
+
+Words are compared without case and accents, and by their stem where a stemmer is given. An
+identifier such as ``agent_X``, ``$50K`` or ``ERR-42`` counts as a whole and by its parts. Scripts
+that put no blanks between words (Chinese, Japanese, Thai and others) count by character and by
+pairs of characters, which is how their words are found without a dictionary.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable
+from itertools import pairwise
+from typing import NamedTuple
+
+__all__ = ["Stem", "Words", "words_of"]
+
+Stem = Callable[[str], str]
+
+# Han, kana, Hangul, Thai, Lao, Myanmar, Khmer.
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3130-\u318f"
+    "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f"
+    "\U0001b000-\U0001b16f\U00020000-\U0003fffd"
+)
+# Vowel signs and the like are part of a word, and \w leaves them out.
+_MARKS = "\u0483-\u0487\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0900-\u0dff"
+_LETTER = rf"(?:[^\W_]|[{_MARKS}{_UNSPACED}])"
+_PART = re.compile(rf"[{_UNSPACED}]+|(?:(?![{_UNSPACED}]){_LETTER})+")
+_WHOLE = re.compile(rf"[$€£¥#@]?(?:{_LETTER}|_)+(?:[-_./:@&+]+(?:{_LETTER}|_)+)*%?")
+_IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
+_ACCENTS = re.compile("[\u0300-\u036f]+")
+_APOSTROPHE = re.compile(r"(?<=\w)['’](?:[sS]\b)?")
+_LONGEST = 64
+"""A longer piece, such as a base64 text, is found by what it starts with."""
+
+
+class Words(NamedTuple):
+    """What a piece of text without blanks has in it."""
+
+    terms: tuple[str, ...]
+    """All that it is found by."""
+    spoken: tuple[tuple[str, str], ...]
+    """Its words as they are written, each with its term; identifiers by their parts."""
+
+
+def words_of(piece: str, stem: Stem | None = None) -> Words:
+    """The words of a text; of one with blanks, too, but no identifier reaches over a blank.
+
+    >>> words_of("Agent_X,").terms
+    ('agent_x', 'agent', 'x')
+    """
+    terms: list[str] = []
+    spoken: list[tuple[str, str]] = []
+    for whole in _WHOLE.findall(_plain(piece)):
+        parts = _PART.findall(whole)
+        if parts != [whole] and parts and not _IS_UNSPACED.search(whole):
+            terms.append(whole.casefold()[:_LONGEST])
+        for part in parts:
+            if _IS_UNSPACED.match(part):
+                letters = _letters(part)
+                pairs = [first + second for first, second in pairwise(letters)]
+                terms += [*letters, *pairs]
+                spoken.append((part, pairs[0] if pairs else part))
+                continue
+            word = part.casefold()[:_LONGEST]
+            term = stem(word) if stem is not None and word.isalpha() else word
+            terms.append(term)
+            spoken.append((part, term))
+    return Words(tuple(terms), tuple(spoken))
+
+
+def _plain(text: str) -> str:
+    """A text without accents and apostrophes, in one of the ways to write it."""
+    if not text.isascii():
+        bare = _ACCENTS.sub("", unicodedata.normalize("NFKD", text))
+        text = unicodedata.normalize("NFC", bare)
+    return _APOSTROPHE.sub("", text)
+
+
+def _letters(run: str) -> list[str]:
+    """The characters of a text, each with the marks that belong to it."""
+    letters: list[str] = []
+    for letter in run:
+        if letters and unicodedata.category(letter)[0] == "M":
+            letters[-1] += letter
+        else:
+            letters.append(letter)
+    return letters

@@ -1,0 +1,1 @@
+"""Markdown notes that an agent keeps beside its memories: plain files, cut into chunks."""

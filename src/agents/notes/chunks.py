@@ -1,0 +1,354 @@
+"""How a note's Markdown is cut into the chunks that a search finds."""
+
+import re
+from collections.abc import Iterator, Sequence
+from enum import IntEnum
+from itertools import groupby, takewhile
+from operator import attrgetter
+from typing import NamedTuple
+from unicodedata import category
+
+from agents.errors import InvalidInput, InvalidTier
+from agents.memory.context import TokenCounter, approximate_tokens
+from agents.memory.tiers import TIER_NAMES, Tier, parse_tier
+
+__all__ = ["Chunk", "cut", "split_lines"]
+
+_LINE = re.compile(r"[^\r\n]*+(?:\r\n?|\n)|[^\r\n]++")
+_HEADING = re.compile(r" {0,3}(#{1,6})(?=[ \t\r\n]|\Z)")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_CODE = re.compile(r"`[^`]*`")
+_MARKER = re.compile(r"<!--[ \t]*tier[ \t]*:([^<>]*)-->")
+_KEY = re.compile(r"tier[ \t]*:|[A-Za-z_][\w-]*[ \t]*:(?=[ \t\r\n]|\Z)")
+_TIER_KEY = re.compile(r"tier[ \t]*:(.*)")
+_COMMENT = re.compile(r"(?:\A|[ \t])#.*")
+_LAST_WORD = re.compile(r".*\S\s+(?=\S)", re.DOTALL)
+
+_BOM = "\ufeff"
+_MARKS = " #`~"
+_INVISIBLE = frozenset({"Cc", "Cf", "Zs", "Zl", "Zp"})
+_MOST_MARKS = 32
+_ALLOWED = "use one of " + ", ".join(f"{tier.value} {name}" for tier, name in TIER_NAMES.items())
+
+
+class Chunk(NamedTuple):
+    """Some consecutive lines of a note, or a part of one line that is too long for a chunk."""
+
+    text: str
+    first: int
+    """The number of its first line, from 1."""
+    last: int
+    """The number of its last line, which belongs to it."""
+    tier: Tier | None
+    """What the note says of these lines; None if it says nothing."""
+
+
+def split_lines(text: str) -> list[str]:
+    r"""The lines with their ends, as an editor counts them: at \n, \r\n or \r and nowhere else.
+
+    >>> split_lines("a\r\nb\u2028c\n")
+    ['a\r\n', 'b\u2028c\n']
+    """
+    return _LINE.findall(text)
+
+
+def cut(
+    text: str, tokens: int = 400, overlap: int = 80, count: TokenCounter = approximate_tokens
+) -> list[Chunk]:
+    """Chunks of at most ``tokens`` tokens, in order; each line that shows something is in one.
+
+    A chunk ends before a heading where it can, else at a blank line or the edge of a fence, else
+    inside a paragraph; it has one tier. A heading stays with its text and a fence whole as long
+    as they fit. Within a section, a chunk repeats whole lines from the end of the one before: up
+    to ``overlap`` tokens, and up to half a chunk. A line over ``tokens`` becomes parts of its own.
+
+    A tier comes from ``tier: NAME`` in the front matter or from ``<!-- tier: NAME -->`` in a
+    heading, for its section. What is not a tier there, or front matter without an end, is refused
+    with the number of the line. A chunk costs what its lines cost together, each counted once.
+    """
+    if tokens < 1 or overlap < 0:
+        raise InvalidInput(
+            f"a chunk has at least 1 token and an overlap at least 0; got {tokens} and {overlap}"
+        )
+    lines = split_lines(text)
+    start, tier = _front_matter(lines)
+    blocks = _with_headings(_blocks(_read(lines, start, tier, count), tokens), tokens)
+    return [
+        chunk
+        for begin, end in _spans(blocks, tokens, min(overlap, tokens // 2))
+        for chunk in _chunks(lines, blocks[begin:end], tokens, count)
+    ]
+
+
+# What the lines say
+
+
+class _Line(NamedTuple):
+    number: int
+    tokens: int
+    tier: Tier | None
+    heading: bool
+    fence: int
+    """The number of the fence around it, from 1; 0 outside of fences."""
+    blank: bool
+
+
+def _front_matter(lines: Sequence[str]) -> tuple[int, Tier | None]:
+    """How many lines the front matter has, and the tier in it.
+
+    A first line of dashes opens it only if a key follows: else it is a ruler in a text.
+    """
+    if not lines or lines[0].removeprefix(_BOM).rstrip() != "---":
+        return 0, None
+    keys = (line for line in lines[1:] if not line.startswith("#"))
+    if not _KEY.match(next(keys, "")):
+        return 0, None
+    end = next((n for n in range(1, len(lines)) if lines[n].rstrip() == "---"), None)
+    if end is None:
+        head = takewhile(_visible, lines[1:])
+        if any(_TIER_KEY.match(line) for line in head):
+            raise InvalidInput("line 1: the front matter has no end; close it with a line of ---")
+        return 0, None
+    tier = None
+    for number in range(1, end):
+        said = _TIER_KEY.match(lines[number])
+        if said and tier is not None:
+            raise InvalidTier(f"line {number + 1}: the front matter names a second tier; keep one")
+        if said:
+            tier = _named(_COMMENT.sub("", said[1]), number + 1)
+    return end + 1, tier
+
+
+def _named(name: str, number: int) -> Tier:
+    name = name.strip().strip("\"'")
+    try:
+        return parse_tier(int(name) if name in ("0", "1", "2", "3", "4") else name)
+    except InvalidTier:
+        raise InvalidTier(f"line {number}: {name!r:.80} is not a tier; {_ALLOWED}") from None
+
+
+def _read(
+    lines: Sequence[str], start: int, tier: Tier | None, count: TokenCounter
+) -> Iterator[_Line]:
+    """The lines from ``start`` on, with what Markdown makes of each."""
+    sections: list[tuple[int, Tier | None]] = [(0, tier)]
+    fence, fences = "", 0
+    for number in range(start, len(lines)):
+        text = lines[number]
+        line = (text.removeprefix(_BOM) or text) if number == 0 else text
+        inside, heading = bool(fence), None
+        if inside:
+            if _closes(line, fence):
+                fence = ""
+        elif line[0] in _MARKS:
+            heading = _HEADING.match(line)
+            fence = _opens(line)
+            inside = bool(fence)
+            fences += inside
+        if heading:
+            level = len(heading[1])
+            while sections[-1][0] >= level:
+                sections.pop()
+            marker = _MARKER.search(_CODE.sub("", line))
+            said = _named(marker[1], number + 1) if marker else sections[-1][1]
+            sections.append((level, said))
+        cost = count(text)
+        if cost < 0:
+            raise InvalidInput(f"the token counter gave {cost} for a line; it is 0 or more")
+        yield _Line(
+            number, cost, sections[-1][1], bool(heading), fences * inside, not _visible(line)
+        )
+
+
+def _opens(line: str) -> str:
+    """The marks of the fence that the line opens, or nothing."""
+    match = _FENCE.match(line)
+    if not match or (match[1][0] == "`" and "`" in line[match.end() :]):
+        return ""
+    return match[1]
+
+
+def _closes(line: str, fence: str) -> bool:
+    match = _FENCE.match(line)
+    return bool(match and match[1].startswith(fence) and not line[match.end() :].strip())
+
+
+def _visible(text: str) -> bool:
+    return any(category(character) not in _INVISIBLE for character in text.lstrip())
+
+
+# What stays together
+
+
+class _Edge(IntEnum):
+    """How well a cut before a block would do."""
+
+    INSIDE = 0
+    SOFT = 1
+    HEADING = 2
+
+
+class _Block(NamedTuple):
+    first: int
+    end: int
+    tokens: int
+    tier: Tier | None
+    edge: _Edge
+    blank: bool
+
+
+def _blocks(lines: Iterator[_Line], limit: int) -> list[_Block]:
+    """Each fence that fits, and each line outside of those."""
+    blocks: list[_Block] = []
+    soft = True
+    for fence, group in groupby(lines, key=attrgetter("fence")):
+        inside = list(group)
+        total = sum(line.tokens for line in inside) if fence else 0
+        soft = soft or bool(fence)
+        if fence and total <= limit:
+            first, last = inside[0], inside[-1]
+            edge = _Edge.SOFT
+            blocks.append(_Block(first.number, last.number + 1, total, first.tier, edge, False))
+        else:
+            for line in inside:
+                edge = _Edge.SOFT if soft or line.blank else _Edge.INSIDE
+                if line.heading:
+                    edge = _Edge.HEADING
+                number = line.number
+                blocks.append(_Block(number, number + 1, line.tokens, line.tier, edge, line.blank))
+                soft = line.blank
+        soft = soft or bool(fence)
+    return blocks
+
+
+def _with_headings(blocks: Sequence[_Block], limit: int) -> list[_Block]:
+    """The blocks, with each heading joined to what follows it as long as that fits."""
+    leads: list[bool] = []
+    for block in blocks:
+        leads.append(block.edge is _Edge.HEADING or (block.blank and leads[-1:] == [True]))
+    joined: list[_Block] = []
+    for block, lead in zip(reversed(blocks), reversed(leads), strict=True):
+        after = joined[-1] if joined else None
+        if lead and after and block.tier == after.tier and block.tokens + after.tokens <= limit:
+            joined[-1] = block._replace(
+                end=after.end,
+                tokens=block.tokens + after.tokens,
+                blank=block.blank and after.blank,
+            )
+        else:
+            joined.append(block)
+    return joined[::-1]
+
+
+# Where the cuts are
+
+
+def _spans(blocks: Sequence[_Block], limit: int, overlap: int) -> Iterator[tuple[int, int]]:
+    """The blocks of each chunk, as ranges of their positions."""
+    begin = start = 0
+    while (start := _past_blanks(blocks, start)) < len(blocks):
+        begin = _repeat_from(blocks, begin, start, limit, overlap)
+        end = _end(blocks, begin, start, limit)
+        yield begin, end
+        start = end
+
+
+def _past_blanks(blocks: Sequence[_Block], start: int) -> int:
+    while start < len(blocks) and blocks[start].blank:
+        start += 1
+    return start
+
+
+def _repeat_from(
+    blocks: Sequence[_Block], previous: int, start: int, limit: int, overlap: int
+) -> int:
+    """Where a chunk begins whose first new block is ``start``: after the ``previous`` beginning."""
+    if blocks[start].edge is _Edge.HEADING:
+        return start
+    # No heading is on the way back: the chunk before would have ended there.
+    room = min(overlap, limit - blocks[start].tokens)
+    begin = start
+    while begin - 1 > previous and blocks[begin - 1].tokens <= room:
+        begin -= 1
+        room -= blocks[begin].tokens
+    return _past_blanks(blocks, begin)
+
+
+def _end(blocks: Sequence[_Block], begin: int, start: int, limit: int) -> int:
+    """The best end of a chunk: all that fits, or the last good edge in it."""
+    if blocks[start].tokens > limit:
+        return start + 1
+    room = limit - sum(block.tokens for block in blocks[begin:start])
+    tier = blocks[start].tier
+    best = dict.fromkeys(_Edge, 0)
+    end = start
+    while end < len(blocks):
+        block = blocks[end]
+        if end > start:
+            best[block.edge] = end
+        if block.tier != tier or block.tokens > limit:
+            return end
+        if block.tokens > room:
+            return best[_Edge.HEADING] or best[_Edge.SOFT] or end
+        room -= block.tokens
+        end += 1
+    return end
+
+
+def _chunks(
+    lines: Sequence[str], blocks: Sequence[_Block], limit: int, count: TokenCounter
+) -> Iterator[Chunk]:
+    first, end, tier = blocks[0].first, blocks[-1].end, blocks[0].tier
+    if blocks[0].tokens > limit:
+        for part in _parts(lines[first], blocks[0].tokens, limit, count):
+            if _visible(part):
+                yield Chunk(part, first + 1, end, tier)
+        return
+    while not _visible(lines[first]):
+        first += 1
+    while not _visible(lines[end - 1]):
+        end -= 1
+    yield Chunk("".join(lines[first:end]), first + 1, end, tier)
+
+
+# A line that is too long
+
+
+def _parts(line: str, tokens: int, limit: int, count: TokenCounter) -> Iterator[str]:
+    """The line in parts of at most ``limit`` tokens, or of one character if that has more."""
+    usual = max(1, len(line) * limit // tokens)
+    body = len(line.rstrip())
+    position = 0
+    while position < len(line):
+        size = usual
+        while True:
+            end = _part_end(line, position, position + size, body)
+            if end - position == 1 or count(line[position:end]) <= limit:
+                break
+            size = (end - position) // 2
+        yield line[position:end]
+        position = end
+
+
+def _part_end(line: str, position: int, end: int, body: int) -> int:
+    """The last place up to ``end`` that is good for a cut: after a blank, or between characters."""
+    if end >= len(line):
+        return len(line)
+    if position < body <= end:  # the blanks at the end of a line are no part of their own
+        end = max(position + 1, body - 1)
+    word = _LAST_WORD.match(line, position, end + 1)
+    if word:
+        return word.end()
+    for place in range(end, max(position, end - _MOST_MARKS), -1):
+        if not _is_joined(line[place - 1], line[place]):
+            return place
+    return end
+
+
+def _is_joined(before: str, after: str) -> bool:
+    """Whether two code points show as one character: accents, emoji with a colour or a joiner."""
+    return (
+        category(after).startswith("M")
+        or "\u200d" in (before, after)
+        or "\U0001f3fb" <= after <= "\U0001f3ff"
+    )

@@ -1,0 +1,201 @@
+"""The words of an agent's resident memories: a keyword index that grows with them.
+
+A list of (term, memory) entries in two columns. A search looks at all of them, as the vectors are
+looked at all: that is a fifth of the bytes, needs no second structure to keep true, and gives a
+term's count for the price of its matches. It holds nothing that the memories' texts don't, so it
+is made from these when an agent is first searched, and never written to disk.
+"""
+
+import functools
+from collections.abc import Sequence
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.memory.words import Stem, words_of
+
+__all__ = ["KeywordIndex", "Matches", "Query", "Vocabulary"]
+
+_MOST_TERMS = 255
+"""A longer query is searched by its first so many different terms."""
+_MOST_PIECES = 200_000
+_LONGEST_PIECE = 40
+_QUERIES = 4096
+
+Numbers = NDArray[np.int32]
+_Cell = TypeVar("_Cell", np.int32, np.float64)
+
+
+class Query(NamedTuple):
+    """A query's terms, each once, and its words as they are written."""
+
+    terms: Numbers
+    words: tuple[str, ...]
+    places: NDArray[np.intp]
+    """For each word the place of its term in ``terms``; -1 where that was left out."""
+
+
+class Matches(NamedTuple):
+    """Where a query's terms are in an agent's memories."""
+
+    counts: NDArray[np.int64]
+    """How often each term (a row) is in each memory (a column)."""
+    lengths: NDArray[np.float64]
+    """How many terms each memory has."""
+
+
+class Vocabulary:
+    """The terms of all agents of a bank, numbered in the order in which they come up."""
+
+    def __init__(self, language: str | None) -> None:
+        self._stem: Stem | None = None
+        if language is not None:
+            import Stemmer
+
+            self._stem = Stemmer.Stemmer(language).stemWord
+        self._terms: dict[str, int] = {}
+        self._pieces: dict[str, tuple[int, ...]] = {}
+        self._marks = np.zeros(1024, np.uint8)
+        self.query = functools.lru_cache(_QUERIES)(self._query)
+
+    def terms(self, text: str) -> list[int]:
+        """The terms of a text, one for each time that it has it."""
+        found: list[int] = []
+        known = self._pieces
+        for piece in text.split():
+            numbers = known.get(piece)
+            found += self._learn(piece) if numbers is None else numbers
+        return found
+
+    def count(self, query: Query, texts: Sequence[str]) -> Matches:
+        """How often the query's terms are in texts that no index has."""
+        place = {number: index for index, number in enumerate(query.terms.tolist())}
+        counts = np.zeros((len(place), len(texts)), np.int64)
+        lengths = np.zeros(len(texts))
+        for column, text in enumerate(texts):
+            terms = self.terms(text)
+            lengths[column] = len(terms)
+            for number in terms:
+                if number in place:
+                    counts[place[number], column] += 1
+        return Matches(counts, lengths)
+
+    def names(self) -> list[str]:
+        """The terms, by their numbers."""
+        return list(self._terms)
+
+    def marks(self) -> NDArray[np.uint8]:
+        """A zero for each term, to be used and left as zeros."""
+        if len(self._terms) > len(self._marks):
+            self._marks = np.zeros(2 * len(self._terms), np.uint8)
+        return self._marks
+
+    def _learn(self, piece: str) -> tuple[int, ...]:
+        numbers = self._numbers(words_of(piece, self._stem).terms)
+        if len(piece) <= _LONGEST_PIECE:
+            if len(self._pieces) >= _MOST_PIECES:
+                self._pieces.clear()
+            self._pieces[piece] = numbers
+        return numbers
+
+    def _numbers(self, terms: Sequence[str]) -> tuple[int, ...]:
+        known = self._terms
+        return tuple([known.setdefault(term, len(known)) for term in terms])
+
+    def _query(self, text: str) -> Query:
+        words = [words_of(piece, self._stem) for piece in text.split()]
+        every = [number for each in words for number in self._numbers(each.terms)]
+        terms = list(dict.fromkeys(every))[:_MOST_TERMS]
+        place = {number: index for index, number in enumerate(terms)}
+        spoken = [pair for each in words for pair in each.spoken]
+        places = [place.get(number, -1) for number in self._numbers([term for _, term in spoken])]
+        return Query(
+            np.array(terms, np.int32), tuple(word for word, _ in spoken), np.array(places, np.intp)
+        )
+
+
+class KeywordIndex:
+    """The terms of one agent's memories; ``size`` of them, the oldest, are indexed."""
+
+    __slots__ = ("_lengths", "_memories", "_terms", "_used", "_vocabulary", "size")
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self.size = 0
+        self._used = 0
+        # These have room to spare.
+        self._terms: Numbers = np.empty(0, np.int32)
+        self._memories: Numbers = np.empty(0, np.int32)
+        self._lengths: NDArray[np.float64] = np.empty(0)
+
+    def extend(self, texts: Sequence[str]) -> None:
+        """Index the memories that follow."""
+        terms_of, flat, lengths = self._vocabulary.terms, list[int](), []
+        for text in texts:
+            terms = terms_of(text)
+            lengths.append(len(terms))
+            flat += terms
+        first, last = self.size, self.size + len(texts)
+        start, stop = self._used, self._used + len(flat)
+        self._terms = _with_room(self._terms, start, stop)
+        self._memories = _with_room(self._memories, start, stop)
+        self._lengths = _with_room(self._lengths, first, last)
+        self._terms[start:stop] = flat
+        self._memories[start:stop] = np.repeat(np.arange(first, last, dtype=np.int32), lengths)
+        self._lengths[first:last] = lengths
+        self.size, self._used = last, stop
+
+    def keep(self, kept: NDArray[np.bool_]) -> None:
+        """Only these memories are left; those that are not indexed are there as well."""
+        kept = kept[: self.size]
+        number = np.cumsum(kept, dtype=np.int32) - np.int32(1)
+        memories = self._memories[: self._used]
+        entries = kept[memories]
+        self._terms = self._terms[: self._used][entries]
+        self._memories = number[memories[entries]]
+        self._lengths = self._lengths[: self.size][kept]
+        self.size, self._used = len(self._lengths), len(self._terms)
+
+    def reorder(self, order: NDArray[np.intp]) -> None:
+        """Memories have other places: the first is the one that was at ``order[0]``."""
+        places = np.empty(len(order), np.int32)
+        places[order] = np.arange(len(order), dtype=np.int32)
+        self._memories = places[self._memories[: self._used]]
+        self._lengths = self._lengths[: self.size][order]
+
+    def find(self, query: Query) -> Matches:
+        """How often the query's terms are in each memory."""
+        terms, marks = query.terms, self._vocabulary.marks()
+        marks[terms] = np.arange(1, len(terms) + 1, dtype=np.uint8)
+        found = marks[self._terms[: self._used]]
+        marks[terms] = 0
+        entries = found.nonzero()[0]
+        cells = found[entries].astype(np.intp)
+        cells -= 1
+        cells *= self.size
+        cells += self._memories[entries]
+        counts = np.bincount(cells, minlength=len(terms) * self.size)
+        return Matches(counts.reshape(len(terms), self.size), self._lengths[: self.size])
+
+    @property
+    def total(self) -> int:
+        """How many terms all memories have together."""
+        return self._used
+
+    def contents(self) -> list[list[str]]:
+        """The terms of each memory, in order: what two indexes of the same memories agree in."""
+        names = self._vocabulary.names()
+        result: list[list[str]] = [[] for _ in range(self.size)]
+        entries = zip(self._terms[: self._used], self._memories[: self._used], strict=True)
+        for term, memory in entries:
+            result[memory].append(names[term])
+        return result
+
+
+def _with_room(column: NDArray[_Cell], used: int, needed: int) -> NDArray[_Cell]:
+    if needed <= len(column):
+        return column
+    larger = np.empty(needed + needed // 4, column.dtype)
+    larger[:used] = column[:used]
+    return larger

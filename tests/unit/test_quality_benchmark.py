@@ -1,0 +1,314 @@
+"""The quality benchmark reads LoCoMo's format as published, and counts as its paper does."""
+
+import copy
+import importlib
+import json
+import math
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+# Invented; no line of it is LoCoMo's.
+DIALOGUES: list[dict[str, Any]] = [
+    {
+        "sample_id": "orchard",
+        "conversation": {
+            "speaker_a": "Ines",
+            "speaker_b": "Tomas",
+            "session_10": [
+                {"speaker": "Tomas", "dia_id": "D10:1", "text": "The blue kite is on the roof."},
+            ],
+            "session_10_date_time": "7:05 am on 3 March, 2021",
+            "session_2": [
+                {"speaker": "Ines", "dia_id": "D2:1", "text": "Who repaired the old tractor?"},
+                {
+                    "speaker": "Tomas",
+                    "dia_id": "D2:2",
+                    "text": "My uncle did, with a spoon.",
+                    "blip_caption": "a tractor in a barn",
+                },
+            ],
+            "session_2_date_time": "1:30 pm on 28 February, 2021",
+            "session_11_date_time": "9:00 am on 4 March, 2021",
+        },
+        "qa": [
+            {"question": "Who repaired the tractor?", "evidence": ["D2:2"], "category": 4},
+            {"question": "Where is the kite?", "evidence": ["D10:1"], "category": 2},
+            {"question": "Which moon is it?", "evidence": ["D77:1"], "category": 1},
+            {"question": "What did nobody say?", "evidence": [], "category": 5},
+        ],
+    },
+    {
+        "sample_id": "harbour",
+        "conversation": {
+            "session_2": [{"speaker": "Wanda", "dia_id": "D2:1", "text": "I sold the green boat."}],
+            "session_2_date_time": "11:11 pm on 30 May, 2022",
+        },
+        "qa": [{"question": "What was sold?", "evidence": ["D2:1"], "category": 1}],
+    },
+]
+
+
+def _benchmark(name: str) -> Any:
+    sys.path.insert(0, str(BENCHMARKS))  # the benchmarks are scripts that import each other
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(str(BENCHMARKS))
+
+
+@pytest.fixture(scope="module")
+def locomo() -> Any:
+    return _benchmark("locomo")
+
+
+@pytest.fixture(scope="module")
+def quality() -> Any:
+    return _benchmark("quality")
+
+
+@pytest.fixture
+def data() -> Any:
+    return copy.deepcopy(DIALOGUES)
+
+
+Write = Callable[[object], Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def written(data: object) -> Path:
+        path = tmp_path / "dialogues.json"
+        path.write_text(json.dumps(data), encoding="utf-8")
+        return path
+
+    return written
+
+
+# Reading
+
+
+def test_turns_come_in_the_order_of_sessions_with_day_speaker_and_caption(
+    locomo: Any, write: Write, data: Any
+) -> None:
+    orchard, harbour = locomo.read(write(data))
+    assert [turn.text for turn in orchard.turns] == [
+        "[28 February, 2021] Ines: Who repaired the old tractor?",
+        "[28 February, 2021] Tomas: My uncle did, with a spoon. [image: a tractor in a barn]",
+        "[3 March, 2021] Tomas: The blue kite is on the roof.",
+    ]
+    assert [turn.session for turn in orchard.turns] == ["session_2", "session_2", "session_10"]
+    assert [turn.speaker for turn in orchard.turns] == ["Ines", "Tomas", "Tomas"]
+    assert (orchard.name, harbour.name) == ("orchard", "harbour")
+
+
+def test_only_questions_whose_evidence_exists_are_asked(
+    locomo: Any, write: Write, data: Any
+) -> None:
+    orchard, _ = locomo.read(write(data))
+    assert orchard.questions == [
+        ("Who repaired the tractor?", {1}, "single-hop"),
+        ("Where is the kite?", {2}, "temporal"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("evidence", "places"),
+    [
+        (["D2:1; D10:1"], {0, 2}),
+        (["D2:1,D2:2"], {0, 1}),
+        (["D2:1 D2:2"], {0, 1}),
+        (["D:10:1"], {2}),
+        (["D10:01"], {2}),
+        (["D2:2", "D2:2"], {1}),
+        (["D2:2", "D99:1"], {1}),
+        (["D", "D2:2"], {1}),
+    ],
+)
+def test_sloppy_evidence_is_understood(
+    locomo: Any, write: Write, data: Any, evidence: list[str], places: set[int]
+) -> None:
+    data[0]["qa"] = [{"question": "Well?", "evidence": evidence, "category": 3}]
+    orchard, _ = locomo.read(write(data))
+    assert [question.evidence for question in orchard.questions] == [places]
+
+
+def test_merging_moves_evidence_and_keeps_sessions_apart(
+    locomo: Any, write: Write, data: Any
+) -> None:
+    both = locomo.merged(locomo.read(write(data)))
+    assert [turn.session for turn in both.turns] == [
+        "orchard/session_2",
+        "orchard/session_2",
+        "orchard/session_10",
+        "harbour/session_2",
+    ]
+    assert [question.evidence for question in both.questions] == [{1}, {2}, {3}]
+
+
+# Measuring
+
+
+def test_a_perfect_ranking_is_worth_everything(locomo: Any) -> None:
+    assert locomo.scores([4, 2, 9], frozenset({2, 4})) == (1, 1, 1, 1, 1)
+
+
+def test_a_ranking_without_evidence_is_worth_nothing(locomo: Any) -> None:
+    assert locomo.scores(range(50), frozenset({77})) == (0, 0, 0, 0, 0)
+    assert locomo.scores([], frozenset({77})) == (0, 0, 0, 0, 0)
+
+
+def test_each_depth_counts_what_stands_above_it(locomo: Any) -> None:
+    found = locomo.scores(range(100, 150), frozenset({102, 109, 119, 7}))  # ranks 3, 10, 20, none
+    assert found[:3] == (1 / 4, 2 / 4, 3 / 4)
+    assert found.mrr == 1 / 3
+    gains = [1 / math.log2(rank + 1) for rank in range(1, 11)]
+    assert found.ndcg_10 == pytest.approx((gains[2] + gains[9]) / sum(gains[:4]))
+
+
+def test_more_evidence_than_ten_can_still_rank_perfectly(locomo: Any) -> None:
+    found = locomo.scores(range(12), frozenset(range(12)))
+    assert found.recall_10 == 10 / 12
+    assert found.ndcg_10 == pytest.approx(1)
+
+
+def test_nothing_below_the_fiftieth_place_counts(locomo: Any) -> None:
+    assert locomo.scores(range(60), frozenset({49})).mrr == 1 / 50
+    assert locomo.scores(range(60), frozenset({50})).mrr == 0
+
+
+def test_a_memory_that_is_named_twice_counts_once(locomo: Any) -> None:
+    assert locomo.scores([5, 5, 5, 6], frozenset({6})).mrr == 1 / 2
+
+
+def test_every_question_counts_the_same(locomo: Any) -> None:
+    one = locomo.scores([1], frozenset({1}))
+    half = locomo.scores([1], frozenset({1, 2}))
+    none = locomo.scores([3], frozenset({1}))
+    assert locomo.mean([one, half, none]).recall_5 == 1.5 / 3
+
+
+# The command
+
+
+def test_the_result_says_what_was_found(
+    quality: Any, write: Write, data: Any, tmp_path: Path, capsys: Any
+) -> None:
+    out = tmp_path / "result.json"
+    arguments = [str(write(data)), "--methods", "no-metadata", "--json", str(out)]
+    assert quality.main(arguments) == 0
+    printed = capsys.readouterr()
+    assert "tiermem, no metadata" in printed.out
+    assert "temporal (1)" in printed.out
+    assert "open-domain" not in printed.out
+    assert "asked in" in printed.err
+    result = json.loads(out.read_text())
+    assert (result["agents"], result["memories"], result["questions"]) == (2, 4, 3)
+    found = result["results"]["no-metadata"]
+    assert found["recall_5"] == 1  # no conversation has more than five memories
+    assert found["by_category"].keys() == {"multi-hop", "temporal", "single-hop"}
+    assert found["query_us"] > 0
+    assert "tractor" not in out.read_text()
+
+
+def test_merged_conversations_share_an_agent(
+    quality: Any, write: Write, data: Any, tmp_path: Path
+) -> None:
+    out = tmp_path / "result.json"
+    arguments = [str(write(data)), "--merged", "--methods", "no-metadata", "--json", str(out)]
+    assert quality.main(arguments) == 0
+    assert json.loads(out.read_text())["agents"] == 1
+
+
+def test_a_method_whose_library_is_missing_is_left_out(
+    quality: Any, write: Write, data: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.setitem(sys.modules, "bm25s", None)
+    assert quality.main([str(write(data)), "--methods", "bm25s"]) == 0
+    assert "left out, needs: pip install bm25s PyStemmer" in capsys.readouterr().err
+
+
+def test_a_result_that_cannot_be_written_is_told_after_the_tables(
+    quality: Any, write: Write, data: Any, tmp_path: Path, capsys: Any
+) -> None:
+    arguments = [str(write(data)), "--methods", "no-metadata", "--json", str(tmp_path)]
+    assert quality.main(arguments) == 2
+    printed = capsys.readouterr()
+    assert "tiermem, no metadata" in printed.out
+    assert f"can't write {tmp_path}: Is a directory" in printed.err
+
+
+def test_help_says_whose_data_it_is(quality: Any, capsys: Any) -> None:
+    with pytest.raises(SystemExit):
+        quality.main(["--help"])
+    shown = capsys.readouterr().out
+    assert "Maharana" in shown
+    assert "CC BY-NC 4.0" in shown
+
+
+def _without(*path: str | int) -> Callable[[Any], None]:
+    def remove(data: Any) -> None:
+        for key in path[:-1]:
+            data = data[key]
+        del data[path[-1]]
+
+    return remove
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda data: data.clear(), "no list of conversations"),
+        (lambda data: data.insert(0, "text"), 'conversation 1 has no "conversation"'),
+        (_without(0, "sample_id"), 'conversation 1 has no "sample_id"'),
+        (_without(1, "qa"), 'conversation 2 has no "qa"'),
+        (_without(0, "conversation"), 'conversation 1 has no "conversation"'),
+        (
+            _without(0, "conversation", "session_2", 1, "dia_id"),
+            'session_2, turn 2 has no "dia_id"',
+        ),
+        (_without(0, "conversation", "session_2", 0, "speaker"), 'turn 1 has no "speaker"'),
+        (_without(0, "qa", 1, "question"), 'question 2 has no "question"'),
+        (_without(0, "qa", 1, "category"), 'question 2 has no "category"'),
+        (lambda data: data[0]["qa"][0].update(category=9), "question 1 has an unknown category, 9"),
+        (_without(1, "qa", 0, "evidence"), 'question 1 has no "evidence"'),
+        (lambda data: data[1]["conversation"].clear(), "conversation 2 has no turns"),
+        (lambda data: data[1].update(sample_id="orchard"), "two conversations of one sample_id"),
+        (lambda data: [each["qa"].clear() for each in data], "no question whose evidence"),
+    ],
+)
+def test_a_file_in_another_format_is_refused_in_one_line(
+    quality: Any, write: Write, data: Any, damage: Callable[[Any], None], message: str, capsys: Any
+) -> None:
+    damage(data)
+    _assert_refused(quality, write(data), message, capsys)
+
+
+def test_a_file_that_is_no_json_is_refused_in_one_line(
+    quality: Any, tmp_path: Path, capsys: Any
+) -> None:
+    path = tmp_path / "broken.json"
+    for content in (b"", b"[{", b"\xff\xfe\xff", b"[" * 100_000):
+        path.write_bytes(content)
+        _assert_refused(quality, path, "is not JSON", capsys)
+
+
+def test_a_file_that_cannot_be_read_is_refused_in_one_line(
+    quality: Any, tmp_path: Path, capsys: Any
+) -> None:
+    _assert_refused(quality, tmp_path / "missing.json", "No such file", capsys)
+    _assert_refused(quality, tmp_path, "Is a directory", capsys)
+
+
+def _assert_refused(quality: Any, path: Path, message: str, capsys: Any) -> None:
+    assert quality.main([str(path)]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+    assert str(path) in printed.err
+    assert message in printed.err
