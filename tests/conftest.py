@@ -92,6 +92,7 @@ def make_bank() -> Iterator[OpenBank]:
 
     def make(**options: Any) -> MemoryBank:
         options.setdefault("embedder", Directions())
+        options.setdefault("preset", "vector")  # only where a text points is meant
         banks.append(MemoryBank.ephemeral(**options))
         return banks[-1]
 
@@ -109,6 +110,7 @@ def open_bank(tmp_path: Path) -> Iterator[OpenBank]:
         for bank in banks:
             bank.close()
         options.setdefault("embedder", Directions())
+        options.setdefault("preset", "vector")
         options.setdefault("storage", {"sync": "manual"})
         banks.append(MemoryBank.open(tmp_path / "bank", **options))
         return banks[-1]

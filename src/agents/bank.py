@@ -23,6 +23,7 @@ from agents.memory.records import Hits, Memory, check_agent_id, check_whole
 from agents.memory.requests import check_iterable, check_new
 from agents.notes.agent_notes import Synced
 from agents.notes.opening import open_notes, sync_notes
+from agents.notes.watching import NoteWatch, watch_notes
 from agents.settings import Settings
 from agents.storage import checkpoint
 from agents.storage.embedders import Embedder
@@ -308,6 +309,16 @@ class MemoryBank(Upkeep):
         """Index what changed in the agents' notes on disk; what became of them, by agent."""
         with self._using():
             return sync_notes(self)
+
+    def watch_notes(self, debounce: float = 1.5) -> NoteWatch:
+        """Index notes when their files change, in a thread, until stopped or closed.
+
+        ``with bank.watch_notes():`` ends it with the block; else call :meth:`NoteWatch.stop`. A
+        change is indexed ``debounce`` seconds later, together with what came meanwhile. What can't
+        be indexed is logged as a warning. Changes of ``notes.extra_paths`` are not watched for, but
+        indexed with the next change or search. Needs ``pip install 'tiermem[notes]'``.
+        """
+        return watch_notes(self, debounce)
 
     # Storing and searching for many agents at once
 

@@ -201,7 +201,10 @@ def _freeze(values: dict[str, Any]) -> Settings:
     temperature = {**values["temperature"], "rules": _frozen(values["temperature"]["rules"])}
     decay = {**values["decay"], "half_life": _frozen(values["decay"]["half_life"])}
     spread = Spread(**{name: float(part) for name, part in values["retrieval"]["spread"].items()})
-    extra = tuple(values["notes"]["extra_paths"])
+    notes = {**values["notes"], "extra_paths": tuple(values["notes"]["extra_paths"])}
+    cited = notes["citations"]
+    if isinstance(cited, bool):  # how YAML reads on and off
+        notes["citations"] = "on" if cited else "off"
     simulation = thawed(values["simulation"], False)
     if isinstance(simulation["agents"], list):
         simulation["agents"] = tuple(simulation["agents"])
@@ -218,7 +221,7 @@ def _freeze(values: dict[str, Any]) -> Settings:
         decay=_section(DecaySettings, decay),
         retention=RetentionSettings(**values["retention"]),
         status=_section(StatusSettings, values["status"]),
-        notes=_section(NotesSettings, {**values["notes"], "extra_paths": extra}),
+        notes=_section(NotesSettings, notes),
         embedder=EmbedderSettings(**configs["embedder"]),
         store=StoreSettings(**configs["store"]),
         storage=StorageSettings(**values["storage"]),

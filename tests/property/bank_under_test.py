@@ -76,6 +76,7 @@ class BankUnderTest(RuleBasedStateMachine):
         return MemoryBank.open(
             folder,
             embedder=SmallEmbedder(reproducible=self.reproducible),
+            preset="vector",  # the model knows no words
             memory=memory | self.fixed,
             storage={"sync": "manual"},
             retention={"grace": 10**6},  # the model knows no end of it

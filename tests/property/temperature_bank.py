@@ -126,7 +126,9 @@ class TemperatureBank(RuleBasedStateMachine):
         shutil.rmtree(self.root)
 
     def open(self, folder: Path) -> MemoryBank:
-        return MemoryBank.open(folder, embedder=SmallEmbedder(), **settings_of(**self.temperature))
+        return MemoryBank.open(
+            folder, embedder=SmallEmbedder(), preset="vector", **settings_of(**self.temperature)
+        )
 
     def view(self, agent: str) -> Any:
         return self.bank.agent(agent)

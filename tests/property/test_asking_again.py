@@ -62,8 +62,8 @@ def apply(bank: MemoryBank, step: tuple[Any, ...]) -> None:
 def test_remembering_what_was_found_changes_no_answer(steps: list[tuple[Any, ...]]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         options: dict[str, Any] = {"memory": {"max_pinned": 2, "max_critical": 2}}
-        remembering = MemoryBank.ephemeral(embedder=SmallEmbedder(), **options)
-        plain = MemoryBank.ephemeral(embedder=SmallEmbedder(), **options)
+        remembering = MemoryBank.ephemeral(embedder=SmallEmbedder(), preset="vector", **options)
+        plain = MemoryBank.ephemeral(embedder=SmallEmbedder(), preset="vector", **options)
         # Eight memories allow for one question; here there are never many more.
         patch.setattr("agents.storage.rows._MEMORIES_PER_QUERY", 1)
         for step in steps:
@@ -84,7 +84,7 @@ def test_remembering_what_was_found_changes_no_answer(steps: list[tuple[Any, ...
 
 def test_a_question_asked_again_reads_only_what_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retrieval, "_WORTH_REMEMBERING", 1)
-    with MemoryBank.ephemeral(embedder=SmallEmbedder()) as bank:
+    with MemoryBank.ephemeral(embedder=SmallEmbedder(), preset="vector") as bank:
         alice = bank.agent("alice")
         alice.add_many([f"memory {number}" for number in range(40)])
         first = alice.search("what now?")
@@ -102,7 +102,7 @@ def test_what_is_kept_of_questions_is_a_share_of_the_memories(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(retrieval, "_WORTH_REMEMBERING", 1)
-    with MemoryBank.ephemeral(embedder=SmallEmbedder()) as bank:
+    with MemoryBank.ephemeral(embedder=SmallEmbedder(), preset="vector") as bank:
         alice = bank.agent("alice")
         alice.add_many([f"memory {number}" for number in range(40)])
         for number in range(100):

@@ -102,7 +102,7 @@ def test_scores_of_a_large_agent_equal_exact_arithmetic(dims, count) -> None:
     vectors = dict(zip(texts, rows.tolist(), strict=True))
     model = ModelBank(0, 0, False, embed=vectors.__getitem__)
     sparse = {"max_pinned": 0, "max_critical": 0}
-    with MemoryBank.ephemeral(embedder=_Wide(vectors), memory=sparse) as bank:
+    with MemoryBank.ephemeral(embedder=_Wide(vectors), preset="vector", memory=sparse) as bank:
         stored = texts[:count]
         bank.agent("alice").add_many([(text, int(text) % 3 + 2) for text in stored])
         bank.agent("bob").add_many(stored[:5])
@@ -124,7 +124,7 @@ def test_scores_of_a_large_agent_equal_exact_arithmetic(dims, count) -> None:
 def test_any_limit_above_the_number_of_memories_gives_all_of_them(limit, multiplier) -> None:
     vectors = {str(n): [n, 1] for n in range(6)}
     memory = {"candidate_multiplier": multiplier}
-    with MemoryBank.ephemeral(embedder=_Wide(vectors), memory=memory) as bank:
+    with MemoryBank.ephemeral(embedder=_Wide(vectors), preset="vector", memory=memory) as bank:
         bank.agent("alice").add_many(["0", "1", "2", ("3", "pinned"), "4"])
         for query in ("5", ""):
             assert len(bank.agent("alice").search(query, limit)) == min(5, max(1, limit))

@@ -124,7 +124,7 @@ _HASH = """
 import sys
 from agents import MemoryBank
 from property.model import SmallEmbedder
-with MemoryBank.open(sys.argv[1], embedder=SmallEmbedder(), apply_caps=False) as bank:
+with MemoryBank.open(sys.argv[1], embedder=SmallEmbedder(), preset="vector", apply_caps=False) as bank:
     print(bank.state_hash())
 """
 _MOST_CHILDREN = 6
@@ -306,7 +306,7 @@ def small(folder: Path) -> Iterator[MemoryBank]:
 
 def open_small(folder: Path, **temperature: object) -> MemoryBank:
     chosen = settings_of(auto_spill=True, **temperature)
-    return MemoryBank.open(folder, embedder=SmallEmbedder(), **chosen)
+    return MemoryBank.open(folder, embedder=SmallEmbedder(), preset="vector", **chosen)
 
 
 def hot_tokens(bank: MemoryBank) -> int:

@@ -21,6 +21,7 @@ pytestmark = [
 def open_bank(folder: Path, **options: Any) -> MemoryBank:
     options.setdefault("storage", {"sync": "manual"})
     options.setdefault("embedder", Directions())
+    options.setdefault("preset", "vector")
     return MemoryBank.open(folder, **options)
 
 
@@ -90,7 +91,7 @@ def test_recall_from_the_store_gives_the_memory_to_the_bit_with_its_warm_score(
 def test_the_store_and_the_journal_find_the_same_cold_memories(bank: MemoryBank) -> None:
     alice = bank.agent("alice")
     fill(bank)
-    with MemoryBank.ephemeral(embedder=Directions()) as unsynced:
+    with MemoryBank.ephemeral(embedder=Directions(), preset="vector") as unsynced:
         for memory in alice.all():
             unsynced.agent("alice").add(memory.content, memory.tier, temperature="cold")
         for query in ("<1 0 0 0>", "<0 1 0 0>", "<4 6 2 1>", "<-1 0 0 1>", "no direction"):

@@ -17,6 +17,18 @@ FILES = sorted((ROOT / "config" / "presets").glob("*.yaml"))
 PRESETS = [path.stem for path in FILES]
 
 
+OF_TEMPERATURE = ["hot-cold-session", "hot-warm-cold", "lifetime", "tiers"]
+OF_RETRIEVAL = ["hybrid", "vector", "weighted-sum"]
+NOTHING_BUT_SIMILARITY = {
+    "retrieval.sif": 0.0,
+    "retrieval.spread.question": 0.0,
+    "retrieval.spread.neighbours": 0.0,
+    "retrieval.spread.session": 0.0,
+    "retrieval.spread.asked": 1.0,
+    "retrieval.spread.speaker": 0.0,
+}
+
+
 def refusal(*args: Any, **kwargs: Any) -> str:
     with pytest.raises(ConfigError) as caught:
         load_settings(*args, **kwargs)
@@ -32,7 +44,7 @@ def leaves(value: object, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[st
 
 
 def test_the_presets_are_these() -> None:
-    assert PRESETS == ["hot-cold-session", "hot-warm-cold", "lifetime", "tiers"]
+    assert sorted(OF_TEMPERATURE + OF_RETRIEVAL) == PRESETS
 
 
 @pytest.mark.parametrize("path", FILES, ids=PRESETS)
@@ -43,8 +55,16 @@ def test_a_preset_says_in_a_few_lines_for_whom_it_is(path: Path) -> None:
     assert "or " in lines[0]
 
 
-def test_tiers_is_the_default() -> None:
-    assert load_settings(preset="tiers") == load_settings()
+@pytest.mark.parametrize("preset", ["tiers", "hybrid"])
+def test_this_is_the_default(preset: str) -> None:
+    assert load_settings(preset=preset) == load_settings()
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_preset_is_about_memories_or_about_finding_them(preset: str) -> None:
+    text = (ROOT / "config" / "presets" / f"{preset}.yaml").read_text(encoding="utf-8")
+    expected = {"retrieval"} if preset in OF_RETRIEVAL else {"temperature", "decay"}
+    assert yaml.safe_load(text).keys() <= expected
 
 
 @pytest.mark.parametrize(
@@ -66,6 +86,17 @@ def test_tiers_is_the_default() -> None:
                 "temperature.ttl_cold_below": "1d",
                 "temperature.ttl_warm_below": "7d",
                 "decay.enabled": True,
+            },
+        ),
+        ("vector", {"retrieval.mode": "vector", **NOTHING_BUT_SIMILARITY}),
+        (
+            "weighted-sum",
+            {
+                "retrieval.vector_weight": 0.7,
+                "retrieval.text_weight": 0.3,
+                "retrieval.bm25_k1": 1.2,
+                "retrieval.bm25_b": 0.75,
+                **NOTHING_BUT_SIMILARITY,
             },
         ),
     ],
@@ -91,7 +122,13 @@ def test_a_preset_writes_out_what_it_relies_on(preset: str, keys: list[str]) -> 
     assert set(keys) <= set(yaml.safe_load(text)["temperature"])
 
 
-@pytest.mark.parametrize(("before", "after"), list(permutations(PRESETS, 2)))
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        *permutations(OF_TEMPERATURE, 2),
+        *(pair for pair in permutations(OF_RETRIEVAL, 2) if pair != ("weighted-sum", "vector")),
+    ],
+)
 def test_a_bank_made_with_one_preset_can_be_opened_with_another(before: str, after: str) -> None:
     made_with = load_settings(preset=before).to_dict()
     assert load_settings(preset=after, base=made_with) == load_settings(preset=after)
@@ -109,7 +146,7 @@ def test_the_preset_comes_after_the_banks_settings_and_before_all_others() -> No
 
 
 def test_an_unknown_preset_suggests_the_near_one_and_lists_all() -> None:
-    known = "(known: hot-cold-session, hot-warm-cold, lifetime, tiers)"
+    known = f"(known: {', '.join(PRESETS)})"
     assert refusal(preset="lifetme") == (
         f"there is no preset 'lifetme'; did you mean lifetime? {known}"
     )

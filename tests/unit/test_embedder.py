@@ -86,9 +86,10 @@ def test_a_question_finds_its_answer_among_two_hundred_unrelated_memories() -> N
         assert alice.search("what was the budget?")[0].memory.content == "The budget is $50K"
 
 
-def test_recall_over_a_labelled_set() -> None:
-    """Measured: 11 of 12 answers come first, and all 12 among the first five."""
-    with MemoryBank.ephemeral() as bank:
+@pytest.mark.parametrize(("preset", "first", "in_five"), [("vector", 11, 12), ("hybrid", 11, 11)])
+def test_recall_over_a_labelled_set(preset: str, first: int, in_five: int) -> None:
+    """As measured. The one that hybrid misses has no word in common with its question."""
+    with MemoryBank.ephemeral(preset=preset) as bank:
         alice = bank.agent("alice")
         alice.add_many([*UNRELATED, *(answer for _, answer in LABELLED)])
         found = bank.search_many([("alice", question) for question, _ in LABELLED], 5)
@@ -96,8 +97,8 @@ def test_recall_over_a_labelled_set() -> None:
         next((place for place, hit in enumerate(hits) if hit.memory.content == answer), 99)
         for hits, (_, answer) in zip(found, LABELLED, strict=True)
     ]
-    assert sum(place < 1 for place in places) >= 11
-    assert sum(place < 5 for place in places) == 12
+    assert sum(place < 1 for place in places) >= first
+    assert sum(place < 5 for place in places) >= in_five
 
 
 def test_the_default_embedder_is_the_offline_one() -> None:

@@ -13,7 +13,7 @@ from rich.table import Table
 from agents.interfaces.options import AsJson, Force, Preset, Quiet, RunFolder, Workers
 from agents.interfaces.screen import Screen
 
-__all__ = ["diff", "report", "show", "sweep"]
+__all__ = ["diff", "report", "show", "sweep", "table"]
 
 _MOST_LISTED = 20
 
@@ -45,7 +45,7 @@ def show(
         if agent is None:
             counts = {name: bank.agent(name).count() for name in bank.agents()}
             rows = [{"agent": name, "memories": count} for name, count in counts.items()]
-            _table(f"{folder} after tick {bank.tick}", rows, as_json)
+            table(f"{folder} after tick {bank.tick}", rows, as_json)
             return
         if agent not in bank.settings.simulation.agent_ids():
             raise RunError(f"{folder} has no agent {agent!r:.60} after tick {bank.tick}")
@@ -61,7 +61,7 @@ def show(
                 }
                 for each in memory.all()
             ]
-            _table(f"{agent} after tick {bank.tick}: {len(rows)} memories", rows, as_json)
+            table(f"{agent} after tick {bank.tick}: {len(rows)} memories", rows, as_json)
             return
         explained = memory.explain(query, limit)
         shown = [each for each in explained if everything or not each.reason.startswith("outside")]
@@ -78,7 +78,7 @@ def show(
             }
             for each in shown
         ]
-        _table(f"{agent} after tick {bank.tick} asks: {query}", rows, as_json)
+        table(f"{agent} after tick {bank.tick} asks: {query}", rows, as_json)
         if len(shown) < len(explained) and not as_json:
             typer.echo(
                 f"and {len(explained) - len(shown)} that were no candidates; --all lists them"
@@ -139,12 +139,12 @@ def diff(
         rows = [{name: key, names[0]: one, names[1]: other} for key, one, other in triples]
         title = f"metrics, after tick {found.last}" if name == "metrics" else "settings that differ"
         if rows:
-            _table(title, rows, False)
+            table(title, rows, False)
     titles = (f"only in {names[0]}", f"only in {names[1]}", "in another tier")
     for title, rows in zip(titles, lists.values(), strict=True):
         if rows:
             more = f", the first {_MOST_LISTED}" if len(rows) > _MOST_LISTED else ""
-            _table(
+            table(
                 f"{title}, after tick {found.last}: {len(rows)}{more}", rows[:_MOST_LISTED], False
             )
     typer.echo(f"plot: {target}")
@@ -202,7 +202,7 @@ def sweep(
     elif not quiet:
         if plan.question:
             typer.echo(plan.question)
-        _table("means, with 95 % confidence intervals", statistics, False)
+        table("means, with 95 % confidence intervals", statistics, False)
         typer.echo(f"report: {folder / 'report.html'}")
     if failed:
         typer.echo(f"{len(failed)} of {total} runs failed; run the sweep again to retry", err=True)
@@ -223,7 +223,7 @@ def _memory_row(memory: Any) -> dict[str, Any]:
     }
 
 
-def _table(title: str, rows: list[dict[str, Any]], as_json: bool) -> None:
+def table(title: str, rows: list[dict[str, Any]], as_json: bool) -> None:
     """A table on a terminal, lines with tabs elsewhere, JSON if wanted."""
     from agents.memory.context import one_line
 
@@ -239,17 +239,17 @@ def _table(title: str, rows: list[dict[str, Any]], as_json: bool) -> None:
         for line in ([str(key) for key in rows[0]], *texts):
             typer.echo("\t".join(line))
         return
-    table = Table(title=escape(title), title_justify="left", header_style="bold")
+    drawn = Table(title=escape(title), title_justify="left", header_style="bold")
     for key, value in rows[0].items():
-        table.add_column(
+        drawn.add_column(
             escape(str(key)),
             justify="right" if _is_number(value) else "left",
             overflow="fold",
             no_wrap=key == "id",  # it is there to be copied
         )
     for line in texts:
-        table.add_row(*map(escape, line))
-    Console().print(table)
+        drawn.add_row(*map(escape, line))
+    Console().print(drawn)
 
 
 def _is_number(value: object) -> bool:

@@ -15,7 +15,8 @@ Preset = Annotated[
     typer.Option(
         "--preset",
         metavar="NAME",
-        help="Settings for a way of working: tiers, hot-warm-cold, hot-cold-session or lifetime.",
+        help="Settings for a way of working: tiers, hot-warm-cold, hot-cold-session or lifetime; "
+        "or of searching: hybrid, vector or weighted-sum.",
     ),
 ]
 Assignments = Annotated[

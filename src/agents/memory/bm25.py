@@ -12,9 +12,11 @@ Counts = NDArray[np.int64]
 """How often each term (a row) is in each memory (a column)."""
 
 _SMALLEST = 1e-6
-_PRIOR = 1000
+_PRIOR = 5000
 """Words that an agent is taken to have heard before its first memory, none of them the query's.
 Without, all that a few memories have in common with a query would count for nothing."""
+_COMMON_WEIGHT = 0.2
+"""What a word that says little in any text counts for when it matches."""
 
 
 class Measure(NamedTuple):
@@ -29,11 +31,12 @@ class Measure(NamedTuple):
     """Whether a memory has any of them."""
 
 
-def measure(counts: Counts, lengths: Floats) -> Measure:
-    """The measure of a query's terms for the memories that have them so often."""
+def measure(counts: Counts, lengths: Floats, common: NDArray[np.bool_]) -> Measure:
+    """The measure of a query's terms, some of them common, for memories that have them so often."""
     memories = len(lengths)
     frequencies = np.count_nonzero(counts, axis=1)
     weights = np.log1p((memories - frequencies + 0.5) / (frequencies + 0.5))
+    weights[common] *= _COMMON_WEIGHT
     total = 0.0
     for weight in weights.tolist():  # in this order on every machine
         total += weight

@@ -60,9 +60,9 @@ class NoteFiles:
             if fault:
                 raise NoteRefused(f"the extra path {str(item)!r} can't be used: its name {fault}")
             if item.name in self._extra:
+                both = f"{str(self._extra[item.name])!r} and {str(item.absolute())!r}"
                 raise NoteRefused(
-                    f"the extra paths {str(self._extra[item.name])!r} and {str(item)!r} are both "
-                    f"called {item.name!r}; give them different names"
+                    f"the extra paths {both} are both called {item.name!r}; rename one of them"
                 )
             self._extra[item.name] = item.absolute()
 

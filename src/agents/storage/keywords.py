@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.memory.words import Stem, words_of
+from agents.memory.words import FUNCTION_WORDS, Stem, words_of
 
 __all__ = ["KeywordIndex", "Matches", "Query", "Vocabulary"]
 
@@ -34,6 +34,8 @@ class Query(NamedTuple):
     words: tuple[str, ...]
     places: NDArray[np.intp]
     """For each word the place of its term in ``terms``; -1 where that was left out."""
+    common: NDArray[np.bool_]
+    """Which terms say little in any text."""
 
 
 class Matches(NamedTuple):
@@ -57,6 +59,8 @@ class Vocabulary:
         self._terms: dict[str, int] = {}
         self._pieces: dict[str, tuple[int, ...]] = {}
         self._marks = np.zeros(1024, np.uint8)
+        spoken = [words_of(word, self._stem).terms for word in sorted(FUNCTION_WORDS)]
+        self._common = {number for terms in spoken for number in self._numbers(terms)}
         self.query = functools.lru_cache(_QUERIES)(self._query)
 
     def terms(self, text: str) -> list[int]:
@@ -111,7 +115,10 @@ class Vocabulary:
         spoken = [pair for each in words for pair in each.spoken]
         places = [place.get(number, -1) for number in self._numbers([term for _, term in spoken])]
         return Query(
-            np.array(terms, np.int32), tuple(word for word, _ in spoken), np.array(places, np.intp)
+            np.array(terms, np.int32),
+            tuple(word for word, _ in spoken),
+            np.array(places, np.intp),
+            np.array([number in self._common for number in terms], bool),
         )
 
 

@@ -64,11 +64,12 @@ class QueryReader:
                 index = block.keywords(vocabulary)
                 counts, lengths = index.find(query)
                 if by_words:
-                    own = measures[place] = measure(counts, lengths)
+                    own = measures[place] = measure(counts, lengths, query.common)
                     if own.is_known:
                         keywords[place] = self._keyword_scores(own, counts, lengths)
                 if self._weighs and query.words:
-                    weighted[place] = query, word_weights(counts, index.total, settings.sif)
+                    weights = word_weights(counts, index.total, settings.sif)
+                    weighted[place] = query, weights
         vectors, note = self._vectors_of(texts, weighted)
         return Asked(self, blocks, texts, vectors, keywords, measures, note)
 

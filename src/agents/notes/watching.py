@@ -1,0 +1,156 @@
+"""Indexing notes while people edit them."""
+
+import atexit
+import importlib.util
+import logging
+import math
+import threading
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, final
+
+from agents.errors import BankClosed, ConfigError, InvalidInput, NoteRefused, TierMemError
+
+if TYPE_CHECKING:
+    from agents.bank import MemoryBank
+
+__all__ = ["NoteWatch", "watch_notes"]
+
+logger = logging.getLogger(__name__)
+
+_PAUSE = 0.1
+"""Seconds until the thread looks again whether it is still wanted."""
+
+
+def watch_notes(bank: "MemoryBank", debounce: float) -> "NoteWatch":
+    """:meth:`MemoryBank.watch_notes`."""
+    is_number = isinstance(debounce, int | float) and not isinstance(debounce, bool)
+    if not is_number or not math.isfinite(debounce) or debounce < 0:
+        raise InvalidInput(f"debounce {debounce!r:.40} is not a number of seconds from 0 on")
+    if bank._folder is None:
+        raise InvalidInput(
+            "notes can be watched in a bank with a folder; this one is in memory, or a copy, and "
+            "has no files"
+        )
+    if importlib.util.find_spec("watchfiles") is None:
+        raise ConfigError(
+            "to watch notes needs the library watchfiles, which is not installed: "
+            "pip install 'tiermem[notes]'"
+        )
+    folder = bank._folder / "notes"
+    with bank._using():
+        try:
+            folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise NoteRefused(f"{folder} can't hold notes: {error.strerror or error}") from error
+        if folder.is_symlink():
+            raise NoteRefused(f"{folder} can't be watched: it is a symbolic link; no note is one")
+        return NoteWatch(bank, folder, debounce)
+
+
+@final
+class NoteWatch:
+    """Indexes notes when their files change. Made by :meth:`MemoryBank.watch_notes`.
+
+    It ends with :meth:`stop`, with its ``with`` block, or when the bank is closed.
+    """
+
+    __slots__ = ("_bank", "_debounce", "_folder", "_problems", "_stopping", "_thread")
+
+    def __init__(self, bank: "MemoryBank", folder: Path, debounce: float) -> None:
+        self._bank = bank
+        self._folder = folder
+        self._debounce = debounce
+        self._problems: set[tuple[str, str]] = set()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="tiermem-notes", daemon=True)
+        atexit.register(self.stop)  # native code must not run on while the interpreter ends
+        self._thread.start()
+
+    def __repr__(self) -> str:
+        return f"<NoteWatch {self._folder}: {'watching' if self._thread.is_alive() else 'stopped'}>"
+
+    def stop(self) -> None:
+        """Watch no longer; what is being indexed is finished first. A second time does nothing."""
+        self._stopping.set()
+        self._thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    # In the thread
+
+    def _run(self) -> None:
+        try:
+            while self._is_wanted():
+                with suppress(FileNotFoundError):  # the folder is gone; it may come back
+                    self._follow()
+        except BankClosed:
+            pass
+        except Exception:
+            logger.exception("the notes in %s are no longer watched", self._folder)
+        finally:
+            atexit.unregister(self.stop)
+
+    def _follow(self) -> None:
+        """Index what changes in the folder, until it is another folder or none."""
+        from watchfiles import watch
+
+        if not self._folder.is_dir():
+            self._stopping.wait(_PAUSE)
+            return
+        followed = self._folder.stat().st_ino
+        is_first = True
+        for changes in watch(
+            self._folder,
+            watch_filter=lambda change, path: not Path(path).name.startswith("."),
+            stop_event=self._stopping,
+            rust_timeout=int(_PAUSE * 1000),
+            yield_on_timeout=True,
+            raise_interrupt=False,
+            ignore_permission_denied=True,
+        ):
+            # What changed before the folder was watched brought no event.
+            if changes or is_first:
+                self._stopping.wait(self._debounce if changes else 0)
+                self._sync()
+            is_first = False
+            if not self._is_wanted() or self._folder.stat().st_ino != followed:
+                return
+
+    def _sync(self) -> None:
+        """Index in turn with other threads, without waiting for one that waits for this to end."""
+        turn = self._bank._turn
+        while not turn.acquire(timeout=_PAUSE):
+            if self._stopping.is_set():
+                return
+        try:
+            if not self._stopping.is_set():
+                self._index()
+        finally:
+            turn.release()
+
+    def _index(self) -> None:
+        try:
+            synced = self._bank.sync_notes()
+        except BankClosed:
+            raise
+        except TierMemError as error:
+            logger.warning("the notes in %s are not indexed: %s", self._folder, error)
+            return
+        problems = {(agent, text) for agent, done in synced.items() for text in done.problems}
+        for agent, problem in sorted(problems - self._problems):
+            logger.warning("a note of %s is not indexed: %s", agent, problem)
+        self._problems = problems
+
+    def _is_wanted(self) -> bool:
+        return self._bank._is_open and not self._stopping.is_set()
