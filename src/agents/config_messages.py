@@ -97,7 +97,8 @@ def _unknown(path: KeyPath, key: str, siblings: list[str], whole: Mapping[str, A
 
 def _allowed(schema: Mapping[str, Any]) -> str:
     if "enum" in schema:
-        return _listed(schema["enum"], "or")
+        # on and off are said by their names; YAML reads them as true and false.
+        return _listed([each for each in schema["enum"] if not isinstance(each, bool)], "or")
     kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
     allowed = _WORDS[kinds[0]]
     if "title" in schema:

@@ -2,14 +2,12 @@
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agents.errors import (
-    BankClosed,
-)
+from agents.errors import BankClosed, NoteRefused
 from agents.memory.caps import Caps
 from agents.memory.context import TokenCounter
 from agents.memory.filters import ANY, Filter
@@ -132,8 +130,14 @@ class Engine:
     @contextmanager
     def _changing(self) -> Iterator[None]:
         with self._using():
-            with self._ledger.transaction():
-                yield
+            try:
+                with self._ledger.transaction():
+                    yield
+            except BaseException:
+                if self._staged and not self._ledger.in_transaction:
+                    with suppress(NoteRefused):  # it is dropped when the bank is opened again
+                        self._settle_notes()
+                raise
             self._after_commit()
 
     def _after_commit(self) -> None:

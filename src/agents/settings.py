@@ -16,6 +16,7 @@ __all__ = [
     "DecaySettings",
     "Duration",
     "EmbedderSettings",
+    "FlushSettings",
     "LlmSettings",
     "MemorySettings",
     "NotesSettings",
@@ -163,6 +164,18 @@ class NotesSettings:
     citations: Literal["on", "off", "auto"]
     max_results: int
     min_score: float
+    read_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FlushSettings:
+    """When agents of a simulation save what should last, before their context is compacted."""
+
+    enabled: bool
+    context_window: int
+    reserve_tokens: int
+    soft_threshold: int
+    summary_tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +258,7 @@ class Settings:
     retention: RetentionSettings
     status: StatusSettings
     notes: NotesSettings
+    flush: FlushSettings
     embedder: EmbedderSettings
     store: StoreSettings
     storage: StorageSettings

@@ -124,7 +124,8 @@ _HASH = """
 import sys
 from agents import MemoryBank
 from property.model import SmallEmbedder
-with MemoryBank.open(sys.argv[1], embedder=SmallEmbedder(), preset="vector", apply_caps=False) as bank:
+small = {"embedder": SmallEmbedder(), "preset": "vector"}
+with MemoryBank.open(sys.argv[1], apply_caps=False, **small) as bank:
     print(bank.state_hash())
 """
 _MOST_CHILDREN = 6

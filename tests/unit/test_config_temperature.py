@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 SCHEMA = yaml.safe_load((ROOT / "config" / "schema.yaml").read_text(encoding="utf-8"))
 DURATION = "a duration: ticks, or text such as 7d or 12h"
 PERIOD = "a duration of at least one tick: ticks, or text such as 7d or 12h"
-KIND = "message, fact, decision, preference, entity, context, observation or action"
+KIND = "message, fact, decision, preference, entity, context, observation, action or note"
 TAG = "a tag: 1 to 64 characters without commas and without blanks around"
 
 

@@ -53,9 +53,12 @@ def test_the_settings_of_the_temperature_page_are_settings() -> None:
 
 def test_the_temperature_page_names_every_preset() -> None:
     page = (ROOT / "docs/temperature.md").read_text()
-    presets = [path.stem for path in (ROOT / "config/presets").iterdir()]
-    assert len(presets) == 4
-    assert all(f"| `{name}` |" in page for name in presets)
+    presets = sorted(path.stem for path in (ROOT / "config/presets").iterdir())
+    about_finding = ["hybrid", "vector", "weighted-sum"]
+    assert len(presets) == 4 + len(about_finding)
+    assert all(f"| `{name}` |" in page for name in presets if name not in about_finding)
+    finding = (ROOT / "docs/recall.md").read_text()
+    assert all(f"| `{name}` |" in finding for name in about_finding)
 
 
 def test_the_world_of_the_readme_runs(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ def session(tmp_path: Path) -> Iterator[Open]:
         for bank in banks:
             bank.close()
         options.setdefault("storage", {"sync": "manual"})
+        options.setdefault("retrieval", {"mode": "vector", "sif": 0})  # texts say where they point
         bank = MemoryBank.open(
             tmp_path / "bank", preset=preset, embedder=Directions(), count_tokens=len, **options
         )

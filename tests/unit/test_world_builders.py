@@ -20,7 +20,7 @@ CREW = [f"agent_{number:02}" for number in range(8)]
 @contextmanager
 def site(seed: int = 0, *, tiers: bool = True, **options: int) -> Iterator[tuple[Loop, Builders]]:
     world = Builders(**options)
-    with MemoryBank.ephemeral(seed=seed) as bank:
+    with MemoryBank.ephemeral(seed=seed, preset="vector") as bank:
         loop = Loop(bank, world, world.rules(tiers=tiers), CREW)
         loop.begin()
         yield loop, world
@@ -99,7 +99,7 @@ def test_two_runs_with_one_seed_are_the_same() -> None:
 
 def test_a_world_made_anew_from_its_state_goes_on_the_same() -> None:
     expected = play(15, tiers=False)
-    with MemoryBank.ephemeral(seed=0) as bank:
+    with MemoryBank.ephemeral(seed=0, preset="vector") as bank:
         records = []
         for ticks in (10, 5):
             world = Builders()

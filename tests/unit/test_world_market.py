@@ -20,7 +20,7 @@ TRADERS = [f"agent_{number:02}" for number in range(12)]
 @contextmanager
 def market(seed: int = 0, *, tiers: bool = True, **options: int) -> Iterator[tuple[Loop, Market]]:
     world = Market(**options)
-    with MemoryBank.ephemeral(seed=seed) as bank:
+    with MemoryBank.ephemeral(seed=seed, preset="vector") as bank:
         loop = Loop(bank, world, world.rules(tiers=tiers), TRADERS)
         loop.begin()
         yield loop, world
@@ -111,7 +111,7 @@ def test_two_runs_with_one_seed_are_the_same() -> None:
 
 def test_a_world_made_anew_from_its_state_goes_on_the_same() -> None:
     expected = play(15, turnover=4)
-    with MemoryBank.ephemeral(seed=0) as bank:
+    with MemoryBank.ephemeral(seed=0, preset="vector") as bank:
         records = []
         for ticks in (10, 5):
             world = Market(turnover=4)

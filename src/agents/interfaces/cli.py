@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from agents import __version__
 from agents.errors import ConfigError, InvalidInput, TierMemError
-from agents.interfaces import look_commands, memory_commands, run_commands
+from agents.interfaces import look_commands, memory_commands, note_commands, run_commands
 from agents.interfaces.options import Assignments, Config, Preset
 
 __all__ = ["app", "main"]
@@ -128,6 +128,7 @@ for command in (
     memory_commands.compact,
     memory_commands.prune,
     memory_commands.vacuum,
+    note_commands.notes,
 ):
     app.command()(command)
 

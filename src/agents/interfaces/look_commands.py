@@ -3,7 +3,7 @@
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -12,6 +12,9 @@ from rich.table import Table
 
 from agents.interfaces.options import AsJson, Force, Preset, Quiet, RunFolder, Workers
 from agents.interfaces.screen import Screen
+
+if TYPE_CHECKING:
+    from agents.bank import MemoryBank
 
 __all__ = ["diff", "report", "show", "sweep", "table"]
 
@@ -34,7 +37,10 @@ def show(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show an agent's memory as it was after a tick; without --agent, list the agents."""
+    """Show an agent's memory as it was after a tick; without --agent, list the agents.
+
+    An agent's notes come after its memories; with --json, as rows that have a `note`.
+    """
     from agents.errors import ConfigError, RunError
     from agents.memory.tiers import TIER_NAMES
     from agents.simulation.compare import past_bank
@@ -61,7 +67,14 @@ def show(
                 }
                 for each in memory.all()
             ]
-            table(f"{agent} after tick {bank.tick}: {len(rows)} memories", rows, as_json)
+            title = f"{agent} after tick {bank.tick}"
+            notes = _note_rows(bank, agent)
+            if as_json:
+                table(title, [*rows, *notes], as_json)
+                return
+            table(f"{title}: {len(rows)} memories", rows, as_json)
+            if notes:
+                table(f"{title}: {len(notes)} notes", notes, as_json)
             return
         explained = memory.explain(query, limit)
         shown = [each for each in explained if everything or not each.reason.startswith("outside")]
@@ -212,6 +225,16 @@ def sweep(
 def _curves(records: list[dict[str, Any]]) -> dict[str, list[float | None]]:
     names = records[-1]["metrics"] if records else ()
     return {name: [record["metrics"].get(name) for record in records] for name in names}
+
+
+def _note_rows(bank: "MemoryBank", agent: str) -> list[dict[str, Any]]:
+    from agents.notes.chunks import split_lines
+
+    kept = bank._ledger.resident.block(agent).notes
+    return [
+        {"note": path, "lines": len(split_lines(kept[path].text))}
+        for path in bank.agent(agent).notes.paths()
+    ]
 
 
 def _memory_row(memory: Any) -> dict[str, Any]:

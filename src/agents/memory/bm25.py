@@ -15,6 +15,8 @@ _SMALLEST = 1e-6
 _PRIOR = 5000
 """Words that an agent is taken to have heard before its first memory, none of them the query's.
 Without, all that a few memories have in common with a query would count for nothing."""
+_PRIOR_MEMORIES = 100
+"""So many memories without the query's words an agent is taken to have, for the same reason."""
 _COMMON_WEIGHT = 0.2
 """What a word that says little in any text counts for when it matches."""
 
@@ -35,7 +37,7 @@ def measure(counts: Counts, lengths: Floats, common: NDArray[np.bool_]) -> Measu
     """The measure of a query's terms, some of them common, for memories that have them so often."""
     memories = len(lengths)
     frequencies = np.count_nonzero(counts, axis=1)
-    weights = np.log1p((memories - frequencies + 0.5) / (frequencies + 0.5))
+    weights = np.log1p((memories + _PRIOR_MEMORIES - frequencies + 0.5) / (frequencies + 0.5))
     weights[common] *= _COMMON_WEIGHT
     total = 0.0
     for weight in weights.tolist():  # in this order on every machine

@@ -296,6 +296,8 @@ class AgentNotes:
         place = self._check(path)
         if place.startswith("extra/"):
             raise NoteRefused(f"{place!r:.80} is an extra note, which is only read")
+        if self._bank.settings.notes.read_only:
+            raise NoteRefused(f"{place!r:.80} can't be written: notes.read_only is true")
         return place
 
 

@@ -3,7 +3,8 @@
 import gc
 import math
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, Protocol, runtime_checkable
@@ -13,34 +14,40 @@ import numpy as np
 from agents.bank import MemoryBank
 from agents.errors import (
     ConfigError,
-    InvalidAction,
     InvalidContent,
     InvalidInput,
-    MemoryNotFound,
     SimulationError,
     TierFull,
+    TierMemError,
 )
-from agents.memory.context import one_line
 from agents.memory.records import Hits, check_content
 from agents.memory.requests import Options
 from agents.memory.tiers import TIER_NAMES, Tier
 from agents.simulation.actions import (
-    MEMORY_ACTIONS,
     NO_OP,
+    NOTE_ACTIONS,
+    OWN_ACTIONS,
+    REFUSED,
+    append_note,
     as_action,
     change_memory,
+    is_list,
     memory_to_store,
+    refusal,
 )
-from agents.simulation.protocols import Action, Observation, Outcome, Policy, Remark, World
+from agents.simulation.flushing import Contexts, Saving, save
+from agents.simulation.protocols import (
+    Action,
+    Flushing,
+    Observation,
+    Outcome,
+    Policy,
+    Remark,
+    World,
+)
 from agents.simulation.streams import Streams
 
 __all__ = ["Loop", "Together", "check_number", "where_in"]
-
-_REFUSED = (InvalidAction, InvalidInput, MemoryNotFound, TierFull)
-"""What an agent is told about its own actions, instead of ending the run."""
-
-
-_LONGEST_ERROR = 500
 
 
 @runtime_checkable
@@ -77,6 +84,7 @@ class Loop:
         every = bank.settings.temperature.compact_every
         self._compact_every = every and bank.settings.clock.ticks(every)
         self._fade_every = max(1, bank.settings.clock.ticks(bank.settings.decay.every))
+        self._contexts = Contexts(bank, self._agents) if bank.settings.flush.enabled else None
 
     def begin(self, memories: Sequence[tuple[object, ...]] = ()) -> list[str]:
         """Set the world up; ``memories`` are what the agents know from the start.
@@ -91,6 +99,8 @@ class Loop:
         if kept is not None:
             self._call("set_state", kept["world"])
             self._errors = {agent: list(errors) for agent, errors in kept["errors"].items()}
+            if self._contexts is not None and "contexts" in kept:  # a branch may be first to count
+                self._contexts.set_state(kept["contexts"])
             found = self._differences()
             # To ask for metrics may change the world, and must make no difference.
             self._call("set_state", self._bank.ticks.state()["world"])
@@ -144,13 +154,17 @@ class Loop:
             )  # fmt: skip
             decided = self._decide(observations, found)
             self._errors, self._no_ops = {}, 0
-            tick = _Recorder(bank)
+            if self._contexts is not None:
+                self._contexts.begin_tick(observations, found)
+            tick = _Recorder(bank, self._contexts)
             for agent in streams.order():
                 seen, actions = decided[agent]
                 tick.observed(seen)
                 for given in actions:
                     self._act(agent, given, tick)
             tick.flush()
+            if self._contexts is not None:
+                self._contexts.end_tick(self._saving(observations, found))
             self._call("end_tick")
             bank.sweep(every=self._fade_every)
             if self._compact_every and number % self._compact_every == 0:
@@ -191,7 +205,7 @@ class Loop:
         except Exception as error:  # a user's own policy may raise anything
             raise self._failed(policy, "decide", error) from error
         for seen, answer in zip(observations, answers, strict=True):
-            if type(answer) is not list and not _is_list(answer):
+            if type(answer) is not list and not is_list(answer):
                 raise SimulationError(
                     f"{type(policy).__name__}.decide() gave {answer!r:.60} for {seen.agent_id} in "
                     f"tick {seen.tick}; a list of actions is needed"
@@ -206,7 +220,7 @@ class Loop:
         try:
             action = as_action(given)
             name = action.name
-            if name in MEMORY_ACTIONS:
+            if name in OWN_ACTIONS:
                 tick.memory_action(agent, action)
                 return
             if name == NO_OP:
@@ -215,8 +229,8 @@ class Loop:
                 tick.happened(agent, name, Outcome(f"did nothing: {reason}", success=False))
                 return
             outcome = self._world.apply(agent, action)
-        except _REFUSED as error:
-            message = one_line(f"{name} was refused: {error}")[:_LONGEST_ERROR]
+        except REFUSED as error:
+            message = refusal(name, error)
             self._errors.setdefault(agent, []).append(message)
             tick.happened(agent, name, Outcome(message, success=False))
             return
@@ -231,6 +245,33 @@ class Loop:
                 f"{self._name()}.apply({agent!r}, {name}) gave {outcome!r:.60}; an Outcome, a text "
                 "or None is needed"
             )
+
+    def _saving(self, observations: Sequence[Observation], found: Sequence[Hits]) -> Saving | None:
+        """How agents save what should last; None if their policy has no say in it."""
+        policy = self._policy
+        if not isinstance(policy, Flushing):
+            return None
+        given = dict(zip(self._agents, zip(observations, found, strict=True), strict=True))
+        return partial(self._save, policy, given)
+
+    def _save(
+        self,
+        policy: Flushing,
+        given: Mapping[str, tuple[Observation, Hits]],
+        agent: str,
+        prompt: str,
+    ) -> None:
+        """An agent's turn: its memories and notes change, nothing else."""
+        seen, hits = given[agent]
+        rng = self._streams.agents[agent]
+        try:
+            told = save(policy, seen, hits, rng, prompt, _Recorder(self._bank))
+        except TierMemError:
+            raise
+        except Exception as error:  # a user's own policy may raise anything
+            raise self._failed(policy, "flush", error) from error
+        if told:
+            self._errors.setdefault(agent, []).extend(told)
 
     def _record(self, found: Sequence[Hits]) -> dict[str, Any]:
         bank = self._bank
@@ -252,6 +293,10 @@ class Loop:
             "metrics": self._metrics(),
         }
         state = {"world": self._call("get_state"), "errors": self._errors}
+        if self._contexts is not None:
+            record["flushes"] = self._contexts.flushes
+            record["flush_failures"] = self._contexts.failures
+            state["contexts"] = self._contexts.get_state()
         try:
             _check_keys(state)
             bank.ticks.record(record, state, retrieved.tobytes())
@@ -319,10 +364,6 @@ def _check_keys(value: object) -> None:
             _check_keys(child)
 
 
-def _is_list(value: object) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, str | bytes | Action)
-
-
 def where_in(error: Exception) -> str:
     """The place in the user's own file where an error came from, in brackets."""
     last = traceback.extract_tb(error.__traceback__)[-1:]
@@ -332,10 +373,14 @@ def where_in(error: Exception) -> str:
 
 
 class _Recorder:
-    """Collects what becomes memories in a tick, to store it together."""
+    """Collects what becomes memories in a tick, to store it together.
 
-    def __init__(self, bank: MemoryBank) -> None:
+    What comes of actions goes into ``contexts``, where they are counted.
+    """
+
+    def __init__(self, bank: MemoryBank, contexts: Contexts | None = None) -> None:
         self._bank = bank
+        self._contexts = contexts
         memory = bank.settings.memory
         caps = {Tier.PINNED: memory.max_pinned, Tier.CRITICAL: memory.max_critical}
         reject = memory.on_tier_full == "reject"
@@ -356,8 +401,14 @@ class _Recorder:
             if outcome.metadata:
                 own.update(outcome.metadata)
             self._new.append((agent, outcome.text, outcome.tier, own, _ACTED))
+            if self._contexts is not None:
+                self._contexts.saw(agent, outcome.text)
 
     def memory_action(self, agent: str, action: Action) -> None:
+        if action.name in NOTE_ACTIONS:
+            self.flush()
+            append_note(self._bank.agent(agent), action, self._bank.tick)
+            return
         if action.name != "store_memory":
             self.flush()
             change_memory(self._bank.agent(agent), action)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 from agents.memory.records import Hits, Scalar
 from agents.memory.tiers import Tier, TierLike
 
-__all__ = ["Action", "Observation", "Outcome", "Policy", "Remark", "World"]
+__all__ = ["Action", "Flushing", "Observation", "Outcome", "Policy", "Remark", "World"]
 
 NO_ARGUMENTS: Mapping[str, Any] = MappingProxyType({})
 
@@ -75,6 +75,24 @@ class Policy(Protocol):
 
     def decide(self, observation: Observation, memories: Hits, rng: Random) -> Sequence[Action]:
         """What the agent does now, in order; nothing is a fine answer."""
+
+
+@runtime_checkable
+class Flushing(Protocol):
+    """A policy that decides itself what an agent saves before its context is compacted.
+
+    Asked only with ``flush.enabled``. For a policy without it, a summary goes into the notes.
+    """
+
+    def flush(
+        self, observation: Observation, memories: Hits, rng: Random, prompt: str
+    ) -> Sequence[Action]:
+        """What to save, as memory and note actions; nothing is a fine answer.
+
+        The observation and the memories are those of this tick; ``prompt`` says in words what is
+        asked for, and what would be lost. After a :class:`~agents.errors.TierMemError` it is asked
+        once more; then the tick goes on without.
+        """
 
 
 @runtime_checkable

@@ -7,14 +7,15 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any, Protocol, final
 
 from agents.errors import ChatFailed, ConfigError
 from agents.memory.context import render
 from agents.memory.records import Hits
-from agents.simulation.actions import MEMORY_ACTIONS, NO_OP
+from agents.notes.flush import SILENT_REPLY
+from agents.simulation.actions import NO_OP, OWN_ACTIONS
 from agents.simulation.cassette import Cassette, Exchange, hash_prompt
 from agents.simulation.policies import as_actions, check_keepable
 from agents.simulation.protocols import Action, Observation
@@ -28,6 +29,7 @@ _FORMAT = """\
 Reply with JSON and nothing else, in this form:
 {"actions": [{"name": "...", "arguments": {"...": "..."}}]}
 The actions are done in order. An empty list means that you do nothing."""
+_FLUSH_ATTEMPTS = 2
 _Messages = list[dict[str, str]]
 
 
@@ -87,18 +89,39 @@ class Llm:
     ) -> Sequence[Sequence[Action]]:
         """What each agent does, in the order of ``observations`` whoever answers first."""
         turns = [
-            _Turn(seen, self._system, hits)
+            _Turn(seen, self._system, _user_text(seen, hits), self._attempts, _actions_in)
             for seen, hits in zip(observations, memories, strict=True)
         ]
+        self._decide(turns)
+        return [
+            turn.actions if turn.failure is None else [Action(NO_OP, {"reason": turn.failure})]
+            for turn in turns
+        ]
+
+    def flush(
+        self, observation: Observation, memories: Hits, rng: Random, prompt: str
+    ) -> Sequence[Action]:
+        """What one agent saves before its context is compacted; it is asked twice at most.
+
+        After that it is ChatFailed, at once when called again: both attempts are in the cassette.
+        """
+        text = f"{_user_text(observation, memories)}\n\n{prompt}"
+        turn = _Turn(observation, self._system, text, _FLUSH_ATTEMPTS, _actions_to_save)
+        self._decide([turn])
+        if turn.failure is not None:
+            raise ChatFailed("NoUsableReply", turn.failure)
+        return turn.actions
+
+    def _decide(self, turns: Sequence["_Turn"]) -> None:
+        """Decide by what is in the cassette, and ask for the rest."""
         undecided = [turn for turn in turns if not self._recall(turn)]
         if undecided:
             self._model.prepare()
             self._ask(undecided)
-        return [turn.actions or [] for turn in turns]
 
     def _recall(self, turn: "_Turn") -> bool:
         """Whether what is in the cassette decides; it may hold the first attempts only."""
-        while turn.actions is None:
+        while not turn.is_over:
             found = self._cassette.find(turn.tick, turn.agent, turn.prompt_hash, turn.attempt)
             if found is None:
                 return False
@@ -112,14 +135,15 @@ class Llm:
             problem = f"{exchange.kind}: {exchange.error}"
         else:
             try:
-                turn.actions = as_actions(_actions_in(exchange.reply))
+                turn.actions = as_actions(turn.read(exchange.reply))
+                turn.is_over = True
                 return
             except (ValueError, RecursionError) as error:
                 problem = f"not the form asked for: {error}"
-        if turn.attempt >= self._attempts:
+        if turn.attempt >= turn.attempts:
             times = "1 attempt" if turn.attempt == 1 else f"{turn.attempt} attempts"
-            reason = f"no usable reply in {times}; the last: {problem:.300}"
-            turn.actions = [Action(NO_OP, {"reason": reason})]
+            turn.failure = f"no usable reply in {times}; the last: {problem:.300}"
+            turn.is_over = True
 
     def _ask(self, turns: Sequence["_Turn"]) -> None:
         """Ask until all are decided. A thread of its own for each attempt, left alone when late.
@@ -156,17 +180,31 @@ class Llm:
 class _Turn:
     """One agent's decision in one tick, while it is made."""
 
-    def __init__(self, seen: Observation, system: str, hits: Hits) -> None:
+    def __init__(
+        self,
+        seen: Observation,
+        system: str,
+        user: str,
+        attempts: int,
+        read: Callable[[str], list[object]],
+    ) -> None:
         self.tick = seen.tick
         self.agent = seen.agent_id
         self.messages: _Messages = [
             {"role": "system", "content": system},
-            {"role": "user", "content": _user_text(seen, hits)},
+            {"role": "user", "content": user},
         ]
         self.prompt_hash = hash_prompt(self.messages)
+        self.attempts = attempts
+        """How many there may be."""
+        self.read = read
+        """Gives the actions in a reply; ValueError if there are none."""
         self.attempt = 0
         self.failed = False
-        self.actions: list[Any] | None = None
+        self.is_over = False
+        self.actions: list[Any] = []
+        self.failure: str | None = None
+        """Why no attempt gave any, once it is over."""
 
     def exchange(self, reply: str | Exception) -> Exchange:
         made = Exchange(self.tick, self.agent, self.attempt, self.messages)
@@ -196,7 +234,7 @@ def _system_text(system: str, world_actions: Mapping[str, str]) -> str:
     parts = [system.strip()] if system.strip() else []
     if world_actions:
         parts.append("What you can do:\n" + _listed(world_actions))
-    parts.append("What you can do with your memories:\n" + _listed(MEMORY_ACTIONS))
+    parts.append("What you can do with your memories:\n" + _listed(OWN_ACTIONS))
     return "\n\n".join([*parts, _FORMAT])
 
 
@@ -237,6 +275,11 @@ def _actions_in(reply: str) -> list[object]:
         raise ValueError(f'it is no object with a list of "actions": {value!r:.60}')
     check_keepable(value["actions"])
     return list(value["actions"])
+
+
+def _actions_to_save(reply: str) -> list[object]:
+    """The same where a reply may also say that there is nothing to save."""
+    return [] if reply.strip().casefold() == SILENT_REPLY.casefold() else _actions_in(reply)
 
 
 def _finite(text: str) -> float:

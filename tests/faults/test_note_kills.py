@@ -1,0 +1,52 @@
+"""A process that is killed while it writes notes loses none that it acknowledged, and half of none:
+the files and the journal tell the same story."""
+
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from agents import MemoryBank
+
+KILLS = int(os.environ.get("TIERMEM_NOTE_KILLS", "15"))
+
+
+def write_until_killed(folder: Path, seconds: float) -> int:
+    """The last line that it acknowledged."""
+    process = subprocess.Popen(
+        [sys.executable, str(Path(__file__).with_name("note_writer.py")), folder],
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    first = process.stdout.readline()
+    time.sleep(seconds)
+    process.kill()
+    rest = process.stdout.readlines()
+    process.stdout.close()
+    assert process.wait() == -9
+    return int([first, *rest][-1])
+
+
+def lines_of(text: str) -> list[int]:
+    return [int(line.removeprefix("line ")) for line in text.splitlines()]
+
+
+def test_killed_at_any_moment_files_and_journal_agree(tmp_path: Path) -> None:
+    rng, folder = random.Random(7), tmp_path / "bank"
+    for _ in range(KILLS):
+        acknowledged = write_until_killed(folder, rng.uniform(0.0, 0.25))
+        with MemoryBank.open(folder, storage={"sync": "manual"}) as bank:
+            notes = bank.agent("alice").notes
+            written = lines_of(notes.read("MEMORY.md"))
+            assert written == list(range(1, len(written) + 1))
+            assert acknowledged <= len(written) <= acknowledged + 1
+            by_day = [lines_of(notes.read(f"memory/{day}.md")) for day in range(3)]
+            assert by_day == [[n for n in written if n % 3 == day] for day in range(3)]
+            for path, note in bank._ledger.resident.block("alice").notes.items():
+                assert (folder / "notes/alice" / path).read_text() == note.text
+                found = [memory.content for memory in bank.agent("alice").all()
+                         if memory.metadata["path"] == path]  # fmt: skip
+                assert "".join(found).endswith(note.text[-8:])
+        assert not list(folder.rglob("*.new"))
