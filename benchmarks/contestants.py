@@ -45,7 +45,7 @@ class TierMem:
     def __init__(self, folder: Path, embedder: TableEmbedder) -> None:
         from agents import MemoryBank
 
-        self.bank = MemoryBank.open(folder / "bank", embedder=embedder)
+        self.bank = MemoryBank.open(folder / "bank", embedder=embedder, preset="vector")
 
     def seed(self, items: list[Item]) -> None:
         for part in batches(items):

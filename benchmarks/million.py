@@ -28,7 +28,7 @@ def write(folder: Path, workload: Workload, *, killed: bool) -> dict[str, float]
     """Fill a bank; close it, or die with every commit made and no snapshot."""
     from agents import MemoryBank
 
-    bank = MemoryBank.open(folder, _SETTINGS, embedder=TableEmbedder(_TABLE_ROWS))
+    bank = MemoryBank.open(folder, _SETTINGS, preset="vector", embedder=TableEmbedder(_TABLE_ROWS))
     start = perf_counter()
     for first in range(0, workload.agents, _AGENTS_PER_COMMIT):
         bank.advance(first)
@@ -49,7 +49,7 @@ def read(folder: Path, workload: Workload) -> dict[str, float]:
     embedder = TableEmbedder(_TABLE_ROWS)
     before = _gibibytes("VmRSS")
     start = perf_counter()
-    bank = MemoryBank.open(folder, _SETTINGS, embedder=embedder)
+    bank = MemoryBank.open(folder, _SETTINGS, preset="vector", embedder=embedder)
     opened = perf_counter() - start
     resident = _gibibytes("VmRSS")
     seconds = []

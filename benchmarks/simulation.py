@@ -27,7 +27,7 @@ def _market(folder: Path, agents: int, **options: Any) -> tuple[Any, Any]:
     from agents.simulation import Loop
     from agents.simulation.worlds.market import Market
 
-    bank = MemoryBank.open(folder / "bank", _SETTINGS, **options)
+    bank = MemoryBank.open(folder / "bank", _SETTINGS, preset="vector", **options)
     world = Market(scammers=max(1, agents // 10))
     loop = Loop(bank, world, world.rules(), [f"agent_{n:04}" for n in range(agents)])
     loop.begin()

@@ -39,7 +39,7 @@ class Drawn:
 def _bank(folder: Path, **settings: Any) -> Any:
     from agents import MemoryBank
 
-    return MemoryBank.open(folder, {**_MANUAL, **settings}, embedder=Drawn())
+    return MemoryBank.open(folder, {**_MANUAL, **settings}, preset="vector", embedder=Drawn())
 
 
 def _fill(bank: Any, agents: int, memories: int, **options: Any) -> None:

@@ -202,9 +202,10 @@ class AgentMemory:
     ) -> Findings:
         """What the agent's notes and memories say about ``query``, best first, with citations.
 
-        Notes that changed on disk are indexed first. What matches less than ``min_score`` is no
-        result, pinned or not. A blank query finds nothing. ``group`` says that others read along:
-        with ``notes.citations: auto``, no citation is shown then.
+        Notes that changed on disk are indexed first. What matches less than ``min_score``, on the
+        whole and by its words alone, is no result, pinned or not. A blank query finds nothing.
+        ``group`` says that others read along: with ``notes.citations: auto``, no citation is shown
+        then.
         """
         return search_notes(self._bank, self, query, max_results, min_score, group)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from agents.errors import BankClosed, NoteRefused
 from agents.memory.caps import Caps
@@ -29,7 +29,16 @@ from agents.storage.queries import QueryReader
 from agents.storage.resident import Resident
 from agents.storage.sync import StoreSync
 
-__all__ = ["Engine"]
+__all__ = ["Engine", "Staged"]
+
+
+class Staged(NamedTuple):
+    """A note that is written once it is committed."""
+
+    settle: Callable[[], None]
+    """What to do then."""
+    texts: set[str]
+    """What was to be written; the last is, unless it was undone."""
 
 
 class Engine:
@@ -67,8 +76,8 @@ class Engine:
         self._extractor: Extractor | None = None
         self._forgotten: list[Memory] = []
         """What mem0's store has to forget once it is committed."""
-        self._staged: dict[tuple[str, str], Callable[[], None]] = {}
-        """Notes, by agent and path, that wait for a commit, and what to do after it."""
+        self._staged: dict[tuple[str, str], Staged] = {}
+        """Notes, by agent and path, that wait for a commit."""
 
     @property
     def tick(self) -> int:
@@ -156,7 +165,7 @@ class Engine:
         """Write the notes of what was committed; drop those of what was undone."""
         while self._staged:
             key = next(iter(self._staged))
-            self._staged.pop(key)()
+            self._staged.pop(key).settle()
 
     def _may_sync(self) -> bool:
         """Whether mem0's store may be written now, because somebody looks for what it lacks."""

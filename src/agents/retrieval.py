@@ -86,6 +86,16 @@ class Retrieval:
         columns = ranked.columns[0, : ranked.counts[0]].tolist()
         return self._hits(block, columns, scored.scores[0][columns].tolist())
 
+    def matching(
+        self, block: AgentColumns, asked: Asked, most: int, tick: int, only: Filter
+    ) -> list[Hit]:
+        """The ``most`` best; pinned memories only if they match as others have to."""
+        if not block.size:
+            return []
+        scope = self.scope(block, tick, only) or Scope(None, [], 0)
+        every = scope._replace(front=[], pinned=0)
+        return self.candidates(block, asked, most * self._multiplier, every)[:most]
+
     def front(self, block: AgentColumns, asked: Asked, scope: Scope | None) -> list[Hit]:
         """What comes first: the pinned memories."""
         (scored,) = score([block], asked.vectors, [scope], asked)

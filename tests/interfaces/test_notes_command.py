@@ -251,6 +251,7 @@ def test_a_note_that_was_committed_but_not_yet_written_is_seen(
     note.rename(note.with_name(".dave.md.new"))
     note.write_text("as it was before\n")
     assert notes("get", "memory/dave.md").out == "Dave repairs bicycles.\n"
+    assert notes("--json").json[1]["bytes"] == len("Dave repairs bicycles.\n")
     assert note.read_text() == "as it was before\n"
 
 

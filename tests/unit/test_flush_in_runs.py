@@ -22,10 +22,13 @@ from agents.errors import (
     SimulationError,
 )
 from agents.errors import InvalidAction as Refused
+from agents.notes import files
 from agents.notes.flush import FLUSH_PROMPT
 from agents.settings import LlmSettings, Settings
+from agents.simulation import actions
 from agents.simulation.branch import branch
 from agents.simulation.cassette import Cassette
+from agents.simulation.flushing import Contexts
 from agents.simulation.loop import Loop
 from agents.simulation.policies.llm import Llm
 from agents.simulation.protocols import Action, Flushing, Observation, Outcome, Remark
@@ -486,17 +489,18 @@ def test_a_malformed_append_note_is_told_wherever_notes_are_kept(
 
 
 def test_a_note_that_is_full_is_told_wherever_notes_are_kept(
-    make_bank: MakeBank, open_bank: MakeBank
+    make_bank: MakeBank, open_bank: MakeBank, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for module in (actions, files):
+        monkeypatch.setattr(module, "MOST_BYTES", 100)
     told = []
     for bank in (make_bank(), open_bank()):
-        bank.agent("alice").notes.write("MEMORY.md", "x\n" * (1 << 18))
-        policy = Idle(Action("append_note", {"text": "y\n" * (1 << 18), "path": "MEMORY.md"}))
-        loop = begun(bank, Street(), policy)
-        loop.tick()
+        bank.agent("alice").notes.write("MEMORY.md", "x" * 60)
+        policy = Idle(Action("append_note", {"text": "y" * 40, "path": "MEMORY.md"}))
+        begun(bank, Street(), policy).tick()
         told += bank.ticks.state()["errors"]["alice"]
     assert told[0] == told[1]
-    assert "over 1048576 bytes" in told[0]
+    assert "over 100 bytes" in told[0]
 
 
 def test_where_notes_are_only_read_append_note_is_refused(make_bank: MakeBank) -> None:
@@ -591,6 +595,29 @@ def test_a_run_that_was_stopped_goes_on_as_it_would_have(
     with Run.create(folder, market()) as run:
         for _ in run.advance(stop):
             pass
+    assert finished(folder) == whole[1]
+
+
+def test_a_tick_that_is_interrupted_after_its_flushes_leaves_nothing(
+    whole: tuple[Path, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "run"
+    tick = next(record["tick"] for record in whole[1][0] if record["flushes"])
+    run = Run.create(folder, market())
+    for _ in run.advance(tick - 1):
+        pass
+
+    def interrupt(_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Contexts, "get_state", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            next(run.advance(tick))
+    run.close()
+    Run.open(folder).close()
+    assert notes_on_disk(folder) == {}
+    assert not list((folder / "bank" / "notes").rglob(".*.new"))
     assert finished(folder) == whole[1]
 
 

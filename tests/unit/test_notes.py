@@ -519,3 +519,35 @@ def test_the_past_has_the_notes_of_then(tmp_path: Path) -> None:
         with MemoryBank.at(tmp_path / "bank", 1) as then:
             assert then.agent("alice").notes.read() == "first\n"
         assert alice.notes.read() == "first\nsecond\n"
+
+
+def test_a_persons_edit_is_kept_where_a_first_try_was_undone(
+    bank: MemoryBank, notes: AgentNotes, folder: Path
+) -> None:
+    notes.write("MEMORY.md", "first\n")
+    (folder / "MEMORY.md").write_text("by hand\n")
+    with bank.transaction():
+        with contextlib.suppress(KeyError), bank.transaction():
+            notes.append("a failed try", "MEMORY.md")
+            raise KeyError
+        notes.append("second", "MEMORY.md")
+    assert notes.read() == "by hand\nsecond\n"
+    assert (folder / "MEMORY.md").read_text() == "by hand\nsecond\n"
+
+
+def test_a_bank_without_files_refuses_what_files_refuse() -> None:
+    with MemoryBank.ephemeral() as bank:
+        for text in ("a\0b", "\ud800", "x" * (1 << 20) + "x"):
+            with pytest.raises(NoteRefused):
+                bank.agent("alice").notes.write("MEMORY.md", text)
+        assert bank.agent("alice").notes.paths() == []
+
+
+def test_a_copy_of_a_bank_reads_extra_notes(tmp_path: Path) -> None:
+    (tmp_path / "rules.md").write_text("the dragon sleeps at noon\n")
+    options = {"storage": MANUAL, "notes": {"extra_paths": [str(tmp_path / "rules.md")]}}
+    with MemoryBank.open(tmp_path / "bank", **options) as bank:  # type: ignore[arg-type]
+        bank.agent("alice").notes.append("hello", "MEMORY.md")
+        assert bank.agent("alice").notes.paths() == ["MEMORY.md", "extra/rules.md"]
+    with MemoryBank.at(tmp_path / "bank") as copy:
+        assert copy.agent("alice").notes.read("extra/rules.md") == "the dragon sleeps at noon\n"

@@ -5,7 +5,7 @@ import logging
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,7 +18,7 @@ from agents.interfaces.options import AsJson
 
 if TYPE_CHECKING:
     from agents.bank import MemoryBank
-    from agents.notes.agent_notes import AgentNotes, Synced
+    from agents.notes.agent_notes import AgentNotes
 
 __all__ = ["notes"]
 
@@ -93,21 +93,21 @@ def notes(
         if action is Action.SEARCH:
             _search(bank, agent, subject, max_results, min_score, as_json)
         else:
-            table(f"{folder}: notes of {agent}", _rows(bank, own, as_json), as_json)
+            table(f"{folder}: notes of {agent}", _rows(bank, agent, as_json), as_json)
 
 
 # What each does
 
 
-def _rows(bank: "MemoryBank", own: "AgentNotes", as_json: bool) -> list[dict[str, Any]]:
+def _rows(bank: "MemoryBank", agent: str, as_json: bool) -> list[dict[str, Any]]:
     from agents.memory.tiers import TIER_NAMES
     from agents.notes.chunks import split_lines
 
-    kept = bank._ledger.resident.block(own.agent_id).notes
+    kept = bank._ledger.resident.block(agent).notes
     rows = []
-    for path in own.paths():
+    for path in bank.agent(agent).notes.paths():
         note = kept[path]
-        found = (bank.agent(own.agent_id).find(number) for number, _, _ in note.chunks)
+        found = (bank.agent(agent).find(number) for number, _, _ in note.chunks)
         counts = Counter(memory.tier for memory in found if memory is not None)
         tiers = {TIER_NAMES[tier]: counts[tier] for tier in sorted(counts)}
         shown = ", ".join(f"{count} {name}" for name, count in tiers.items())
@@ -161,9 +161,10 @@ def _get(own: "AgentNotes", path: str, first: int, lines: int | None, as_json: b
 
 def _sync(folder: Path, agent: str, as_json: bool) -> None:
     from agents.bank import MemoryBank
+    from agents.notes.opening import look_at_files
 
     with MemoryBank.at(folder) as copy:
-        seen = _look_at_files(copy, folder, agent)[1]
+        seen = look_at_files(copy, folder, agent)[1]
         if not seen.problems:
             _check_agent(copy, folder, agent)
     with (
@@ -206,29 +207,13 @@ def _looking(
 ) -> "Iterator[tuple[MemoryBank, AgentNotes, tuple[str, ...]]]":
     """A copy of the bank that knows the agent's notes as they are on disk."""
     from agents.bank import MemoryBank
+    from agents.notes.opening import look_at_files
 
     with MemoryBank.at(folder) as bank:
-        own, seen = _look_at_files(bank, folder, agent)
+        own, seen = look_at_files(bank, folder, agent)
         if not seen.problems:
             _check_agent(bank, folder, agent)
         yield bank, own, seen.problems
-
-
-def _look_at_files(bank: "MemoryBank", folder: Path, agent: str) -> "tuple[AgentNotes, Synced]":
-    """Index in a copy what changed on disk, as opening the bank would in the bank."""
-    from agents.errors import NoteRefused
-    from agents.notes.files import NoteFiles
-
-    own = bank.agent(agent).notes
-    if bank._ledger.journal.get("notes_unwritten"):  # what is on disk is of another time
-        return own, own.sync()
-    extra = [folder / path for path in bank.settings.notes.extra_paths]
-    own._files = files = NoteFiles(folder / "notes" / agent, extra)
-    with suppress(NoteRefused):  # which sync() says, too
-        # They may be committed already, and then the journal is right and the disk is not yet.
-        bank._staged.update({(agent, path): lambda: None for path in files.staged()})
-    with bank.transaction():
-        return own, own.sync()
 
 
 @contextmanager

@@ -17,17 +17,21 @@ __all__ = ["FUNCTION_WORDS", "Stem", "Words", "words_of"]
 Stem = Callable[[str], str]
 
 FUNCTION_WORDS = frozenset(
-    """
-    a about after again all also am an and any are aren't as at be because been before being between
-    both but by can can't could did didn't do does doesn't doing don't down during each else ever
-    every few for from further get gets getting go goes going got had has hasn't have haven't having
-    he he's her here hers him his how i i'd i'll i'm i've if in into is isn't it it's its just let's
-    like made make makes me more most much my no nor not now of off on once one only or other our out
-    over own same say says she she's should so some such tell than that that's the their them then
-    there there's these they they're they've this those through to too under until up upon us very
-    was wasn't we we're we've were weren't what what's when where where's which while who who's whom
-    whose why will with won't would you you'd you'll you're you've your
-    """.split()
+    re.findall(
+        r"\S+",
+        """
+        a about after again all also am an and any are aren't as at be because been before being
+        between both but by can can't could did didn't do does doesn't doing don't down during
+        each else ever every few for from further get gets getting go goes going got had has
+        hasn't have haven't having he he's her here hers him his how i i'd i'll i'm i've if in
+        into is isn't it it's its just let's like made make makes me more most much my no nor not
+        now of off on once one only or other our out over own same say says she she's should so
+        some such tell than that that's the their them then there there's these they they're
+        they've this those through to too under until up upon us very was wasn't we we're we've
+        were weren't what what's when where where's which while who who's whom whose why will with
+        won't would you you'd you'll you're you've your
+        """,
+    )
 )
 """English words that say little in any text, also where an agent's few memories have none of them.
 Others show by their frequency; these do so only once there are many memories."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from agents.errors import NoteRefused
 from agents.memory.context import one_line
 
-__all__ = ["MOST_BYTES", "NoteFiles"]
+__all__ = ["MOST_BYTES", "NoteFiles", "check_text"]
 
 MOST_BYTES = 1 << 20
 """The most that a note may have."""
@@ -88,7 +88,7 @@ class NoteFiles:
         What was staged for the note before may be gone even if this fails.
         """
         place = self._own_place(path)
-        data = _encoded(path, text)
+        data = check_text(path, text)
         with _refusing(path, "written"), _opened(place.folders, make=True) as folder:
             _check_own(place, folder)
             _write(place.staged, folder, data)
@@ -219,7 +219,8 @@ def _fault_of_name(name: str) -> str | None:
 # Texts
 
 
-def _encoded(path: str, text: object) -> bytes:
+def check_text(path: str, text: object) -> bytes:
+    """The bytes of a text that a note may have, or :class:`NoteRefused`."""
     if not isinstance(text, str):
         raise NoteRefused(f"{path!r:.80} can't be written: {text!r:.80} is no text")
     try:

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from agents.memory.filters import parse_filter
 from agents.memory.records import Memory, check_query, check_whole
-from agents.memory.tiers import Tier
 
 if TYPE_CHECKING:
     from agents.agent_memory import AgentMemory
@@ -48,21 +47,20 @@ def search_notes(
     settings = bank.settings.notes
     most = settings.max_results if max_results is None else check_whole("max_results", max_results)
     least = settings.min_score if min_score is None else min_score
-    parse_filter(min_score=least)  # refuses what is no score
+    only = parse_filter(min_score=least)
     findings = Findings()
     if not check_query(query).strip() or not most:
         return findings
     with bank._using():
         notes = agent.notes
         notes.sync()
-        pinned = len(agent.get_pinned_memories())
-        # Each pinned memory comes, whether it matches or not, and takes a place of the limit.
-        hits = agent.search(query, most + pinned, min_score=least)
-        findings.note = hits.note
+        block = bank._ledger.resident.block(agent.agent_id)
+        asked = bank._queries.read([block], [query])
+        found = bank._retrieval.matching(block, asked, most, bank.tick, only)
+        bank._count_accesses([agent.agent_id], [found])
+        findings.note = asked.note
         shown = settings.citations == "on" or (settings.citations == "auto" and not group)
-        matching = [hit for hit in hits if hit.memory.tier is not Tier.PINNED or hit.score >= least]
-        matching.sort(key=lambda hit: -hit.boosted_score)
-        for hit in matching[:most]:
+        for hit in found:
             citation = notes.citation(hit.memory) if shown else None
             findings.append(Finding(_snippet(hit.memory.content), hit.score, citation, hit.memory))
     return findings

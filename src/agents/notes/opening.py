@@ -1,18 +1,21 @@
 """What becomes of notes when a bank is opened: files and journal are brought together."""
 
 import logging
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agents.engine import Staged
 from agents.errors import InvalidAgentId, NoteRefused
 from agents.memory.records import check_agent_id
-from agents.notes.agent_notes import AgentNotes, Synced, files_of, settle
+from agents.notes.agent_notes import AgentNotes, Synced, files_of, notes_in, settle
 from agents.notes.files import NoteFiles
 from agents.storage.note import Note
 
 if TYPE_CHECKING:
     from agents.bank import MemoryBank
 
-__all__ = ["open_notes", "sync_notes"]
+__all__ = ["look_at_files", "open_notes", "sync_notes"]
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +44,25 @@ def open_notes(bank: "MemoryBank") -> None:
 def sync_notes(bank: "MemoryBank") -> dict[str, Synced]:
     """Index what changed on disk, of all agents that have notes."""
     return {agent: AgentNotes(bank, agent).sync() for agent in _agents(bank)}
+
+
+def look_at_files(copy: "MemoryBank", folder: Path, agent_id: str) -> tuple[AgentNotes, Synced]:
+    """Index, in a copy of the bank in ``folder``, what changed on disk, as opening it would.
+
+    The bank may be in use. What is staged may be committed already, and then the journal is right
+    and the disk is not yet.
+    """
+    own = AgentNotes(copy, agent_id)
+    if copy._ledger.journal.get("notes_unwritten"):  # what is on disk is of another time
+        return own, own.sync()
+    own._files = files = notes_in(folder, agent_id, copy.settings.notes.extra_paths)
+    with suppress(NoteRefused):  # which sync() says, too
+        for path in files.staged():
+            note = copy._ledger.resident.block(agent_id).notes.get(path)
+            kept = set() if note is None else {note.text}
+            copy._staged[agent_id, path] = Staged(lambda: None, kept)
+    with copy.transaction():
+        return own, own.sync()
 
 
 def _agents(bank: "MemoryBank") -> list[str]:

@@ -140,6 +140,7 @@ class Contexts:
         count = self._bank._retrieval.count_tokens
         lost = summary(self._losable(agent, context.since), self._most, count)
         context.monitor.flushed()
+        why: TierMemError | None = None
         for _ in range(_ATTEMPTS):
             try:
                 with self._bank.transaction():
@@ -152,8 +153,9 @@ class Contexts:
             except TierMemError as error:
                 if not _is_of_flush(error):
                     raise
-                logger.warning("tick %d: a flush of %s failed: %s", self._bank.tick, agent, error)
+                why = error
         self.failures += 1
+        logger.warning("tick %d: a flush of %s was given up: %s", self._bank.tick, agent, why)
 
     def _losable(self, agent: str, since: int) -> list[Memory]:
         """What came into the context and is not kept in view, or in a note, anyway."""

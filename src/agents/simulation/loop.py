@@ -14,25 +14,18 @@ import numpy as np
 from agents.bank import MemoryBank
 from agents.errors import (
     ConfigError,
-    InvalidContent,
     InvalidInput,
     SimulationError,
-    TierFull,
     TierMemError,
 )
-from agents.memory.records import Hits, check_content
-from agents.memory.requests import Options
-from agents.memory.tiers import TIER_NAMES, Tier
+from agents.memory.records import Hits
+from agents.memory.tiers import TIER_NAMES
 from agents.simulation.actions import (
     NO_OP,
-    NOTE_ACTIONS,
     OWN_ACTIONS,
     REFUSED,
-    append_note,
     as_action,
-    change_memory,
     is_list,
-    memory_to_store,
     refusal,
 )
 from agents.simulation.flushing import Contexts, Saving, save
@@ -45,6 +38,7 @@ from agents.simulation.protocols import (
     Remark,
     World,
 )
+from agents.simulation.recorder import Recorder
 from agents.simulation.streams import Streams
 
 __all__ = ["Loop", "Together", "check_number", "where_in"]
@@ -156,7 +150,7 @@ class Loop:
             self._errors, self._no_ops = {}, 0
             if self._contexts is not None:
                 self._contexts.begin_tick(observations, found)
-            tick = _Recorder(bank, self._contexts)
+            tick = Recorder(bank, self._contexts)
             for agent in streams.order():
                 seen, actions = decided[agent]
                 tick.observed(seen)
@@ -215,7 +209,7 @@ class Loop:
             for seen, answer in zip(observations, answers, strict=True)
         }
 
-    def _act(self, agent: str, given: object, tick: "_Recorder") -> None:
+    def _act(self, agent: str, given: object, tick: "Recorder") -> None:
         name = "an action"
         try:
             action = as_action(given)
@@ -265,7 +259,7 @@ class Loop:
         seen, hits = given[agent]
         rng = self._streams.agents[agent]
         try:
-            told = save(policy, seen, hits, rng, prompt, _Recorder(self._bank))
+            told = save(policy, seen, hits, rng, prompt, Recorder(self._bank))
         except TierMemError:
             raise
         except Exception as error:  # a user's own policy may raise anything
@@ -370,76 +364,3 @@ def where_in(error: Exception) -> str:
     if not last or last[0].filename.startswith("<"):  # Python's own import system
         return ""
     return f" ({Path(last[0].filename).name}, line {last[0].lineno})"
-
-
-class _Recorder:
-    """Collects what becomes memories in a tick, to store it together.
-
-    What comes of actions goes into ``contexts``, where they are counted.
-    """
-
-    def __init__(self, bank: MemoryBank, contexts: Contexts | None = None) -> None:
-        self._bank = bank
-        self._contexts = contexts
-        memory = bank.settings.memory
-        caps = {Tier.PINNED: memory.max_pinned, Tier.CRITICAL: memory.max_critical}
-        reject = memory.on_tier_full == "reject"
-        self._refusing = {tier for tier, cap in caps.items() if reject or cap == 0}
-        self._most = memory.max_content_bytes
-        self._new: list[tuple[object, ...]] = []
-
-    def observed(self, seen: Observation) -> None:
-        agent = seen.agent_id
-        if seen.text and not seen.text.isspace():
-            self._new.append((agent, seen.text, seen.tier, seen.metadata, _OBSERVED))
-        for text, tier, metadata in seen.heard:
-            self._new.append((agent, text, tier, metadata))
-
-    def happened(self, agent: str, name: str, outcome: Outcome) -> None:
-        if outcome.text and not outcome.text.isspace():
-            own = {"action_type": name, "success": outcome.success}
-            if outcome.metadata:
-                own.update(outcome.metadata)
-            self._new.append((agent, outcome.text, outcome.tier, own, _ACTED))
-            if self._contexts is not None:
-                self._contexts.saw(agent, outcome.text)
-
-    def memory_action(self, agent: str, action: Action) -> None:
-        if action.name in NOTE_ACTIONS:
-            self.flush()
-            append_note(self._bank.agent(agent), action, self._bank.tick)
-            return
-        if action.name != "store_memory":
-            self.flush()
-            change_memory(self._bank.agent(agent), action)
-            return
-        content, tier = memory_to_store(action)
-        check_content(content, self._most)
-        if tier in self._refusing:  # alone, so that a refusal is about this memory only
-            self.flush()
-            self._bank.agent(agent).add(str(content), tier)
-        else:
-            self._new.append((agent, content, tier))
-
-    def flush(self) -> None:
-        """Store what waits, in one batch."""
-        waiting, self._new = self._new, []
-        try:
-            try:
-                self._bank.add_many(waiting)
-            except InvalidContent:
-                self._bank.add_many(
-                    [(item[0], self._keepable(item[1]), *item[2:]) for item in waiting]
-                )
-        except (InvalidInput, TierFull) as error:
-            raise SimulationError(f"the world gave what can't become a memory: {error}") from error
-
-    def _keepable(self, text: object) -> object:
-        """The text, or what can be said of it: a world may repeat whatever an agent said."""
-        try:
-            return check_content(text, self._most)
-        except InvalidContent as error:
-            return f"(not kept: {error})"
-
-
-_OBSERVED, _ACTED = Options("observation"), Options("action")

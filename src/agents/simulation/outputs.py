@@ -77,8 +77,10 @@ def metric_rows(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def tick_rows(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """All else that is recorded, a row per tick."""
-    return [{key: value for key, value in record.items() if key != "metrics"} for record in records]
+    """All else that is recorded, a row per tick; what is not recorded of each is None there."""
+    rows = [{key: value for key, value in record.items() if key != "metrics"} for record in records]
+    names = dict.fromkeys(name for row in rows for name in row)
+    return [{name: row.get(name) for name in names} for row in rows]
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> bytes:

@@ -19,11 +19,13 @@ __all__ = ["KeywordIndex", "Matches", "Query", "Vocabulary"]
 
 _MOST_TERMS = 255
 """A longer query is searched by its first so many different terms."""
-_MOST_PIECES = 200_000
+_MOST_PIECES = 100_000
 _LONGEST_PIECE = 40
 _QUERIES = 4096
 
 Numbers = NDArray[np.int32]
+_Asked = tuple[tuple[int, ...], tuple[str, ...], tuple[int, ...]]
+"""Of a piece of a query its terms, its words as they are written, and the terms of these."""
 _Cell = TypeVar("_Cell", np.int32, np.float64)
 
 
@@ -58,6 +60,7 @@ class Vocabulary:
             self._stem = Stemmer.Stemmer(language).stemWord
         self._terms: dict[str, int] = {}
         self._pieces: dict[str, tuple[int, ...]] = {}
+        self._asked: dict[str, _Asked] = {}
         self._marks = np.zeros(1024, np.uint8)
         spoken = [words_of(word, self._stem).terms for word in sorted(FUNCTION_WORDS)]
         self._common = {number for terms in spoken for number in self._numbers(terms)}
@@ -108,18 +111,35 @@ class Vocabulary:
         return tuple([known.setdefault(term, len(known)) for term in terms])
 
     def _query(self, text: str) -> Query:
-        words = [words_of(piece, self._stem) for piece in text.split()]
-        every = [number for each in words for number in self._numbers(each.terms)]
-        terms = list(dict.fromkeys(every))[:_MOST_TERMS]
+        every: list[int] = []
+        words: list[str] = []
+        own: list[int] = []
+        for piece in text.split():
+            terms, spoken, numbers = self._asked.get(piece) or self._learn_asked(piece)
+            every += terms
+            words += spoken
+            own += numbers
+        terms = tuple(dict.fromkeys(every))[:_MOST_TERMS]
         place = {number: index for index, number in enumerate(terms)}
-        spoken = [pair for each in words for pair in each.spoken]
-        places = [place.get(number, -1) for number in self._numbers([term for _, term in spoken])]
         return Query(
             np.array(terms, np.int32),
-            tuple(word for word, _ in spoken),
-            np.array(places, np.intp),
+            tuple(words),
+            np.array([place.get(number, -1) for number in own], np.intp),
             np.array([number in self._common for number in terms], bool),
         )
+
+    def _learn_asked(self, piece: str) -> _Asked:
+        found = words_of(piece, self._stem)
+        asked = (
+            self._numbers(found.terms),
+            tuple([word for word, _ in found.spoken]),
+            self._numbers([term for _, term in found.spoken]),
+        )
+        if len(piece) <= _LONGEST_PIECE:
+            if len(self._asked) >= _MOST_PIECES:
+                self._asked.clear()
+            self._asked[piece] = asked
+        return asked
 
 
 class KeywordIndex:

@@ -15,12 +15,14 @@ from agents.storage.columns import AgentColumns
 from agents.storage.embedders import CachedEmbedder
 from agents.storage.keywords import Query, Vocabulary
 from agents.storage.vectors import Quantised, quantise
+from agents.storage.word_vectors import WordVectors
 
 __all__ = ["Asked", "Parts", "QueryReader"]
 
 Floats = NDArray[np.float64]
 
-_MOST_WORDS = 50_000
+_UNHEARD = 1024.0
+"""The weight of a word that no memory has."""
 
 
 class Parts(NamedTuple):
@@ -46,8 +48,7 @@ class QueryReader:
         """Whether a memory's score is its similarity, which does not change with the others."""
         self._vocabulary = Vocabulary(None if settings.stemmer == "none" else settings.stemmer)
         self._weighs = settings.sif > 0.0 and settings.mode != "keyword" and embedder.is_additive
-        self._words: dict[str, int] = {}
-        self._vectors = np.empty((0, embedder.dims))
+        self._words = WordVectors(embedder.embedder)
 
     def read(self, blocks: Sequence[AgentColumns], texts: Sequence[str]) -> "Asked":
         """Queries that are not blank, each asked of its block."""
@@ -100,15 +101,13 @@ class QueryReader:
         try:
             if not self._weighs:
                 return self._embedder.encode(texts), ""
+            plain = [index for index, each in enumerate(weighted) if each is None]
+            words = self._words.of([query.words for query, _ in filter(None, weighted)])
             rows = np.zeros((len(texts), dims))
-            plain = []
             for index, each in enumerate(weighted):
-                if each is None:
-                    plain.append(index)
-                    continue
-                query, weights = each
-                own = np.append(weights, 1024.0)[query.places]
-                rows[index] = own @ self._word_vectors(query.words)
+                if each is not None:
+                    query, weights = each
+                    rows[index] = np.append(weights, _UNHEARD)[query.places] @ next(words)
             vectors = quantise(rows, dims, len(texts))
             if plain:
                 vectors[plain] = self._embedder.encode([texts[index] for index in plain])
@@ -118,20 +117,6 @@ class QueryReader:
                 raise
             note = f"found by words alone, because {error}"
             return np.zeros((len(texts), dims), np.int8), note
-
-    def _word_vectors(self, words: Sequence[str]) -> Floats:
-        """Whole numbers: the sums of the words' token vectors."""
-        known = self._words
-        new = [word for word in dict.fromkeys(words) if word not in known]
-        if new:
-            if len(known) + len(new) > _MOST_WORDS:
-                known.clear()
-                self._vectors = self._vectors[:0]
-                new = list(dict.fromkeys(words))
-            known.update(zip(new, range(len(known), len(known) + len(new)), strict=True))
-            vectors = np.asarray(self._embedder.embedder.embed(new), np.float64)
-            self._vectors = np.concatenate([self._vectors, vectors])
-        return self._vectors[[known[word] for word in words]]
 
 
 class Asked:
