@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup test check demo bench bench-simulation bench-scaling bench-million bench-temperature faults format clean
+.PHONY: help setup test check demo bench bench-simulation bench-scaling bench-million bench-temperature bench-recall quality faults format clean
 help:            ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /	/' | expand -t 14
 
@@ -40,6 +40,13 @@ bench-simulation: $(STAMP) ## a simulation's tick, checkpoint and long run
 bench-temperature: $(STAMP) ## use, decay, compaction, status and cold memories
 	$(BIN)/python benchmarks/temperature.py $(ARGS)
 
+bench-recall: $(STAMP) ## searching by words as well, and indexing notes
+	$(BIN)/python benchmarks/recall.py $(ARGS)
+
+quality: $(STAMP) ## retrieval quality on LoCoMo (make quality DATA=locomo10.json; --help says where it is published)
+	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check bm25s
+	$(BIN)/python benchmarks/quality.py $(or $(DATA),--help) $(ARGS)
+
 bench-scaling: $(STAMP) ## cost per agent from 10 to 10,000 agents
 	$(BIN)/python benchmarks/scaling.py $(ARGS)
 
@@ -47,7 +54,7 @@ bench-million: $(STAMP) ## memory and opening time of a million memories
 	$(BIN)/python benchmarks/million.py $(ARGS)
 
 faults: $(STAMP) ## kill a writing process 1,000 times and a run 500 times: nothing may be lost
-	TIERMEM_KILLS=1000 TIERMEM_RUN_KILLS=500 $(BIN)/python -m pytest tests/faults -k kill
+	TIERMEM_KILLS=1000 TIERMEM_RUN_KILLS=500 TIERMEM_NOTE_KILLS=300 $(BIN)/python -m pytest tests/faults -k kill
 
 format: $(STAMP) ## let ruff format the code
 	$(BIN)/ruff format .

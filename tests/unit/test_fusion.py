@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from agents.memory.bm25 import keyword_scores, measure, word_weights
+from agents.memory.bm25 import Matches, keyword_scores, measure, word_weights
 from agents.memory.fusion import reciprocal_ranks, weighted_sum
 
 
@@ -13,10 +13,18 @@ def one(value: float) -> "np.typing.NDArray[np.float64]":
     return np.array([value])
 
 
+def matches(counts: list[list[int]], lengths: list[int]) -> Matches:
+    """Of a table with a row for each term and a column for each memory."""
+    table = np.array(counts)
+    terms, memories = table.nonzero()
+    own = table[terms, memories].astype(float)
+    return Matches(terms, memories, own, np.array(lengths, float), len(counts))
+
+
 def scores(counts: list[list[int]], lengths: list[int], common: Sequence[int] = ()) -> list[float]:
-    table, sizes = np.array(counts), np.array(lengths, float)
-    by = measure(table, sizes, np.array([term in common for term in range(len(counts))]))
-    result: list[float] = keyword_scores(by, table, sizes, 0.9, 0.4).tolist()
+    found = matches(counts, lengths)
+    by = measure(found, np.array([term in common for term in range(len(counts))]))
+    result: list[float] = keyword_scores(by, found, 0.9, 0.4).tolist()
     return result
 
 
@@ -79,13 +87,15 @@ def test_scores_are_rounded_so_that_logarithms_of_other_machines_agree() -> None
 
 
 def test_words_that_are_everywhere_weigh_little_and_unheard_ones_most() -> None:
-    everywhere, rare, unheard = word_weights(np.array([[50, 60], [1, 0], [0, 0]]), 5000, 1e-3)
+    everywhere, rare, unheard = word_weights(
+        matches([[50, 60], [1, 0], [0, 0]], [9, 9]), 5000, 1e-3
+    )
     assert everywhere < rare < unheard == 1024.0
     assert everywhere < 100
 
 
 def test_with_a_few_memories_a_word_in_common_with_them_still_counts() -> None:
-    (weight,) = word_weights(np.array([[1]]), 8, 1e-3)
+    (weight,) = word_weights(matches([[1]], [8]), 8, 1e-3)
     assert weight > 400
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.errors import EmbedderError
-from agents.memory.bm25 import Counts, Measure, keyword_scores, measure, word_weights
+from agents.memory.bm25 import Matches, Measure, keyword_scores, measure, word_weights
 from agents.memory.fusion import reciprocal_ranks, weighted_sum
 from agents.memory.spread import spread
 from agents.settings import RetrievalSettings
@@ -63,24 +63,24 @@ class QueryReader:
                 if not len(query.terms):
                     continue
                 index = block.keywords(vocabulary)
-                counts, lengths = index.find(query)
+                found = index.find(query)
                 if by_words:
-                    own = measures[place] = measure(counts, lengths, query.common)
+                    own = measures[place] = measure(found, query.common)
                     if own.is_known:
-                        keywords[place] = self._keyword_scores(own, counts, lengths)
+                        keywords[place] = self._keyword_scores(own, found)
                 if self._weighs and query.words:
-                    weights = word_weights(counts, index.total, settings.sif)
+                    weights = word_weights(found, index.total, settings.sif)
                     weighted[place] = query, weights
         vectors, note = self._vectors_of(texts, weighted)
         return Asked(self, blocks, texts, vectors, keywords, measures, note)
 
     def keywords_of(self, by: Measure, query: str, texts: Sequence[str]) -> Floats:
         """How well the words of a query match texts that no index has."""
-        counts, lengths = self._vocabulary.count(self._vocabulary.query(query), texts)
-        return self._keyword_scores(by, counts, lengths)
+        found = self._vocabulary.count(self._vocabulary.query(query), texts)
+        return self._keyword_scores(by, found)
 
-    def _keyword_scores(self, by: Measure, counts: Counts, lengths: Floats) -> Floats:
-        return keyword_scores(by, counts, lengths, self.settings.bm25_k1, self.settings.bm25_b)
+    def _keyword_scores(self, by: Measure, found: Matches) -> Floats:
+        return keyword_scores(by, found, self.settings.bm25_k1, self.settings.bm25_b)
 
     def speaker_named(self, text: str, speakers: Mapping[str, int]) -> int | None:
         """The number of the speaker whose name a query has, if it is one alone."""
