@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agents.memory.filters import Filter
 from agents.memory.records import Hit, Memory, sequence_of
@@ -20,6 +21,12 @@ from agents.storage.sync import StoreSync
 from agents.storage.vectors import Quantised
 
 __all__ = ["ColdSearch"]
+
+_WORDS, _WORDS_ALONE = 2, 8
+"""Words of a query that are looked for in the texts of cold memories; each takes a pass over all of
+them. More where there is no vector to search by."""
+_MOST_BY_WORDS = 200
+"""A word that more of them have is no name or number; the newest will do."""
 
 _MOST_UNSYNCED = 1000
 """With more that the store lacks, to write it is better than to look at all of them each time."""
@@ -80,14 +87,20 @@ class ColdSearch:
         if len(unsynced) > _MOST_UNSYNCED and may_sync:
             self._store.push()
             unsynced = shelf.unsynced(agent_id, self._store.written)
-        records = self._passing(block, unsynced, only)
-        if self._store.written:
-            known = {record.sequence for record in unsynced}
-            records += self._from_store(block, asked.vectors[0], most, only, known)
+        has_vector = bool(asked.vectors[0].any())
+        words = asked.rarest(0, _WORDS if has_vector else _WORDS_ALONE)
+        records: list[Shelved] = []
+        if has_vector or not words:
+            records = self._near(block, asked.vectors[0], most, only, unsynced)
+        if words:
+            known = {record.sequence for record in records}
+            found = shelf.with_words(agent_id, words, _MOST_BY_WORDS)
+            fresh = [sequence for sequence in found if sequence not in known]
+            named = [each.record for each in shelf.many(agent_id, fresh)]
+            records += self._passing(block, named, only)
         if not records:
             return []
-        vectors = np.frombuffer(b"".join([each.vector for each in records]), np.int8)
-        similar = similarities(vectors.reshape(len(records), -1), asked.vectors[0])
+        similar = _similarities(records, asked.vectors[0])
         parts = asked.elsewhere(0, similar, [record.content for record in records])
         best = parts.score if parts.keyword is None else np.maximum(parts.score, parts.keyword)
         hits = [
@@ -97,6 +110,25 @@ class ColdSearch:
         ]
         hits.sort(key=lambda hit: (-hit.score, -hit.memory.sequence))
         return hits[:most]
+
+    def _near(
+        self,
+        block: AgentColumns,
+        vector: Quantised,
+        most: int,
+        only: Filter,
+        unsynced: Sequence[Shelved],
+    ) -> list[Shelved]:
+        """The ``most`` that are most similar; all of them to a vector of zeros."""
+        records = self._passing(block, unsynced, only)
+        known = {record.sequence for record in unsynced}
+        if not vector.any():
+            return records + self._all(block, only, known, [])
+        if self._store.written:
+            records += self._from_store(block, vector, most, only, known)
+        scores = _similarities(records, vector).tolist() if records else []
+        order = sorted(range(len(records)), key=lambda at: (-scores[at], -records[at].sequence))
+        return [records[at] for at in order[:most]]
 
     def _from_store(
         self, block: AgentColumns, vector: Quantised, most: int, only: Filter, known: set[int]
@@ -154,6 +186,11 @@ class ColdSearch:
 
     def _is_seen(self, memory: Memory) -> bool:
         return not memory.is_expired(self._resident.tick)
+
+
+def _similarities(records: Sequence[Shelved], vector: Quantised) -> NDArray[np.float64]:
+    vectors = np.frombuffer(b"".join([each.vector for each in records]), np.int8)
+    return similarities(vectors.reshape(len(records), -1), vector)
 
 
 def _may_pass(fact: ColdFact, only: Filter) -> bool:

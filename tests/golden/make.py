@@ -19,8 +19,8 @@ from agents.simulation.run import Run
 __all__ = ["CHECKPOINT", "EXPECTED", "FOLDER", "LAST", "TICK", "ending", "make", "state"]
 
 FOLDER = Path(__file__).parent
-CHECKPOINT = FOLDER / "checkpoint-2.tmck.gz"
-EXPECTED = FOLDER / "checkpoint-2.json"
+CHECKPOINT = FOLDER / "checkpoint-3.tmck.gz"
+EXPECTED = FOLDER / "checkpoint-3.json"
 TICK = 6
 LAST = 20
 
@@ -28,6 +28,11 @@ LAST = 20
 def state(bank: MemoryBank) -> dict[str, Any]:
     """All that a checkpoint holds of a bank, as JSON values."""
     agents = bank.agents()
+    notes = [
+        [agent, path, bank.agent(agent).notes.read(path)]
+        for agent in agents
+        for path in bank.agent(agent).notes.paths()
+    ]
     found = [bank.agent(agent).explain("who gave me coins?", 4) for agent in agents]
     return {
         "tick": bank.tick,
@@ -50,6 +55,7 @@ def state(bank: MemoryBank) -> dict[str, Any]:
             for m in bank.agent(agent).all()
         ],
         "found": [[[row.memory.id, row.score.hex()] for row in rows if row.rank] for rows in found],
+        **({"notes": notes} if notes else {}),
     }
 
 
@@ -78,6 +84,11 @@ def make(folder: Path) -> tuple[bytes, dict[str, Any]]:
                 alice.recall("in a month", auto_promote=False)
                 alice.promote(first.id)
                 alice.forget(alice.add("a secret").id)
+                alice.notes.write(
+                    "MEMORY.md", "# Plan\n\nשלום 🐝\r\n\n# Never <!-- tier: 1 -->\nX\n"
+                )
+                alice.notes.append("Bob was kind.")
+                alice.add("Where is it?", session="talk", speaker="Bob")
         data = run.checkpoint().read_bytes()
         return data, {"after": state(run.bank), "later": ending(run)}
 

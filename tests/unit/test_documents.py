@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```python(?P<flags>[^\n]*)\n(?P<code>.*?)^```", re.MULTILINE | re.DOTALL)
 EXAMPLES = [
     match["code"]
-    for page in ("README.md", "docs/temperature.md")
+    for page in ("README.md", "docs/temperature.md", "docs/recall.md", "docs/notes.md")
     for match in BLOCK.finditer((ROOT / page).read_text())
     if "no-run" not in match["flags"] and "file=" not in match["flags"]
 ]

@@ -1,6 +1,7 @@
 """Searching by meaning and by words, through a bank."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -223,3 +224,50 @@ def test_another_stemmer_or_none(make: Make, language: str) -> None:
     alice.add_many(["Die Katzen schlafen", "Der Hund bellt"])
     found = alice.search("Katze", 1)[0]
     assert (found.score > 0.0) is (language == "german")
+
+
+@pytest.mark.parametrize("provider", ["offline", "none"])
+def test_a_cold_memory_is_found_by_a_rare_word_among_many(make: Make, provider: str) -> None:
+    alice = make(embedder={"provider": provider})
+    texts = [f"the gate failed with code {n}_A after a deal of ${n}K" for n in range(300)]
+    for memory in alice.add_many(texts):
+        alice.demote(memory.id, "cold")
+    found = alice.search("what about 7_A", 1, include_cold=True)
+    assert contents(found) == [texts[7]]
+    assert alice.recall("$123K").items[0].content == texts[123]
+
+
+def test_signs_of_like_in_a_word_are_only_themselves(make: Make) -> None:
+    alice = make(embedder={"provider": "none"})
+    for text in ("a100b", "a1_0b", "50% off", "500 off"):
+        alice.demote(alice.add(text).id, "cold")
+    shelf = alice._bank._ledger.resident.shelf
+    assert shelf.with_words("alice", ["a1_0b"], 9) == [2]
+    assert shelf.with_words("alice", ["50%"], 9) == [3]
+    assert shelf.with_words("alice", ["OFF"], 9) == [4, 3]
+    assert contents(alice.search("a1_0b", 1, include_cold=True)) == ["a1_0b"]
+
+
+@pytest.mark.parametrize("provider", ["offline", "none"])
+def test_what_is_cold_is_found_alike_before_and_after_a_commit_and_a_sync(
+    tmp_path: Path, provider: str
+) -> None:
+    texts = [f"the gate failed with code {n}_A after a deal of ${n}K" for n in range(60)]
+    queries = ["7_A", "$12K", "a gate that broke", "who failed?", "???"]
+    embedder = {"provider": provider}
+    with MemoryBank.open(tmp_path / "bank", storage={"sync": "manual"}, embedder=embedder) as bank:
+        alice = bank.agent("alice")
+
+        def found() -> list[list[tuple[int, float]]]:
+            return [
+                [(hit.memory.sequence, hit.score) for hit in alice.search(q, 4, include_cold=True)]
+                for q in queries
+            ]
+
+        with bank.transaction():
+            for memory in alice.add_many(texts):
+                alice.demote(memory.id, "cold")
+            pending = found()
+        committed = found()
+        bank.sync()
+        assert found() == committed == pending

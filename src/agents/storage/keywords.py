@@ -25,8 +25,6 @@ _LONGEST_PIECE = 40
 _QUERIES = 4096
 
 Numbers = NDArray[np.int32]
-_Asked = tuple[tuple[int, ...], tuple[str, ...], tuple[int, ...]]
-"""Of a piece of a query its terms, its words as they are written, and the terms of these."""
 _Cell = TypeVar("_Cell", np.int32, np.float64)
 
 
@@ -39,6 +37,18 @@ class Query(NamedTuple):
     """For each word the place of its term in ``terms``; -1 where that was left out."""
     common: NDArray[np.bool_]
     """Which terms say little in any text."""
+    written: tuple[str, ...]
+    """Each term as it may stand in a text: a word as it was asked for, not its stem."""
+
+
+class _Asked(NamedTuple):
+    """What a piece of a query has in it."""
+
+    terms: tuple[int, ...]
+    written: tuple[str, ...]
+    words: tuple[str, ...]
+    numbers: tuple[int, ...]
+    """The terms of the words."""
 
 
 class Vocabulary:
@@ -96,27 +106,31 @@ class Vocabulary:
         return tuple([known.setdefault(term, len(known)) for term in terms])
 
     def _query(self, text: str) -> Query:
-        every: list[int] = []
+        written: dict[int, str] = {}
         words: list[str] = []
         own: list[int] = []
         for piece in text.split():
-            terms, spoken, numbers = self._asked.get(piece) or self._learn_asked(piece)
-            every += terms
-            words += spoken
-            own += numbers
-        terms = tuple(dict.fromkeys(every))[:_MOST_TERMS]
+            asked = self._asked.get(piece) or self._learn_asked(piece)
+            for number, name in zip(asked.terms, asked.written, strict=True):
+                written.setdefault(number, name)
+            words += asked.words
+            own += asked.numbers
+        terms = tuple(written)[:_MOST_TERMS]
         place = {number: index for index, number in enumerate(terms)}
         return Query(
             np.array(terms, np.int32),
             tuple(words),
             np.array([place.get(number, -1) for number in own], np.intp),
             np.array([number in self._common for number in terms], bool),
+            tuple([written[number] for number in terms]),
         )
 
     def _learn_asked(self, piece: str) -> _Asked:
         found = words_of(piece, self._stem)
-        asked = (
+        as_written = {term: word.casefold() for word, term in found.spoken}
+        asked = _Asked(
             self._numbers(found.terms),
+            tuple([as_written.get(term, term) for term in found.terms]),
             tuple([word for word, _ in found.spoken]),
             self._numbers([term for _, term in found.spoken]),
         )

@@ -82,6 +82,12 @@ class QueryReader:
     def _keyword_scores(self, by: Measure, found: Matches) -> Floats:
         return keyword_scores(by, found, self.settings.bm25_k1, self.settings.bm25_b)
 
+    def rarest(self, by: Measure, query: str, most: int) -> list[str]:
+        """The words of a query that say most, as they are written; function words are none."""
+        asked = self._vocabulary.query(query)
+        order = np.argsort(-by.weights, kind="stable").tolist()
+        return [asked.written[place] for place in order if not asked.common[place]][:most]
+
     def speaker_named(self, text: str, speakers: Mapping[str, int]) -> int | None:
         """The number of the speaker whose name a query has, if it is one alone."""
         asked = set(self._vocabulary.query(text).terms.tolist())
@@ -167,6 +173,11 @@ class Asked:
             keyword = keyword if own.is_known or keyword.any() else None
         fused = self._fused(index, similarities, keyword, None)
         return Parts(similarities, keyword, fused, fused)
+
+    def rarest(self, index: int, most: int) -> list[str]:
+        """The words of a query that say most about what is meant."""
+        own = self._measures[index]
+        return [] if own is None else self._reader.rarest(own, self._texts[index], most)
 
     def _fused(
         self,

@@ -1,7 +1,8 @@
 """Where memories are that are not resident: in the journal, and what is pending before it."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from string import ascii_lowercase, ascii_uppercase
 
 from agents.memory.context import TokenCounter, approximate_tokens
 from agents.memory.retention import Retention
@@ -11,6 +12,10 @@ from agents.storage.shelf_table import Changes, ColdFact, Key, ShelfTable, Store
 from agents.storage.shelved import Shelved
 
 __all__ = ["ColdFact", "Shelf"]
+
+
+# As SQLite's LIKE compares.
+_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 
 
 class Shelf:
@@ -74,6 +79,20 @@ class Shelf:
             for each in self._with_pending([], agent, Retention.ACTIVE, Temperature.COLD)
         ]
         return sorted(facts, key=lambda fact: fact.sequence)
+
+    def with_words(self, agent: str, words: Sequence[str], most: int) -> list[int]:
+        """The newest of an agent's cold memories whose text has one of these words."""
+        found = [
+            sequence
+            for sequence in self.table.with_words(agent, words, most)
+            if (agent, sequence) not in self._pending
+        ]
+        folded = [word.translate(_LOWER) for word in words]
+        for record in self._with_pending([], agent, Retention.ACTIVE, Temperature.COLD):
+            text = record.content.translate(_LOWER)
+            if any(word in text for word in folded):
+                found.append(record.sequence)
+        return sorted(found, reverse=True)[:most]
 
     def unsynced(self, agent: str, commit: int) -> list[Shelved]:
         """An agent's cold memories that came after a commit."""

@@ -198,6 +198,17 @@ class ShelfTable:
             own = _traits(kinds) if kinds else None
             yield ColdFact(sequence, tier, created, count, last, relevance, recalled, own)
 
+    def with_words(self, agent: str, words: Sequence[str], most: int) -> list[int]:
+        """The newest of an agent's cold and active memories whose text has one of these words."""
+        patterns = [f"%{_literal(word)}%" for word in words]
+        found = " OR ".join(["content LIKE ? ESCAPE '\\'"] * len(patterns))
+        rows = self._db.execute(
+            "SELECT sequence FROM shelf WHERE agent = ? AND until IS NULL AND retention = 0 "  # noqa: S608
+            f"AND temperature = 2 AND ({found}) ORDER BY sequence DESC LIMIT ?",
+            (agent, *patterns, most),
+        )
+        return [sequence for (sequence,) in rows]
+
     def _select(
         self, where: str, order: str = "", **values: object
     ) -> Iterator[tuple[str, Stored]]:
@@ -306,3 +317,8 @@ def _traits(text: str) -> Traits:
 def _seal(since: int, until: int | None, digest: bytes) -> int:
     """Against flipped bits alone: who forges a row forges this too."""
     return zlib.crc32(b"%d %d" % (since, until or 0), zlib.crc32(digest))
+
+
+def _literal(word: str) -> str:
+    """A word in which LIKE finds no sign of its own."""
+    return word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
