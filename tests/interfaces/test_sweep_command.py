@@ -278,7 +278,7 @@ def test_a_scenario_whose_world_is_wrong_runs_nothing(tiermem: Command, scenario
 def test_ctrl_c_ends_a_sweep_which_then_goes_on(
     tiermem: Command, scenario: Write, tmp_path: Path
 ) -> None:
-    file = write_sweep(scenario(ticks=60), seeds=6)
+    file = write_sweep(scenario(ticks=60), seeds=14)
     command = [str(Path(sys.executable).with_name("tiermem")), "sweep", str(file), "--out", "s"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
@@ -291,7 +291,7 @@ def test_ctrl_c_ends_a_sweep_which_then_goes_on(
     assert process.returncode == 130
     assert "Traceback" not in said
     assert tiermem("sweep", file, "--out", "s", "-q").code == 0
-    assert len(pq.read_table("s/results.parquet")) == 6
+    assert len(pq.read_table("s/results.parquet")) == 14
 
 
 def test_a_sweep_that_somebody_runs_is_left_alone(
