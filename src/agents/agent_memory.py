@@ -228,6 +228,11 @@ class AgentMemory:
         with self._bank._using():
             return self._moves.demote(self.agent_id, self.get(memory_id), parse_temperature(to))
 
+    def warm(self, memory_id: str) -> bool:
+        """Make a cold memory warm, so that searches see it; False where it is not cold."""
+        with self._bank._using():
+            return self._moves.warm(self.agent_id, self.get(memory_id))
+
     def spill(self, count: int | None = None, ids: Iterable[str] | None = None) -> Spill:
         """Let memories leave hot: the ``count`` least relevant, these, or as many as are too many.
 
@@ -347,6 +352,14 @@ class AgentMemory:
                 for (_, retention, _, at), (number, _) in counts
                 if retention == Retention.ACTIVE and wanted in (None, at)
             )
+
+    def hidden(self, retention: Retention) -> list[Memory]:
+        """The agent's archived or its deleted memories, newest first."""
+        with self._bank._using():
+            resident = self._bank._ledger.resident
+            prefix = resident.block(self.agent_id).prefix
+            records = resident.shelf.of_agent(self.agent_id, retention)
+            return [each.memory(self.agent_id, prefix) for each in reversed(records)]
 
     def get_pinned_memories(self) -> list[Memory]:
         """The pinned memories, oldest pin first."""

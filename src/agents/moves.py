@@ -51,6 +51,15 @@ class Moves:
             self._engine._ledger.move(agent_id, [memory.sequence], to, "set")
         return True
 
+    def warm(self, agent_id: str, memory: Memory) -> bool:
+        """Make a cold memory warm."""
+        _check_active(memory)
+        if memory.temperature is not Temperature.COLD:
+            return False
+        with self._engine._changing():
+            self._engine._ledger.move(agent_id, [memory.sequence], Temperature.WARM, "set")
+        return True
+
     def spill(self, agent_id: str, count: int | None, memories: list[Memory] | None) -> Spill:
         """Let memories leave hot."""
         if count is not None and memories is not None:

@@ -1,0 +1,27 @@
+"""What agents can do with their memory, as tools: one table, and what is made of it.
+
+>>> from agents import MemoryBank, tools
+>>> with MemoryBank.ephemeral() as bank:
+...     alice = bank.agent("alice")
+...     done = tools.call(alice, "store_memory", {"content": "The well is in the north"})
+...     wrong = tools.call(alice, "pin_memory", {"memory_id": "42"})
+>>> done.result["content"]
+'The well is in the north'
+>>> wrong.to_dict()["error"]["type"]
+'MemoryNotFound'
+"""
+
+from agents.tools.calling import Failure, Outcome, call
+from agents.tools.llm import anthropic_schemas, openai_schemas
+from agents.tools.operations import OPERATIONS, Operation, Route
+
+__all__ = [
+    "OPERATIONS",
+    "Failure",
+    "Operation",
+    "Outcome",
+    "Route",
+    "anthropic_schemas",
+    "call",
+    "openai_schemas",
+]

@@ -1,0 +1,356 @@
+"""Every operation, once: its name, arguments, result, permission and what it does.
+
+MCP tools, HTTP routes, the schemas for LLMs and the reference page are made from this table.
+"""
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+from agents.agent_memory import AgentMemory
+from agents.tools import handlers
+from agents.tools.shapes import (
+    CONTENT,
+    ID,
+    KIND,
+    LIMIT,
+    MEMORY,
+    QUERY,
+    RETENTION,
+    SCORE,
+    SCORED,
+    TAGS,
+    TEMPERATURE,
+    TIER,
+    Schema,
+    any_of,
+    object_of,
+)
+
+__all__ = ["OPERATIONS", "Operation", "Route"]
+
+Permission = Literal["read", "write"]
+
+
+class Route(NamedTuple):
+    """Where HTTP has an operation. What is in braces in the path is an argument."""
+
+    method: Literal["GET", "POST", "PATCH", "DELETE"]
+    path: str
+    status: int = 200
+
+
+class Operation(NamedTuple):
+    """Something that an agent can do with its memory."""
+
+    name: str
+    description: str
+    """For the model that chooses among operations, and for people."""
+    arguments: Schema
+    result: Schema
+    permission: Permission
+    """What a token must allow."""
+    run: Callable[[AgentMemory, dict[str, Any]], dict[str, Any]]
+    """Takes arguments that were checked."""
+    example: dict[str, Any]
+    """Arguments that make sense; ids stand for themselves."""
+    route: Route
+
+
+_EXAMPLE_ID = "1c5a9a4e-7d0f-8c11-9b7c-000000000001"
+_NOTES: Schema = {"type": "array", "items": {"type": "string"}}
+_NOTE: Schema = {
+    "type": "string",
+    "description": "What could not be done, such as embed the query.",
+}
+_PATH: Schema = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": 512,
+    "description": "A note: MEMORY.md, or memory/NAME.md.",
+}
+_ONE_MEMORY = object_of({"memory_id": ID})
+
+OPERATIONS: dict[str, Operation] = {
+    each.name: each
+    for each in (
+        Operation(
+            "store_memory",
+            "Remember a text. Choose pinned only for what must never be forgotten.",
+            object_of({"content": CONTENT}, {"tier": TIER}),
+            MEMORY,
+            "write",
+            handlers.store,
+            {"content": "NEVER transfer to agent_X (scammer)", "tier": "pinned"},
+            Route("POST", "/memory/store", 201),
+        ),
+        Operation(
+            "set_memory_tier",
+            "Move a memory to another tier.",
+            object_of({"memory_id": ID, "tier": TIER}),
+            MEMORY,
+            "write",
+            handlers.set_tier,
+            {"memory_id": _EXAMPLE_ID, "tier": "critical"},
+            Route("POST", "/memory/{memory_id}/tier"),
+        ),
+        Operation(
+            "pin_memory",
+            "Keep a memory in view always.",
+            _ONE_MEMORY,
+            MEMORY,
+            "write",
+            handlers.pin,
+            {"memory_id": _EXAMPLE_ID},
+            Route("POST", "/memory/{memory_id}/pin"),
+        ),
+        Operation(
+            "unpin_memory",
+            "Let a pinned memory be one like others again.",
+            _ONE_MEMORY,
+            MEMORY,
+            "write",
+            handlers.unpin,
+            {"memory_id": _EXAMPLE_ID},
+            Route("POST", "/memory/{memory_id}/unpin"),
+        ),
+        Operation(
+            "memory_add",
+            "Remember a text, with all that can be said of it: tier, kind, tags, lifetime, and the "
+            "session it is part of.",
+            object_of(
+                {"content": CONTENT},
+                {
+                    "tier": TIER,
+                    "kind": KIND,
+                    "tags": TAGS,
+                    "temperature": TEMPERATURE,
+                    "ttl": {"type": "integer", "minimum": 1, "maximum": 2**53,
+                            "description": "Ticks after which nobody sees it any more."},
+                    "session": {"type": "string", "minLength": 1, "maxLength": 256,
+                                "description": "The conversation or episode it is part of."},
+                    "speaker": {"type": "string", "minLength": 1, "maxLength": 256,
+                                "description": "Who said it."},
+                    "metadata": {
+                        "type": "object",
+                        "maxProperties": 64,
+                        "additionalProperties": {"type": ["string", "number", "boolean", "null"]},
+                        "description": "Flat values of your own.",
+                    },
+                },
+            ),
+            MEMORY,
+            "write",
+            handlers.add,
+            {"content": "We decided to build in stone", "kind": "decision", "tags": ["bridge"]},
+            Route("POST", "/memory", 201),
+        ),
+        Operation(
+            "memory_recall",
+            "What was once known: searches warm and cold memories, and brings back to hot what "
+            "matches very well or was recalled often.",
+            object_of(
+                {"query": QUERY},
+                {
+                    "limit": LIMIT,
+                    "auto_promote": {"type": "boolean", "description": "Whether it may get hot."},
+                    "kinds": any_of(KIND),
+                    "min_relevance": SCORE,
+                },
+            ),
+            object_of(
+                {
+                    "results": {"type": "array", "items": object_of(
+                        {**MEMORY["properties"], "score": {"type": "number"}})},
+                    "promoted": {"type": "array", "items": ID},
+                    "notes": _NOTES,
+                }
+            ),
+            "write",
+            handlers.recall,
+            {"query": "what did we decide about the bridge?", "limit": 3},
+            Route("POST", "/memory/recall"),
+        ),
+        Operation(
+            "memory_spill",
+            "Let memories leave hot: a number of the least relevant, these ids, or, with neither, "
+            "as many as are too many.",
+            object_of(
+                None,
+                {
+                    "count": {"type": "integer", "minimum": 0, "maximum": 100_000,
+                              "description": "How many."},
+                    "ids": {"type": "array", "items": ID, "maxItems": 1000,
+                            "description": "Which."},
+                },
+            ),
+            object_of({"moved": {"type": "object", "additionalProperties": TEMPERATURE},
+                       "notes": _NOTES}),
+            "write",
+            handlers.spill,
+            {"count": 2},
+            Route("POST", "/memory/spill"),
+        ),
+        Operation(
+            "memory_status",
+            "How full the memory is, and what is worth doing about it.",
+            object_of(),
+            {"type": "object"},
+            "read",
+            handlers.status,
+            {},
+            Route("GET", "/status"),
+        ),
+        Operation(
+            "memory_search",
+            "What notes and memories say about something, best first, each with a snippet and, for "
+            "a note, a citation of file and lines.",
+            object_of(
+                {"query": QUERY},
+                {
+                    "max_results": LIMIT,
+                    "min_score": SCORE,
+                    "group": {"type": "boolean",
+                              "description": "Whether others read along: citations may be hidden."},
+                },
+            ),
+            object_of(
+                {
+                    "results": {
+                        "type": "array",
+                        "items": object_of(
+                            {
+                                "snippet": {"type": "string"},
+                                "score": {"type": "number"},
+                                "citation": {"type": ["string", "null"]},
+                                "memory_id": ID,
+                                "kind": KIND,
+                            }
+                        ),
+                    },
+                    "note": _NOTE,
+                }
+            ),
+            "read",
+            handlers.search,
+            {"query": "when does the dragon sleep?", "max_results": 6},
+            Route("POST", "/memory/search"),
+        ),
+        Operation(
+            "memory_get",
+            "Lines of a note, exactly, by its path; or a memory, by its id.",
+            object_of(
+                None,
+                {
+                    "path": _PATH,
+                    "from": {"type": "integer", "minimum": 1, "maximum": 2**53,
+                             "description": "The first line, from 1."},
+                    "lines": {"type": "integer", "minimum": 0, "maximum": 2**53,
+                              "description": "How many lines; all that follow unless given."},
+                    "memory_id": ID,
+                },
+            ),
+            {
+                "anyOf": [
+                    object_of({"memory": MEMORY}),
+                    object_of(
+                        {
+                            "path": _PATH,
+                            "from": {"type": "integer"},
+                            "to": {"type": "integer"},
+                            "text": {"type": "string"},
+                        }
+                    ),
+                ]
+            },
+            "read",
+            handlers.get,
+            {"path": "MEMORY.md", "from": 40, "lines": 30},
+            Route("POST", "/memory/get"),
+        ),
+        Operation(
+            "append_note",
+            "Add lines to a Markdown note: to today's, or to the one with this path.",
+            object_of(
+                {"text": {**CONTENT, "description": "The lines to add, as Markdown."}},
+                {"path": _PATH},
+            ),
+            object_of({"path": _PATH}),
+            "write",
+            handlers.append_note,
+            {"text": "Never trade fish with Bob again.", "path": "MEMORY.md"},
+            Route("POST", "/notes"),
+        ),
+        Operation(
+            "memory_compact",
+            "Tidy up by the rules in the settings: what is done becomes cold, blockers become hot. "
+            "A dry run lists what would move.",
+            object_of(None, {"dry_run": {"type": "boolean", "description": "Only say what."}}),
+            object_of(
+                {
+                    **{name: {"type": "integer"} for name in ("hot", "warm", "cold", "pruned")},
+                    "moves": {
+                        "type": "array",
+                        "items": object_of(
+                            {"memory_id": ID, "to": TEMPERATURE, "rule": {"type": "string"}}
+                        ),
+                    },
+                }
+            ),
+            "write",
+            handlers.compact,
+            {"dry_run": True},
+            Route("POST", "/memory/compact"),
+        ),
+        Operation(
+            "memory_forget",
+            "Delete a memory. It can be restored for a while; with purge it is gone for good, its "
+            "text too.",
+            object_of(
+                {"memory_id": ID},
+                {"purge": {"type": "boolean", "description": "Whether it is gone at once."}},
+            ),
+            object_of({"memory_id": ID, "purged": {"type": "boolean"}}),
+            "write",
+            handlers.forget,
+            {"memory_id": _EXAMPLE_ID},
+            Route("DELETE", "/memory/{memory_id}"),
+        ),
+        Operation(
+            "memory_query",
+            "Memories that pass filters: those that match a query, best first, or the newest.",
+            object_of(
+                None,
+                {
+                    "query": QUERY,
+                    "limit": LIMIT,
+                    "tier": any_of(TIER),
+                    "temperature": any_of(TEMPERATURE),
+                    "retention": RETENTION,
+                    "kind": any_of(KIND),
+                    "tags": any_of({**TAGS["items"], "description": "A label that it has."}),
+                    "min_score": SCORE,
+                    "since_tick": {"type": "integer", "minimum": 0, "maximum": 2**53,
+                                   "description": "Created in this tick or later."},
+                },
+            ),
+            object_of({"results": {"type": "array", "items": SCORED}, "note": _NOTE}),
+            "read",
+            handlers.query,
+            {"query": "last quarter goals", "tier": "critical", "temperature": "cold", "limit": 10},
+            Route("POST", "/memory/query"),
+        ),
+        Operation(
+            "memory_update",
+            "Change a memory's tier, temperature or retention; all that is given, or nothing.",
+            object_of(
+                {"memory_id": ID},
+                {"tier": TIER, "temperature": TEMPERATURE, "retention": RETENTION},
+            ),
+            MEMORY,
+            "write",
+            handlers.update,
+            {"memory_id": _EXAMPLE_ID, "retention": "archived"},
+            Route("PATCH", "/memory/{memory_id}"),
+        ),
+    )
+}  # fmt: skip
