@@ -202,8 +202,9 @@ class AgentMemory:
     ) -> Findings:
         """What the agent's notes and memories say about ``query``, best first, with citations.
 
-        Notes that changed on disk are indexed first. What matches less than ``min_score``, on the
-        whole and by its words alone, is no result, pinned or not. A blank query finds nothing.
+        Notes that changed on disk are indexed first. What nothing speaks for as much as
+        ``min_score`` is no result, pinned or not: neither its score, nor its similarity, nor how
+        much of the query's words it has. A blank query finds nothing.
         ``group`` says that others read along: with ``notes.citations: auto``, no citation is shown
         then.
         """
@@ -430,7 +431,8 @@ class AgentMemory:
         bank = self._bank
         with bank._using():
             block = self._block()
-            asked = bank._queries.read([block], [query]) if check_query(query).strip() else None
+            blank = not check_query(query).strip()
+            asked = None if blank else bank._queries.read([block], [query], bank.tick)
             most, budget = bank._limits(limit, context_tokens)
             return bank._retrieval.explain(block, asked, most, budget, bank.tick)
 

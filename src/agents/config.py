@@ -114,6 +114,11 @@ def load_settings(
         for document in layer:
             together = _merge(together, cast(dict[str, Any], document.value))
         merged = _apply(merged, together)
+    if merged["embedder"]["provider"] == "none" and merged["retrieval"]["mode"] == "vector":
+        raise ConfigError(
+            "retrieval.mode: vector needs vectors, and embedder.provider is none; "
+            "use keyword or hybrid"
+        )
     return _freeze(merged)
 
 

@@ -83,11 +83,11 @@ class Moves:
             check_whole("limit", limit)
             if not check_query(query).strip():
                 return Recall((), (), (), ())
-            hits = self._found(agent_id, query, limit, only)
+            hits, note = self._found(agent_id, query, limit, only)
             least = engine.settings.temperature.min_score
             given = [hit for hit in hits if hit.score >= least]
             worthy: list[Memory] = []
-            notes: list[str] = []
+            notes = [note] if note else []
             with ExitStack() as changing:
                 if given:
                     sequences = [hit.memory.sequence for hit in given]
@@ -97,7 +97,7 @@ class Moves:
                     worthy = [hit.memory for hit in hits if self._deserves(agent_id, hit)]
                 if worthy:
                     changing.enter_context(engine._changing())
-                    notes = self._promote_all(agent_id, worthy)
+                    notes += self._promote_all(agent_id, worthy)
             resident = engine._ledger.resident
             items = [resident.memory(agent_id, hit.memory.sequence) or hit.memory for hit in hits]
         return Recall(
@@ -126,21 +126,23 @@ class Moves:
         engine = self._engine
         with engine._using():
             most, budget = engine._limits(limit, tokens)
-            found = self._found(agent_id, check_query(query), most, only)
+            found, note = self._found(agent_id, check_query(query), most, only)
             pinned = [hit for hit in found if hit.memory.tier is Tier.PINNED]
             fitted = fit(pinned, found[len(pinned) :], budget, engine._retrieval.count_tokens)
             hits = Hits(fitted.kept)
             hits.pinned_left_out = fitted.pinned_left_out
+            hits.note = note
             if query.strip():
                 engine._count_accesses([agent_id], [hits])
             return hits
 
-    def _found(self, agent_id: str, query: str, limit: int, only: Filter) -> list[Hit]:
+    def _found(self, agent_id: str, query: str, limit: int, only: Filter) -> tuple[list[Hit], str]:
+        """The hits, and what could not be done."""
         engine = self._engine
         block = engine._ledger.resident.block(agent_id)
-        asked = engine._queries.read([block], [query]) if query.strip() else None
+        asked = engine._queries.read([block], [query], engine.tick) if query.strip() else None
         front, rest = engine._cold.search(block, asked, limit, only, may_sync=engine._may_sync())
-        return front + rest
+        return front + rest, "" if asked is None else asked.notes.get(0, "")
 
     def _deserves(self, agent_id: str, hit: Hit) -> bool:
         own = self._engine.settings.temperature

@@ -11,8 +11,8 @@ from agents.memory.retention import Retention
 from agents.memory.temperature import TEMPERATURE_NAMES, Temperature
 from agents.memory.traits import PLAIN
 from agents.retrieval import Retrieval
+from agents.storage.asked import Asked, Away
 from agents.storage.columns import AgentColumns
-from agents.storage.queries import Asked
 from agents.storage.resident import Resident
 from agents.storage.scoring import similarities
 from agents.storage.shelf import ColdFact
@@ -57,11 +57,14 @@ class ColdSearch:
             near += [self._retrieval.hit(each, 0.0) for each in self._newest(block, limit, only)]
             near.sort(key=lambda hit: (hit.memory.tier, -hit.memory.sequence))
             return front, near[: max(0, limit - len(front))]
-        front = self._retrieval.front(block, asked, scope)
-        wanted = max(0, limit - len(front))
+        wanted = max(0, limit - (len(block.pinned.rows) if scope is None else scope.pinned))
         most = wanted * self._retrieval.multiplier
+        records = self._found(block, asked, most, only, may_sync)
+        if records:
+            asked.include(0, _away(records, asked.vectors[0]))
+        front = self._retrieval.front(block, asked, scope)
         candidates = self._retrieval.candidates(block, asked, most, scope)
-        candidates += self._nearest(block, asked, most, only, may_sync)
+        candidates += self._hits(block, asked, records, most, only)
         return front, self._retrieval.merged(candidates, wanted)
 
     def _newest(self, block: AgentColumns, most: int, only: Filter) -> list[Memory]:
@@ -76,10 +79,10 @@ class ColdSearch:
                 found.append(memory)
         return found
 
-    def _nearest(
+    def _found(
         self, block: AgentColumns, asked: Asked, most: int, only: Filter, may_sync: bool
-    ) -> list[Hit]:
-        """The ``most`` best of the cold memories that are most similar."""
+    ) -> list[Shelved]:
+        """The cold memories that are most similar, and those that have a rare word of the query."""
         if most == 0 or block.next_sequence == 1:
             return []
         agent_id, shelf = block.agent_id, self._resident.shelf
@@ -98,15 +101,26 @@ class ColdSearch:
             fresh = [sequence for sequence in found if sequence not in known]
             named = [each.record for each in shelf.many(agent_id, fresh)]
             records += self._passing(block, named, only)
+        return sorted(records, key=lambda record: record.sequence)
+
+    def _hits(
+        self,
+        block: AgentColumns,
+        asked: Asked,
+        records: Sequence[Shelved],
+        most: int,
+        only: Filter,
+    ) -> list[Hit]:
+        """The ``most`` best of them."""
         if not records:
             return []
-        similar = _similarities(records, asked.vectors[0])
-        parts = asked.elsewhere(0, similar, [record.content for record in records])
-        best = parts.score if parts.keyword is None else np.maximum(parts.score, parts.keyword)
+        parts = asked.parts_away(0, similarities(block.vectors(), asked.vectors[0]))
         hits = [
-            self._retrieval.hit(records[index].memory(agent_id, block.prefix), own)
-            for index, own in enumerate(parts.score.tolist())
-            if best[index] >= only.min_score
+            self._retrieval.hit(record.memory(block.agent_id, block.prefix), own)
+            for record, own, evidence in zip(
+                records, parts.score.tolist(), parts.evidence.tolist(), strict=True
+            )
+            if evidence >= only.min_score
         ]
         hits.sort(key=lambda hit: (-hit.score, -hit.memory.sequence))
         return hits[:most]
@@ -186,6 +200,15 @@ class ColdSearch:
 
     def _is_seen(self, memory: Memory) -> bool:
         return not memory.is_expired(self._resident.tick)
+
+
+def _away(records: Sequence[Shelved], vector: Quantised) -> Away:
+    return Away(
+        _similarities(records, vector),
+        np.array([any(record.vector) for record in records], bool),
+        [record.content for record in records],
+        [record.metadata for record in records],
+    )
 
 
 def _similarities(records: Sequence[Shelved], vector: Quantised) -> NDArray[np.float64]:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Matches", "Measure", "keyword_scores", "measure", "word_weights"]
+__all__ = ["Matches", "Measure", "coverage", "keyword_scores", "measure", "word_weights"]
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -16,6 +16,10 @@ _PRIOR = 5000
 Without, all that a few memories have in common with a query would count for nothing."""
 _PRIOR_MEMORIES = 100
 """So many memories without the query's words an agent is taken to have, for the same reason."""
+_USUAL_LENGTH = 12.0
+"""The mean length of memories, in terms, where there are none."""
+_LONGEST = 3.0
+"""A memory so many times as long as the mean is held back; a longer one no more than that."""
 _COMMON_WEIGHT = 0.2
 """What a word that says little in any text counts for when it matches."""
 
@@ -42,7 +46,7 @@ class Measure(NamedTuple):
     mean: float
     """The mean length of a memory, in terms."""
     is_known: bool
-    """Whether a memory has any of them."""
+    """Whether a memory has any of them, other than the common ones."""
 
 
 def measure(found: Matches, common: NDArray[np.bool_]) -> Measure:
@@ -54,8 +58,9 @@ def measure(found: Matches, common: NDArray[np.bool_]) -> Measure:
     total = 0.0
     for weight in weights.tolist():  # in this order on every machine
         total += weight
-    mean = float(found.lengths.sum()) / memories if memories else 0.0
-    return Measure(weights, total, mean, len(found.terms) > 0)
+    mean = float(found.lengths.sum()) / memories if memories else _USUAL_LENGTH
+    is_known = bool((~common[found.terms]).any())
+    return Measure(weights, total, mean, is_known)
 
 
 def keyword_scores(by: Measure, found: Matches, k1: float, b: float) -> Floats:
@@ -65,8 +70,8 @@ def keyword_scores(by: Measure, found: Matches, k1: float, b: float) -> Floats:
     weights. Rounded to 1e-6, because logarithms differ in the last bits from machine to machine.
     """
     weights = by.weights * ((k1 + 1.0) / by.total)
-    saturation = found.lengths[found.memories]
-    saturation *= k1 * b / (by.mean or 1.0)
+    saturation = np.minimum(found.lengths[found.memories] / by.mean, _LONGEST)
+    saturation *= k1 * b
     saturation += k1 * (1.0 - b) + _SMALLEST**2  # never 0
     saturation += found.counts
     parts = weights[found.terms] * found.counts
@@ -77,6 +82,13 @@ def keyword_scores(by: Measure, found: Matches, k1: float, b: float) -> Floats:
     return np.rint(scores / _SMALLEST) * _SMALLEST
 
 
+def coverage(by: Measure, found: Matches) -> Floats:
+    """For each memory the share of the query that it has, by weight, however long it is."""
+    sums = np.bincount(found.memories, by.weights[found.terms], len(found.lengths))
+    shares: Floats = sums / by.total
+    return np.rint(shares / _SMALLEST) * _SMALLEST
+
+
 def word_weights(found: Matches, total: int, sif: float) -> Floats:
     """How much each term says about what is meant: names that are everywhere say little.
 
@@ -84,4 +96,4 @@ def word_weights(found: Matches, total: int, sif: float) -> Floats:
     1024ths, so that what is weighted by them stays exact.
     """
     shares: Floats = np.bincount(found.terms, found.counts, found.asked) / (total + _PRIOR)
-    return np.rint(1024.0 * sif / (sif + shares))
+    return np.maximum(np.rint(1024.0 * sif / (sif + shares)), 1.0)

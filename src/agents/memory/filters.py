@@ -25,7 +25,8 @@ class Filter(NamedTuple):
     since_tick: int = 0
     """It was created in this tick or later."""
     min_score: float = 0.0
-    """It is at least so similar to the query. Pinned memories come all the same."""
+    """It matches the query at least so well: on the whole, by its vector, or by its words. Pinned
+    memories come all the same."""
 
     def allows(self, memory: Memory) -> bool:
         """Whether a memory passes all but the score."""

@@ -33,12 +33,22 @@ def weighted_sum(
 
 
 def reciprocal_ranks(
-    vector: Floats, keyword: Floats, vector_weight: float, text_weight: float
+    vector: Floats,
+    keyword: Floats,
+    vector_weight: float,
+    text_weight: float,
+    has_vector: NDArray[np.bool_] | None = None,
 ) -> Floats:
-    """By the places that a memory has in both lists: 1 for one that is first in both."""
+    """By the places that a memory has in both lists: 1 for one that is first in both.
+
+    One without a vector, where ``has_vector`` says so, goes by its place among the words alone.
+    """
     total = vector_weight + text_weight
-    score = (vector_weight / total) * _by_rank(vector)
-    score += (text_weight / total) * _by_rank(keyword)
+    score: Floats = (vector_weight / total) * _by_rank(vector)
+    by_words = _by_rank(keyword)
+    score += (text_weight / total) * by_words
+    if has_vector is not None:
+        score = np.where(has_vector, score, by_words)
     return score
 
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from agents.memory.spread_weights import Spread
 
-__all__ = ["Places", "spread"]
+__all__ = ["Places", "best_of_sessions", "spread"]
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -40,15 +40,16 @@ def spread(scores: Floats, places: Places, weights: Spread) -> Floats:
     lent = weights.question * asking[places.previous]
     lent += weights.neighbours * padded[places.following]
     lent += weights.neighbours * padded[places.second]
-    lent += weights.session * np.append(_best(scores, places.session), 0.0)[places.session]
+    lent += weights.session * np.append(best_of_sessions(scores, places), 0.0)[places.session]
     answered = places.is_question & (places.following >= 0)
     own = np.where(answered, weights.asked * scores, scores)
     together = np.minimum((own + lent) / weights.scale, 1.0)
     return np.where(places.session < 0, scores, together)
 
 
-def _best(scores: Floats, sessions: Rows) -> Floats:
+def best_of_sessions(scores: Floats, places: Places) -> Floats:
     """The mean of the three best of each session, or of as many as it has."""
+    sessions = places.session
     rows = (sessions >= 0).nonzero()[0]
     order = rows[np.lexsort((-scores[rows], sessions[rows]))]
     sizes = np.bincount(sessions[rows])

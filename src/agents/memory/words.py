@@ -48,8 +48,10 @@ _LETTER = rf"(?:[^\W_]|[{_MARKS}{_UNSPACED}])"
 _PART = re.compile(rf"[{_UNSPACED}]+|(?:(?![{_UNSPACED}]){_LETTER})+")
 _WHOLE = re.compile(rf"[$€£¥#@]?(?:{_LETTER}|_)+(?:[-_./:@&+]+(?:{_LETTER}|_)+)*%?")
 _IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
-_ACCENTS = re.compile("[\u0300-\u036f]+")
+# й and ў are letters, and a stemmer knows endings by them.
+_ACCENTS = re.compile("(?<![иИуУ])\u0306|[\u0300-\u0305\u0307-\u036f]")
 _APOSTROPHE = re.compile(r"(?<=\w)['’](?:[sS]\b)?")
+_ELIDED = re.compile(r"(?<=\w)['’]([^\W\d_]{3,})")
 _LONGEST = 64
 """A longer piece, such as a base64 text, is found by what it starts with."""
 
@@ -71,10 +73,11 @@ def words_of(piece: str, stem: Stem | None = None) -> Words:
     """
     terms: list[str] = []
     spoken: list[tuple[str, str]] = []
-    for whole in _WHOLE.findall(_plain(piece)):
+    text = piece if piece.isascii() else _ACCENTS.sub("", unicodedata.normalize("NFKC", piece))
+    for whole in _WHOLE.findall(_APOSTROPHE.sub("", text)):
         parts = _PART.findall(whole)
         if parts != [whole] and parts and not _IS_UNSPACED.search(whole):
-            terms.append(whole.casefold()[:_LONGEST])
+            terms.append(_bare(whole).casefold()[:_LONGEST])
         for part in parts:
             if _IS_UNSPACED.match(part):
                 letters = _letters(part)
@@ -82,19 +85,24 @@ def words_of(piece: str, stem: Stem | None = None) -> Words:
                 terms += [*letters, *pairs]
                 spoken.append((part, pairs[0] if pairs else part))
                 continue
-            word = part.casefold()[:_LONGEST]
-            term = stem(word) if stem is not None and word.isalpha() else word
+            term = _term(part, stem)
             terms.append(term)
             spoken.append((part, term))
+    # l'école is found by école as well.
+    terms += [_term(tail, stem) for tail in _ELIDED.findall(text)]
     return Words(tuple(terms), tuple(spoken))
 
 
-def _plain(text: str) -> str:
-    """A text without accents and apostrophes, in one of the ways to write it."""
-    if not text.isascii():
-        bare = _ACCENTS.sub("", unicodedata.normalize("NFKD", text))
-        text = unicodedata.normalize("NFC", bare)
-    return _APOSTROPHE.sub("", text)
+def _term(word: str, stem: Stem | None) -> str:
+    plain = _bare(word).casefold()[:_LONGEST]
+    return stem(plain) if stem is not None and plain.isalpha() else plain
+
+
+def _bare(text: str) -> str:
+    """A text without accents."""
+    if text.isascii():
+        return text
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFKD", text)))
 
 
 def _letters(run: str) -> list[str]:

@@ -26,7 +26,7 @@ class Embedder(Protocol):
     embedded once and a later run sees the same numbers.
 
     One whose vector of a text is the sum of its words' vectors, in whole numbers, may say so with
-    ``additive = True``; then words of a query that say little count for less.
+    ``additive = True``, if it is reproducible; then words of a query that say little count less.
     """
 
     @property
@@ -132,10 +132,10 @@ class CachedEmbedder:
     ) -> None:
         self.embedder = embedder
         self.dims = embedder.dims
-        self.is_additive = bool(getattr(embedder, "additive", False))
         self.unsaved: dict[bytes, bytes] = {}
         self._stored = stored
         self._persistent = not getattr(embedder, "reproducible", False)
+        self.is_additive = bool(getattr(embedder, "additive", False)) and not self._persistent
         self._size = size
         self._cache: dict[str, bytes] = {}
 

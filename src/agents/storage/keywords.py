@@ -6,7 +6,6 @@ term's count for the price of its matches. It holds nothing that the memories' t
 is made from these when an agent is first searched, and never written to disk.
 """
 
-import functools
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.memory.bm25 import Matches
-from agents.memory.words import FUNCTION_WORDS, Stem, words_of
+from agents.memory.words import FUNCTION_WORDS, Stem, Words, words_of
 
 __all__ = ["KeywordIndex", "Query", "Vocabulary"]
 
@@ -22,7 +21,9 @@ _MOST_TERMS = 255
 """A longer query is searched by its first so many different terms."""
 _MOST_PIECES = 100_000
 _LONGEST_PIECE = 40
-_QUERIES = 4096
+_MOST_QUERIES, _LONGEST_QUERY = 4096, 1000
+_MOST_WORDS = 1000
+"""So many words of a query make its vector."""
 
 Numbers = NDArray[np.int32]
 _Cell = TypeVar("_Cell", np.int32, np.float64)
@@ -32,6 +33,7 @@ class Query(NamedTuple):
     """A query's terms, each once, and its words as they are written."""
 
     terms: Numbers
+    """-1 for one that no memory ever had."""
     words: tuple[str, ...]
     places: NDArray[np.intp]
     """For each word the place of its term in ``terms``; -1 where that was left out."""
@@ -39,16 +41,6 @@ class Query(NamedTuple):
     """Which terms say little in any text."""
     written: tuple[str, ...]
     """Each term as it may stand in a text: a word as it was asked for, not its stem."""
-
-
-class _Asked(NamedTuple):
-    """What a piece of a query has in it."""
-
-    terms: tuple[int, ...]
-    written: tuple[str, ...]
-    words: tuple[str, ...]
-    numbers: tuple[int, ...]
-    """The terms of the words."""
 
 
 class Vocabulary:
@@ -62,11 +54,11 @@ class Vocabulary:
             self._stem = Stemmer.Stemmer(language).stemWord
         self._terms: dict[str, int] = {}
         self._pieces: dict[str, tuple[int, ...]] = {}
-        self._asked: dict[str, _Asked] = {}
+        self._spoken: dict[str, Words] = {}
+        self._queries: dict[str, tuple[int, Query]] = {}
         self._marks = np.zeros(1024, np.uint8)
         spoken = [words_of(word, self._stem).terms for word in sorted(FUNCTION_WORDS)]
         self._common = {number for terms in spoken for number in self._numbers(terms)}
-        self.query = functools.lru_cache(_QUERIES)(self._query)
 
     def terms(self, text: str) -> list[int]:
         """The terms of a text, one for each time that it has it."""
@@ -77,11 +69,11 @@ class Vocabulary:
             found += self._learn(piece) if numbers is None else numbers
         return found
 
-    def count(self, query: Query, texts: Sequence[str]) -> Matches:
+    def count(self, query: str, texts: Sequence[str]) -> Matches:
         """Where the query's terms are in texts that no index has."""
         index = KeywordIndex(self)
         index.extend(texts)
-        return index.find(query)
+        return index.find(self.query(query))
 
     def names(self) -> list[str]:
         """The terms, by their numbers."""
@@ -105,40 +97,53 @@ class Vocabulary:
         known = self._terms
         return tuple([known.setdefault(term, len(known)) for term in terms])
 
-    def _query(self, text: str) -> Query:
-        written: dict[int, str] = {}
-        words: list[str] = []
-        own: list[int] = []
+    def query(self, text: str) -> Query:
+        """A query by its terms; its words are not learned, or questions would fill the memory."""
+        size, known = self._queries.get(text, (-1, None))
+        if known is not None and (size == len(self._terms) or known.terms.min(initial=0) >= 0):
+            return known
+        query = self._read(text)
+        if len(text) <= _LONGEST_QUERY:
+            if len(self._queries) >= _MOST_QUERIES:
+                self._queries.clear()
+            self._queries[text] = (len(self._terms), query)
+        return query
+
+    def heard(self, text: str) -> set[str]:
+        """The terms of a text, which are not learned."""
+        known = self._spoken
+        pieces = (known.get(piece) or self._hear(piece) for piece in text.split())
+        return {term for found in pieces for term in found.terms}
+
+    def _read(self, text: str) -> Query:
+        written: dict[str, str] = {}
+        spoken: list[tuple[str, str]] = []
         for piece in text.split():
-            asked = self._asked.get(piece) or self._learn_asked(piece)
-            for number, name in zip(asked.terms, asked.written, strict=True):
-                written.setdefault(number, name)
-            words += asked.words
-            own += asked.numbers
-        terms = tuple(written)[:_MOST_TERMS]
-        place = {number: index for index, number in enumerate(terms)}
+            found = self._spoken.get(piece) or self._hear(piece)
+            for term in found.terms:
+                written.setdefault(term, term)
+            for word, term in found.spoken:
+                if len(spoken) < _MOST_WORDS:
+                    spoken.append((word, term))
+                written[term] = word.casefold()
+        terms = list(written)[:_MOST_TERMS]
+        place = {term: index for index, term in enumerate(terms)}
+        numbers = [self._terms.get(term, -1) for term in terms]
         return Query(
-            np.array(terms, np.int32),
-            tuple(words),
-            np.array([place.get(number, -1) for number in own], np.intp),
-            np.array([number in self._common for number in terms], bool),
-            tuple([written[number] for number in terms]),
+            np.array(numbers, np.int32),
+            tuple([word for word, _ in spoken]),
+            np.array([place.get(term, -1) for _, term in spoken], np.intp),
+            np.array([number in self._common for number in numbers], bool),
+            tuple([written[term] for term in terms]),
         )
 
-    def _learn_asked(self, piece: str) -> _Asked:
+    def _hear(self, piece: str) -> Words:
         found = words_of(piece, self._stem)
-        as_written = {term: word.casefold() for word, term in found.spoken}
-        asked = _Asked(
-            self._numbers(found.terms),
-            tuple([as_written.get(term, term) for term in found.terms]),
-            tuple([word for word, _ in found.spoken]),
-            self._numbers([term for _, term in found.spoken]),
-        )
         if len(piece) <= _LONGEST_PIECE:
-            if len(self._asked) >= _MOST_PIECES:
-                self._asked.clear()
-            self._asked[piece] = asked
-        return asked
+            if len(self._spoken) >= _MOST_PIECES:
+                self._spoken.clear()
+            self._spoken[piece] = found
+        return found
 
 
 class KeywordIndex:
@@ -193,9 +198,13 @@ class KeywordIndex:
     def find(self, query: Query) -> Matches:
         """Where the query's terms are, and how often."""
         asked, size, marks = len(query.terms), self.size, self._vocabulary.marks()
-        marks[query.terms] = np.arange(1, asked + 1, dtype=np.uint8)
-        found = marks.take(self._terms[: self._used])
-        marks[query.terms] = 0
+        places = (query.terms >= 0).nonzero()[0]
+        known = query.terms[places]
+        try:
+            marks[known] = (places + 1).astype(np.uint8)
+            found = marks.take(self._terms[: self._used])
+        finally:  # also after an interrupt: all later searches use it
+            marks[known] = 0
         entries = found.view(bool).nonzero()[0]  # as bytes it would take ten times as long
         cells = found[entries].astype(np.intp)
         cells -= 1

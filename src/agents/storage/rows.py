@@ -363,7 +363,11 @@ class AgentRows:
             sessions = self._sessions = Sessions()
         if sessions.size < self.size:
             new = slice(sessions.size, self.size)
-            sessions.extend(zip(self._contents[new], self._metadata[new], strict=True))
+            try:
+                sessions.extend(zip(self._contents[new], self._metadata[new], strict=True))
+            except BaseException:  # an interrupt may leave its columns of different length
+                self._sessions = None
+                raise
         return sessions
 
     def remember(self, query: str, found: Found) -> None:

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from agents.memory.ranking import EXCLUDED
 from agents.memory.tiers import Tier
+from agents.storage.asked import Asked
 from agents.storage.columns import AgentColumns, Found
-from agents.storage.queries import Asked
 from agents.storage.vectors import Quantised, norms, product_dtype
 
 __all__ = ["Scope", "Scored", "only_pinned", "score", "score_again", "similarities"]
@@ -111,9 +111,12 @@ def _score_group(
     scores = products / scale
     # Below 0 means unrelated; a root rounded down can lift a perfect match above 1.
     np.clip(scores, 0.0, 1.0, out=scores)
-    if asked is not None:
+    evidence: dict[int, NDArray[np.float64]] = {}
+    if asked is not None and not asked.is_plain:
         for row, size, member in zip(scores, sizes, members, strict=True):
-            row[:size] = asked.parts(member, row[:size]).score
+            parts = asked.parts(member, row[:size].copy())
+            row[:size] = parts.score
+            evidence[member] = parts.evidence
     if sizes[0] != width:
         scores[np.arange(width) >= np.asarray(sizes)[:, None]] = EXCLUDED
     own = [scopes[member] for member in members]
@@ -122,11 +125,7 @@ def _score_group(
         if scope is not None:
             if scope.hidden is not None:
                 row[:size][scope.hidden] = EXCLUDED
-            low = row[:size] < scope.min_score
-            keyword = None if asked is None else asked.keyword(member)
-            if keyword is not None:  # what has the words that were asked for is found by them
-                low &= keyword < scope.min_score
-            row[:size][low] = EXCLUDED
+            row[:size][evidence.get(member, row[:size]) < scope.min_score] = EXCLUDED
     return Scored(members, scores, tiers, front)
 
 

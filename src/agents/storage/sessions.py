@@ -16,7 +16,7 @@ SESSION, SPEAKER = "session", "speaker"
 
 _NONE = -1
 _NEAR_THE_END = 60
-_QUESTION_MARKS = ("?", "？", "؟", ";")
+_QUESTION_MARKS = ("?", "？", "؟", "\u037e")
 
 
 class Sessions:
@@ -100,6 +100,11 @@ class Sessions:
                 np.array(self._is_question, bool),
             )
         return self._places
+
+    def number_of(self, session: str) -> int | None:
+        """The number of a session; None if no memory is part of it."""
+        found = self._latest.get(session)
+        return None if found is None else found[0]
 
     def spoken_by(self, number: int) -> NDArray[np.bool_]:
         """Which memories this speaker said."""

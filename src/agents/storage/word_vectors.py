@@ -28,6 +28,7 @@ class WordVectors:
         new = [word for word in every if word not in self._places]
         if new and len(self._places) + len(new) > _MOST:
             self._places.clear()
+            self._vectors = self._vectors[:0]
             new = list(every)
         if new:
             self._learn(new)
@@ -47,6 +48,11 @@ class WordVectors:
             raise EmbedderError(
                 f"the embedder {self._embedder.name} gave an array of shape {vectors.shape} for "
                 f"{len(words)} words"
+            )
+        if not np.issubdtype(vectors.dtype, np.integer) or np.abs(vectors).max(initial=0) >= 2**31:
+            raise EmbedderError(
+                f"the embedder {self._embedder.name} says that it is additive, so its vectors have "
+                "to be whole numbers below 2^31"
             )
         if stop > len(self._vectors):
             larger = np.empty((stop + stop // 2, vectors.shape[1]), np.int32)
