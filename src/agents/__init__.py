@@ -49,15 +49,18 @@ from agents.memory.records import Explanation, Hit, Hits, Memory
 from agents.memory.retention import Retention
 from agents.memory.temperature import Temperature
 from agents.memory.tiers import TIER_NAMES, TIER_VALUES, Tier
+from agents.version import __version__
 
 if TYPE_CHECKING:
     from agents.agent_memory import AgentMemory
+    from agents.async_bank import AsyncMemoryBank
     from agents.bank import MemoryBank
 
 __all__ = [
     "TIER_NAMES",
     "TIER_VALUES",
     "AgentMemory",
+    "AsyncMemoryBank",
     "BankClosed",
     "BankDamaged",
     "BankError",
@@ -100,8 +103,6 @@ __all__ = [
     "__version__",
 ]
 
-__version__ = "0.1.0"
-
 
 def __getattr__(name: str) -> object:
     """Bring in the bank, and NumPy with it, when it is first asked for."""
@@ -113,4 +114,8 @@ def __getattr__(name: str) -> object:
         from agents.agent_memory import AgentMemory
 
         return AgentMemory
+    if name == "AsyncMemoryBank":
+        from agents.async_bank import AsyncMemoryBank
+
+        return AsyncMemoryBank
     raise AttributeError(f"module 'agents' has no attribute {name!r}")

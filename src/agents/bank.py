@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, final
 
-from agents import __version__, history
+from agents import history
 from agents.agent_memory import AgentMemory
 from agents.config import load_settings
 from agents.errors import (
@@ -35,6 +35,7 @@ from agents.storage.mem0_store import check_providers
 from agents.storage.sync import Progress
 from agents.tick_log import TickLog
 from agents.upkeep import Upkeep
+from agents.version import __version__
 
 __all__ = ["MemoryBank"]
 

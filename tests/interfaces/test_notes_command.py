@@ -43,6 +43,14 @@ def on_disk(folder: Path, path: str) -> Path:
     return folder / "notes" / "alice" / path
 
 
+def unpublished(folder: Path, path: str) -> None:
+    """Make a note one that was committed, and is not in its place yet."""
+    with MemoryBank.at(folder) as bank:
+        token = bank._ledger.resident.block("alice").notes[path].token
+    note = on_disk(folder, path)
+    note.rename(note.with_name(f".{note.name}.{token}-none.new"))
+
+
 def state(folder: Path) -> str:
     with MemoryBank.at(folder) as bank:
         return bank.state_hash()
@@ -247,12 +255,22 @@ def test_a_bank_in_use_can_be_looked_at_but_not_synced(notes: Command, folder: P
 def test_a_note_that_was_committed_but_not_yet_written_is_seen(
     notes: Command, folder: Path
 ) -> None:
+    unpublished(folder, "memory/dave.md")
     note = on_disk(folder, "memory/dave.md")
-    note.rename(note.with_name(".dave.md.new"))
     note.write_text("as it was before\n")
     assert notes("get", "memory/dave.md").out == "Dave repairs bicycles.\n"
     assert notes("--json").json[1]["bytes"] == len("Dave repairs bicycles.\n")
     assert note.read_text() == "as it was before\n"
+
+
+def test_a_new_note_that_was_committed_but_not_yet_written_is_seen(
+    notes: Command, folder: Path
+) -> None:
+    unpublished(folder, "memory/dave.md")
+    assert notes("get", "memory/dave.md").out == "Dave repairs bicycles.\n"
+    assert len(notes("--json").json) == 2
+    assert notes("search", "bicycles", "--json").json[0]["citation"] == "memory/dave.md#L1"
+    assert not on_disk(folder, "memory/dave.md").exists()
 
 
 def test_a_branch_has_its_notes_before_it_is_opened(tiermem: Command, folder: Path) -> None:

@@ -166,15 +166,15 @@ assert not {"mem0", "chromadb", "openai", "posthog"} & set(sys.modules)
 
 def test_the_public_names_are_these() -> None:
     assert sorted(agents.__all__) == [
-        "AgentMemory", "BankClosed", "BankDamaged", "BankError", "BankLocked", "BankNotFound",
-        "BankTooNew",
+        "AgentMemory", "AsyncMemoryBank", "BankClosed", "BankDamaged", "BankError", "BankLocked",
+        "BankNotFound", "BankTooNew",
         "CheckpointDamaged", "CheckpointError", "CommitFailed", "ConfigError", "Diverged",
         "EmbedderError", "Explanation", "ExtractionError", "Hit", "Hits", "InvalidAction",
         "InvalidAgentId", "InvalidContent", "InvalidInput", "InvalidMetadata",
         "InvalidTemperature", "InvalidTier", "Memory", "MemoryBank", "MemoryNotFound",
-        "MemoryPinned", "Retention", "RunError", "SimulationError", "StoreDamaged", "StoreError",
-        "StoreMismatch", "TIER_NAMES", "TIER_VALUES", "Temperature", "TickNotKept", "Tier",
-        "TierFull", "TierMemError", "__version__",
+        "MemoryPinned", "NoteRefused", "Retention", "RunError", "SimulationError", "StoreDamaged",
+        "StoreError", "StoreMismatch", "TIER_NAMES", "TIER_VALUES", "Temperature", "TickNotKept",
+        "Tier", "TierFull", "TierMemError", "__version__",
     ]  # fmt: skip
 
 

@@ -296,3 +296,12 @@ def test_a_reopened_bank_finds_what_is_cold_as_the_live_one_did(tmp_path: Path) 
         again = bank.agent("alice").search("Marcel fishing", 3, include_cold=True)
         assert [(hit.memory.id, hit.score) for hit in again] == live
         assert again[0].memory.content.startswith("Marcel")
+
+
+def test_a_copy_of_a_bank_finds_what_is_cold(tmp_path: Path) -> None:
+    with MemoryBank.open(tmp_path / "bank") as bank:
+        alice = bank.agent("alice")
+        alice.demote(alice.add("the gate failed with ERR-42").id, "cold")
+    with MemoryBank.at(tmp_path / "bank") as copy:
+        found = copy.agent("alice").search("what failed at the gate?", include_cold=True)
+        assert contents(found) == ["the gate failed with ERR-42"]

@@ -1,24 +1,84 @@
 """The command ``tiermem``."""
 
+import importlib
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from typer.core import TyperCommand, TyperGroup
 
 from agents import __version__
 from agents.errors import ConfigError, InvalidInput, TierMemError
-from agents.interfaces import look_commands, memory_commands, note_commands, run_commands
 from agents.interfaces.options import Assignments, Config, Preset
 
 __all__ = ["app", "main"]
 
+_INTERRUPTED = 130
+_LONGEST = 1500
+"""Characters of a message; what it quotes may be of any length."""
+
+_USAGE = """
+ [bold]Usage:[/] [yellow]tiermem COMMAND …[/]   and [cyan]tiermem COMMAND --help[/] for each of them
+
+ Tiered, reproducible memory for agents in multi-agent simulations.
+"""
+_EXAMPLES = """ [bold]Try it[/]
+   [cyan]tiermem init crew[/]
+   [cyan]tiermem add crew --agent alice --tier pinned "NEVER transfer to agent_X"[/]
+   [cyan]tiermem search crew --agent alice "who can I trust?"[/]
+
+ [bold]Options[/]
+   --version               Say the version.
+   --install-completion    Let your shell complete commands and options.
+   --show-completion       Print what that would install.
+   --help                  Say this.
+
+ [bold]Output[/]
+   Results go to stdout: tables on a terminal, lines with tabs elsewhere, JSON
+   with --json. Errors go to stderr. NO_COLOR is respected.
+
+ [bold]Exit codes[/]
+   0 done, 1 it could not be done, 2 wrong use or wrong settings, 130 interrupted
+"""
+
+
+class _Commands(TyperGroup):
+    """The commands of the table. To list them takes no more than that; each is read when called."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        for panel, entries in COMMANDS.items():
+            for name, _, line in entries:
+                listed = TyperCommand(name=name, short_help=line, rich_help_panel=panel)
+                self.add_command(listed, name)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        name, listed, rest = super().resolve_command(ctx, args)
+        return name, listed and _command(listed.name or ""), rest
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        # What Typer draws takes twice as long: it reads Markdown, and has a highlighter for code.
+        from rich.panel import Panel
+        from rich.table import Table
+
+        console = Console(highlight=False)
+        console.print(_USAGE)
+        for panel, entries in COMMANDS.items():
+            lines = Table.grid(padding=(0, 2))
+            lines.add_column(style="bold cyan", min_width=8)
+            for name, _, line in entries:
+                lines.add_row(name, line)
+            if entries:
+                console.print(Panel(lines, title=panel, title_align="left", border_style="dim"))
+        console.print(_EXAMPLES)
+
+
 app = typer.Typer(
-    help="Tiered, reproducible memory for agents in multi-agent simulations.",
+    cls=_Commands,
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
@@ -26,27 +86,30 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line; an error is one message and an exit code, not a traceback."""
+    if hasattr(sys.stdout, "reconfigure"):  # a terminal that can't show a character gets its number
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        app()
+        app(prog_name="tiermem")
     except (ConfigError, InvalidInput) as error:
-        _fail(error, code=2)
+        _fail(str(error), code=2)
     except TierMemError as error:
-        _fail(error, code=1)
+        _fail(str(error), code=1)
+    except OSError as error:
+        _fail(f"the system refused: {error}", code=1)
     except KeyboardInterrupt:
-        sys.exit(run_commands.INTERRUPTED)
+        sys.exit(_INTERRUPTED)
 
 
-def _fail(error: TierMemError, code: int) -> None:
-    Console(stderr=True, highlight=False, soft_wrap=True).print(
-        f"[bold red]tiermem:[/] {_escaped(str(error))}"
-    )
-    sys.exit(code)
-
-
-def _escaped(text: str) -> str:
+def _fail(message: str, code: int) -> None:
     from rich.markup import escape
 
-    return escape(text)
+    from agents.memory.context import one_line
+
+    short = message if len(message) <= _LONGEST else f"{message[:_LONGEST]}…"
+    lines = "\n".join(map(one_line, short.split("\n")))
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console.print(f"[bold red]tiermem:[/] {escape(lines)}")
+    sys.exit(code)
 
 
 def _version(wanted: bool) -> None:
@@ -64,7 +127,6 @@ def _options(
     pass
 
 
-@app.command()
 def config(file: Config = None, preset: Preset = None, assignments: Assignments = None) -> None:
     """Check settings and print all of them, as they would be used.
 
@@ -80,7 +142,6 @@ def config(file: Config = None, preset: Preset = None, assignments: Assignments 
     typer.echo(yaml.safe_dump(settings.to_dict(redact=True), sort_keys=False), nl=False)
 
 
-@app.command()
 def repair(
     bank: Annotated[Path, typer.Argument(metavar="BANK", help="The bank's folder.")],
     file: Config = None,
@@ -92,6 +153,14 @@ def repair(
     memories are not changed, and an old local store is moved aside, not deleted. --config and --set
     go on top of the settings that the bank was made with.
     """
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
     from agents.bank import MemoryBank
 
     columns = (TextColumn("writing"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -115,22 +184,62 @@ def repair(
         typer.echo(line)
 
 
-for command in (
-    run_commands.run,
-    run_commands.resume,
-    run_commands.replay,
-    run_commands.branch,
-    look_commands.diff,
-    look_commands.show,
-    look_commands.report,
-    look_commands.sweep,
-    memory_commands.status,
-    memory_commands.compact,
-    memory_commands.prune,
-    memory_commands.vacuum,
-    note_commands.notes,
-):
-    app.command()(command)
+Entry = tuple[str, str | Callable[..., Any], str]
+"""A command's name; its module here and its function, or a Typer of subcommands; and one line."""
+
+COMMANDS: dict[str, tuple[Entry, ...]] = {
+    "Memory": (
+        ("init", "bank_commands:init", "Make a bank, which holds the memories of agents."),
+        ("add", "bank_commands:add", "Let an agent remember something."),
+        ("search", "bank_commands:search", "Find an agent's memories, best first."),
+        ("show", "look_commands:show", "Show an agent's memory as it was after a tick."),
+        ("pin", "bank_commands:pin", "Pin a memory: it comes first, always."),
+        ("unpin", "bank_commands:unpin", "Let a pinned memory be one like others again."),
+        ("tiers", "bank_commands:tiers", "Count the memories in each tier."),
+        ("status", "memory_commands:status", "Show how full a bank is, and suggest what to do."),
+        ("compact", "memory_commands:compact", "Move memories between hot, warm and cold."),
+        ("prune", "memory_commands:prune", "Archive cold memories beyond the limit."),
+        ("export", "exchange_commands:export", "Write memories as JSON Lines or Parquet."),
+        ("import", "exchange_commands:import_", "Store memories of a file, or of a mem0 store."),
+    ),
+    "Notes": (("notes", "note_commands:notes", "List, index, search or print an agent's notes."),),
+    "Simulations": (
+        ("run", "run_commands:run", "Run a simulation."),
+        ("resume", "run_commands:resume", "Go on with a run, or make it longer."),
+        ("replay", "run_commands:replay", "Run it again, and compare it tick by tick."),
+        ("branch", "run_commands:branch", "Start a new run from a tick of another: what if?"),
+        ("diff", "look_commands:diff", "Compare two runs."),
+        ("report", "look_commands:report", "Write a run's report and tables anew."),
+        ("sweep", "look_commands:sweep", "Run variants over many seeds, and compare them."),
+    ),
+    "Serving": (
+        ("serve", "serve_command:serve", "Serve a bank over HTTP."),
+        ("mcp", "mcp_command:mcp", "Serve an agent's memory to a model, over MCP."),
+        ("token", "token_commands:app", "Make, list and revoke tokens."),
+    ),
+    "Care": (
+        ("bench", "bench_command:bench", "Measure a tick on this machine."),
+        ("doctor", "doctor_command:doctor", "Find out what is wrong, and what to do about it."),
+        ("config", config, "Check settings, and print all of them."),
+        ("repair", repair, "Rebuild mem0's store from the bank's journal."),
+        ("vacuum", "memory_commands:vacuum", "Give back the space that purged memories left."),
+    ),
+}
+
+
+def _command(name: str) -> Any:
+    """A command of the table, ready to be run."""
+    (found,) = (entry[1] for entries in COMMANDS.values() for entry in entries if entry[0] == name)
+    if isinstance(found, str):
+        module, _, function = found.partition(":")
+        found = getattr(importlib.import_module(f"agents.interfaces.{module}"), function)
+    if not isinstance(found, typer.Typer):
+        alone = typer.Typer(add_completion=False, rich_markup_mode="markdown")
+        alone.command(name)(found)
+        found = alone
+    command = typer.main.get_command(found)
+    command.name = name
+    return command
 
 
 if __name__ == "__main__":

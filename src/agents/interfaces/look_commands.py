@@ -1,7 +1,9 @@
-"""Commands that look at runs: show, diff, report, sweep."""
+"""Commands that look at runs, and at banks: show, diff, report, sweep."""
 
 import json
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,15 +16,18 @@ from agents.interfaces.options import AsJson, Force, Preset, Quiet, RunFolder, W
 from agents.interfaces.screen import Screen
 
 if TYPE_CHECKING:
+    from agents.agent_memory import AgentMemory
     from agents.bank import MemoryBank
 
-__all__ = ["diff", "report", "show", "sweep", "table"]
+__all__ = ["diff", "echo_json", "explained", "report", "show", "sweep", "table"]
 
 _MOST_LISTED = 20
 
 
 def show(
-    folder: RunFolder,
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="The folder of a run, or of a bank.")
+    ],
     agent: Annotated[str | None, typer.Option("--agent", "-a", help="Whose memory.")] = None,
     tick: Annotated[
         int | None,
@@ -39,13 +44,13 @@ def show(
 ) -> None:
     """Show an agent's memory as it was after a tick; without --agent, list the agents.
 
-    An agent's notes come after its memories; with --json, as rows that have a `note`.
+    FOLDER is a run's or a bank's. It looks at a copy, so either may be in use. An agent's notes
+    come after its memories; with --json, as rows that have a `note`.
     """
     from agents.errors import ConfigError, RunError
     from agents.memory.tiers import TIER_NAMES
-    from agents.simulation.compare import past_bank
 
-    with past_bank(folder, tick) as bank:
+    with _past(folder, tick) as (bank, names):
         if agent is None and query is not None:
             raise ConfigError("--query needs --agent: whose memory is asked?")
         if agent is None:
@@ -53,49 +58,76 @@ def show(
             rows = [{"agent": name, "memories": count} for name, count in counts.items()]
             table(f"{folder} after tick {bank.tick}", rows, as_json)
             return
-        if agent not in bank.settings.simulation.agent_ids():
+        if agent not in names:
             raise RunError(f"{folder} has no agent {agent!r:.60} after tick {bank.tick}")
         memory = bank.agent(agent)
-        if query is None:
-            rows = [
-                {
-                    "id": each.id,
-                    "tier": TIER_NAMES[each.tier],
-                    "created": each.created_tick,
-                    "in tier since": each.tier_tick,
-                    "memory": each.content,
-                }
-                for each in memory.all()
-            ]
-            title = f"{agent} after tick {bank.tick}"
-            notes = _note_rows(bank, agent)
-            if as_json:
-                table(title, [*rows, *notes], as_json)
-                return
-            table(f"{title}: {len(rows)} memories", rows, as_json)
-            if notes:
-                table(f"{title}: {len(notes)} notes", notes, as_json)
+        if query is not None:
+            explained(memory, bank.tick, query, limit, everything=everything, as_json=as_json)
             return
-        explained = memory.explain(query, limit)
-        shown = [each for each in explained if everything or not each.reason.startswith("outside")]
         rows = [
             {
-                "rank": each.rank,
-                "score": round(each.score, 4),
-                "boost": each.boost,
-                "total": round(each.boosted_score, 4),
-                "why": each.reason,
-                "tier": TIER_NAMES[each.memory.tier],
-                **({"id": each.memory.id} if as_json else {}),
-                "memory": each.memory.content,
+                "id": each.id,
+                "tier": TIER_NAMES[each.tier],
+                "created": each.created_tick,
+                "in tier since": each.tier_tick,
+                "memory": each.content,
             }
-            for each in shown
+            for each in memory.all()
         ]
-        table(f"{agent} after tick {bank.tick} asks: {query}", rows, as_json)
-        if len(shown) < len(explained) and not as_json:
-            typer.echo(
-                f"and {len(explained) - len(shown)} that were no candidates; --all lists them"
-            )
+        title = f"{agent} after tick {bank.tick}"
+        notes = _note_rows(bank, agent)
+        if as_json:
+            table(title, [*rows, *notes], as_json)
+            return
+        table(f"{title}: {len(rows)} memories", rows, as_json)
+        if notes:
+            table(f"{title}: {len(notes)} notes", notes, as_json)
+
+
+@contextmanager
+def _past(folder: Path, tick: int | None) -> "Iterator[tuple[MemoryBank, Sequence[str]]]":
+    """A run's bank or a bank as it was, and the agents that may be asked for."""
+    from agents.bank import MemoryBank
+    from agents.simulation.compare import past_bank
+
+    if (folder / "journal.db").is_file() and not (folder / "run.json").exists():
+        with MemoryBank.at(folder, tick) as bank:
+            yield bank, bank.agents()
+        return
+    with past_bank(folder, tick) as bank:
+        yield bank, bank.settings.simulation.agent_ids()
+
+
+def explained(
+    memory: "AgentMemory",
+    tick: int,
+    query: str,
+    limit: int | None,
+    *,
+    everything: bool,
+    as_json: bool,
+) -> None:
+    """What a search for ``query`` gives, and why each memory is in it or not."""
+    from agents.memory.tiers import TIER_NAMES
+
+    found = memory.explain(query, limit)
+    shown = [each for each in found if everything or not each.reason.startswith("outside")]
+    rows = [
+        {
+            "rank": each.rank,
+            "score": round(each.score, 4),
+            "boost": each.boost,
+            "total": round(each.boosted_score, 4),
+            "why": each.reason,
+            "tier": TIER_NAMES[each.memory.tier],
+            **({"id": each.memory.id} if as_json else {}),
+            "memory": each.memory.content,
+        }
+        for each in shown
+    ]
+    table(f"{memory.agent_id} after tick {tick} asks: {query}", rows, as_json)
+    if len(shown) < len(found) and not as_json:
+        typer.echo(f"and {len(found) - len(shown)} that were no candidates; --all lists them")
 
 
 def diff(
@@ -246,13 +278,22 @@ def _memory_row(memory: Any) -> dict[str, Any]:
     }
 
 
+def echo_json(value: Any) -> None:
+    """Print a value as JSON; what could draw on a terminal is escaped, as JSON can."""
+    from agents.memory.context import one_line
+
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    typer.echo("\n".join(map(one_line, text.split("\n"))))
+
+
 def table(title: str, rows: list[dict[str, Any]], as_json: bool) -> None:
     """A table on a terminal, lines with tabs elsewhere, JSON if wanted."""
     from agents.memory.context import one_line
 
     if as_json:
-        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        echo_json(rows)
         return
+    title = one_line(title)
     if not rows:
         typer.echo(f"{title}: nothing")
         return

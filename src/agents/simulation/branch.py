@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agents import __version__, history
+from agents import history
 from agents.agent_memory import AgentMemory
 from agents.bank import MemoryBank
 from agents.config import load_settings
@@ -16,6 +16,7 @@ from agents.settings import Settings
 from agents.simulation.compare import last_tick
 from agents.simulation.run import check_scenario
 from agents.simulation.run_folder import make_folder, places_of_code, read_folder
+from agents.version import __version__
 
 __all__ = ["branch", "read_edits"]
 

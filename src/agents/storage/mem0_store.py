@@ -30,12 +30,22 @@ from agents.memory.temperature import TEMPERATURE_NAMES
 from agents.memory.tiers import TIER_NAMES
 from agents.settings import Settings, StoreSettings
 
-__all__ = ["Mem0Store", "check_providers", "import_mem0", "payload", "probe", "store_config"]
+__all__ = [
+    "Mem0Store",
+    "check_providers",
+    "import_mem0",
+    "payload",
+    "probe",
+    "read_rows",
+    "store_config",
+]
 
 _MARK_ID = "7469656d-656d-8000-8000-000000000000"
 """The row that says whose store this is. It has no user_id, so no agent's query meets it."""
 
 _BATCH = 2000
+_EVERYTHING = 1_000_000_000
+"""More rows than a store has; to leave the number out would give a hundred."""
 _PROBE_SECONDS = 120
 _LOCAL_PROVIDERS = {"chroma", "qdrant", "faiss"}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -380,6 +390,20 @@ def probe(config: Mapping[str, Any], dims: int, rows: int) -> None:
     else:
         store.search(query="probe", vectors=vector, top_k=10)
     _close(store)
+
+
+def read_rows(config: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Ids and payloads of all rows in the store of a mem0 config, whoever wrote them."""
+    try:
+        store = connect(config)
+        try:
+            found = _rows(store.list(top_k=_EVERYTHING))
+            return [(str(row.id), dict(row.payload or {})) for row in found]
+        finally:
+            _close(store)
+    except Exception as error:  # each provider has errors of its own
+        reason = " ".join(str(error).split()).partition(" [type=")[0]  # what follows quotes secrets
+        raise StoreError(f"mem0 can't read its {config['provider']} store: {reason}") from error
 
 
 def _rows(listed: Any) -> list[Any]:

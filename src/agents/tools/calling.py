@@ -18,6 +18,9 @@ __all__ = ["Failure", "Outcome", "call", "run"]
 logger = logging.getLogger(__name__)
 
 _LONGEST = 1000
+"""Characters of an error's message."""
+_MOST_ITEMS = 1000
+"""No argument takes a longer list."""
 
 
 class Failure(NamedTuple):
@@ -74,21 +77,29 @@ def find(name: object) -> Operation:
     operation = OPERATIONS.get(name) if isinstance(name, str) else None
     if operation is not None:
         return operation
-    near = difflib.get_close_matches(name, OPERATIONS, 1) if isinstance(name, str) else []
+    near = difflib.get_close_matches(name[:80], OPERATIONS, 1) if isinstance(name, str) else []
     hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(OPERATIONS)}"
-    raise InvalidInput(f"there is no operation {name!r:.60}{hint}")
+    raise InvalidInput(f"there is no operation {_shown(name)}{hint}")
 
 
 def checked(operation: Operation, arguments: object) -> dict[str, Any]:
     """Arguments that fit the operation's schema; null stands for what is not given."""
     given = {} if arguments is None else arguments
     if not isinstance(given, Mapping):
-        raise InvalidInput(f"the arguments of {operation.name} are an object, not {given!r:.60}")
+        raise InvalidInput(f"the arguments of {operation.name} are an object, not {_shown(given)}")
     optional = operation.arguments["properties"].keys() - set(
         operation.arguments.get("required", ())
     )
     kept = {key: value for key, value in given.items() if value is not None or key not in optional}
-    error = next(iter(_validator(operation.name).iter_errors(kept)), None)
+    for key, value in kept.items():
+        if isinstance(value, list) and len(value) > _MOST_ITEMS:  # to look at each would take long
+            raise InvalidInput(f"{operation.name}: {_shown(key)} has {len(value):,} entries")
+    try:
+        error = next(iter(_validator(operation.name).iter_errors(kept)), None)
+    except (RecursionError, ValueError):  # what is wrong can't even be shown
+        raise InvalidInput(
+            f"{operation.name}: a value is nested too deeply, or a number is too long"
+        ) from None
     if error is not None:
         place = ".".join(map(str, error.absolute_path))
         where = f"{operation.name}: {place} " if place else f"{operation.name}: "
@@ -107,6 +118,14 @@ def _validator(name: str) -> "Validator":
     strict = validators.extend(Draft202012Validator, type_checker=types)  # type: ignore[no-untyped-call]
     validator: Validator = strict(OPERATIONS[name].arguments)
     return validator
+
+
+def _shown(value: object) -> str:
+    """The beginning of a value; what sort it is, where it can't be shown."""
+    try:
+        return f"{value!r:.60}"
+    except (RecursionError, ValueError):  # nested too deeply, or too long a number
+        return type(value).__name__
 
 
 def _said(message: str) -> str:

@@ -175,12 +175,16 @@ def query(memory: AgentMemory, arguments: Json) -> Json:
     text, limit = given.pop("query", ""), given.pop("limit", _LIMIT)
     retention = _retention(given)
     given.pop("retention", None)
+    only = parse_filter(**given)
     if retention is not Retention.ACTIVE:
-        only = parse_filter(**given)
         return {"results": _hidden(memory, text, retention, only, limit), "note": ""}
     if not text.strip():
-        only = parse_filter(**{key: given[key] for key in given.keys() - {"min_score"}})
-        newest = [each for each in reversed(memory.all()) if only.allows(each)]
+        seen = only.wants_cold
+        newest = [
+            each
+            for each in reversed(memory.all())
+            if only.allows(each) and (seen or each.temperature is not Temperature.COLD)
+        ]
         return {
             "results": [_scored(Hit(each, 0.0, 0.0, 0.0)) for each in newest[:limit]],
             "note": "",

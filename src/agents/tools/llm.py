@@ -1,6 +1,7 @@
 """The operations as tools for language models."""
 
 from collections.abc import Iterable
+from copy import deepcopy
 from typing import Any
 
 from agents.tools.operations import OPERATIONS, Operation
@@ -16,7 +17,7 @@ def openai_schemas(names: Iterable[str] | None = None) -> list[dict[str, Any]]:
             "function": {
                 "name": each.name,
                 "description": each.description,
-                "parameters": each.arguments,
+                "parameters": deepcopy(each.arguments),
             },
         }
         for each in _chosen(names)
@@ -26,7 +27,11 @@ def openai_schemas(names: Iterable[str] | None = None) -> list[dict[str, Any]]:
 def anthropic_schemas(names: Iterable[str] | None = None) -> list[dict[str, Any]]:
     """For ``tools=`` of Anthropic's messages."""
     return [
-        {"name": each.name, "description": each.description, "input_schema": each.arguments}
+        {
+            "name": each.name,
+            "description": each.description,
+            "input_schema": deepcopy(each.arguments),
+        }
         for each in _chosen(names)
     ]
 

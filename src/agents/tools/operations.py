@@ -54,6 +54,8 @@ class Operation(NamedTuple):
     example: dict[str, Any]
     """Arguments that make sense; ids stand for themselves."""
     route: Route
+    destroys: bool = False
+    """Whether something may be gone for good afterwards."""
 
 
 _EXAMPLE_ID = "1c5a9a4e-7d0f-8c11-9b7c-000000000001"
@@ -314,6 +316,7 @@ OPERATIONS: dict[str, Operation] = {
             handlers.forget,
             {"memory_id": _EXAMPLE_ID},
             Route("DELETE", "/memory/{memory_id}"),
+            destroys=True,
         ),
         Operation(
             "memory_query",

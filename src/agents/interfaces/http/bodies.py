@@ -1,0 +1,136 @@
+"""Reading what a client sends, which may be too large, too slow, or no JSON."""
+
+import asyncio
+import json
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive
+
+from agents.interfaces.http.limits import Limits
+from agents.interfaces.http.problems import Problem
+
+__all__ = ["check_type", "parse", "read_body"]
+
+_CLOSE = {"Connection": "close"}
+_DRAINED_BYTES, _DRAINING_SECONDS = 8 * 1024 * 1024, 1.0
+
+
+async def read_body(headers: Headers, receive: Receive, limits: Limits) -> bytes:
+    """All of the body, however it comes: 413 if it is too large, 408 if it does not end."""
+    declared = headers.get("content-length", "")
+    too_large = declared.isdecimal() and (len(declared) > 18 or int(declared) > limits.body_bytes)
+    body = bytearray()
+    try:
+        async with asyncio.timeout(limits.body_seconds):
+            while not too_large:
+                part, more = await _next(receive)
+                body += part
+                too_large = len(body) > limits.body_bytes
+                if not more:
+                    break
+    except TimeoutError:
+        raise Problem(
+            408, "TooSlow", "the body did not arrive in time; send it again, whole", _CLOSE
+        ) from None
+    if too_large:
+        await _drain(receive)
+        detail = f"the body is over {limits.body_bytes:,} bytes; send less at once"
+        raise Problem(413, "TooLarge", detail, _CLOSE)
+    return bytes(body)
+
+
+async def _next(receive: Receive) -> tuple[bytes, bool]:
+    message = await receive()
+    if message["type"] == "http.disconnect":
+        raise ClientDisconnect
+    return message.get("body", b""), message.get("more_body", False)
+
+
+async def _drain(receive: Receive) -> None:
+    """Take some of what still comes: many clients read no answer before they have sent all."""
+    taken, more = 0, True
+    try:
+        async with asyncio.timeout(_DRAINING_SECONDS):
+            while more and taken < _DRAINED_BYTES:
+                part, more = await _next(receive)
+                taken += len(part)
+    except TimeoutError:
+        pass
+
+
+def check_type(headers: Headers) -> None:
+    """415 for a body that does not call itself JSON, or is packed."""
+    media_type, _, options = headers.get("content-type", "").partition(";")
+    charset = options.strip().lower().replace('"', "")
+    if media_type.strip().lower() != "application/json" or charset not in ("", "charset=utf-8"):
+        raise Problem(
+            415, "NotJson", "send the arguments as JSON, with Content-Type: application/json"
+        )
+    if headers.get("content-encoding", "identity").lower() != "identity":
+        raise Problem(415, "Packed", "send the body as it is, without a Content-Encoding")
+
+
+def parse(body: bytes, nesting: int) -> Any:
+    """The JSON of a body; 400 for what is none, or what readers would take for different things."""
+    try:
+        value = json.loads(
+            body.decode("utf-8"),
+            object_pairs_hook=_unique,
+            parse_constant=_no_number,
+            parse_float=_finite,
+        )
+    except UnicodeDecodeError as error:
+        raise _malformed(f"byte {error.start} is not UTF-8") from None
+    except RecursionError:
+        raise _too_deep(nesting) from None
+    except ValueError as error:
+        raise _malformed(str(error)) from None
+    # No deeper than brackets open, and counting these is a thousand times faster.
+    if body.count(b"[") + body.count(b"{") > nesting and _is_deeper(value, nesting):
+        raise _too_deep(nesting)
+    return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("an object has a key twice")
+    return found
+
+
+def _no_number(text: str) -> Any:
+    raise ValueError(f"{text} is not a number in JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError("a number is too large")
+    return value
+
+
+def _is_deeper(value: Any, nesting: int) -> bool:
+    level: list[Any] = [value]
+    for _ in range(nesting):
+        level = [inner for outer in level for inner in _inside(outer)]
+        if not level:
+            return False
+    return any(isinstance(each, list | dict) for each in level)
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def _malformed(reason: str) -> Problem:
+    return Problem(400, "MalformedJson", f"the body is not JSON: {reason:.200}")
+
+
+def _too_deep(nesting: int) -> Problem:
+    return Problem(400, "MalformedJson", f"the JSON is nested more than {nesting} deep")

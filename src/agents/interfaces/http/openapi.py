@@ -1,0 +1,184 @@
+"""The description of the service in OpenAPI 3.1, made from the table of operations."""
+
+from typing import Any
+
+from agents import __version__
+from agents.interfaces.http.endpoints import ENDPOINTS, PAGES, Endpoint, Page
+from agents.interfaces.http.problems import MEDIA_TYPE
+from agents.tools.shapes import MEMORY, Schema
+
+__all__ = ["description"]
+
+_ABOUT = """\
+Tiered memory for agents. A token (`tiermem token create`) speaks for one agent, and reads or
+also writes; whose memory it is never comes from the request. Arguments are JSON in the body, or
+for GET and DELETE stand in the query string; null is as good as leaving one out. Every error is
+`application/problem+json`. Malformed JSON is 400, arguments that do not fit are 422. A path that
+is not here is 404, a method that is not here 405."""
+
+_WHY = {
+    400: "Not JSON: malformed, a key twice, NaN, nested too deep; or a body where none belongs.",
+    401: "No token, or one that is not known.",
+    403: "The token may only read, or the Host or Origin header is not one that is served.",
+    404: "The agent has no such memory.",
+    408: "The body did not arrive in time.",
+    409: "The memory is pinned, or its tier is full.",
+    413: "The body is too large.",
+    415: "The body is not application/json.",
+    422: "The arguments do not fit.",
+    429: "Too many requests for this token; Retry-After says when to come back.",
+    500: "Something went wrong inside; the service's log says what.",
+    503: "Too busy, stopping, or it took too long: a change may be done nevertheless.",
+}
+_RETRY = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds."}}
+_CHALLENGE = {"WWW-Authenticate": {"schema": {"type": "string"}}}
+_HEADERS = {401: _CHALLENGE, 429: _RETRY}
+
+_PROBLEM: Schema = {
+    "type": "object",
+    "properties": {
+        "type": {"type": "string", "examples": ["urn:tiermem:problem:MemoryNotFound"]},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+    },
+    "required": ["type", "title", "status", "detail"],
+    "additionalProperties": False,
+}
+
+
+def description() -> dict[str, Any]:
+    """The whole document."""
+    paths: dict[str, dict[str, Any]] = {}
+    for endpoint in ENDPOINTS:
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint)
+    for page in PAGES:
+        paths.setdefault(page.path, {})[page.method.lower()] = _page(page)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "TierMem", "version": __version__, "description": _ABOUT},
+        "servers": [{"url": "/"}],
+        "paths": paths,
+        "components": {
+            "schemas": {"Memory": MEMORY, "Problem": _PROBLEM},
+            "responses": {_name(status): _refusal(status) for status in _WHY},
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _operation(endpoint: Endpoint) -> dict[str, Any]:
+    operation = endpoint.operation
+    made: dict[str, Any] = {
+        "operationId": endpoint.name,
+        "summary": operation.description,
+        "security": [{"token": [operation.permission]}],
+        "parameters": _parameters(endpoint),
+        "responses": {
+            str(endpoint.status): _success(endpoint.result),
+            **_refusals(_statuses(endpoint)),
+        },
+    }
+    if endpoint.has_body:
+        example = {
+            name: value
+            for name, value in operation.example.items()
+            if name in endpoint.given["properties"]
+        }
+        content = {"schema": _nullable(endpoint.given), "example": example}
+        made["requestBody"] = {
+            "required": bool(endpoint.given["required"]),
+            "content": {"application/json": content},
+        }
+    return made
+
+
+def _parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
+    in_path = [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "schema": endpoint.operation.arguments["properties"][name],
+            "example": endpoint.operation.example[name],
+        }
+        for name in endpoint.in_path
+    ]
+    if endpoint.has_body:
+        return in_path
+    needed = endpoint.given["required"]
+    return in_path + [
+        {"name": name, "in": "query", "required": name in needed, "schema": schema}
+        for name, schema in endpoint.given["properties"].items()
+    ]
+
+
+def _page(page: Page) -> dict[str, Any]:
+    schema: Schema = {"type": "object" if page.media_type == "application/json" else "string"}
+    statuses = {403, 429, 500, 503} | ({401} if page.permission else set())
+    return {
+        "operationId": page.name,
+        "summary": page.description,
+        "security": [{"token": [page.permission]}] if page.permission else [],
+        "responses": {
+            "200": {"description": "Done.", "content": {page.media_type: {"schema": schema}}},
+            **_refusals(statuses),
+        },
+    }
+
+
+def _statuses(endpoint: Endpoint) -> set[int]:
+    """Every status but success that an operation can come to."""
+    found = {400, 401, 403, 408, 413, 422, 429, 500, 503}
+    if endpoint.has_body:
+        found.add(415)
+    if endpoint.operation.arguments["properties"].keys() & {"memory_id", "ids"}:
+        found.add(404)
+    if endpoint.operation.permission == "write":
+        found.add(409)
+    return found
+
+
+def _success(result: Schema) -> dict[str, Any]:
+    return {"description": "Done.", "content": {"application/json": {"schema": _named(result)}}}
+
+
+def _named(schema: Any) -> Any:
+    """The schema, with a reference wherever it says what a memory is."""
+    if schema == MEMORY:
+        return {"$ref": "#/components/schemas/Memory"}
+    if isinstance(schema, dict):
+        return {key: _named(value) for key, value in schema.items()}
+    return [_named(each) for each in schema] if isinstance(schema, list) else schema
+
+
+def _nullable(arguments: Schema) -> Schema:
+    """The arguments, where null may stand for what is not given."""
+    needed = arguments["required"]
+    return {
+        **arguments,
+        "properties": {
+            name: schema if name in needed else {"anyOf": [schema, {"type": "null"}]}
+            for name, schema in arguments["properties"].items()
+        },
+    }
+
+
+def _refusals(statuses: set[int]) -> dict[str, Any]:
+    return {
+        str(status): {"$ref": f"#/components/responses/{_name(status)}"}
+        for status in sorted(statuses)
+    }
+
+
+def _refusal(status: int) -> dict[str, Any]:
+    schema = {"$ref": "#/components/schemas/Problem"}
+    made: dict[str, Any] = {
+        "description": _WHY[status],
+        "content": {MEDIA_TYPE: {"schema": schema}},
+    }
+    return made | ({"headers": _HEADERS[status]} if status in _HEADERS else {})
+
+
+def _name(status: int) -> str:
+    return f"Problem{status}"

@@ -1,0 +1,74 @@
+"""What goes wrong, as ``application/problem+json`` (RFC 9457)."""
+
+import json
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from agents import errors
+from agents.errors import (
+    BankClosed,
+    InvalidInput,
+    MemoryNotFound,
+    MemoryPinned,
+    NoteRefused,
+    TierFull,
+)
+
+__all__ = ["MEDIA_TYPE", "Problem", "encoded", "status_of"]
+
+MEDIA_TYPE = "application/problem+json"
+
+_STATUSES: tuple[tuple[type[Exception], int], ...] = (
+    (InvalidInput, 422),
+    (NoteRefused, 422),
+    (MemoryNotFound, 404),
+    (MemoryPinned, 409),
+    (TierFull, 409),
+    (BankClosed, 503),
+)
+
+
+class Problem(Exception):
+    """A request that is not done, and what its sender is told about it."""
+
+    def __init__(
+        self, status: int, kind: str, detail: str, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.kind = kind
+        self.detail = detail
+        self.headers = dict(headers or {})
+
+    def body(self) -> bytes:
+        """The problem as JSON."""
+        return encoded(
+            {
+                "type": f"urn:tiermem:problem:{self.kind}",
+                "title": HTTPStatus(self.status).phrase,
+                "status": self.status,
+                "detail": self.detail,
+            }
+        )
+
+    @classmethod
+    def internal(cls) -> "Problem":
+        """What is told of a fault of TierMem's own or of its surroundings; the log has more."""
+        return cls(500, "InternalError", "something went wrong inside TierMem; its log says what")
+
+
+def status_of(kind: str) -> int:
+    """The status for an error of TierMem, by its name; 500 for what is no fault of the sender."""
+    error = getattr(errors, kind, None)
+    if isinstance(error, type):
+        for family, status in _STATUSES:
+            if issubclass(error, family):
+                return status
+    return 500
+
+
+def encoded(value: Any) -> bytes:
+    """JSON as bytes. A lone surrogate, which an error may quote, becomes a question mark."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode("utf-8", "replace")

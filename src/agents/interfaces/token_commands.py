@@ -1,0 +1,74 @@
+"""The command on tokens: create, list, revoke."""
+
+from typing import Annotated
+
+import typer
+
+from agents.interfaces.look_commands import table
+from agents.interfaces.memory_commands import BankFolder
+from agents.interfaces.options import AsJson
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="Tokens: who may speak for which agent, over HTTP and MCP.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+
+
+@app.command()
+def create(
+    folder: BankFolder,
+    agent: Annotated[str, typer.Option("--agent", "-a", help="Whose memory it opens.")],
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="It may read and search, and change nothing.")
+    ] = False,
+    name: Annotated[
+        str | None, typer.Option("--name", help="To list and revoke it by; the agent if not.")
+    ] = None,
+    make: Annotated[
+        bool, typer.Option("--create", help="Make the folder, for `tiermem serve --create`.")
+    ] = False,
+) -> None:
+    """Make a token for an agent, and print it.
+
+    It is shown this once: the bank keeps a hash of it. A server that runs takes it at once.
+    """
+    from agents.errors import BankError, BankNotFound
+    from agents.interfaces import tokens
+
+    if not make and not (folder / "journal.db").is_file():
+        raise BankNotFound(f"there is no bank in {folder}; --create makes the folder for one")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BankError(f"{folder} can't hold a bank: {error.strerror or error}") from None
+    typer.echo(tokens.create(folder, agent, "read" if read_only else "write", name))
+
+
+@app.command(name="list")
+def list_(folder: BankFolder, as_json: AsJson = False) -> None:
+    """List the tokens' names, agents and permissions; the tokens themselves nobody knows."""
+    from agents.errors import BankNotFound
+    from agents.interfaces import tokens
+
+    if not folder.is_dir():
+        raise BankNotFound(f"there is no bank in {folder}")
+    rows = [
+        {"name": each.name, "agent": each.agent_id, "permission": each.permission}
+        for each in tokens.grants(folder)
+    ]
+    table(f"{folder}: tokens", rows, as_json)
+
+
+@app.command()
+def revoke(
+    folder: BankFolder,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The token's name.")],
+) -> None:
+    """Make a token worthless, at once and for good."""
+    from agents.interfaces import tokens
+
+    tokens.revoke(folder, name)
+    typer.echo(f"revoked {name}")

@@ -1,0 +1,207 @@
+"""Tokens: who may speak for which agent of a bank, over a network.
+
+They are kept in ``tokens.json`` in the bank's folder, which only its owner may read, and as hashes:
+nobody can read a token out of it. What is created or revoked holds at once, for a program that
+serves the bank as well.
+"""
+
+import contextlib
+import fcntl
+import functools
+import hashlib
+import hmac
+import json
+import os
+import re
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from agents.errors import BankError, BankNotFound, InvalidAgentId, InvalidInput
+from agents.memory.records import check_agent_id
+from agents.storage.sqlite_files import sync_folder
+
+__all__ = ["FILE", "Grant", "check", "create", "grants", "revoke"]
+
+FILE = "tokens.json"
+
+Permission = Literal["read", "write"]
+
+_PREFIX = "tm_"
+_VERSION = 1
+_NAME = re.compile(r"[A-Za-z0-9_@-][A-Za-z0-9._@-]{0,127}")
+
+
+class Grant(NamedTuple):
+    """What the bearer of a token may do."""
+
+    name: str
+    """The token's name, by which it is listed and revoked; no secret."""
+    agent_id: str
+    permission: Permission
+    """``write`` includes ``read``."""
+
+
+class _Kept(NamedTuple):
+    grant: Grant
+    digest: str
+
+
+def create(folder: Path, agent_id: str, permission: str = "write", name: str | None = None) -> str:
+    """Make a token for an agent and keep its hash; the token is never shown again.
+
+    Its name is the agent's id unless given, with a number behind it where there is such a name.
+    """
+    if permission not in ("read", "write"):
+        raise InvalidInput(f"a token's permission is read or write, not {permission!r:.40}")
+    check_agent_id(agent_id)
+    if name is not None and (not isinstance(name, str) or not _NAME.fullmatch(name)):
+        raise InvalidInput(
+            f"{name!r:.80} is not a token's name; use 1 to 128 of the characters "
+            "A–Z a–z 0–9 . _ - @, not starting with a dot"
+        )
+    token = _PREFIX + secrets.token_urlsafe(32)
+    with _changing(folder) as kept:
+        taken = {each.grant.name for each in kept}
+        if name in taken:
+            raise InvalidInput(
+                f"there is a token {name} already; revoke it, or choose another name"
+            )
+        chosen = name or _free_name(agent_id, taken)
+        level: Permission = "write" if permission == "write" else "read"
+        kept.append(_Kept(Grant(chosen, agent_id, level), _digest(token)))
+    return token
+
+
+def grants(folder: Path) -> list[Grant]:
+    """What the bank's tokens allow, oldest first; none, where it has no tokens."""
+    return [each.grant for each in _read(folder)]
+
+
+def revoke(folder: Path, name: str) -> None:
+    """Make a token worthless, from now on."""
+    with _changing(folder) as kept:
+        names = [each.grant.name for each in kept]
+        if name not in names:
+            has = ", ".join(names) or "none"
+            raise InvalidInput(f"there is no token {name!r:.80}; there is {has}")
+        del kept[names.index(name)]
+
+
+def check(folder: Path, token: str) -> Grant | None:
+    """What this token allows; None for one that the bank does not know.
+
+    How long it takes says nothing about the token: it is compared with all there are.
+    """
+    digest, found = _digest(token), None
+    for each in _read(folder):
+        if hmac.compare_digest(each.digest, digest):
+            found = each.grant
+    return found
+
+
+def _digest(token: str) -> str:
+    # A token has 256 random bits: what makes guessing passwords slow would add nothing.
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _free_name(agent_id: str, taken: set[str]) -> str:
+    if agent_id not in taken:
+        return agent_id
+    stem = agent_id[:120]
+    return next(each for n in range(2, len(taken) + 3) if (each := f"{stem}-{n}") not in taken)
+
+
+# The file
+
+
+@contextlib.contextmanager
+def _changing(folder: Path) -> Iterator[list[_Kept]]:
+    """What is kept, to be changed; nobody else changes it meanwhile."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except (OSError, ValueError):  # a NUL in a path is a ValueError
+        raise BankNotFound(f"there is no bank in {folder}") from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        kept = list(_read(folder))
+        yield kept
+        _write(folder, kept)
+    finally:
+        os.close(descriptor)
+
+
+def _read(folder: Path) -> tuple[_Kept, ...]:
+    path = folder / FILE
+    try:
+        found = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return ()
+    except (OSError, ValueError) as error:
+        raise BankError(f"{path} can't be read: {error}") from None
+    if stat.S_IMODE(found.st_mode) & 0o077:
+        raise BankError(
+            f"{path} is open to others than its owner, who may have changed it: revoke what you "
+            f"do not know, and make it private again with chmod 600"
+        )
+    return _parsed(path, (found.st_ino, found.st_mtime_ns, found.st_size))
+
+
+@functools.lru_cache(maxsize=8)
+def _parsed(path: Path, stamp: tuple[int, int, int]) -> tuple[_Kept, ...]:
+    """The file's content; ``stamp`` tells one state of the file from another."""
+    try:
+        values = json.loads(path.read_text("utf-8"))
+        if values["version"] != _VERSION:
+            raise ValueError(f"version {values['version']!r:.20} is not one this TierMem knows")
+        kept = tuple(_entry(each) for each in values["tokens"])
+        if len({each.grant.name for each in kept}) != len(kept):
+            raise ValueError("two tokens have one name")
+    except OSError as error:
+        raise BankError(f"{path} can't be read: {error}") from None
+    except (ValueError, KeyError, TypeError, RecursionError, InvalidAgentId) as error:
+        raise BankError(
+            f"{path} is damaged ({type(error).__name__}: {error!s:.120}); move it away and create "
+            "the tokens anew"
+        ) from None
+    return kept
+
+
+def _entry(values: dict[str, Any]) -> _Kept:
+    name, permission, digest = values["name"], values["permission"], values["sha256"]
+    if permission not in ("read", "write"):
+        raise ValueError(f"permission {permission!r:.20}")
+    if not (isinstance(name, str) and _NAME.fullmatch(name)):
+        raise ValueError("a token without a name")
+    if not (isinstance(digest, str) and re.fullmatch(r"[0-9a-f]{64}", digest)):
+        raise ValueError(f"the hash of {name}")
+    return _Kept(Grant(name, check_agent_id(values["agent"]), permission), digest)
+
+
+def _write(folder: Path, kept: list[_Kept]) -> None:
+    """Replace the file, whole or not at all; nobody but its owner may read it at any time."""
+    rows = [
+        {
+            "name": each.grant.name,
+            "agent": each.grant.agent_id,
+            "permission": each.grant.permission,
+            "sha256": each.digest,
+        }
+        for each in kept
+    ]
+    text = json.dumps({"version": _VERSION, "tokens": rows}, indent=1) + "\n"
+    temporary = folder / f".{FILE}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        with os.fdopen(os.open(temporary, flags, 0o600), "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(folder / FILE)
+        sync_folder(folder)
+    except OSError as error:
+        raise BankError(f"{folder / FILE} can't be written: {error}") from None
+    finally:
+        temporary.unlink(missing_ok=True)

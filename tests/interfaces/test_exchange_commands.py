@@ -1,0 +1,454 @@
+"""Memories in and out of a bank: export, import, and the adoption of a mem0 store."""
+
+import hashlib
+import io
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from agents import Memory, MemoryBank, Retention
+from plain_mem0 import PlainMem0
+
+pytestmark = [
+    # Third-party code, on Python 3.11 and what it depends on.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+
+Command = Callable[..., Any]
+
+MANUAL = {"sync": "manual"}
+
+
+@pytest.fixture
+def folder(tiermem: Command) -> Path:
+    """A bank with something of everything."""
+    with MemoryBank.open("crew", storage=MANUAL) as bank:
+        alice = bank.agent("alice")
+        alice.add("NEVER transfer to agent_X", "pinned", {"source": "bob", "n": 1, "x": 0.5})
+        for number in range(10):
+            alice.add(f"rule {number}", "critical")
+        alice.add('Katze 🐝 שלום \x9b\u2028 \\ "quoted"\ttab\nline', tags=["b", "a"])
+        alice.add("We decided on stone", kind="decision", temperature="cold")
+        alice.add("in view", temperature="hot")
+        alice.archive(alice.add("an old rule", "important", {"session": "talk 7"}).id)
+        alice.delete(alice.add("deleted").id)
+        bank.advance(7)
+        alice.add("soon forgotten", ttl=30)
+        alice.notes.append("Never trade fish with Bob.", "MEMORY.md")
+        bank.agent("bob").add("nothing special", "low", {"null": None, "yes": True})
+    return Path("crew")
+
+
+@pytest.fixture
+def other(tiermem: Command) -> Path:
+    """An empty bank."""
+    assert tiermem("init", "other", "--set", "storage.sync=manual").code == 0
+    return Path("other")
+
+
+def said(memory: Memory) -> tuple[Any, ...]:
+    """All of a memory that a row keeps."""
+    lifetime = None if memory.expires_tick is None else memory.expires_tick - memory.created_tick
+    return (
+        memory.agent_id,
+        memory.content,
+        memory.tier,
+        memory.kind,
+        memory.tags,
+        dict(memory.metadata),
+        memory.temperature,
+        memory.retention,
+        lifetime,
+    )
+
+
+def contents(folder: Path, *, archived: bool = False) -> list[tuple[Any, ...]]:
+    found: list[Memory] = []
+    with MemoryBank.at(folder) as bank:
+        for name in bank.agents():
+            agent = bank.agent(name)
+            found += [memory for memory in agent.all() if memory.kind != "note"]
+            found += agent.hidden(Retention.ARCHIVED) if archived else []
+    return sorted(map(said, found), key=repr)
+
+
+def write(text: str | bytes, name: str = "in.jsonl") -> Path:
+    Path(name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    return Path(name)
+
+
+# Round trips
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out.ndjson", "out.parquet"])
+def test_what_is_exported_is_imported_as_it_was(
+    tiermem: Command, folder: Path, other: Path, name: str
+) -> None:
+    assert tiermem("export", folder, "--to", name, "--all").err == (
+        f"wrote 17 memories of crew to {name}\n"
+    )
+    done = tiermem("import", other, name)
+    assert (done.out, done.err) == ("stored 17 memories of 2 agents, 1 of them archived\n", "")
+    assert contents(other, archived=True) == contents(folder, archived=True)
+
+
+def test_archived_memories_are_exported_only_if_asked_for(tiermem: Command, folder: Path) -> None:
+    rows = [json.loads(line) for line in tiermem("export", folder).out.splitlines()]
+    assert {row["retention"] for row in rows} == {"active"}
+    assert len(rows) == 16
+    assert len(tiermem("export", folder, "--all").out.splitlines()) == 17
+
+
+def test_chunks_of_notes_are_left_out(tiermem: Command, folder: Path) -> None:
+    assert "trade fish" not in tiermem("export", folder, "--all").out
+
+
+def test_an_export_has_the_fields_of_a_memory_and_its_agent(tiermem: Command, folder: Path) -> None:
+    (line,) = tiermem("export", folder, "-a", "bob").out.splitlines()
+    row = json.loads(line)
+    assert list(row) == [
+        "agent_id", "id", "content", "tier", "temperature", "retention", "kind", "tags",
+        "metadata", "created_tick", "expires_tick", "access_count", "last_access_tick",
+    ]  # fmt: skip
+    assert (row["agent_id"], row["tier"], row["created_tick"]) == ("bob", "low", 7)
+    tiermem("export", folder, "-a", "bob", "--to", "bob.parquet")
+    table = pq.read_table("bob.parquet")
+    assert table.column_names == list(row)
+    assert json.loads(table["metadata"][0].as_py()) == {"null": None, "yes": True}
+
+
+def test_an_export_can_not_draw_on_a_terminal(tiermem: Command, folder: Path) -> None:
+    text = tiermem("export", folder).out
+    assert not set("\x9b\u2028\x1b") & set(text)
+    assert "Katze 🐝 שלום \\u009b\\u2028" in text
+
+
+def test_an_export_does_not_replace_a_file_unless_told_to(tiermem: Command, folder: Path) -> None:
+    path = write("mine", "out.jsonl")
+    done = tiermem("export", folder, "--to", path)
+    assert done.is_one_error(2, "out.jsonl exists already", "--force")
+    assert path.read_text() == "mine"
+    assert tiermem("export", folder, "--to", path, "--force").code == 0
+    assert len(path.read_text().splitlines()) == 16
+
+
+def test_a_bank_in_use_can_be_exported_and_not_imported_into(
+    tiermem: Command, folder: Path
+) -> None:
+    with MemoryBank.open(folder):
+        assert tiermem("export", folder, "--to", "out.jsonl").code == 0
+        assert tiermem("import", folder, "out.jsonl").is_one_error(1, "one writer")
+        assert tiermem("import", folder, "out.jsonl", "--dry-run").code == 0
+
+
+def test_an_import_of_nothing_is_nothing(tiermem: Command, other: Path) -> None:
+    assert tiermem("import", other, write("\n\n")).out == "stored 0 memories of 0 agents\n"
+
+
+# Importing
+
+
+def test_rows_without_an_agent_are_the_one_that_is_named(tiermem: Command, other: Path) -> None:
+    path = write('{"content": "mine"}\r\n\n{"content": "yours", "agent_id": "bob"}')
+    assert tiermem("import", other, path).is_one_error(2, "line 1", "--agent")
+    done = tiermem("import", other, path, "--agent", "alice", "--json")
+    assert done.json["agents"] == {"alice": 1, "bob": 1}
+
+
+def test_an_import_reads_standard_input(
+    tiermem: Command, other: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = b'\xef\xbb\xbf{"content": "piped", "tier": 1}\n'
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+    assert tiermem("import", other, "-", "-a", "alice").code == 0
+    assert tiermem("tiers", other, "--json").json["agents"]["alice"]["critical"] == 1
+
+
+def test_a_dry_run_checks_all_and_stores_nothing(tiermem: Command, other: Path) -> None:
+    good = '{"content": "good", "agent_id": "a"}\n'
+    done = tiermem("import", other, write(good * 3), "--dry-run")
+    assert done.out == "would store 3 memories of 1 agent\n"
+    assert tiermem("import", other, write(good + "{}\n"), "-n").is_one_error(2, "line 2")
+    assert contents(other) == []
+
+
+def test_an_import_is_one_commit(tiermem: Command, other: Path) -> None:
+    rows = [{"content": f"m{n}", "agent_id": f"a{n % 7}"} for n in range(5000)]
+    path = write("\n".join(map(json.dumps, rows)))
+    assert tiermem("import", other, path).out == "stored 5,000 memories of 7 agents\n"
+    with MemoryBank.at(other) as bank:
+        assert bank._ledger.journal.head == 1
+
+
+def test_an_import_says_how_many_the_caps_moved(tiermem: Command, other: Path) -> None:
+    rows = [{"content": f"m{n}", "agent_id": "a", "tier": "pinned"} for n in range(7)]
+    path = write("\n".join(map(json.dumps, rows)))
+    done = tiermem("import", other, path)
+    assert "2 memories moved to a lower tier" in done.out
+    assert "7 memories moved to a lower tier" in tiermem("import", other, path).out
+
+
+def test_archived_rows_take_nobodys_place(tiermem: Command, folder: Path) -> None:
+    before = contents(folder)
+    row = {"agent_id": "alice", "retention": "archived", "tier": "critical", "temperature": "hot"}
+    path = write("\n".join(json.dumps({**row, "content": f"m{n}"}) for n in range(30)))
+    assert tiermem("import", folder, path).code == 0
+    assert contents(folder) == before
+    with MemoryBank.at(folder) as bank:
+        hidden = bank.agent("alice").hidden(Retention.ARCHIVED)
+    assert [memory.tier.name for memory in hidden[:30]] == ["CRITICAL"] * 30
+
+
+GOOD = b'{"content": "good", "agent_id": "a"}\n'
+BAD_LINES: dict[str, tuple[bytes, str]] = {
+    "torn": (b'{"content": "goo', "was the file cut short?"),
+    "no JSON": (b"hello\n", "not JSON"),
+    "bad UTF-8": (b'{"content": "\xff"}\n', "not UTF-8 (byte 14)"),
+    "UTF-16": ('{"content": "x"}'.encode("utf-16") + b"\n", "not UTF-8"),
+    "a list": (b'["content"]\n', "not an object"),
+    "a number": (b"42\n", "not an object"),
+    "deep": (b"[" * 100_000 + b"\n", "not JSON"),
+    "many digits": (b'{"content": ' + b"9" * 5000 + b"}\n", "not JSON"),
+    "a million characters": (b'{"content": "' + b"x" * 1_000_000 + b'"}\n', "max_content_bytes"),
+    "ten million": (b'{"content": "' + b"x" * 10_000_000 + b'"}\n', "longer than"),
+    "no content": (b'{"tier": "low"}\n', "no content"),
+    "null content": (b'{"content": null}\n', "no content"),
+    "blank": (b'{"content": "  "}\n', "blank"),
+    "content is a number": (b'{"content": 5}\n', "text, not int"),
+    "NUL": (b'{"content": "a\\u0000b"}\n', "NUL"),
+    "surrogate": (b'{"content": "\\ud800"}\n', "surrogate"),
+    "unknown field": (b'{"content": "x", "tags ": []}\n', "did you mean tags?"),
+    "another name": (b'{"text": "x"}\n', "'text' is no field"),
+    "tier": (b'{"content": "x", "tier": "top"}\n', "is not a tier"),
+    "tier is true": (b'{"content": "x", "tier": true}\n', "is not a tier"),
+    "kind": (b'{"content": "x", "kind": ["fact"]}\n', "not a kind"),
+    "tags": (b'{"content": "x", "tags": "a"}\n', "tags are a list"),
+    "metadata": (b'{"content": "x", "metadata": [1]}\n', "metadata is a mapping"),
+    "nested": (b'{"content": "x", "metadata": {"a": {}}}\n', "values are text"),
+    "NaN": (b'{"content": "x", "metadata": {"a": NaN}}\n', "finite"),
+    "reserved": (b'{"content": "x", "metadata": {"user_id": "bob"}}\n', "reserved"),
+    "agent": (b'{"content": "x", "agent_id": "*"}\n', "not an agent id"),
+    "agent is a number": (b'{"content": "x", "agent_id": 7}\n', "not an agent id"),
+    "temperature": (b'{"content": "x", "temperature": "boiling"}\n', "boiling"),
+    "retention": (b'{"content": "x", "retention": "deleted"}\n', "active or archived"),
+    "cold pin": (b'{"content": "x", "tier": 0, "temperature": "cold"}\n', "active and hot"),
+    "archived pin": (b'{"content": "x", "tier": 0, "retention": "archived"}\n', "active and hot"),
+    "lifetime": (b'{"content": "x", "expires_tick": 5}\n', "needs created_tick"),
+    "no lifetime": (b'{"content": "x", "expires_tick": 5, "created_tick": 5}\n', "not after"),
+    "half a tick": (b'{"content": "x", "expires_tick": 5.5, "created_tick": 1}\n', "whole number"),
+}
+
+
+@pytest.mark.parametrize("what", BAD_LINES)
+def test_a_bad_line_is_named_and_nothing_is_stored(
+    tiermem: Command, other: Path, what: str
+) -> None:
+    line, message = BAD_LINES[what]
+    path = write(GOOD * 3 + line)
+    for dry_run in ([], ["--dry-run"]):
+        done = tiermem("import", other, path, "-a", "alice", *dry_run)
+        assert done.is_one_error(2, "in.jsonl, line 4: ", message)
+        assert len(done.err) < 1000
+    assert contents(other) == []
+
+
+def test_a_bad_line_far_down_undoes_what_came_before(tiermem: Command, other: Path) -> None:
+    assert tiermem("import", other, write(GOOD * 4500 + b"{}")).is_one_error(2, "line 4501")
+    assert contents(other) == []
+
+
+def test_a_full_tier_that_rejects_stores_nothing(tiermem: Command) -> None:
+    tiermem("init", "strict", "--set", "memory.on_tier_full=reject", "--set", "storage.sync=manual")
+    rows = [{"content": f"m{n}", "agent_id": "a", "tier": "pinned"} for n in range(6)]
+    path = write("\n".join(map(json.dumps, rows)))
+    assert tiermem("import", "strict", path).is_one_error(1, "pinned")
+    assert contents(Path("strict")) == []
+    assert tiermem("import", "strict", path, "--set", "memory.max_pinned=6").code == 0
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (pa.table({"text": ["x"]}), "'text' is no field"),
+        (pa.table({"content": ["x", "y"], "metadata": ["{}", "{"]}), "row 2, metadata: not JSON"),
+        (pa.table({"content": ["x"], "metadata": ["[]"]}), "row 1, metadata: not an object"),
+        (pa.table({"content": [b"x"]}), "row 1: a memory is text, not bytes"),
+        (pa.table({"content": [3]}), "row 1: a memory is text, not int"),
+        (pa.table({"content": ["x"], "tags": [[1]]}), "row 1: "),
+        (pa.table({"content": ["x"], "created_tick": [1.5], "expires_tick": [9.5]}), "row 1: "),
+    ],
+)
+def test_a_bad_row_of_parquet_is_named(
+    tiermem: Command, other: Path, table: pa.Table, message: str
+) -> None:
+    pq.write_table(table, "in.parquet")
+    assert tiermem("import", other, "in.parquet", "-a", "alice").is_one_error(2, message)
+    assert contents(other) == []
+
+
+@pytest.mark.parametrize("keep", [0, 3, 100, 0.5, 0.99])
+def test_a_torn_parquet_file_is_one_clear_error(
+    tiermem: Command, folder: Path, other: Path, keep: float
+) -> None:
+    tiermem("export", folder, "--to", "out.parquet")
+    data = Path("out.parquet").read_bytes()
+    write(data[: int(keep if keep == 0 or keep >= 1 else keep * len(data))], "torn.parquet")
+    done = tiermem("import", other, "torn.parquet")
+    assert done.is_one_error(2, "torn.parquet is no Parquet file that can be read")
+    assert contents(other) == []
+
+
+def test_the_format_can_be_named(tiermem: Command, other: Path) -> None:
+    path = write(GOOD, "in.txt")
+    assert tiermem("import", other, path).is_one_error(2, "end it with .jsonl or .parquet")
+    assert tiermem("import", other, path, "--format", "jsonl").code == 0
+    assert tiermem("import", other, path, "--format", "parquet").is_one_error(2, "no Parquet file")
+
+
+# Adopting a mem0 store
+
+
+class Lengths:
+    """An embedder for mem0 that needs no network."""
+
+    def embed(self, text: str, memory_action: str | None = None) -> list[float]:
+        return [float(len(text)), 1.0, 2.0, 3.0]
+
+    def embed_batch(self, texts: list[str], memory_action: str | None = None) -> list[list[float]]:
+        return [self.embed(text) for text in texts]
+
+
+@pytest.fixture
+def mem0(tiermem: Command) -> Iterator[Any]:
+    """A plain mem0.Memory on a Chroma of its own, in the folder db; mem0.yaml names it."""
+    store = {"provider": "chroma", "config": {"path": "db", "collection_name": "mem0"}}
+    Path("mem0.yaml").write_text(yaml.safe_dump({"vector_store": store, "version": "v1.1"}))
+    with PlainMem0(store) as plain:
+        plain.memory.embedding_model = Lengths()
+        yield plain.memory
+
+
+def files(folder: str) -> dict[str, str]:
+    return {
+        str(path): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in Path(folder).rglob("*")
+        if path.is_file()
+    }
+
+
+def adopted(folder: Path, agent: str) -> list[Memory]:
+    with MemoryBank.at(folder) as bank:
+        return bank.agent(agent).all()
+
+
+def test_a_mem0_store_is_adopted_and_left_as_it_was(
+    tiermem: Command, other: Path, mem0: Any
+) -> None:
+    (bob,) = mem0.add(
+        "Bob likes tea", user_id="bob", infer=False, metadata={"source": "chat", "n": 2}
+    )["results"]
+    messages = [{"role": "user", "content": "NEVER trust Mallory"}]
+    mem0.add(messages, user_id="alice", run_id="r1", infer=False, metadata={"tier": "critical"})
+    mem0.add("I help", agent_id="support-bot", infer=False, metadata={"tier": "gold"})
+    before = files("db")
+    done = tiermem("import", other, "--mem0", "mem0.yaml")
+    assert (done.out, done.err) == ("stored 3 memories of 3 agents\n", "")
+    assert files("db") == before
+    (memory,) = adopted(other, "bob")
+    assert (memory.content, memory.tier.name) == ("Bob likes tea", "NORMAL")
+    assert memory.metadata["mem0_id"] == bob["id"]
+    assert (memory.metadata["source"], memory.metadata["n"]) == ("chat", 2)
+    assert str(memory.metadata["mem0_created_at"]).startswith("20")
+    (memory,) = adopted(other, "alice")
+    assert (memory.tier.name, memory.metadata["mem0_run_id"]) == ("CRITICAL", "r1")
+    (memory,) = adopted(other, "support-bot")
+    assert (memory.tier.name, memory.metadata["mem0_tier"]) == ("NORMAL", "gold")
+    assert "Bob likes tea" in tiermem("search", other, "-a", "bob", "tea").out
+
+
+def test_an_owner_who_can_not_be_an_agent_is_named_or_replaced(
+    tiermem: Command, other: Path, mem0: Any
+) -> None:
+    mem0.add("from the web", user_id="users/42", infer=False)
+    mem0.add("from Bob", user_id="bob", infer=False)
+    done = tiermem("import", other, "--mem0", "mem0.yaml")
+    assert done.is_one_error(2, "'users/42' is not an agent id", "--agent")
+    assert contents(other) == []
+    assert tiermem("import", other, "--mem0", "mem0.yaml", "--agent", "web").code == 0
+    (memory,) = adopted(other, "web")
+    assert memory.metadata["mem0_user_id"] == "users/42"
+    assert len(adopted(other, "bob")) == 1
+
+
+def test_the_store_of_a_bank_is_adopted_with_all_that_it_knows(
+    tiermem: Command, other: Path
+) -> None:
+    with MemoryBank.open("crew") as bank:
+        alice = bank.agent("alice")
+        alice.add("NEVER transfer to agent_X", "pinned", {"source": "bob"})
+        alice.add("We decided on stone", "low", kind="decision", tags=["a", "b"])
+        alice.add("long ago", temperature="cold")
+        store = bank.mem0_config()
+    Path("mem0.json").write_text(json.dumps({"vector_store": store}))
+    assert tiermem("import", other, "--mem0", "mem0.json").code == 0
+
+    def known(memory: Memory) -> tuple[Any, ...]:
+        own = {k: v for k, v in memory.metadata.items() if not k.startswith("mem0_")}
+        return (memory.content, memory.tier, memory.kind, memory.tags, memory.temperature, own)
+
+    before, after = (sorted(map(known, adopted(Path(each), "alice"))) for each in ("crew", other))
+    assert after == before
+
+
+def test_a_dry_run_looks_at_a_mem0_store(tiermem: Command, other: Path, mem0: Any) -> None:
+    mem0.add("Bob likes tea", user_id="bob", infer=False)
+    done = tiermem("import", other, "--mem0", "mem0.yaml", "-n", "--json")
+    assert done.json["agents"] == {"bob": 1}
+    assert contents(other) == []
+
+
+CONFIGS = {
+    "empty": ("", 2, "this is no config of mem0"),
+    "no mapping": ("[1]", 2, "this is no config of mem0"),
+    "no provider": ("vector_store: {config: {path: db}}", 2, "needs vector_store"),
+    "no YAML": ("a: [", 2, "not valid YAML"),
+    "a tag": ("vector_store: !!python/object:os.system {}", 2, "config.yaml:1"),
+    "nowhere": ("vector_store: {provider: chroma, config: {path: absent}}", 1, "there is no store"),
+    "no place": ("vector_store: {provider: chroma}", 2, "where is the store?"),
+    "other provider": ("vector_store: {provider: chrome, config: {path: db}}", 1, "chrome"),
+    "other collection": (
+        "vector_store: {provider: chroma, config: {path: db, collection_name: other}}",
+        1,
+        "no memories in the collection 'other'",
+    ),
+    "strange option": (
+        "vector_store: {provider: chroma, config: {path: db, colour: red}}",
+        1,
+        "colour",
+    ),
+    "no store": ("vector_store: {provider: chroma, config: {path: junk}}", 1, "mem0 can't read"),
+}
+
+
+@pytest.mark.parametrize("what", CONFIGS)
+def test_a_config_that_is_wrong_is_one_clear_error(
+    tiermem: Command, other: Path, mem0: Any, what: str
+) -> None:
+    text, code, message = CONFIGS[what]
+    mem0.add("Bob likes tea", user_id="bob", infer=False)
+    Path("junk").mkdir()
+    write(b"not a database" * 100, "junk/chroma.sqlite3")
+    before = files("db"), files("junk")
+    write(text, "config.yaml")
+    assert tiermem("import", other, "--mem0", "config.yaml").is_one_error(code, message)
+    assert (files("db"), files("junk")) == before
+    assert contents(other) == []
+    assert not Path("absent").exists()

@@ -1,0 +1,300 @@
+"""How much, how fast and how long: what a client may not do to the others."""
+
+import concurrent.futures
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from http_service import EAGER, JSON, Served, eventually, is_problem, served
+
+from agents.interfaces import tokens
+from agents.interfaces.http.limits import DEFAULT, Buckets, Limits
+
+MIB = 1024 * 1024
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("http") / "bank") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    limits = EAGER._replace(body_seconds=0.5, head_seconds=0.5)
+    with served(tmp_path_factory.mktemp("http") / "bank", limits) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def token(service: Served) -> str:
+    return tokens.create(service.folder, "alice")
+
+
+@pytest.fixture
+def alice(service: Served, token: str) -> Iterator[httpx.Client]:
+    with service.client(token) as client:
+        yield client
+
+
+def raw(service: Served, *parts: bytes, seconds: float = 10.0) -> bytes:
+    """All that comes back for these bytes, until the server closes the connection."""
+    with socket.create_connection(("127.0.0.1", service.port), timeout=seconds) as sock:
+        for part in parts:
+            sock.sendall(part)
+        answer = b""
+        with contextlib.suppress(ConnectionResetError):
+            while part := sock.recv(65536):
+                answer += part
+        return answer
+
+
+def head(token: str, *lines: str, path: str = "/memory") -> bytes:
+    common = ("Host: localhost", f"Authorization: Bearer {token}", "Content-Type: application/json")
+    return "\r\n".join((f"POST {path} HTTP/1.1", *common, *lines, "", "")).encode()
+
+
+def is_healthy(service: Served) -> bool:
+    with contextlib.suppress(httpx.TransportError), service.client() as client:
+        return client.get("/health").status_code == 200
+    return False
+
+
+# Bodies
+
+
+def test_a_body_of_a_mebibyte_is_read_and_a_larger_one_is_not(alice: httpx.Client) -> None:
+    text = "x" * MIB
+    refused = alice.post("/memory", json={"content": text})
+    is_problem(refused, 422, "InvalidContent")  # it was read: the bank's own limit is smaller
+    is_problem(alice.post("/memory", json={"content": text * 2}), 413, "TooLarge")
+    assert alice.get("/status").status_code == 200
+
+
+def test_a_body_in_chunks_is_counted_as_it_comes(alice: httpx.Client) -> None:
+    def endless(chunks: int) -> Iterator[bytes]:
+        yield b'{"content": "'
+        for _ in range(chunks):
+            yield b"x" * 65536
+        yield b'"}'
+
+    is_problem(alice.post("/memory", content=endless(8), headers=JSON), 422, "InvalidContent")
+    is_problem(alice.post("/memory", content=endless(40), headers=JSON), 413, "TooLarge")
+
+
+@pytest.mark.parametrize("length", ["1200000", "99999999999999999999", str(2**63)])
+def test_a_body_that_says_it_is_too_large_is_refused_before_it_comes(
+    service: Served, token: str, length: str
+) -> None:
+    answer = raw(service, head(token, f"Content-Length: {length}"))
+    assert answer.startswith((b"HTTP/1.1 413", b"HTTP/1.1 400"))
+    assert b"problem+json" in answer
+
+
+def test_a_body_that_does_not_end_is_cut_off(impatient: Served) -> None:
+    began = time.monotonic()
+    token = tokens.create(impatient.folder, "alice")
+    answer = raw(impatient, head(token, "Content-Length: 100"), b'{"content"')
+    assert answer.startswith(b"HTTP/1.1 408")
+    assert b"connection: close" in answer
+    assert time.monotonic() - began < DEFAULT.body_seconds
+
+
+def test_a_body_that_trickles_is_cut_off(impatient: Served) -> None:
+    token = tokens.create(impatient.folder, "alice")
+    with socket.create_connection(("127.0.0.1", impatient.port), timeout=10) as sock:
+        sock.sendall(head(token, "Transfer-Encoding: chunked"))
+        with contextlib.suppress(OSError):
+            for _ in range(50):
+                sock.sendall(b"1\r\n \r\n")
+                time.sleep(0.05)
+        with contextlib.suppress(ConnectionResetError):
+            assert sock.recv(65536).startswith(b"HTTP/1.1 408")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{}, {"Content-Type": "text/plain"}, {"Content-Type": "application/x-www-form-urlencoded"},
+     {"Content-Type": "application/json; charset=utf-16"}, {"Content-Type": "application/jsonp"},
+     {**JSON, "Content-Encoding": "gzip"}],
+)  # fmt: skip
+def test_a_body_that_is_not_plain_json_is_refused(
+    alice: httpx.Client, headers: dict[str, str]
+) -> None:
+    is_problem(alice.post("/memory", content=b'{"content": "x"}', headers=headers), 415)
+
+
+def test_the_type_of_json_may_name_its_charset(alice: httpx.Client) -> None:
+    for kind in ("application/json;charset=UTF-8", 'Application/JSON; charset="utf-8"'):
+        done = alice.post("/memory", content=b'{"content": "x"}', headers={"Content-Type": kind})
+        assert done.status_code == 201
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"{", b"nope", b"\xff\xfe{", b'{"content": "\xff"}', b'\xef\xbb\xbf{"content": "x"}', b"{}{}",
+     b"{'content': 'x'}", b'{"content": "x",}', b'{"content": "a\nb"}', b'{"content": NaN}',
+     b'{"content": "x", "ttl": Infinity}', b'{"content": "x", "ttl": 1e999}',
+     b'{"content": "x", "content": "y"}', b'{"content": "x", "metadata": {"a": 1, "a": 2}}',
+     b'{"content": "x", "ttl": ' + b"9" * 10_000 + b"}", b"\0", b" ",
+     '{"content": "x"}'.encode("utf-16"),
+     b"[" * 100_000, b'{"a":' * 50_000, b"[" * 500 + b"]" * 500,
+     b'{"content": "x", "metadata": ' + b'{"a":' * 40 + b"1" + b"}" * 41],
+    ids=lambda body: repr(body[:30]),
+)  # fmt: skip
+def test_what_is_not_json_is_malformed(alice: httpx.Client, body: bytes) -> None:
+    answer = alice.post("/memory", content=body, headers=JSON)
+    is_problem(answer, 400, "MalformedJson")
+
+
+def test_brackets_in_a_text_are_no_nesting(alice: httpx.Client) -> None:
+    assert alice.post("/memory", json={"content": "[{" * 500}).status_code == 201
+
+
+# Connections
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [b"nonsense\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" * 20,
+     b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+     b"GET /\x00 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+     b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Long: " + b"a" * 1_000_000,
+     b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
+     b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+     b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip\r\n\r\n"],
+    ids=lambda sent: repr(sent[:60]),
+)  # fmt: skip
+def test_what_is_not_http_is_told_so_and_closed(service: Served, sent: bytes) -> None:
+    answer = raw(service, sent)
+    assert answer.split(b"\r\n")[0].split()[1] in (b"400", b"501")
+    assert b"problem+json" in answer
+
+
+def test_a_connection_that_brings_no_request_is_closed(impatient: Served) -> None:
+    assert raw(impatient) == b""
+    assert raw(impatient, b"GET /health HTTP/1.1\r\nHost: loc") == b""
+
+
+def test_a_head_that_trickles_is_cut_off(impatient: Served) -> None:
+    with socket.create_connection(("127.0.0.1", impatient.port), timeout=10) as sock:
+        sock.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n")
+        with contextlib.suppress(ConnectionError):
+            for _ in range(100):
+                sock.sendall(b"X-A: b\r\n")
+                time.sleep(0.05)
+            pytest.fail("it was not cut off")
+
+
+def test_connections_beyond_the_most_are_closed(tmp_path: Path) -> None:
+    with served(tmp_path / "bank", DEFAULT._replace(connections=3)) as service:
+        held = [socket.create_connection(("127.0.0.1", service.port)) for _ in range(3)]
+        try:
+            with service.client() as client, pytest.raises(httpx.TransportError):
+                client.get("/health")
+        finally:
+            for each in held:
+                each.close()
+        eventually(lambda: is_healthy(service))
+
+
+# Rates
+
+
+def test_a_bucket_gives_a_burst_and_then_its_rate() -> None:
+    now = 0.0
+    buckets = Buckets(rate=10, burst=20, clock=lambda: now)
+    assert [buckets.wait("a") for _ in range(21)] == [0] * 20 + [1]
+    assert buckets.wait("b") == 0
+    now = 0.5
+    assert [buckets.wait("a") for _ in range(6)] == [0] * 5 + [1]
+    now = 1000.0
+    assert sum(buckets.wait("a") == 0 for _ in range(30)) == 20
+
+
+def test_a_slow_rate_says_how_long_to_wait() -> None:
+    buckets = Buckets(rate=0.1, burst=1, clock=lambda: 0.0)
+    assert (buckets.wait("a"), buckets.wait("a")) == (0, 10)
+
+
+def test_buckets_of_those_who_left_are_dropped() -> None:
+    buckets = Buckets(rate=1, burst=1, clock=lambda: 0.0, most=10)
+    for number in range(1000):
+        buckets.wait(f"address {number}")
+    assert len(buckets._buckets) == 10
+
+
+def test_who_asks_too_often_is_told_when_to_come_back(tmp_path: Path) -> None:
+    with served(tmp_path / "bank", DEFAULT._replace(rate=1.0)) as service:
+        with service.agent("alice") as alice, service.agent("bob") as bob:
+            answers = [alice.get("/status") for _ in range(14)]
+            late = [each for each in answers if each.status_code == 429]
+            assert answers[0].status_code == 200
+            is_problem(late[0], 429, "TooMany")
+            assert int(late[0].headers["retry-after"]) >= 1
+            assert bob.get("/status").status_code == 200
+        with service.client("tm_" + "A" * 43) as nobody:
+            statuses = [nobody.get("/status").status_code for _ in range(14)]
+            assert set(statuses) == {401, 429}
+
+
+# Time
+
+
+def test_what_takes_too_long_is_given_up_and_others_are_served(tmp_path: Path) -> None:
+    limits = Limits(seconds=3.0)
+    with served(tmp_path / "bank", limits) as service, service.agent("alice") as alice:
+        held, release = threading.Event(), threading.Event()
+
+        def hold() -> None:
+            with service.bank._using():
+                held.set()
+                release.wait(20)
+
+        holder = threading.Thread(target=hold)
+        holder.start()
+        held.wait(20)
+        try:
+            with concurrent.futures.ThreadPoolExecutor() as pool:
+                slow = pool.submit(alice.post, "/memory", json={"content": "too late"})
+                with service.client() as other:
+                    began = time.monotonic()
+                    assert other.get("/health").status_code == 200
+                    assert time.monotonic() - began < 2.5
+                is_problem(slow.result(), 503, "TookTooLong")
+        finally:
+            release.set()
+            holder.join()
+        eventually(lambda: alice.get("/status").status_code == 200)
+
+
+def test_no_more_than_so_many_at_the_same_time(tmp_path: Path) -> None:
+    limits = DEFAULT._replace(concurrent=2)
+    with served(tmp_path / "bank", limits) as service:
+        token = tokens.create(service.folder, "alice")
+        slow = [socket.create_connection(("127.0.0.1", service.port)) for _ in range(2)]
+        for sock in slow:
+            sock.sendall(head(token, "Content-Length: 100"))
+        with service.client(token) as alice:
+            eventually(lambda: alice.get("/status").status_code == 503)
+            refused = alice.get("/status")
+            is_problem(refused, 503, "Busy")
+            assert refused.headers["retry-after"] == "1"
+            assert alice.get("/health").status_code == 200
+            for sock in slow:
+                sock.close()
+            eventually(lambda: alice.get("/status").status_code == 200)
+
+
+def test_a_client_that_leaves_in_the_middle_disturbs_nobody(
+    service: Served, token: str, alice: httpx.Client
+) -> None:
+    for length in ("5", "100"):
+        with socket.create_connection(("127.0.0.1", service.port)) as sock:
+            sock.sendall(head(token, f"Content-Length: {length}") + b'{"a"')
+    assert alice.get("/status").status_code == 200
