@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup test check demo bench bench-simulation bench-scaling bench-million bench-temperature bench-recall quality faults format clean
+.PHONY: help setup test check demo bench bench-simulation bench-scaling bench-million bench-temperature bench-recall bench-http quality faults format clean
 help:            ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /	/' | expand -t 14
 
@@ -42,6 +42,9 @@ bench-temperature: $(STAMP) ## use, decay, compaction, status and cold memories
 
 bench-recall: $(STAMP) ## searching by words as well, and indexing notes
 	$(BIN)/python benchmarks/recall.py $(ARGS)
+
+bench-http: $(STAMP) ## 32 clients against `tiermem serve` for 30 s: nothing acknowledged may be lost
+	$(BIN)/python benchmarks/http_load.py $(ARGS)
 
 quality: $(STAMP) ## retrieval quality on LoCoMo (make quality DATA=locomo10.json; --help says where it is published)
 	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check bm25s
