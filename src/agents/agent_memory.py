@@ -293,6 +293,8 @@ class AgentMemory:
         """Purge a memory now: its text and its vector are gone, from the journal too.
 
         Only that there was a memory stays. Checkpoints that were made before still have it.
+        A part of a note is forgotten once the note has it no longer, and the journal keeps the
+        texts that the note had: what may have to be forgotten should not be written to notes.
         :meth:`MemoryBank.vacuum` clears the free space in the files as well.
         """
         with self._bank._using():

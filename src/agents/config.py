@@ -49,9 +49,9 @@ if TYPE_CHECKING:
 
 __all__ = ["EARLIER", "load_settings"]
 
-EARLIER = "vector"
-"""The preset that does what versions did whose settings have no section ``retrieval``: a bank or a
-run that one of them made goes on as it would have."""
+EARLIER = "earlier"
+"""Like a preset, but for nobody to choose: does what versions did whose settings have no section
+``retrieval``, so that a bank or a run that one of them made goes on as it would have."""
 
 # Which keys hold the options of what another key names.
 _OPTIONS = (
@@ -136,6 +136,8 @@ def _file(path: str | os.PathLike[str]) -> "Document":
 
 def _preset(name: str) -> "Document":
     # Compared with the names that there are, so that it can't lead to another folder.
+    if name == EARLIER:
+        return _file(_packaged("earlier.yaml"))
     known = sorted(path.stem for path in _packaged("presets").glob("*.yaml"))
     if name in known:
         return _file(_packaged("presets") / f"{name}.yaml")

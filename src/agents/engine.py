@@ -1,8 +1,9 @@
 """What a bank is made of, and how the parts work together."""
 
+import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,14 +32,16 @@ from agents.storage.sync import StoreSync
 
 __all__ = ["Engine", "Staged"]
 
+logger = logging.getLogger(__name__)
+
 
 class Staged(NamedTuple):
     """A note that is written once it is committed."""
 
     settle: Callable[[], None]
-    """What to do then."""
-    texts: set[str]
-    """What was to be written; the last is, unless it was undone."""
+    """What to do then; NoteRefused if it can't be done now."""
+    bases: dict[str, str]
+    """For the token of each version that was to be written, the text on disk that it replaces."""
 
 
 class Engine:
@@ -77,7 +80,9 @@ class Engine:
         self._forgotten: list[Memory] = []
         """What mem0's store has to forget once it is committed."""
         self._staged: dict[tuple[str, str], Staged] = {}
-        """Notes, by agent and path, that wait for a commit."""
+        """Notes, by agent and path, that wait for a commit, or for the disk after one. An empty
+        path stands for all of an agent's: what is on disk is not known to be of this journal.
+        """
 
     @property
     def tick(self) -> int:
@@ -108,13 +113,14 @@ class Engine:
             blocks = [self._ledger.resident.block(agent) for agent, _ in asked]
             worded = [i for i, (_, query) in enumerate(asked) if query and not query.isspace()]
             queries = [query for _, query in asked]
-            read = self._queries.read([blocks[i] for i in worded], [queries[i] for i in worded])
+            read = self._queries.read(
+                [blocks[i] for i in worded], [queries[i] for i in worded], self.tick
+            )
             found = self._retrieval.search(
                 blocks, queries, worded, read, most, budget, self.tick, only, hot
             )
-            if read.note:
-                for i in worded:
-                    found[i].note = read.note
+            for place, note in read.notes.items():
+                found[worded[place]].note = note
             self._count_accesses((asked[i][0] for i in worded), (found[i] for i in worded))
             return found
 
@@ -143,9 +149,8 @@ class Engine:
                 with self._ledger.transaction():
                     yield
             except BaseException:
-                if self._staged and not self._ledger.in_transaction:
-                    with suppress(NoteRefused):  # it is dropped when the bank is opened again
-                        self._settle_notes()
+                if not self._ledger.in_transaction:
+                    self._settle_notes()
                 raise
             self._after_commit()
 
@@ -162,10 +167,22 @@ class Engine:
             self._store.push()
 
     def _settle_notes(self) -> None:
-        """Write the notes of what was committed; drop those of what was undone."""
-        while self._staged:
-            key = next(iter(self._staged))
-            self._staged.pop(key).settle()
+        """Write the notes of what was committed; drop those of what was undone.
+
+        What the disk refuses is tried again later: until then, the journal is ahead of the disk.
+        """
+        if self._folder is None:  # a copy, which may look at files and never writes one
+            return
+        tried: set[tuple[str, str]] = set()
+        while waiting := [key for key in self._staged if key not in tried]:
+            tried.update(waiting)
+            for key in waiting:
+                try:
+                    self._staged[key].settle()
+                except NoteRefused as error:
+                    logger.warning("not all notes of %s are on disk yet: %s", key[0], error)
+                else:
+                    del self._staged[key]
 
     def _may_sync(self) -> bool:
         """Whether mem0's store may be written now, because somebody looks for what it lacks."""

@@ -35,6 +35,7 @@ from agents.memory.traits import PLAIN
 from agents.settings import TIERS, Settings
 from agents.storage.columns import AgentColumns
 from agents.storage.ledger import Ledger
+from agents.storage.note import is_of_note, note_of
 from agents.storage.shelf import ColdFact
 from agents.storage.shelved import NEVER
 
@@ -287,7 +288,13 @@ class Movement:
             self._ledger.retain(agent_id, expired, Retention.DELETED, "expire")
         for agent_id, (_, over) in resident.shelf.due(tick, tick - self.grace).items():
             found = [resident.memory(agent_id, sequence) for sequence in over]
-            self._ledger.purge([memory for memory in found if memory is not None])
+            gone = [memory for memory in found if memory is not None]
+            self._ledger.purge([memory for memory in gone if not is_of_note(memory)])
+            # The journal has the text of a note anyway, and its past needs the memories of then. A
+            # part that is still in its note stays deleted: once purged, it would be indexed again.
+            notes = resident.block(agent_id).notes
+            outdated = [each for each in gone if is_of_note(each) and not note_of(each, notes)]
+            self._ledger.purge(outdated, redacted=False)
 
     def expire(self, agent_id: str, *, everywhere: bool = False) -> None:
         """Delete what expired and takes a place that others could have, in hot or in a tier.

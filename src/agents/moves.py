@@ -13,6 +13,7 @@ from agents.memory.retention import RETENTION_NAMES, Retention
 from agents.memory.temperature import Temperature
 from agents.memory.tiers import Tier
 from agents.movement import Left
+from agents.storage.note import note_of
 
 __all__ = ["Moves"]
 
@@ -199,6 +200,12 @@ class Moves:
         if memory.tier is Tier.PINNED:
             raise _pinned(memory, "be forgotten")
         engine = self._engine
+        path = note_of(memory, engine._ledger.resident.block(agent_id).notes)
+        if path is not None:
+            raise InvalidInput(
+                f"memory {memory.id} can't be forgotten: it is a part of the note {path}, which "
+                "still has its text; edit the note first, then forget it"
+            )
         with engine._changing():
             engine._embedder.forget(memory.content)
             engine._ledger.purge([memory])

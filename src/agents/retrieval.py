@@ -13,8 +13,8 @@ from agents.memory.records import Explanation, Hit, Hits, Memory
 from agents.memory.spill import HotLimits
 from agents.memory.tiers import Tier
 from agents.scopes import scope_of
-from agents.storage.columns import AgentColumns, Found
 from agents.storage.asked import Asked
+from agents.storage.columns import AgentColumns, Found
 from agents.storage.scoring import Scope, Scored, only_pinned, score, score_again, similarities
 
 __all__ = ["Retrieval"]

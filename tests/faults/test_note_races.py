@@ -137,7 +137,7 @@ def test_a_link_swapped_in_while_writing_is_never_followed(
     def write() -> None:
         swapped.notes.stage("memory/new.md", TEXT)
         swapped.notes.publish("memory/new.md")
-        swapped.notes.remove("memory/new.md")
+        swapped.notes.set_aside("memory/new.md", ".aside-1/new.md")
 
     with swapped.swapping("folder") as still:
         while seen.total() < ROUNDS:

@@ -19,7 +19,7 @@ texts = st.lists(st.sampled_from(LINES), min_size=1, max_size=8).map(lambda line
 steps = st.lists(
     st.one_of(
         st.tuples(
-            st.sampled_from(["write", "append", "undone", "by hand"]),
+            st.sampled_from(["write", "append", "undone", "half undone", "by hand", "meanwhile"]),
             st.sampled_from(PATHS),
             texts,
         ),
@@ -37,6 +37,12 @@ def open_bank(folder: Path) -> MemoryBank:
     return MemoryBank.open(folder / "bank", storage={"sync": "manual"}, notes=SMALL)
 
 
+def files_in(folder: Path) -> dict[str, str]:
+    place = folder / "bank/notes/alice"
+    files = (path for path in place.rglob("*.md") if path.is_file())
+    return {str(path.relative_to(place)): path.read_bytes().decode() for path in files}
+
+
 def play(bank: MemoryBank, folder: Path, step: tuple[str, str, Any]) -> None:
     what, path, text = step
     notes, file = bank.agent("alice").notes, folder / "bank/notes/alice" / path
@@ -49,9 +55,20 @@ def play(bank: MemoryBank, folder: Path, step: tuple[str, str, Any]) -> None:
             notes.append(text, path)
             notes.write(PATHS[0], text)
             raise Undone
+    elif what == "half undone":
+        with bank.transaction():
+            notes.append("outer", PATHS[0])
+            with contextlib.suppress(Undone), bank.transaction():
+                notes.write(path, text)
+                raise Undone
     elif what == "by hand":
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(text.encode())
+    elif what == "meanwhile":
+        with bank.transaction():
+            notes.append("by an agent", path)
+            file.write_bytes(text.encode())
+        assert text in files_in(folder).values()
     elif what == "delete":
         file.unlink(missing_ok=True)
     elif what == "sync":
@@ -61,11 +78,8 @@ def play(bank: MemoryBank, folder: Path, step: tuple[str, str, Any]) -> None:
 def check(bank: MemoryBank, folder: Path) -> None:
     alice = bank.agent("alice")
     assert alice.notes.sync().problems == ()
-    place = folder / "bank/notes/alice"
-    on_disk = {path: (place / path).read_bytes().decode() for path in PATHS
-               if (place / path).exists()}  # fmt: skip
     kept = bank._ledger.resident.block("alice").notes
-    assert {path: note.text for path, note in kept.items()} == on_disk
+    assert {path: note.text for path, note in kept.items()} == files_in(folder)
     expected, found = [], []
     for path, note in kept.items():
         chunks = cut(note.text, SMALL["chunk_tokens"], SMALL["chunk_overlap"])

@@ -541,7 +541,8 @@ def market(**more: Any) -> Settings:
 
 def notes_on_disk(folder: Path) -> dict[str, str]:
     place = folder / "bank" / "notes"
-    return {str(path.relative_to(place)): path.read_text() for path in sorted(place.rglob("*.md"))}
+    files = sorted(path for path in place.rglob("*.md") if ".replaced-" not in str(path))
+    return {str(path.relative_to(place)): path.read_text() for path in files}
 
 
 def finished(folder: Path, settings: Settings | None = None) -> tuple[list[Any], Any, Any]:

@@ -184,7 +184,7 @@ def test_a_hostile_path_reaches_nothing(world: Path, alice: NoteFiles, name: str
     assert_refused(alice.stage, path, "overwritten")
     assert_refused(alice.publish, path)
     assert_refused(alice.discard, path)
-    assert_refused(alice.remove, path)
+    assert_refused(alice.set_aside, path, "x.md")
     assert tree(world) == before
 
 
@@ -207,7 +207,7 @@ def test_a_note_is_written_and_read_back(alice: NoteFiles, path: str) -> None:
     alice.publish(path)
     assert alice.read(path) == "new\n"
     assert path in alice.paths()
-    alice.remove(path)
+    alice.set_aside(path, ".aside-1/x.md")
     assert alice.read(path) is None
     assert path not in alice.paths()
 
@@ -228,7 +228,6 @@ def test_an_agent_without_a_folder_has_no_notes(tmp_path: Path) -> None:
     assert nobody.read("MEMORY.md") is None
     assert nobody.read("memory/day.md") is None
     assert nobody.read_staged("MEMORY.md") is None
-    nobody.remove("memory/day.md")
     nobody.discard("MEMORY.md")
     assert list(tmp_path.iterdir()) == []
 
@@ -354,7 +353,6 @@ def test_what_is_no_plain_file_is_neither_read_nor_replaced(
     before = tree(world)
     assert_refused(alice.read, path, match="can't be read: ")
     assert_refused(alice.stage, path, "new", match="can't be replaced: ")
-    assert_refused(alice.remove, path, match="can't be replaced: ")
     assert tree(world) == before
 
 
@@ -385,9 +383,10 @@ def test_a_folder_that_is_a_link_or_a_file_is_refused(
     (notes / name).rename(world / "aside")
     (notes / name).symlink_to(notes / elsewhere)
     before = tree(world)
-    for call in (alice.read, alice.read_staged, alice.remove, alice.publish, alice.discard):
+    for call in (alice.read, alice.read_staged, alice.publish, alice.discard):
         assert_refused(call, "memory/day.md", match="a symbolic link or a file is in the way")
     assert_refused(alice.stage, "memory/day.md", "new", match="a symbolic link or a file")
+    assert_refused(alice.set_aside, "memory/day.md", "x.md", match="a symbolic link or a file")
     assert_refused(alice.paths, match="can't be listed: a symbolic link or a file")
     assert_refused(alice.staged, match="can't be listed: a symbolic link or a file")
     assert tree(world) == before
@@ -424,6 +423,32 @@ def test_what_is_staged_again_replaces_what_was(alice: NoteFiles) -> None:
     alice.stage("memory/day.md", "a longer text\n")
     alice.stage("memory/day.md", "short\n")
     assert alice.read_staged("memory/day.md") == "short\n"
+
+
+def test_texts_under_other_keys_are_staged_side_by_side(alice: NoteFiles) -> None:
+    for key in ("0a-1b", "2c-none"):
+        alice.stage("memory/day.md", f"{key}\n", key)
+    alice.stage("memory/day.md.md", "of another\n", "0a-1b")
+    assert alice.staged() == ["memory/day.md", "memory/day.md.md"]
+    assert alice.keys("memory/day.md") == ["0a-1b", "2c-none"]
+    assert alice.read_staged("memory/day.md", "0a-1b") == "0a-1b\n"
+    alice.publish("memory/day.md", "2c-none")
+    assert alice.read("memory/day.md") == "2c-none\n"
+    alice.discard("memory/day.md")
+    assert alice.keys("memory/day.md") == []
+    assert alice.keys("memory/day.md.md") == ["0a-1b"]
+
+
+def test_whatever_is_in_the_place_of_a_note_is_set_aside_as_it_is(
+    world: Path, alice: NoteFiles
+) -> None:
+    folder = world / "bank" / "notes" / "alice"
+    (folder / "MEMORY.md").unlink()
+    (folder / "MEMORY.md").symlink_to(world / "secret.md")
+    alice.set_aside("MEMORY.md", f"{alice.unused('.aside')}/MEMORY.md")
+    assert (folder / ".aside-1/MEMORY.md").readlink() == world / "secret.md"
+    assert alice.unused(".aside") == ".aside-2"
+    assert (world / "secret.md").read_text() == SECRET
 
 
 def test_staged_notes_are_listed_the_main_one_first(alice: NoteFiles) -> None:
@@ -504,7 +529,7 @@ def test_what_the_system_refuses_is_said(
     monkeypatch.setattr(files.os, "open", fail)
     assert_refused(alice.read, "MEMORY.md", match=f"'MEMORY.md' can't be read: {os.strerror(code)}")
     assert_refused(alice.paths, match=f"can't be listed: {os.strerror(code)}")
-    assert_refused(alice.remove, "MEMORY.md", match=f"can't be removed: {os.strerror(code)}")
+    assert_refused(alice.discard, "MEMORY.md", match=f"can't be listed: {os.strerror(code)}")
 
 
 def test_no_file_stays_open(world: Path, alice: NoteFiles) -> None:
@@ -567,7 +592,8 @@ def test_extra_notes_are_read(extra: NoteFiles) -> None:
 def test_extra_notes_are_never_changed(world: Path, extra: NoteFiles, path: str) -> None:
     before = tree(world)
     assert_refused(extra.stage, path, "new", match="only read")
-    for call in (extra.publish, extra.discard, extra.remove, extra.read_staged):
+    assert_refused(extra.set_aside, path, "x.md", match="only read")
+    for call in (extra.publish, extra.discard, extra.read_staged):
         assert_refused(call, path, match="only read")
     assert tree(world) == before
 

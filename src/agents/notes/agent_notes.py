@@ -8,20 +8,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, final
 
 from agents.engine import Staged
-from agents.errors import InvalidInput, NoteRefused, TierMemError
+from agents.errors import EmbedderError, InvalidInput, NoteRefused, TierFull, TierMemError
 from agents.memory.records import Memory
 from agents.memory.retention import Retention
 from agents.memory.tiers import Tier
 from agents.notes.chunks import Chunk, cut, split_lines
-from agents.notes.files import NoteFiles, check_text
+from agents.notes.files import NoteFiles, check_text, is_extra, notes_in
+from agents.notes.settling import mark_of, settle, stage
 from agents.storage.note import Note
 
 if TYPE_CHECKING:
     from agents.bank import MemoryBank
 
-__all__ = ["LONG_TERM", "AgentNotes", "NoteLines", "Synced", "files_of", "notes_in", "settle"]
+__all__ = ["LONG_TERM", "AgentNotes", "NoteLines", "Synced", "files_of", "notes_in"]
 
 _FILES_AT_ONCE = 16
+_NOT_INDEXED = (InvalidInput, TierFull, EmbedderError)
+"""Why the text of a note may be no memories."""
 _Changed = tuple[str, str | None, list[Chunk]]
 """The path of a note, its text on disk, and the chunks of it."""
 
@@ -81,10 +84,13 @@ class AgentNotes:
             return sorted(self._kept(), key=_order)
 
     def read(self, path: str = LONG_TERM) -> str:
-        """The text of a note; empty if there is none."""
+        """The text of a note as it is on disk, indexed or not; empty if there is none."""
         with self._bank._using():
-            note = self._fresh(self._check(path))
-            return "" if note is None else note.text
+            place = self._check(path)
+            text = self._on_disk(place)
+            with suppress(*_NOT_INDEXED):  # which sync() says
+                self._take(place, text)
+            return text or ""
 
     def lines(self, path: str, from_line: int = 1, lines: int | None = None) -> NoteLines:
         """These lines of a note, exactly; all from ``from_line`` on unless told how many."""
@@ -125,15 +131,17 @@ class AgentNotes:
             old = "" if note is None else note.text
             between = "" if not old or old.endswith(("\n", "\r")) else "\n"
             end = "" if _checked(text).endswith(("\n", "\r")) else "\n"
-            self._put(place, f"{old}{between}{text}{end}")
+            self._put(place, f"{old}{between}{text}{end}", None if note is None else old)
             return place
 
     def write(self, path: str, text: str) -> None:
         """Give a note this text, whatever it was before."""
         with self._writing():
             place = self._writable(path)
-            self._fresh(place)
-            self._put(place, _checked(text))
+            there = self._on_disk(place)
+            with suppress(*_NOT_INDEXED):  # what is replaced need not be right
+                self._take(place, there)
+            self._put(place, _checked(text), there)
 
     def edit(self, path: str, old: str, new: str) -> None:
         """Replace ``old``, which must be in the note exactly once, by ``new``."""
@@ -146,7 +154,7 @@ class AgentNotes:
                 raise InvalidInput(
                     f"the text to replace must be in {place} exactly once; it is {times}"
                 )
-            self._put(place, note.text.replace(old, _checked(new)))
+            self._put(place, note.text.replace(old, _checked(new)), note.text)
 
     # The index
 
@@ -162,19 +170,12 @@ class AgentNotes:
         removed: list[str] = []
         problems: list[str] = []
         unchanged = 0
-        kept, files = self._kept(), self._files
-        if files is None:
-            return Synced((), (), len(kept), ())
-        try:
-            there = dict.fromkeys([*files.paths(), *kept])
-        except NoteRefused as error:
-            return Synced((), (), 0, (str(error),))
         found: list[_Changed] = []
-        for path in there:
+        for path in self._there(problems):
             try:
-                note = kept.get(path)
-                text = self._on_disk(path, note)
-                if note is not None and text == note.text:
+                note = self._kept().get(path)
+                text = self._on_disk(path)
+                if text == (None if note is None else note.text) and not self._lacks(note):
                     unchanged += 1
                 else:
                     found.append((path, text, self._cut(text)))
@@ -189,6 +190,33 @@ class AgentNotes:
                 problems.append(f"{path}: {error}")
         return Synced(tuple(changed), tuple(removed), unchanged, tuple(problems))
 
+    def _there(self, problems: list[str]) -> list[str]:
+        """The notes to look at: on disk, and in the journal.
+
+        Those of a folder that can't be listed are left alone, and that is a problem.
+        """
+        kept, files = list(self._kept()), self._files
+        if files is None:
+            return kept
+        found: dict[str, None] = {}
+        for item in (None, *files.extra_items()):
+            try:
+                there = files.own_paths() if item is None else files.extra_paths(item)
+                own = [path for path in kept if _item(path) == item]
+                found |= dict.fromkeys([*there, *own])
+            except NoteRefused as error:
+                problems.append(str(error))
+        known = {None, *files.extra_items()}
+        return [*found, *(path for path in kept if _item(path) not in known)]
+
+    def _lacks(self, note: Note | None) -> bool:
+        """Whether a part of it is no memory: it was forgotten later, before the bank went back."""
+        if note is None:
+            return False
+        resident = self._bank._ledger.resident
+        _, others = resident.block(self.agent_id).rows_of([number for number, _, _ in note.chunks])
+        return bool(others) and len(resident.memories(self.agent_id, others)) < len(others)
+
     def _embedded(self, found: list[_Changed]) -> Iterator[_Changed]:
         """The same, their chunks embedded many files at a time, which is faster."""
         for start in range(0, len(found), _FILES_AT_ONCE):
@@ -199,20 +227,28 @@ class AgentNotes:
 
     def _fresh(self, path: str) -> Note | None:
         """A note as it is on disk now."""
+        self._take(path, self._on_disk(path))
+        return self._kept().get(path)
+
+    def _take(self, path: str, text: str | None) -> None:
+        """Index the text of a note, if it is another than before."""
         note = self._kept().get(path)
-        text = self._on_disk(path, note)
         if text != (None if note is None else note.text):
             with self._bank._changing():
                 self._index(path, text, self._cut(text))
-        return self._kept().get(path)
 
-    def _on_disk(self, path: str, note: Note | None) -> str | None:
-        """The text on disk, unless what is there waits to be replaced by a commit."""
-        waiting = self._bank._staged.get((self.agent_id, path))
-        is_ahead = waiting is not None and note is not None and note.text in waiting.texts
-        if self._files is None or is_ahead:
+    def _on_disk(self, path: str) -> str | None:
+        """The text on disk, or what will be there because the journal is ahead."""
+        note = self._kept().get(path)
+        is_unknown = (self.agent_id, "") in self._bank._staged
+        if self._files is None or is_unknown or self._base(path) is not None:
             return None if note is None else note.text
         return self._files.read(path)
+
+    def _base(self, path: str) -> str | None:
+        """What the note as it is replaces on disk; None if it is not staged."""
+        note, waiting = self._kept().get(path), self._bank._staged.get((self.agent_id, path))
+        return None if note is None or waiting is None else waiting.bases.get(note.token)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -222,30 +258,30 @@ class AgentNotes:
             with self._bank._changing():
                 yield
 
-    def _put(self, path: str, text: str) -> None:
-        """Index a text, and have the file written when that is committed."""
-        check_text(path, text)
-        files = self._files
-        if files is not None:
-            files.stage(path, text)
-            before = self._kept().get(path)
-            base = None if before is None else before.text
-            waiting = Staged(partial(self._settle, files, path, base), set())
-            self._bank._staged.setdefault((self.agent_id, path), waiting).texts.add(text)
-        self._index(path, text, self._cut(text))
+    def _put(self, path: str, text: str, there: str | None) -> None:
+        """Index a text, and have the file written when that is committed.
 
-    def _settle(self, files: NoteFiles, path: str, base: str | None) -> None:
-        """The transaction that staged a note is over; whether it was kept, the journal knows.
-
-        ``base`` is what was on disk before: a transaction inside may have been undone after it
-        staged something else, and then the text that was kept is written now.
+        ``there`` is the text that is replaced, of a commit before or of this one.
         """
-        note = self._kept().get(path)
-        if settle(files, path, None if note is None else note.text) or note is None:
-            return
-        if note.text != base and files.read(path) == base:
-            files.stage(path, note.text)
-            files.publish(path)
+        check_text(path, text)
+        base = self._base(path) or mark_of(there)
+        self._index(path, text, self._cut(text))
+        note = self._kept()[path]
+        if self._files is not None:
+            waiting = self._waiting(path)
+            if note.token not in waiting.bases:
+                stage(self._files, path, note, base)
+                waiting.bases[note.token] = base
+
+    def _waiting(self, path: str) -> Staged:
+        """What is staged of a note."""
+        own = Staged(partial(self._settle, path), {})
+        return self._bank._staged.setdefault((self.agent_id, path), own)
+
+    def _settle(self, path: str) -> None:
+        """The transaction that staged a note is over; whether it was kept, the journal knows."""
+        if self._files is not None:
+            settle(self._files, path, self._kept().get(path), self._waiting(path).bases)
 
     def _cut(self, text: str | None) -> list[Chunk]:
         settings, count = self._bank.settings.notes, self._bank._retrieval.count_tokens
@@ -255,13 +291,18 @@ class AgentNotes:
 
     def _index(self, path: str, text: str | None, chunks: list[Chunk]) -> None:
         old = self._kept().get(path)
-        numbers = self._reusable(old, [] if old is None else self._cut(old.text))
+        known = [] if old is None else self._known(old)
+        numbers: dict[tuple[str, Tier | None], list[int]] = {}
+        for chunk, memory in known:
+            numbers.setdefault((chunk.text, chunk.tier), []).append(memory.sequence)
         places = [numbers.get((chunk.text, chunk.tier), []) for chunk in chunks]
         reused = [own.pop(0) if own else None for own in places]
         gone = set() if old is None else {number for number, _, _ in old.chunks}
-        self._drop(sorted(gone.difference(reused)))
+        gone.difference_update(reused)
+        self._drop(sorted(gone))
+        lost = [(chunk, memory) for chunk, memory in known if memory.sequence in gone]
         new = [chunk for chunk, number in zip(chunks, reused, strict=True) if number is None]
-        added = iter(self._add(path, new))
+        added = iter(self._add(path, [(chunk, _tier_of(chunk, lost)) for chunk in new]))
         self._bank._ledger.noted(
             self.agent_id,
             path,
@@ -272,18 +313,18 @@ class AgentNotes:
             ],
         )
 
-    def _reusable(
-        self, old: Note | None, chunks: list[Chunk]
-    ) -> dict[tuple[str, Tier | None], list[int]]:
-        """The memories of chunks that may still be there, by their text and tier."""
-        found: dict[tuple[str, Tier | None], list[int]] = {}
-        if old is None or [each[1:3] for each in chunks] != [each[1:] for each in old.chunks]:
-            return found  # it was cut by other settings
-        resident = self._bank._ledger.resident
+    def _known(self, old: Note) -> list[tuple[Chunk, Memory]]:
+        """The chunks of a note whose memories are there as they were made."""
+        chunks = self._cut(old.text)
+        if [each[1:3] for each in chunks] != [each[1:] for each in old.chunks]:
+            return []  # it was cut by other settings
+        found = []
         for chunk, (number, _, _) in zip(chunks, old.chunks, strict=True):
-            memory = resident.memory(self.agent_id, number)
-            if memory is not None and memory.retention is not Retention.DELETED:
-                found.setdefault((chunk.text, chunk.tier), []).append(number)
+            memory = self._bank._ledger.resident.memory(self.agent_id, number)
+            if memory is None or memory.retention is Retention.DELETED:
+                continue
+            if memory.content == chunk.text:
+                found.append((chunk, memory))
         return found
 
     def _drop(self, numbers: Iterable[int]) -> None:
@@ -298,16 +339,10 @@ class AgentNotes:
             gone.append(number)
         ledger.retain(self.agent_id, gone, Retention.DELETED, "set")
 
-    def _add(self, path: str, chunks: list[Chunk]) -> list[Memory]:
+    def _add(self, path: str, chunks: list[tuple[Chunk, Tier]]) -> list[Memory]:
         return self._bank.add_many(
-            (
-                self.agent_id,
-                chunk.text,
-                Tier.NORMAL if chunk.tier is None else chunk.tier,
-                {"path": path},
-                {"kind": "note"},
-            )
-            for chunk in chunks
+            (self.agent_id, chunk.text, tier, {"path": path}, {"kind": "note"})
+            for chunk, tier in chunks
         )
 
     def _kept(self) -> dict[str, Note]:
@@ -320,7 +355,7 @@ class AgentNotes:
 
     def _writable(self, path: object) -> str:
         place = self._check(path)
-        if place.startswith("extra/"):
+        if is_extra(place):
             raise NoteRefused(f"{place!r:.80} is an extra note, which is only read")
         if self._bank.settings.notes.read_only:
             raise NoteRefused(f"{place!r:.80} can't be written: notes.read_only is true")
@@ -333,27 +368,28 @@ def files_of(bank: "MemoryBank", agent_id: str) -> NoteFiles | None:
     return None if folder is None else notes_in(folder, agent_id, bank.settings.notes.extra_paths)
 
 
-def notes_in(folder: Path, agent_id: str, extra: Iterable[str]) -> NoteFiles:
-    """An agent's notes in a bank's folder, and the extra ones."""
-    return NoteFiles(folder / "notes" / agent_id, [folder / path for path in extra])
-
-
-def settle(files: NoteFiles, path: str, text: str | None) -> bool:
-    """Make a staged note the note if the journal has that text; else drop it. Whether it has."""
-    try:
-        is_wanted = text is not None and files.read_staged(path) == text
-    except NoteRefused:  # a part of a text
-        is_wanted = False
-    if is_wanted:
-        files.publish(path)
-    else:
-        files.discard(path)
-    return is_wanted
+def _item(path: str) -> str | None:
+    """Which of the extra paths a note is in; None for the agent's own."""
+    return path.split("/")[1] if is_extra(path) else None
 
 
 def _order(path: str) -> tuple[bool, bool, str]:
     """The long-term note first, extra ones last."""
-    return path != LONG_TERM, path.startswith("extra/"), path
+    return path != LONG_TERM, is_extra(path), path
+
+
+def _tier_of(chunk: Chunk, lost: Iterable[tuple[Chunk, Memory]]) -> Tier:
+    """What the note says, unless a part of the chunk had another tier than the note gave it."""
+    own = [
+        memory.tier
+        for old, memory in lost
+        if old.text in chunk.text and old.tier == chunk.tier and memory.tier is not _said(old)
+    ]
+    return min(own, default=_said(chunk))
+
+
+def _said(chunk: Chunk) -> Tier:
+    return Tier.NORMAL if chunk.tier is None else chunk.tier
 
 
 def _checked(text: object) -> str:

@@ -55,10 +55,10 @@ def search_notes(
         notes = agent.notes
         notes.sync()
         block = bank._ledger.resident.block(agent.agent_id)
-        asked = bank._queries.read([block], [query])
+        asked = bank._queries.read([block], [query], bank.tick)
         found = bank._retrieval.matching(block, asked, most, bank.tick, only)
         bank._count_accesses([agent.agent_id], [found])
-        findings.note = asked.note
+        findings.note = asked.notes.get(0, "")
         shown = settings.citations == "on" or (settings.citations == "auto" and not group)
         for hit in found:
             citation = notes.citation(hit.memory) if shown else None

@@ -2,15 +2,16 @@
 
 import logging
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agents.engine import Staged
-from agents.errors import InvalidAgentId, NoteRefused
+from agents.errors import ConfigError, InvalidAgentId, NoteRefused
 from agents.memory.records import check_agent_id
-from agents.notes.agent_notes import AgentNotes, Synced, files_of, notes_in, settle
-from agents.notes.files import NoteFiles
-from agents.storage.note import Note
+from agents.notes.agent_notes import AgentNotes, Synced, files_of
+from agents.notes.files import NoteFiles, is_extra, is_of_the_system, notes_in
+from agents.notes.settling import staged
 
 if TYPE_CHECKING:
     from agents.bank import MemoryBank
@@ -25,25 +26,27 @@ def open_notes(bank: "MemoryBank") -> None:
 
     A bank that was restored, rewound or branched has its notes written as they were then.
     """
-    journal = bank._ledger.journal
-    for agent in _agents(bank):
-        files = files_of(bank, agent)
-        if files is not None:
-            _recover(files, bank._ledger.resident.block(agent).notes)
-    if journal.get("notes_unwritten"):
-        for agent in _agents(bank):
-            files = files_of(bank, agent)
-            if files is not None:
-                _write_out(files, bank._ledger.resident.block(agent).notes)
-        journal.set(notes_unwritten=None)
-    for agent, synced in sync_notes(bank).items():
+    _check_extra_paths(bank)
+    agents = _agents(bank)
+    for agent in agents:
+        bank._staged[agent, ""] = Staged(partial(_bring_together, bank, agent), {})
+    bank._settle_notes()
+    if not agents and bank._ledger.journal.get("notes_unwritten"):
+        bank._ledger.journal.set(notes_unwritten=None)
+    for agent, synced in _look(bank).items():
         for problem in synced.problems:
             logger.warning("a note of %s is not indexed: %s", agent, problem)
 
 
 def sync_notes(bank: "MemoryBank") -> dict[str, Synced]:
     """Index what changed on disk, of all agents that have notes."""
-    return {agent: AgentNotes(bank, agent).sync() for agent in _agents(bank)}
+    if not bank._ledger.in_transaction:
+        bank._settle_notes()
+    return _look(bank)
+
+
+def _look(bank: "MemoryBank") -> dict[str, Synced]:
+    return {agent: AgentNotes(bank, agent)._look() for agent in _agents(bank)}
 
 
 def look_at_files(copy: "MemoryBank", folder: Path, agent_id: str) -> tuple[AgentNotes, Synced]:
@@ -52,22 +55,21 @@ def look_at_files(copy: "MemoryBank", folder: Path, agent_id: str) -> tuple[Agen
     The bank may be in use. What is staged may be committed already, and then the journal is right
     and the disk is not yet.
     """
-    own = AgentNotes(copy, agent_id)
+    own = AgentNotes(copy, check_agent_id(agent_id))
     if copy._ledger.journal.get("notes_unwritten"):  # what is on disk is of another time
         return own, own.sync()
     own._files = files = notes_in(folder, agent_id, copy.settings.notes.extra_paths)
     with suppress(NoteRefused):  # which sync() says, too
-        for path in files.staged():
-            note = copy._ledger.resident.block(agent_id).notes.get(path)
-            kept = set() if note is None else {note.text}
-            copy._staged[agent_id, path] = Staged(lambda: None, kept)
+        _register(own, files)
     with copy.transaction():
         return own, own.sync()
 
 
 def _agents(bank: "MemoryBank") -> list[str]:
-    """The agents that have notes, on disk or in the journal."""
-    found = {agent for agent, block in bank._ledger.resident.blocks.items() if block.notes}
+    """The agents that have notes: on disk, in the journal, or because all have them."""
+    is_shared = bool(bank.settings.notes.extra_paths)
+    blocks = bank._ledger.resident.blocks
+    found = {agent for agent, block in blocks.items() if block.notes or is_shared}
     root = None if bank._folder is None else bank._folder / "notes"
     if root is not None and root.is_dir() and not root.is_symlink():
         for folder in root.iterdir():
@@ -78,23 +80,63 @@ def _agents(bank: "MemoryBank") -> list[str]:
     return sorted(found)
 
 
-def _recover(files: NoteFiles, notes: dict[str, Note]) -> None:
-    try:
-        for path in files.staged():
-            settle(files, path, notes[path].text if path in notes else None)
-    except NoteRefused as error:
-        logger.warning("a note that was being written is left as it is: %s", error)
+def _bring_together(bank: "MemoryBank", agent: str) -> None:
+    """Let an agent's files be what the journal says; NoteRefused if that can't be done now."""
+    own, files, journal = AgentNotes(bank, agent), files_of(bank, agent), bank._ledger.journal
+    if files is None:
+        return
+    if not journal.get("notes_unwritten"):
+        _register(own, files)
+        return
+    _write_out(own, files)
+    if not any(other != agent and not path for other, path in bank._staged):  # it was the last
+        journal.set(notes_unwritten=None)
 
 
-def _write_out(files: NoteFiles, notes: dict[str, Note]) -> None:
-    own = [path for path in notes if not path.startswith("extra/")]
+def _register(own: AgentNotes, files: NoteFiles) -> None:
+    """What a process staged that was killed, or that is still at it, waits to be settled."""
+    for path, bases in staged(files).items():
+        own._waiting(path).bases.update(bases)
+
+
+def _write_out(own: AgentNotes, files: NoteFiles) -> None:
+    """Write notes as the journal has them. What is in their way, or no note of then, is kept."""
+    notes = {path: note.text for path, note in own._kept().items() if not is_extra(path)}
+    for path in files.staged():
+        files.discard(path)
+    aside = files.unused(".replaced")
+    for path in files.own_paths():
+        if not _has(files, path, notes.get(path)):
+            files.set_aside(path, f"{aside}/{path}")
+    for path, text in notes.items():
+        if files.read(path) is None:
+            files.stage(path, text)
+            files.publish(path)
+
+
+def _has(files: NoteFiles, path: str, text: str | None) -> bool:
+    """Whether this is the text on disk."""
     try:
-        for path in own:
-            if files.read(path) != notes[path].text:
-                files.stage(path, notes[path].text)
-                files.publish(path)
-        for path in files.paths():
-            if path not in notes and not path.startswith("extra/"):
-                files.remove(path)
+        return files.read(path) == text
     except NoteRefused as error:
-        logger.warning("notes can't be written as they were: %s", error)
+        if is_of_the_system(error):
+            raise
+        return False
+
+
+def _check_extra_paths(bank: "MemoryBank") -> None:
+    """Refuse extra paths that can't be told apart, or that are the agents' own notes."""
+    if bank._folder is None:
+        return
+    own = (bank._folder / "notes").resolve()
+    for item in bank.settings.notes.extra_paths:
+        place = (bank._folder / item).resolve()
+        if place == own or place in own.parents or own in place.parents:
+            raise ConfigError(
+                f"notes.extra_paths: {item!r} holds the notes of the bank's agents, which each of "
+                "them has for itself; name another folder"
+            )
+    try:
+        notes_in(bank._folder, "any", bank.settings.notes.extra_paths)
+    except NoteRefused as error:
+        raise ConfigError(f"notes.extra_paths: {error}") from None

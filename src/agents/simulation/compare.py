@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,6 +10,7 @@ from agents.bank import MemoryBank
 from agents.errors import BankError, RunError
 from agents.memory.records import Memory
 from agents.memory.tiers import TIER_NAMES
+from agents.notes.chunks import split_lines
 from agents.simulation.run_folder import read_folder
 
 __all__ = ["Difference", "RunDiff", "TierDifference", "compare_runs", "differences", "past_bank"]
@@ -21,7 +23,7 @@ class Difference(NamedTuple):
 
     agent: str | None
     memory: str | None
-    """Its id."""
+    """Its id, or where in a note it is."""
     field: str
     first: object
     second: object
@@ -58,7 +60,7 @@ class RunDiff(NamedTuple):
 
 
 def differences(first: MemoryBank, second: MemoryBank) -> Iterator[Difference]:
-    """What differs between the memories of two banks, agent by agent, oldest memory first."""
+    """What differs between two banks, agent by agent: memories, oldest first, then notes."""
     for agent in sorted({*first.agents(), *second.agents()}):
         ours = {memory.sequence: memory for memory in first.agent(agent).all()}
         theirs = {memory.sequence: memory for memory in second.agent(agent).all()}
@@ -76,6 +78,21 @@ def differences(first: MemoryBank, second: MemoryBank) -> Iterator[Difference]:
                 left, right = getattr(one, field), getattr(other, field)
                 if left != right:
                     yield Difference(agent, one.id, field, left, right)
+        yield from _notes(first, second, agent)
+
+
+def _notes(first: MemoryBank, second: MemoryBank, agent: str) -> Iterator[Difference]:
+    """How the texts of an agent's notes differ: the first line that does, of each note."""
+    ours, theirs = (bank._ledger.resident.block(agent).notes for bank in (first, second))
+    for path in sorted({*ours, *theirs}):
+        texts = [notes[path].text if path in notes else None for notes in (ours, theirs)]
+        if texts[0] == texts[1]:
+            continue
+        lines = [[] if text is None else split_lines(text) for text in texts]
+        pairs = enumerate(zip_longest(*lines), start=1)
+        differing = ((n, pair) for n, pair in pairs if pair[0] != pair[1])
+        number, (one, other) = next(differing, (1, texts))  # one is empty, and one is not there
+        yield Difference(agent, f"{path}#L{number}", "note", one, other)
 
 
 def past_bank(folder: Path, tick: int | None) -> MemoryBank:

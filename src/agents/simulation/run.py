@@ -23,7 +23,7 @@ from traceback import format_exception
 from types import TracebackType
 from typing import Any, Self, final
 
-from agents import __version__, history
+from agents import history
 from agents.bank import MemoryBank
 from agents.config import load_settings
 from agents.errors import (
@@ -56,6 +56,7 @@ from agents.simulation.streams import Streams
 from agents.storage import checkpoint
 from agents.storage.mem0_store import check_providers
 from agents.storage.sync import Progress
+from agents.version import __version__
 
 __all__ = ["Run", "Say", "go_back"]
 
@@ -283,6 +284,11 @@ def _changed(copies: Path, places: list[Path]) -> list[str]:
 def check_scenario(settings: Settings, places: list[Path]) -> dict[str, Path]:
     """Find mistakes before a folder is made; the user's own modules, by name."""
     check_providers(settings)
+    if settings.notes.extra_paths:
+        raise ConfigError(
+            "notes.extra_paths: a run has none, because what is in these files may change and is "
+            "not recorded, and the run could not be repeated; write it to the agents' own notes"
+        )
     world = make_world(settings, *places)
     make_policy(settings, world, Cassette(Path("cassette.jsonl"), replay=True), *places)
     first_memories(settings)

@@ -12,6 +12,7 @@ from agents.errors import ConfigError, TierMemError
 from agents.memory.records import check_agent_id
 from agents.memory.tiers import parse_tier
 from agents.settings import Settings
+from agents.simulation.actions import MEMORY_ACTIONS, OWN_ACTIONS
 from agents.simulation.cassette import Cassette
 from agents.simulation.loop import where_in
 from agents.simulation.policies.llm import DEFAULT_TIMEOUT, Llm
@@ -67,8 +68,9 @@ def make_policy(settings: Settings, world: World, cassette: Cassette, *folders: 
                 "llm.config, for example openai with openai_base_url and model"
             )
         seconds = options.get("timeout", DEFAULT_TIMEOUT)
-        given = (ChatModel(settings.llm, timeout=seconds), cassette, getattr(world, "actions", {}))
-        policy = _call(where, Llm, options, *given)
+        model, actions = ChatModel(settings.llm, timeout=seconds), getattr(world, "actions", {})
+        own = MEMORY_ACTIONS if settings.notes.read_only else OWN_ACTIONS
+        policy = _call(where, Llm, options, model, cassette, actions, own)
     elif ":" in name:
         policy = _make("simulation.policy", name, options, folders)
     else:

@@ -331,7 +331,7 @@ def _replaced(
     """
     if not path.exists():
         # Beside a store there was a bank, and most likely this one, whose journal is lost.
-        lost = any(each.is_dir() for each in path.parent.iterdir())
+        lost = any(each.is_dir() and each.name != "notes" for each in path.parent.iterdir())
         return bank if same_bank or lost else with_new_id(bank), None
     try:
         old = Journal(path)

@@ -140,11 +140,13 @@ class Journal:
         note: TickNote | None = None,
         shelf: Changes | None = None,
         purges: Sequence[Purge] = (),
+        purged: bool = False,
     ) -> None:
         """Record one commit. When this returns, it is on disk; when it raises, nothing is.
 
         ``shelf`` is what changes of the memories that are not resident. The texts and vectors of
-        ``purges`` are taken out of everything that is kept.
+        ``purges`` are taken out of everything that is kept. ``purged``: sequence numbers may be
+        missing from now on.
         """
         row = None if note is None else note.row(tick, self.head + 1)
         mark = row.digest if row else b""
@@ -162,6 +164,7 @@ class Journal:
                     self.shelf.write(self.head + 1, shelf)
                 if purges:
                     redact(self._db, self.shelf, self.snapshot(), self._commit, purges)
+                if purges or purged:
                     self._set({"purged": True})
                 self._set({"head": (self.head + 1, tick, digest.hex())})
             self.head, self.tick, self.hash = self.head + 1, tick, digest

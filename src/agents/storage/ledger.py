@@ -172,13 +172,17 @@ class Ledger:
         if sequences:
             self._happen(Retained("retain", agent_id, list(sequences), int(retention), cause))
 
-    def purge(self, memories: Sequence[Memory]) -> None:
-        """Memories of one agent are gone for good, wherever they are kept."""
+    def purge(self, memories: Sequence[Memory], *, redacted: bool = True) -> None:
+        """Memories of one agent are gone for good, wherever they are kept.
+
+        If not ``redacted``, they are gone from now on, and what the bank was before still has them.
+        """
         if memories:
-            self._purges += [
-                Purge(each.agent_id, each.sequence, each.created_tick, each.content)
-                for each in memories
-            ]
+            if redacted:
+                self._purges += [
+                    Purge(each.agent_id, each.sequence, each.created_tick, each.content)
+                    for each in memories
+                ]
             sequences = [each.sequence for each in memories]
             self._happen(Purged("purge", memories[0].agent_id, sequences))
 
@@ -274,6 +278,7 @@ class Ledger:
                 self._note,
                 shelf.changes(),
                 self._purges,
+                not self._is_plain and any(isinstance(each, Purged) for each in self._events),
             )
         except BaseException:
             shelf.commit = self.journal.head + 1  # an interrupt may come after it was written

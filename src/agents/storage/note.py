@@ -1,10 +1,12 @@
 """A Markdown note as the journal has it: its text, and the memories that stand for its parts."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Self
 
-__all__ = ["Note"]
+from agents.memory.records import Memory
+
+__all__ = ["Note", "is_of_note", "note_of"]
 
 
 class Note(NamedTuple):
@@ -22,9 +24,27 @@ class Note(NamedTuple):
         places = tuple([(sequence, first, last) for sequence, first, last in chunks])
         return cls(text, places, hashlib.sha256(f"{places}{text}".encode()).digest())
 
+    @property
+    def token(self) -> str:
+        """The beginning of the digest, which tells this note from others of its path."""
+        return self.digest.hex()[:16]
+
     def lines_of(self, sequence: int) -> tuple[int, int] | None:
         """The lines that a memory stands for; None if it is no part of this note."""
         for number, first, last in self.chunks:
             if number == sequence:
                 return first, last
         return None
+
+
+def is_of_note(memory: Memory) -> bool:
+    """Whether a memory stands, or stood, for a part of a note."""
+    return memory.kind == "note" and isinstance(memory.metadata.get("path"), str)
+
+
+def note_of(memory: Memory, notes: Mapping[str, Note]) -> str | None:
+    """The path of the one of an agent's notes that a memory stands for a part of, if any."""
+    path = memory.metadata.get("path")
+    if not isinstance(path, str) or path not in notes:
+        return None
+    return path if notes[path].lines_of(memory.sequence) else None

@@ -52,7 +52,8 @@ class Llm:
     of the form asked for. After ``retries`` more attempts the agent's action is ``NO_OP``. After
     an error the next attempt waits ``pause`` seconds, and twice as long each time.
 
-    ``world_actions`` are names and descriptions; ``system`` is the scenario's own text.
+    ``world_actions`` are names and descriptions, and so are ``own_actions``, those on memories and
+    notes; ``system`` is the scenario's own text.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Llm:
         model: Model,
         cassette: Cassette,
         world_actions: Mapping[str, str],
+        own_actions: Mapping[str, str] = OWN_ACTIONS,
         *,
         system: str = "",
         retries: int = 2,
@@ -74,7 +76,7 @@ class Llm:
             )
         self._model = model
         self._cassette = cassette
-        self._system = _system_text(system, world_actions)
+        self._system = _system_text(system, world_actions, own_actions)
         self._attempts = retries + 1
         self._timeout = timeout
         self._concurrency = concurrency
@@ -230,11 +232,13 @@ def _call(
         replies.put((number, error))
 
 
-def _system_text(system: str, world_actions: Mapping[str, str]) -> str:
+def _system_text(
+    system: str, world_actions: Mapping[str, str], own_actions: Mapping[str, str]
+) -> str:
     parts = [system.strip()] if system.strip() else []
     if world_actions:
         parts.append("What you can do:\n" + _listed(world_actions))
-    parts.append("What you can do with your memories:\n" + _listed(OWN_ACTIONS))
+    parts.append("What you can do with your memories:\n" + _listed(own_actions))
     return "\n\n".join([*parts, _FORMAT])
 
 
