@@ -296,6 +296,7 @@ class MemoryBank(Upkeep):
         """
         journal = history.past(Path(folder), tick)
         try:
+            journal.set(store=None)  # a copy has none, and finds in the journal what is cold
             base = journal.get("bank")["settings"]
             settings = load_settings(config, preset=preset, assignments=assignments, base=base)
             chosen = prepare(journal, settings, embedder)

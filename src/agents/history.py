@@ -72,7 +72,6 @@ def past(folder: Path, tick: int | None) -> Journal:
                     f"the bank in {folder} is at tick {journal.tick}, not at {tick} yet"
                 )
             journal.rewind(journal.commit_of(tick))
-        journal.set(store=None)  # a copy has none, and finds in the journal what is cold
     except BaseException:
         journal.close()
         raise

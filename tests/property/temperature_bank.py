@@ -595,7 +595,7 @@ class TemperatureBank(RuleBasedStateMachine):
 
     def check_found(self, agent: str, query: str, limit: int) -> None:
         """What a search of all temperatures finds, without the use that a search would count."""
-        found = self.view(agent)._moves._found(agent, query, limit, ANY)
+        found, _ = self.view(agent)._moves._found(agent, query, limit, ANY)
         everything = Only(temperatures=frozenset({HOT, WARM, COLD}))
         self.check_hits(found, self.model.search(agent, query, limit, everything))
 

@@ -276,10 +276,12 @@ def _journal(folder: Path) -> Finding:
 
 
 def _store(bank: "MemoryBank", folder: Path, *, is_open: bool) -> Findings:
+    from agents import history
     from agents.errors import StoreError
     from agents.storage.mem0_store import Mem0Store
 
-    kept = bank._ledger.journal.get("store")
+    with closing(history.past(folder, None)) as journal:  # of its own store, the copy knows nothing
+        kept = journal.get("store")
     if kept is None or not max(kept["commit"], kept["writing"]):
         yield Finding("ok", "mem0", "nothing was written to mem0's store yet")
         return

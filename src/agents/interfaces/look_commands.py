@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from agents.interfaces.options import AsJson, Force, Preset, Quiet, RunFolder, Workers
-from agents.interfaces.screen import Screen
+from agents.interfaces.screen import Screen, interrupts
 
 if TYPE_CHECKING:
     from agents.agent_memory import AgentMemory
@@ -228,7 +228,7 @@ def sweep(
     total = len(plan.cells())
     done: dict[str, Any] = {}
     failed: dict[str, str] = {}
-    with Screen(quiet=quiet or as_json) as screen:
+    with Screen(quiet=quiet or as_json) as screen, interrupts() as interrupted:
         meter = screen.meter("runs", "runs")
         try:
             for cell, result in run_cells(plan, folder, workers, force=force):
@@ -238,6 +238,8 @@ def sweep(
                 else:
                     done[cell.name] = result
                 meter(len(done) + len(failed), total)
+                if interrupted():
+                    raise KeyboardInterrupt
         except KeyboardInterrupt:
             screen.say(f"stopped: {len(done)} of {total} runs are done; the same command goes on")
             raise

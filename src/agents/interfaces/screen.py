@@ -17,7 +17,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-__all__ = ["Screen", "stopping"]
+__all__ = ["Screen", "interrupts", "stopping"]
 
 _SECONDS_BETWEEN_LINES = 5.0
 
@@ -94,3 +94,22 @@ def stopping() -> Iterator[Callable[[], bool]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def interrupts() -> Iterator[Callable[[], bool]]:
+    """Whether Ctrl-C was pressed, which raises KeyboardInterrupt at once as well.
+
+    That may be lost: Python ignores what is raised while it cleans up an object.
+    """
+    asked: list[int] = []
+
+    def ask(number: int, frame: FrameType | None) -> Any:
+        asked.append(number)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        yield lambda: bool(asked)
+    finally:
+        signal.signal(signal.SIGINT, before)
