@@ -54,11 +54,19 @@ def searching(memories: int, rounds: int) -> dict[str, float]:
         name: MemoryBank.ephemeral(_MANUAL, preset=preset)
         for name, preset in (("vector", "vector"), ("hybrid", "hybrid"))
     }
-    talk = {"session": "one long talk", "speaker": "agent_001"}
     banks["with sessions"] = MemoryBank.ephemeral(_MANUAL)
     for name, bank in banks.items():
-        own = talk if name == "with sessions" else None
-        bank.agent("alice").add_many([(text, "normal", own) for text in texts(memories, 1)])
+        talks = name == "with sessions"
+        bank.agent("alice").add_many(
+            [
+                (
+                    text,
+                    "normal",
+                    {"session": n // 25, "speaker": text.split()[0]} if talks else None,
+                )
+                for n, text in enumerate(texts(memories, 1))
+            ]
+        )
 
     def search(name: str, turn: int) -> float:
         alice = banks[name].agent("alice")

@@ -35,27 +35,35 @@ def spread(scores: Floats, places: Places, weights: Spread) -> Floats:
 
     ``scores`` are from 0 to 1 as well.
     """
-    padded = np.append(scores, 0.0)  # what -1 stands for
-    asking = np.append(np.where(places.asks, scores, 0.0), 0.0)
+    padded = _padded(scores)
+    asking = _padded(scores * places.asks)
     lent = weights.question * asking[places.previous]
-    lent += weights.neighbours * padded[places.following]
-    lent += weights.neighbours * padded[places.second]
-    lent += weights.session * np.append(best_of_sessions(scores, places), 0.0)[places.session]
+    lent += weights.neighbours * (padded[places.following] + padded[places.second])
+    lent += weights.session * _padded(best_of_sessions(scores, places))[places.session]
     answered = places.is_question & (places.following >= 0)
-    own = np.where(answered, weights.asked * scores, scores)
-    together = np.minimum((own + lent) / weights.scale, 1.0)
-    return np.where(places.session < 0, scores, together)
+    lent += np.where(answered, weights.asked * scores, scores)
+    lent /= weights.scale
+    np.minimum(lent, 1.0, out=lent)
+    return np.where(places.session < 0, scores, lent)
 
 
 def best_of_sessions(scores: Floats, places: Places) -> Floats:
     """The mean of the three best of each session, or of as many as it has."""
     sessions = places.session
     rows = (sessions >= 0).nonzero()[0]
-    order = rows[np.lexsort((-scores[rows], sessions[rows]))]
-    sizes = np.bincount(sessions[rows])
+    own = sessions[rows]
+    order = rows[np.argsort(2.0 * own - scores[rows], kind="stable")]  # scores are below 2
+    sizes = np.bincount(own)
     starts = np.cumsum(sizes) - sizes
     total = np.zeros(len(sizes))
     for place in range(_BEST):
         there = sizes > place
         total[there] += scores[order[starts[there] + place]]
     return total / np.maximum(np.minimum(sizes, _BEST), 1)
+
+
+def _padded(scores: Floats) -> Floats:
+    """With a 0 at the end, which -1 stands for."""
+    result = np.zeros(len(scores) + 1)
+    result[:-1] = scores
+    return result

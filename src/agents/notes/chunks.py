@@ -174,8 +174,7 @@ def _closes(line: str, fence: str) -> bool:
 
 
 def _visible(text: str) -> bool:
-    start = text.lstrip()[:1]
-    if start.isascii() and start.isprintable() and start:  # so begin nearly all lines
+    if text[:1].isalnum():  # so begin nearly all lines
         return True
     return any(category(character) not in _INVISIBLE for character in text.lstrip())
 

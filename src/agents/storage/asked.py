@@ -116,7 +116,15 @@ class Asked:
 
     def parts(self, index: int, similarities: Floats) -> Parts:
         """What the scores of a query's resident memories are made of, with these similarities."""
-        return self._both(index, similarities)[0]
+        if index in self._away:
+            return self._both(index, similarities)[0]
+        block, text, own = self._blocks[index], self._texts[index], self._wordings[index]
+        keyword = covered = None
+        if own is not None and own.by.is_known:
+            keyword, covered = own.keyword, own.covered
+        fused = self._fused(index, similarities, keyword, block.norms > 1.0)
+        score, _ = self._with_context(block, text, fused, _NOWHERE.similar, _NOWHERE)
+        return Parts(similarities, keyword, fused, score, _evidence(score, similarities, covered))
 
     def parts_away(self, index: int, similarities: Floats) -> Parts:
         """The same for those that :meth:`include` let take part."""
@@ -126,7 +134,7 @@ class Asked:
         block, text, own = self._blocks[index], self._texts[index], self._wordings[index]
         # 1 stands for the length of a row of zeros.
         has_vector = block.norms > 1.0
-        away, others = self._away.get(index, (_NOWHERE, None))
+        away, others = self._away[index]
         size = len(similarities)
         if own is None:
             keyword = covered = None
@@ -139,10 +147,7 @@ class Asked:
         every = np.concatenate([has_vector, away.has_vector])
         fused = self._fused(index, vector, keyword, every)
         score = np.concatenate(self._with_context(block, text, fused[:size], fused[size:], away))
-        evidence = np.maximum(score, vector)
-        if covered is not None:
-            np.maximum(evidence, covered, out=evidence)
-        parts = Parts(vector, keyword, fused, score, evidence)
+        parts = Parts(vector, keyword, fused, score, _evidence(score, vector, covered))
         return _slice(parts, slice(size)), _slice(parts, slice(size, None))
 
     def _fused(
@@ -176,7 +181,9 @@ class Asked:
                 gone = (block.column("expires") <= self._asking.tick) & (block.tiers != 0)
                 lending = np.where(gone, 0.0, fused)
             score = spread(lending, places, weights)
-            others = _lent_away(others, away, sessions, best_of_sessions(lending, places), weights)
+            if len(others):
+                best = best_of_sessions(lending, places)
+                others = _lent_away(others, away, sessions, best, weights)
         if weights.speaker and sessions.speakers:
             named = self._reader.speaker_named(text, sessions.speakers)
             if named is not None:
@@ -198,6 +205,12 @@ def _lent_away(
         lent = own if number is None else float(best[number])
         result[place] = min((own + weights.session * lent) / weights.scale, 1.0)
     return result
+
+
+def _evidence(score: Floats, vector: Floats, covered: Floats | None) -> Floats:
+    """The most that speaks for each memory."""
+    most: Floats = np.maximum(score, vector)
+    return most if covered is None else np.maximum(most, covered)
 
 
 def _slice(parts: Parts, rows: slice) -> Parts:

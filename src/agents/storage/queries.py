@@ -20,6 +20,7 @@ __all__ = ["QueryReader"]
 
 Floats = NDArray[np.float64]
 
+_MOST_NAMES = 100_000
 _UNHEARD = 1024.0
 """The weight of a word that no memory has."""
 
@@ -43,6 +44,8 @@ class QueryReader:
         self._vocabulary = Vocabulary(None if settings.stemmer == "none" else settings.stemmer)
         self._weighs = settings.sif > 0.0 and settings.mode != "keyword" and embedder.is_additive
         self._words = WordVectors(embedder.embedder)
+        self._names: dict[str, set[str]] = {}
+        """The terms of speakers' names."""
         self._has_embedder = not isinstance(embedder.embedder, NoEmbedder)
 
     def read(self, blocks: Sequence[AgentColumns], texts: Sequence[str], tick: int) -> Asked:
@@ -78,12 +81,16 @@ class QueryReader:
 
     def speaker_named(self, text: str, speakers: Mapping[str, int]) -> int | None:
         """The number of the speaker whose name a query has, if it is one alone."""
-        asked = self._vocabulary.heard(text)
-        named = [
-            number
-            for name, number in speakers.items()
-            if (terms := self._vocabulary.heard(name)) and terms <= asked
-        ]
+        asked, known = self._vocabulary.heard(text), self._names
+        if len(known) > _MOST_NAMES:
+            known.clear()
+        named = []
+        for name, number in speakers.items():
+            terms = known.get(name)
+            if terms is None:
+                terms = known[name] = self._vocabulary.heard(name)
+            if terms <= asked and terms:
+                named.append(number)
         return named[0] if len(named) == 1 else None
 
     def _wording(self, by: Measure, found: Matches) -> Wording:
