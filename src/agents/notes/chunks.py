@@ -133,8 +133,15 @@ def _read(
     """The lines from ``start`` on, with what Markdown makes of each."""
     sections: list[tuple[int, Tier | None]] = [(0, tier)]
     fence, fences = "", 0
+    make = tuple.__new__  # what _Line(…) comes down to, at half its cost
     for number in range(start, len(lines)):
         text = lines[number]
+        if not fence and number and text[0] not in _MARKS:  # nearly all lines are like this
+            cost = count(text)
+            if cost >= 0:
+                visible = text[0].isalnum() or _visible(text)
+                yield make(_Line, (number, cost, sections[-1][1], False, 0, not visible))
+                continue
         line = (text.removeprefix(_BOM) or text) if number == 0 else text
         inside, heading = bool(fence), None
         if inside:
@@ -202,6 +209,7 @@ class _Block(NamedTuple):
 def _blocks(lines: Iterator[_Line], limit: int) -> list[_Block]:
     """Each fence that fits, and each line outside of those."""
     blocks: list[_Block] = []
+    make, edges, heads = tuple.__new__, (_Edge.INSIDE, _Edge.SOFT), _Edge.HEADING
     soft = True
     for fence, group in groupby(lines, key=attrgetter("fence")):
         inside = list(group)
@@ -212,13 +220,10 @@ def _blocks(lines: Iterator[_Line], limit: int) -> list[_Block]:
             edge = _Edge.SOFT
             blocks.append(_Block(first.number, last.number + 1, total, first.tier, edge, False))
         else:
-            for line in inside:
-                edge = _Edge.SOFT if soft or line.blank else _Edge.INSIDE
-                if line.heading:
-                    edge = _Edge.HEADING
-                number = line.number
-                blocks.append(_Block(number, number + 1, line.tokens, line.tier, edge, line.blank))
-                soft = line.blank
+            for number, tokens, tier, heading, _, blank in inside:
+                edge = heads if heading else edges[soft or blank]
+                blocks.append(make(_Block, (number, number + 1, tokens, tier, edge, blank)))
+                soft = blank
         soft = soft or bool(fence)
     return blocks
 
@@ -226,8 +231,10 @@ def _blocks(lines: Iterator[_Line], limit: int) -> list[_Block]:
 def _with_headings(blocks: Sequence[_Block], limit: int) -> list[_Block]:
     """The blocks, with each heading joined to what follows it as long as that fits."""
     leads: list[bool] = []
+    lead = False
     for block in blocks:
-        leads.append(block.edge is _Edge.HEADING or (block.blank and leads[-1:] == [True]))
+        lead = block.edge is _Edge.HEADING or (block.blank and lead)
+        leads.append(lead)
     joined: list[_Block] = []
     for block, lead in zip(reversed(blocks), reversed(leads), strict=True):
         after = joined[-1] if joined else None
