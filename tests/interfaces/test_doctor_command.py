@@ -186,6 +186,11 @@ def test_a_note_that_can_not_be_read_is_a_warning(tiermem: Command, folder: Path
     assert "MEMORY.md" in only(done, "notes", "warning")["said"]
 
 
+def test_a_note_that_can_not_be_indexed_is_a_warning(tiermem: Command, folder: Path) -> None:
+    (folder / "notes" / "alice" / "MEMORY.md").write_text("---\ntier: vital\n---\nx\n")
+    assert "vital" in only(tiermem("doctor", folder, "--json"), "notes", "warning")["said"]
+
+
 def test_an_embedder_that_fails_is_a_problem(
     tiermem: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -220,7 +220,8 @@ def test_a_path_or_a_method_that_is_not_there(alice: httpx.Client) -> None:
     wrong = alice.put("/status")
     is_problem(wrong, 405, "NoSuchMethod")
     assert wrong.headers["allow"] == "GET, HEAD"
-    assert alice.put("/memory/search").headers["allow"] == "DELETE, GET, HEAD, PATCH, POST"
+    assert alice.put("/memory/search").headers["allow"] == "POST"
+    is_problem(alice.get("/memory/store"), 405, "NoSuchMethod")  # no memory with the id "store"
 
 
 def test_the_description_has_every_operation_with_its_answers() -> None:

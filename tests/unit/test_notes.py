@@ -554,3 +554,8 @@ def test_a_copy_of_a_bank_reads_extra_notes(tmp_path: Path) -> None:
         assert bank.agent("alice").notes.paths() == ["MEMORY.md", "extra/rules.md"]
     with MemoryBank.at(tmp_path / "bank") as copy:
         assert copy.agent("alice").notes.read("extra/rules.md") == "the dragon sleeps at noon\n"
+
+
+def test_a_note_in_a_context_does_not_show_the_end_of_its_last_line(alice: AgentMemory) -> None:
+    alice.notes.write("MEMORY.md", "the dragon sleeps\nat noon\n")
+    assert alice.get_relevant_memories("dragon") == "- the dragon sleeps\\nat noon"

@@ -271,10 +271,12 @@ def _check_free(folder: Path) -> None:
 
 @contextmanager
 def _looking(folder: Path, agent: str) -> "Iterator[tuple[MemoryBank, AgentMemory]]":
-    """A copy of the bank, and an agent of it."""
+    """A copy of the bank that knows the agent's notes as they are on disk, and the agent."""
     from agents.bank import MemoryBank
+    from agents.notes.opening import look_at_files
 
     with MemoryBank.at(folder) as bank:
+        look_at_files(bank, folder, agent)
         _check_agent(bank, folder, agent)
         yield bank, bank.agent(agent)
 

@@ -324,6 +324,7 @@ def _notes(bank: "MemoryBank", folder: Path) -> Findings:
     from agents.errors import InvalidAgentId, NoteRefused
     from agents.memory.records import check_agent_id
     from agents.notes.agent_notes import notes_in
+    from agents.notes.opening import look_at_files
 
     root, number, refused = folder / "notes", 0, 0
     names = set(bank.agents())
@@ -339,13 +340,11 @@ def _notes(bank: "MemoryBank", folder: Path) -> Findings:
             refused += 1
             yield Finding("warning", "notes", f"{agent}: {error}", "it is not indexed")
             continue
-        for path in paths:
-            try:
-                files.read(path)
-                number += 1
-            except NoteRefused as error:
-                refused += 1
-                yield Finding("warning", "notes", f"{agent}: {error}", "it is not indexed")
+        _, seen = look_at_files(bank, folder, agent)
+        refused += len(seen.problems)
+        number += len(paths) - len(seen.problems)
+        for problem in seen.problems:
+            yield Finding("warning", "notes", f"{agent}: {problem}", "it is not indexed; mend it")
     if number or not refused:
         yield Finding("ok", "notes", f"{number:,} can be read")
 

@@ -45,6 +45,12 @@ def create(
     except OSError as error:
         raise BankError(f"{folder} can't hold a bank: {error.strerror or error}") from None
     typer.echo(tokens.create(folder, agent, "read" if read_only else "write", name))
+    made = tokens.grants(folder)[-1]
+    typer.echo(
+        f"the token {made.name} lets its bearer {made.permission} the memory of {made.agent_id}; "
+        "it is not shown again",
+        err=True,
+    )
 
 
 @app.command(name="list")

@@ -57,7 +57,10 @@ def line(memory: Memory) -> str:
 
     A memory is data: what could end the line, reorder it or pass for a label is shown escaped.
     """
-    text = one_line(memory.content)
+    content = memory.content
+    if memory.kind == "note":  # a part of a file ends with its line
+        content = content.rstrip("\r\n")
+    text = one_line(content)
     if "[" in text:
         text = _escape_leading_bracket(text)
     if memory.tier is Tier.NORMAL:

@@ -142,8 +142,11 @@ class Service:
         """What is at this path, and the arguments that stand in it; 404 or 405."""
         wanted = "GET" if visit.method == "HEAD" else visit.method
         others: set[str] = set()
+        is_named = any(target.path == visit.path for _, target in self._targets)
         for pattern, target in self._targets:
             match = pattern.fullmatch(visit.path)
+            if is_named and target.path != visit.path:  # /memory/store is no memory of that id
+                continue
             if match and target.method == wanted:
                 return target, match.groupdict()
             if match:
