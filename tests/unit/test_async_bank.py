@@ -999,3 +999,6 @@ async def test_notes_are_watched_until_the_block_ends(tmp_path: Path) -> None:
             while await texts(bank) != ["new\n"]:
                 await asyncio.sleep(0.01)
         await watch.stop()  # a second time does nothing
+        (tmp_path / "bank/notes/alice/MEMORY.md").write_text("newer\n")
+        await asyncio.sleep(0.3)
+        assert await texts(bank) == ["new\n"]

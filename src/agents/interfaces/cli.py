@@ -38,7 +38,8 @@ _EXAMPLES = """ [bold]Try it[/]
 
  [bold]Output[/]
    Results go to stdout: tables on a terminal, lines with tabs elsewhere, JSON
-   with --json. Errors go to stderr. NO_COLOR is respected.
+   with --json. Errors and progress go to stderr, and so does what a run came
+   to, unless --json is given. NO_COLOR is respected.
 
  [bold]Exit codes[/]
    0 done, 1 it could not be done, 2 wrong use or wrong settings, 130 interrupted

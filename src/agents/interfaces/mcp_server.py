@@ -171,7 +171,7 @@ class _Offer:
             return await self._in_turn(function, *arguments)
         except TierMemError as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from None
-        except Exception:
+        except Exception:  # whatever it is, the client is told nothing of it, and the log all
             logger.exception("a request failed")
             raise MCPError(types.INTERNAL_ERROR, _INTERNAL) from None
 

@@ -1,16 +1,16 @@
 """Commands on a bank's memories: status, compact, prune, vacuum."""
 
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from agents.interfaces.look_commands import echo_json
 from agents.interfaces.options import AsJson, Assignments, Config, Preset
 
 if TYPE_CHECKING:
@@ -21,6 +21,9 @@ __all__ = ["compact", "prune", "status", "vacuum"]
 
 _TEXT = 60
 """Characters of a memory that are shown in a list."""
+
+_NEITHER = ("notes", "tokens.json", "bank.lock")
+"""What of a bank's folder is no part of its journal or of mem0's store."""
 
 BankFolder = Annotated[Path, typer.Argument(metavar="BANK", help="The bank's folder.")]
 Agent = Annotated[str | None, typer.Option("--agent", "-a", help="Only this agent's memories.")]
@@ -41,7 +44,7 @@ def status(folder: BankFolder, agent: Agent = None, as_json: AsJson = False) -> 
         _check_agent(bank, folder, agent)
         found = bank.status(agent)
         if as_json:
-            typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+            echo_json(found.to_dict())
             return
         page = Page(
             str(folder),
@@ -88,7 +91,7 @@ def compact(
     ]
     if as_json:
         counts = {"hot": done.hot, "warm": done.warm, "cold": done.cold, "pruned": done.pruned}
-        _echo_json({"dry_run": dry_run, **counts, **({"moves": rows} if dry_run else {})})
+        echo_json({"dry_run": dry_run, **counts, **({"moves": rows} if dry_run else {})})
         return
     if rows:
         lines = [
@@ -126,7 +129,7 @@ def prune(
                 for each in bank.prune(name, dry_run=dry_run)
             ]
     if as_json:
-        _echo_json({"dry_run": dry_run, "archived": [_row(memory) for memory in chosen]})
+        echo_json({"dry_run": dry_run, "archived": [_row(memory) for memory in chosen]})
         return
     if dry_run and chosen:
         _list(["agent", "id", "memory"], [list(_row(memory).values()) for memory in chosen])
@@ -205,10 +208,6 @@ def _row(memory: "Memory") -> dict[str, str]:
     return {"agent": memory.agent_id, "id": memory.id, "memory": memory.content}
 
 
-def _echo_json(value: Any) -> None:
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
-
-
 def _list(names: list[str], lines: list[list[str]]) -> None:
     """A table on a terminal, lines with tabs elsewhere; the last of each is a memory's text."""
     from rich.markup import escape
@@ -239,7 +238,7 @@ def _short(text: str) -> str:
 def _sizes(folder: Path) -> dict[str, int]:
     sizes = {"journal": 0, "mem0's store": 0}
     for path in folder.rglob("*"):
-        if path.is_file():
+        if path.is_file() and path.relative_to(folder).parts[0] not in _NEITHER:
             own = path.parent == folder and path.name.startswith("journal.db")
             sizes["journal" if own else "mem0's store"] += path.stat().st_size
     return sizes

@@ -1,6 +1,5 @@
 """The command on an agent's notes: list, sync, search, get."""
 
-import json
 import logging
 import sys
 from collections import Counter
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agents.interfaces.look_commands import table
+from agents.interfaces.look_commands import echo_json, table
 from agents.interfaces.memory_commands import BankFolder, _check_agent
 from agents.interfaces.options import AsJson
 
@@ -154,7 +153,7 @@ def _get(own: "AgentNotes", path: str, first: int, lines: int | None, as_json: b
         has = ", ".join(paths[:10]) + (f" and {len(paths) - 10:,} more" if len(paths) > 10 else "")
         raise NoteRefused(f"{own.agent_id} has no note {path}; there is {has or 'none yet'}")
     if as_json:
-        _echo_json({"path": path, "from": found.first, "to": found.last, "text": found.text})
+        echo_json({"path": path, "from": found.first, "to": found.last, "text": found.text})
     else:
         _print_exactly(found.text)
 
@@ -186,7 +185,7 @@ def _sync(folder: Path, agent: str, as_json: bool) -> None:
     removed = list(dict.fromkeys((*seen.removed, *done.removed)))
     unchanged = max(done.unchanged + len(done.changed) - len(changed), 0)
     if as_json:
-        _echo_json({"changed": changed, "removed": removed, "unchanged": unchanged,
+        echo_json({"changed": changed, "removed": removed, "unchanged": unchanged,
                     "problems": list(problems)})  # fmt: skip
     else:
         for name, items in (("changed", changed), ("removed", removed), ("problem", problems)):
@@ -260,10 +259,6 @@ def _subject(action: Action, words: list[str]) -> str:
 
 
 # Output
-
-
-def _echo_json(value: Any) -> None:
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def _say(text: str, *, err: bool = False, red: bool = False) -> None:

@@ -96,7 +96,7 @@ class NoteWatch:
                     self._follow()
         except BankClosed:
             pass
-        except Exception:
+        except Exception:  # in a thread, what is raised would be seen by nobody
             logger.exception("the notes in %s are no longer watched", self._folder)
         finally:
             atexit.unregister(self.stop)

@@ -118,7 +118,7 @@ class Service:
             problem = Problem(503, "TookTooLong", detail)
         except ClientDisconnect:
             raise
-        except Exception:
+        except Exception:  # whatever it is, the client is told nothing of it, and the log all
             logger.exception("%s %s failed", visit.method[:16], getattr(visit.target, "path", "-"))
             problem = Problem.internal()
         return Response(problem.body(), problem.status, problem.headers, MEDIA_TYPE)
