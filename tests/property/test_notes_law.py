@@ -67,8 +67,9 @@ def play(bank: MemoryBank, folder: Path, step: tuple[str, str, Any]) -> None:
     elif what == "meanwhile":
         with bank.transaction():
             notes.append("by an agent", path)
-            file.write_bytes(text.encode())
-        assert text in files_in(folder).values()
+            edited = f"{text}\nby a person"  # never what was there before
+            file.write_bytes(edited.encode())
+        assert edited in files_in(folder).values()
     elif what == "delete":
         file.unlink(missing_ok=True)
     elif what == "sync":
