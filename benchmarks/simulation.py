@@ -46,13 +46,19 @@ def tick(folder: Path, agents: int, memories: int, ticks: int) -> dict[str, floa
     while _memories(bank) < agents * memories:
         loop.tick()
     texts: list[str] = []
-    encode = bank._embedder.encode
+    encode, in_parts = bank._embedder.encode, bank._embedder.in_parts
 
     def noting(given: list[str]) -> Any:
         texts.extend(given)
         return encode(given)
 
-    bank._embedder.encode = noting
+    def noting_parts(given: list[str]) -> Any:
+        before = len(texts)
+        yield from in_parts(given)
+        if len(texts) == before:  # it did not ask the other
+            texts.extend(given)
+
+    bank._embedder.encode, bank._embedder.in_parts = noting, noting_parts
     whole, alone, new = [], [], []
     for _ in range(ticks):
         texts.clear()

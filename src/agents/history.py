@@ -3,17 +3,19 @@
 All of it works on folders of banks that are not open; only :func:`past` may look at one that is.
 """
 
+from os import PathLike
 from pathlib import Path
+from shlex import quote
 
 from agents.errors import BankError, BankNotFound, InvalidInput
 from agents.memory.records import check_whole
-from agents.storage import checkpoint
+from agents.storage import checkpoint, restoring
 from agents.storage.identity import with_new_id
 from agents.storage.journal import Journal
 from agents.storage.lock import lock_folder
 from agents.storage.sync import stale_store
 
-__all__ = ["branch", "check_unused", "past", "restore", "rewind"]
+__all__ = ["branch", "check_unused", "no_bank", "past", "restore", "rewind"]
 
 
 def restore(path: Path, folder: Path, *, same_bank: bool = False) -> None:
@@ -25,7 +27,7 @@ def restore(path: Path, folder: Path, *, same_bank: bool = False) -> None:
     found = checkpoint.read(path)
     lock = lock_folder(folder)
     try:
-        checkpoint.restore(found, folder, same_bank=same_bank)
+        restoring.restore(found, folder, same_bank=same_bank)
     finally:
         lock.release()
 
@@ -49,7 +51,7 @@ def branch(folder: Path, tick: int, into: Path) -> None:
     """Make a bank of its own: the one in ``folder`` as it was after ``tick``."""
     source = _journal_of(folder)
     if into.exists():
-        raise BankError(f"{into} exists already; a branch needs a folder of its own")
+        raise BankError(f"{into} exists already", hint="a branch needs a folder of its own")
     into.mkdir(parents=True)
     journal = Journal(into / "journal.db", copied=source)
     try:
@@ -65,11 +67,16 @@ def past(folder: Path, tick: int | None) -> Journal:
     journal = Journal(None, copied=_journal_of(folder))
     try:
         if journal.get("bank") is None:
-            raise BankError(f"the bank in {folder} was never opened")
+            raise BankError(
+                f"the journal in {folder} is empty: a bank was begun there, and never made",
+                hint="if it held memories, restore it from a backup; else delete journal.db and "
+                f"make the bank with: tiermem init {quote(str(folder))}",
+            )
         if tick is not None:
             if check_whole("tick", tick) > journal.tick:
                 raise BankError(
-                    f"the bank in {folder} is at tick {journal.tick}, not at {tick} yet"
+                    f"the bank in {folder} is at tick {journal.tick}, not at {tick} yet",
+                    hint=f"name a tick up to {journal.tick}",
                 )
             journal.rewind(journal.commit_of(tick))
     except BaseException:
@@ -83,12 +90,18 @@ def check_unused(folder: Path) -> None:
     lock_folder(folder).release()
 
 
+def no_bank(folder: str | PathLike[str]) -> BankNotFound:
+    """What is said of a folder without a journal."""
+    hint = f"make one with: tiermem init {quote(str(folder))}"
+    if (Path(folder) / "bank" / "journal.db").is_file():
+        hint = f"the run's bank is {Path(folder) / 'bank'}"
+    return BankNotFound(f"there is no bank in {folder}", hint=hint)
+
+
 def _journal_of(folder: Path) -> Path:
     if not str(folder):
-        raise InvalidInput("a bank needs a folder; got an empty path")
+        raise InvalidInput("a bank needs a folder; got an empty path", hint="name a folder")
     path = folder / "journal.db"
     if not path.is_file():
-        inside = (folder / "bank" / "journal.db").is_file()
-        hint = f"; the run's bank is {folder / 'bank'}" if inside else ""
-        raise BankNotFound(f"there is no bank in {folder}{hint}")
+        raise no_bank(folder)
     return path

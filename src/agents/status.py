@@ -16,7 +16,7 @@ from agents.memory.prune import choose_prune
 from agents.memory.records import memory_id
 from agents.memory.retention import RETENTION_NAMES, Retention
 from agents.memory.suggestions import MOST_IDS, Suggestion, share
-from agents.memory.temperature import TEMPERATURE_NAMES
+from agents.memory.temperature import TEMPERATURE_NAMES, Temperature
 from agents.memory.tiers import TIER_NAMES, Tier
 from agents.movement import Movement
 from agents.settings import Settings
@@ -150,7 +150,10 @@ class _Look:
         self._blocks = [resident.block(name) for name in names]
         self._shelf = resident.shelf.counts(agent_id)
         self._crowd = crowd_of(self._blocks)
-        self._use = [self._used(block) for block in self._blocks]
+        self._hot = self._hot_rows()
+        self._use = [
+            self._used(block, rows) for block, rows in zip(self._blocks, self._hot, strict=True)
+        ]
 
     def status(self) -> Status:
         limits, use = self._movement.limits, self._use
@@ -171,9 +174,21 @@ class _Look:
             tuple(self._suggestions()),
         )
 
-    def _used(self, block: AgentColumns) -> AgentStatus:
+    def _hot_rows(self) -> list[list[int]]:
+        """The rows of each agent's hot memories, pinned ones among them."""
+        heats = np.concatenate(
+            [np.empty(0, np.int8), *[each.temperatures for each in self._blocks]]
+        )
+        owners = self._crowd.owners
+        found = np.flatnonzero((heats == int(Temperature.HOT)) | (self._crowd.tiers == 0))
+        first = np.searchsorted(owners, owners[found])
+        rows: list[list[int]] = [[] for _ in self._blocks]
+        for owner, row in zip(owners[found].tolist(), (found - first).tolist(), strict=True):
+            rows[owner].append(row)
+        return rows
+
+    def _used(self, block: AgentColumns, rows: Sequence[int]) -> AgentStatus:
         limits, count = self._movement.limits, self._count
-        rows = (*block.pinned.rows, *block.hot)
         tokens = sum([cost(memory, count) for memory in block.memories(rows)])
         of_tokens, of_facts = share(tokens, limits.tokens), share(len(rows), limits.facts)
         return AgentStatus(block.agent_id, len(rows), tokens, of_tokens, of_facts)
@@ -190,11 +205,7 @@ class _Look:
     def _warm_tokens(self) -> int:
         """The tokens of all texts less those of the hot ones, which are few."""
         texts = [block.contents() for block in self._blocks]
-        hot = [
-            own[row]
-            for own, block in zip(texts, self._blocks, strict=True)
-            for row in (*block.pinned.rows, *block.hot)
-        ]
+        hot = [own[row] for own, rows in zip(texts, self._hot, strict=True) for row in rows]
         everything = chain.from_iterable(texts)
         number = len(self._crowd.owners)
         return _tokens(everything, number, self._count) - _tokens(hot, len(hot), self._count)
@@ -331,7 +342,7 @@ class _Look:
     ) -> Iterator[tuple[AgentColumns, NDArray[np.intp], list[str]]]:
         """Rows of the crowd as those of each agent, with the ids of the first."""
         owners = self._crowd.owners
-        for owner in np.unique(owners[rows]).tolist():
+        for owner in sorted(set(owners[rows].tolist())):
             block, mine = self._blocks[owner], rows[owners[rows] == owner]
             first = int(np.searchsorted(owners, owner))
             yield block, mine, _ids(block, [block.sequence(r - first) for r in mine.tolist()])

@@ -25,11 +25,15 @@ _COMMON_WEIGHT = 0.2
 
 
 class Matches(NamedTuple):
-    """Where a query's terms are: each term and memory that has it, by term, then by memory."""
+    """Where a query's terms are: each term and memory that has it, once.
+
+    Those of a memory stand in the order in which its text has them, whatever others there are: in
+    that order they are summed up.
+    """
 
     terms: Places
-    memories: Places
-    counts: Floats
+    memories: NDArray[np.int32]
+    counts: NDArray[np.float32]
     """How often the memory has the term."""
     lengths: Floats
     """How many terms each memory has, whether it is among these or not."""
@@ -59,7 +63,7 @@ def measure(found: Matches, common: NDArray[np.bool_]) -> Measure:
     for weight in weights.tolist():  # in this order on every machine
         total += weight
     mean = float(found.lengths.sum()) / memories if memories else _USUAL_LENGTH
-    is_known = bool((~common[found.terms]).any())
+    is_known = bool(frequencies[~common].any())
     return Measure(weights, total, mean, is_known)
 
 
@@ -69,14 +73,17 @@ def keyword_scores(by: Measure, found: Matches, k1: float, b: float) -> Floats:
     1 is what a memory of average length reaches that has every term once: the sum of the terms'
     weights. Rounded to 1e-6, because logarithms differ in the last bits from machine to machine.
     """
+    if not len(found.terms):  # and the memories may have no words at all
+        return np.zeros(len(found.lengths))
     weights = by.weights * ((k1 + 1.0) / by.total)
-    saturation = np.minimum(found.lengths[found.memories] / by.mean, _LONGEST)
+    saturation = np.minimum(found.lengths / by.mean, _LONGEST)
     saturation *= k1 * b
     saturation += k1 * (1.0 - b) + _SMALLEST**2  # never 0
-    saturation += found.counts
-    parts = weights[found.terms] * found.counts
-    parts /= saturation
-    # Summed one by one in the order of the terms, whatever other memories there are.
+    below = saturation.take(found.memories)
+    below += found.counts
+    parts = weights.take(found.terms)
+    parts *= found.counts
+    parts /= below
     sums = np.bincount(found.memories, parts, len(found.lengths))
     scores: Floats = np.minimum(sums, 1.0)
     return np.rint(scores / _SMALLEST) * _SMALLEST

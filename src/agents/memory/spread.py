@@ -1,6 +1,6 @@
 """Context: a memory is understood by its neighbours in the same session."""
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,32 @@ class Places(NamedTuple):
     """Whether a memory has a question near its end."""
     is_question: NDArray[np.bool_]
     """Whether it ends with one."""
+    members: Rows
+    """The memories that have a session,"""
+    of: Rows
+    """and which that is."""
+    sizes: Rows
+    """How many memories each session has."""
+    starts: Rows
+    """Where each begins, if the members are ordered by session."""
+
+    @classmethod
+    def among(
+        cls,
+        session: Rows,
+        previous: Rows,
+        second: Rows,
+        following: Rows,
+        asks: NDArray[np.bool_],
+        is_question: NDArray[np.bool_],
+    ) -> Self:
+        """With what follows from where they stand."""
+        members = (session >= 0).nonzero()[0]
+        of = session[members]
+        sizes = np.bincount(of)
+        starts = np.cumsum(sizes) - sizes
+        given = (session, previous, second, following, asks, is_question)
+        return cls(*given, members, of, sizes, starts)
 
 
 def spread(scores: Floats, places: Places, weights: Spread) -> Floats:
@@ -49,12 +75,9 @@ def spread(scores: Floats, places: Places, weights: Spread) -> Floats:
 
 def best_of_sessions(scores: Floats, places: Places) -> Floats:
     """The mean of the three best of each session, or of as many as it has."""
-    sessions = places.session
-    rows = (sessions >= 0).nonzero()[0]
-    own = sessions[rows]
-    order = rows[np.argsort(2.0 * own - scores[rows], kind="stable")]  # scores are below 2
-    sizes = np.bincount(own)
-    starts = np.cumsum(sizes) - sizes
+    rows, sizes, starts = places.members, places.sizes, places.starts
+    # Scores are below 2.
+    order = rows[np.argsort(2.0 * places.of - scores[rows], kind="stable")]
     total = np.zeros(len(sizes))
     for place in range(_BEST):
         there = sizes > place

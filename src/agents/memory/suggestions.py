@@ -105,9 +105,9 @@ def spill(
         if not auto_spill:
             used += "; temperature.auto_spill is off, so nothing leaves by itself"
     if leaving:
-        advice = f"spill(count={leaving}) lets the least relevant go"
+        advice = f"spill {leaving:,}, and the least relevant go"
     else:
-        advice = "all of it is pinned, so unpin() some or raise temperature.hot_max_tokens"
+        advice = "all of it is pinned, so unpin some or raise temperature.hot_max_tokens"
     return Suggestion("spill", agent_id, f"{used}: {advice}", tuple(ids))
 
 
@@ -116,9 +116,9 @@ def spill(
 
 def prune(agent_id: str, cold: int, most: int, excess: int, ids: Sequence[str]) -> Suggestion:
     """There are more cold memories than there may be, and ``excess`` of them can be archived."""
-    advice = f"prune() would archive the {excess:,} that were used least"
+    advice = f"to prune would archive the {excess:,} that were used least"
     if not excess:
-        advice = "all are critical, which prune() leaves alone; raise temperature.max_cold_items"
+        advice = "all are critical, which pruning leaves alone; raise temperature.max_cold_items"
     reason = f"{cold:,} cold memories, {cold - most:,} more than temperature.max_cold_items"
     return Suggestion("prune", agent_id, f"{reason} ({most:,}): {advice}", tuple(ids[:MOST_IDS]))
 
@@ -127,7 +127,7 @@ def recall(agent_id: str, recalls: Sequence[int], ids: Sequence[str]) -> Suggest
     """Cold memories were asked for repeatedly: so often each, most often first."""
     reason = (
         f"{_memories(len(recalls), 'cold')} recalled repeatedly, up to {max(recalls)} times: "
-        f"promote() {'it' if len(recalls) == 1 else 'them'}, and the agent has "
+        f"promote {'it' if len(recalls) == 1 else 'them'}, and the agent has "
         f"{'it' if len(recalls) == 1 else 'them'} in front of it"
     )
     return Suggestion("recall", agent_id, reason, tuple(ids[:MOST_IDS]))
@@ -156,7 +156,7 @@ def unpin(
     """Pinned memories take room in every context for nothing."""
     reason = (
         f"{_memories(len(relevance), 'pinned')} not relevant to any search for {after:,} ticks or "
-        f"more (lowest relevance {relevance.min():.2f}): unpin() makes room in every context"
+        f"more (lowest relevance {relevance.min():.2f}): unpin to make room in every context"
     )
     return Suggestion("unpin", agent_id, reason, tuple(ids))
 
@@ -172,7 +172,7 @@ def stale(agent_id: str, number: int, longest: int, ids: Sequence[str]) -> Sugge
     """Critical memories that nobody asks for."""
     reason = (
         f"{_memories(number, 'critical')} not retrieved for up to {longest:,} ticks: check that "
-        f"{'it is' if number == 1 else 'they are'} still true, or set_tier() to a lower one"
+        f"{'it is' if number == 1 else 'they are'} still true, or choose a lower tier"
     )
     return Suggestion("stale", agent_id, reason, tuple(ids))
 
@@ -207,7 +207,7 @@ def dominances(crowd: Crowd, agents: int, boosts: Sequence[float]) -> list[Domin
     spreads = _spreads(crowd, agents)
     kinds: Numbers = has @ (1 << np.arange(5))  # agents that use the same tiers are alike
     found: dict[tuple[Tier, Tier], Dominance] = {}
-    for kind in np.unique(kinds).tolist():
+    for kind in sorted(set(kinds.tolist())):
         used = [tier for tier in Tier if kind >> tier & 1]
         gap, upper, lower = _widest(sorted(used, key=lambda tier: -boosts[tier]), boosts)
         alike = np.flatnonzero((kinds == kind) & ((gap > _MOST_SIMILARITY) | (gap > spreads)))
@@ -294,7 +294,7 @@ def duplicates(
     among = "" if groups == 1 else f", one of {groups:,} such groups among the newest {looked_at:,}"
     reason = (
         f"{number:,} memories are near-identical (similarity {at:g} or more){among}: keep one and "
-        f"delete() the other{'' if number == 2 else 's'}"
+        f"delete the other{'' if number == 2 else 's'}"
     )
     return Suggestion("duplicates", agent_id, reason, tuple(ids[:MOST_IDS]))
 

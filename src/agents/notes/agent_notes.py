@@ -13,6 +13,7 @@ from agents.memory.records import Memory
 from agents.memory.retention import Retention
 from agents.memory.tiers import Tier
 from agents.notes.chunks import Chunk, cut, split_lines
+from agents.notes.embedding import Changed, embedded
 from agents.notes.files import NoteFiles, check_text, is_extra, notes_in
 from agents.notes.settling import mark_of, settle, stage
 from agents.storage.note import Note
@@ -22,11 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LONG_TERM", "AgentNotes", "NoteLines", "Synced", "files_of", "notes_in"]
 
-_FILES_AT_ONCE = 16
 _NOT_INDEXED = (InvalidInput, TierFull, EmbedderError)
 """Why the text of a note may be no memories."""
-_Changed = tuple[str, str | None, list[Chunk]]
-"""The path of a note, its text on disk, and the chunks of it."""
 
 LONG_TERM = "MEMORY.md"
 """The note for what lasts; the others are of one day, or of one tick."""
@@ -152,7 +150,8 @@ class AgentNotes:
             if note is None or found != 1:
                 times = "not there" if not found else f"there {found} times"
                 raise InvalidInput(
-                    f"the text to replace must be in {place} exactly once; it is {times}"
+                    f"the text to replace must be in {place} exactly once; it is {times}",
+                    hint="give more of the text around it" if found else "read the note first",
                 )
             self._put(place, note.text.replace(old, _checked(new)), note.text)
 
@@ -170,7 +169,7 @@ class AgentNotes:
         removed: list[str] = []
         problems: list[str] = []
         unchanged = 0
-        found: list[_Changed] = []
+        found: list[tuple[str, str | None]] = []
         for path in self._there(problems):
             try:
                 note = self._kept().get(path)
@@ -178,10 +177,10 @@ class AgentNotes:
                 if text == (None if note is None else note.text) and not self._lacks(note):
                     unchanged += 1
                 else:
-                    found.append((path, text, self._cut(text)))
+                    found.append((path, text))
             except (TierMemError, ValueError) as error:
                 problems.append(f"{path}: {error}")
-        for path, text, chunks in self._embedded(found):
+        for path, text, chunks in embedded(self._bank._embedder, self._cuts(found, problems)):
             try:
                 with self._bank._changing():
                     self._index(path, text, chunks)
@@ -217,13 +216,16 @@ class AgentNotes:
         _, others = resident.block(self.agent_id).rows_of([number for number, _, _ in note.chunks])
         return bool(others) and len(resident.memories(self.agent_id, others)) < len(others)
 
-    def _embedded(self, found: list[_Changed]) -> Iterator[_Changed]:
-        """The same, their chunks embedded many files at a time, which is faster."""
-        for start in range(0, len(found), _FILES_AT_ONCE):
-            together = found[start : start + _FILES_AT_ONCE]
-            with suppress(TierMemError):  # who stores them is told
-                self._bank._embedder.encode([each.text for _, _, own in together for each in own])
-            yield from together
+    def _cuts(
+        self, found: Iterable[tuple[str, str | None]], problems: list[str]
+    ) -> Iterator[Changed]:
+        for path, text in found:
+            try:
+                chunks = self._cut(text)
+            except (TierMemError, ValueError) as error:
+                problems.append(f"{path}: {error}")
+            else:
+                yield Changed(path, text, chunks)
 
     def _fresh(self, path: str) -> Note | None:
         """A note as it is on disk now."""
@@ -356,7 +358,9 @@ class AgentNotes:
     def _writable(self, path: object) -> str:
         place = self._check(path)
         if is_extra(place):
-            raise NoteRefused(f"{place!r:.80} is an extra note, which is only read")
+            raise NoteRefused(
+                f"{place!r:.80} is an extra note, which is only read", hint="edit the file itself"
+            )
         if self._bank.settings.notes.read_only:
             raise NoteRefused(f"{place!r:.80} can't be written: notes.read_only is true")
         return place

@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.memory.bm25 import Measure
+from agents.memory.bm25 import Matches, Measure, coverage
 from agents.memory.fusion import reciprocal_ranks, weighted_sum
 from agents.memory.metadata import KeptMetadata
 from agents.memory.spread import best_of_sessions, spread
@@ -27,8 +27,11 @@ class Wording(NamedTuple):
 
     by: Measure
     keyword: Floats
-    covered: Floats
-    """How much of the query each has, however long it is."""
+    found: Matches
+
+    def covered(self) -> Floats:
+        """How much of the query each memory has, however long it is."""
+        return coverage(self.by, self.found)
 
 
 class Asking(NamedTuple):
@@ -48,7 +51,7 @@ class Reader(Protocol):
 
     def rarest(self, by: Measure, query: str, most: int) -> list[str]: ...
 
-    def speaker_named(self, text: str, speakers: Mapping[str, int]) -> int | None: ...
+    def speaker_named(self, text: str, sessions: Sessions) -> int | None: ...
 
 
 class Away(NamedTuple):
@@ -114,17 +117,23 @@ class Asked:
             wording = self._reader.wording_of(own.by, self._texts[index], away.contents)
         self._away[index] = (away, wording)
 
-    def parts(self, index: int, similarities: Floats) -> Parts:
-        """What the scores of a query's resident memories are made of, with these similarities."""
+    def parts(self, index: int, similarities: Floats, *, weighed: bool = True) -> Parts:
+        """What the scores of a query's resident memories are made of, with these similarities.
+
+        Where nobody asks for the evidence, not ``weighed``, it is the score.
+        """
         if index in self._away:
             return self._both(index, similarities)[0]
         block, text, own = self._blocks[index], self._texts[index], self._wordings[index]
-        keyword = covered = None
-        if own is not None and own.by.is_known:
-            keyword, covered = own.keyword, own.covered
+        known = own if own is not None and own.by.is_known else None
+        keyword = None if known is None else known.keyword
         fused = self._fused(index, similarities, keyword, block.norms > 1.0)
         score, _ = self._with_context(block, text, fused, _NOWHERE.similar, _NOWHERE)
-        return Parts(similarities, keyword, fused, score, _evidence(score, similarities, covered))
+        evidence = score
+        if weighed:
+            covered = None if known is None else known.covered()
+            evidence = _evidence(score, similarities, covered)
+        return Parts(similarities, keyword, fused, score, evidence)
 
     def parts_away(self, index: int, similarities: Floats) -> Parts:
         """The same for those that :meth:`include` let take part."""
@@ -140,9 +149,9 @@ class Asked:
             keyword = covered = None
         else:
             pair = (own, others) if others is not None else (own,)
-            is_known = own.by.is_known or (others is not None and bool(others.covered.any()))
+            is_known = own.by.is_known or (others is not None and len(others.found.terms) > 0)
             keyword = np.concatenate([each.keyword for each in pair]) if is_known else None
-            covered = np.concatenate([each.covered for each in pair]) if is_known else None
+            covered = np.concatenate([each.covered() for each in pair]) if is_known else None
         vector = np.concatenate([similarities, away.similar])
         every = np.concatenate([has_vector, away.has_vector])
         fused = self._fused(index, vector, keyword, every)
@@ -185,7 +194,7 @@ class Asked:
                 best = best_of_sessions(lending, places)
                 others = _lent_away(others, away, sessions, best, weights)
         if weights.speaker and sessions.speakers:
-            named = self._reader.speaker_named(text, sessions.speakers)
+            named = self._reader.speaker_named(text, sessions)
             if named is not None:
                 score = np.minimum(score + weights.speaker * sessions.spoken_by(named), 1.0)
         return score, others

@@ -8,11 +8,11 @@ import hashlib
 import json
 import os
 import platform
-import queue
 import sqlite3
-import threading
 import zlib
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,29 +20,32 @@ import numpy as np
 
 from agents.errors import (
     BankDamaged,
-    BankError,
-    BankTooNew,
     CheckpointDamaged,
     CheckpointError,
     InvalidInput,
 )
 from agents.storage import snapshots
-from agents.storage.identity import with_new_id
+from agents.storage.columns import AgentColumns
 from agents.storage.journal import Journal
 from agents.storage.journal_tables import SnapshotRow
 from agents.storage.ledger import Ledger
 from agents.storage.resident import Resident
 from agents.storage.shelf_table import SHELF_SCHEMA, ShelfTable
-from agents.storage.sqlite_files import is_of_the_system, sync_file, sync_folder
+from agents.storage.sqlite_files import discard, is_of_the_system, sync_file, sync_folder
 from agents.storage.ticks import TickRow
 from agents.storage.upgrade import upgrade_snapshot
 
-__all__ = ["Checkpoint", "read", "restore", "write"]
+__all__ = ["Checkpoint", "read", "write"]
 
 _APPLICATION_ID = 0x746D636B  # "tmck"
 _FORMAT = 3
 _READ = (1, 2, 3)
 """Format 2 differs only in what it never has: notes."""
+
+_AHEAD = 16
+"""Agents whose state is made while that of those before is written."""
+_AT_ONCE = 8_000_000
+"""Bytes that wait to be brought to the disk while more are written."""
 
 _SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -101,7 +104,7 @@ def write(path: Path, ledger: Ledger, version: str, extra: Mapping[str, object])
     The file gets its name when all of it is on disk: there is a whole checkpoint or none.
     """
     if not path.name:
-        raise InvalidInput("a checkpoint needs a file; got an empty path")
+        raise InvalidInput("a checkpoint needs a file; got an empty path", hint="name a file")
     journal, resident = ledger.journal, ledger.resident
     meta = {
         "bank": journal.get("bank"),
@@ -125,11 +128,14 @@ def write(path: Path, ledger: Ledger, version: str, extra: Mapping[str, object])
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists() and not _is_ours(path):
-            raise CheckpointError(f"{path} is no checkpoint, so none takes its place")
+            raise CheckpointError(
+                f"{path} is no checkpoint, so none takes its place", hint="name another file"
+            )
         temporary.unlink(missing_ok=True)
         database = sqlite3.connect(temporary, isolation_level=None)
         try:
-            _fill(database, journal, resident, meta)
+            with ThreadPoolExecutor(3, "tiermem-checkpoint") as workers:
+                _fill(database, temporary, workers, journal, resident, meta)
         finally:
             database.close()
         sync_file(temporary)
@@ -137,10 +143,10 @@ def write(path: Path, ledger: Ledger, version: str, extra: Mapping[str, object])
         sync_folder(path.parent)
     except (OSError, sqlite3.Error, ValueError) as error:  # a NUL in a path is a ValueError
         raise CheckpointError(
-            f"the checkpoint {str(path)!r} can't be written: {error}; nothing was changed"
+            f"the checkpoint {str(path)!r} can't be written: {error}; nothing was changed",
         ) from error
     finally:
-        _discard(temporary)
+        discard(temporary)
 
 
 def _is_ours(path: Path) -> bool:
@@ -151,7 +157,12 @@ def _is_ours(path: Path) -> bool:
 
 
 def _fill(
-    database: sqlite3.Connection, journal: Journal, resident: Resident, meta: Mapping[str, object]
+    database: sqlite3.Connection,
+    path: Path,
+    workers: Executor,
+    journal: Journal,
+    resident: Resident,
+    meta: Mapping[str, object],
 ) -> None:
     # Nobody reads the file before it is whole, so SQLite need not protect it; large pages suit
     # large blobs.
@@ -161,9 +172,17 @@ def _fill(
     database.executescript(_SCHEMA)
     digest = _Digest(meta)
     database.execute("BEGIN")
-    for row in _ahead(snapshots.pack(block) for _, block in sorted(resident.blocks.items())):
+    blocks = [block for _, block in sorted(resident.blocks.items())]
+    disk: Future[None] | None = None
+    written = 0
+    for row in _packed(blocks, workers):
         digest.add(row.digest)
         database.execute("INSERT INTO agents VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        written += sum(map(len, row[2:6]))
+        if written >= _AT_ONCE and (disk is None or disk.done()):
+            _check(disk)
+            disk, written = workers.submit(sync_file, path), 0
+    _check(disk)
     ticks = list(journal.tick_rows())
     for tick in [*(each._replace(packed_state=None) for each in ticks[:-1]), *ticks[-1:]]:
         digest.add_tick(tick)
@@ -183,50 +202,38 @@ def _fill(
     database.execute("COMMIT")
 
 
-def _ahead(rows: Iterator[SnapshotRow]) -> Iterator[SnapshotRow]:
-    """The same rows, made in another thread while SQLite writes those before.
+def _packed(blocks: Iterable[AgentColumns], workers: Executor) -> Iterator[SnapshotRow]:
+    """The state of each agent, made by others while SQLite writes those before.
 
-    Both hashing and writing let other threads run.
+    Hashing, and writing, let other threads run.
     """
-    made: queue.Queue[SnapshotRow | BaseException | None] = queue.Queue(maxsize=16)
-    stopped = threading.Event()
-
-    def put(row: SnapshotRow | BaseException | None) -> None:
-        while not stopped.is_set():
-            try:
-                made.put(row, timeout=0.1)
-            except queue.Full:
-                continue
-            return
-
-    def make() -> None:
-        try:
-            for row in rows:
-                put(row)
-                if stopped.is_set():
-                    return
-            put(None)
-        except BaseException as error:  # noqa: BLE001 - raised again where the rows are taken
-            put(error)
-
-    maker = threading.Thread(target=make, daemon=True)
-    maker.start()
+    ahead: deque[Future[SnapshotRow]] = deque()
     try:
-        while (row := made.get()) is not None:
-            if isinstance(row, BaseException):
-                raise row
-            yield row
+        for block in blocks:
+            ahead.append(workers.submit(snapshots.pack, block))
+            if len(ahead) > _AHEAD:
+                yield ahead.popleft().result()
+        while ahead:
+            yield ahead.popleft().result()
     finally:
-        stopped.set()
-        maker.join()
+        for each in ahead:
+            each.cancel()
+
+
+def _check(disk: "Future[None] | None") -> None:
+    """Raise what the disk said: it says so once, and a later call would hear that all is well."""
+    if disk is not None:
+        disk.result()
 
 
 def read(path: Path) -> Checkpoint:
     """The checkpoint in a file, all that it holds checked; the file is not changed."""
     if not path.is_file():
-        raise CheckpointError(f"there is no checkpoint {path}")
+        raise CheckpointError(f"there is no checkpoint {path}", hint="check the path")
     if not path.stat().st_size:
-        raise CheckpointDamaged(f"{path} is empty: it was never written whole. Use another one")
+        raise CheckpointDamaged(
+            f"{path} is empty: it was never written whole", hint="use another one"
+        )
     try:
         database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
         try:
@@ -237,7 +244,8 @@ def read(path: Path) -> Checkpoint:
         if isinstance(error, sqlite3.Error) and is_of_the_system(error):
             raise CheckpointError(f"{path} can't be read now: {error}") from error
         raise CheckpointDamaged(
-            f"{path} is not a whole checkpoint: {error}. It was not changed; use another one"
+            f"{path} is not a whole checkpoint: {error}; it was not changed",
+            hint="use another one",
         ) from error
 
 
@@ -283,108 +291,6 @@ def _read(database: sqlite3.Connection) -> Checkpoint:
     )
 
 
-def restore(checkpoint: Checkpoint, folder: Path, *, same_bank: bool = False) -> None:
-    """Give the bank in ``folder`` the state of a checkpoint, or make one; its lock is the caller's.
-
-    The new journal takes the old one's place when it is whole. The old one is gone then, unless it
-    can't be read: that is moved aside. ``same_bank``: it is this bank, though its journal is lost.
-    """
-    path, temporary = folder / "journal.db", folder / "journal.db.restoring"
-    parts = [temporary.with_name(temporary.name + end) for end in ("", "-wal", "-shm")]
-    bank, store = _replaced(path, checkpoint.bank, same_bank)
-    try:
-        _discard(*parts)
-        journal = Journal(temporary)
-        try:
-            journal.adopt(
-                checkpoint.head,
-                checkpoint.agents,
-                checkpoint.ticks,
-                checkpoint.embeddings,
-                checkpoint.shelf,
-                bank=bank,
-                store=store,
-                purged=checkpoint.purged,
-                notes_unwritten=True,
-            )
-        finally:
-            journal.close()
-        sync_file(temporary)
-        # The log of a journal that is gone must not be taken for the new one's.
-        _discard(path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm"))
-        temporary.replace(path)
-        sync_folder(folder)
-    except OSError as error:
-        raise CheckpointError(
-            f"the checkpoint can't be restored into {folder}: {error}; nothing was changed"
-        ) from error
-    finally:
-        _discard(*parts)
-
-
-def _replaced(
-    path: Path, bank: dict[str, Any], same_bank: bool
-) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """The identity that the restored bank gets, and where the store of the bank in its place is.
-
-    A copy elsewhere is a bank of its own: two that write to one store would not notice each other.
-    """
-    if not path.exists():
-        # Beside a store there was a bank, and most likely this one, whose journal is lost.
-        lost = any(each.is_dir() and each.name != "notes" for each in path.parent.iterdir())
-        return bank if same_bank or lost else with_new_id(bank), None
-    try:
-        old = Journal(path)
-    except BankTooNew:
-        raise
-    except BankDamaged:
-        _move_aside(path)
-        return bank, None
-    try:
-        identity, store = old.get("bank"), old.get("store")
-        _read_all(old)
-    except BankDamaged:  # what can't be read is not replaced, but kept
-        old.close()
-        _move_aside(path)
-        return bank, None
-    finally:
-        old.close()  # which also folds its log, that must not be taken for the new one's
-    if identity and identity["id"] != bank["id"]:
-        raise BankError(
-            f"{path.parent} holds another bank than the one the checkpoint was made of; "
-            "restore it into a new folder"
-        )
-    return bank, {**store, "stale": True} if store else None
-
-
-def _read_all(journal: Journal) -> None:
-    """Raise :class:`BankDamaged` if anything in a journal is not what was written."""
-    for row in journal.snapshots():
-        snapshots.check(row)
-    first = journal.snapshot().commit if journal.base else 0
-    for _ in journal.commits(after=first):
-        pass
-    with journal.reading():
-        for _ in journal.shelf.all_now():
-            pass
-        for tick in journal.tick_rows():
-            if tick.packed_state is not None:
-                tick.state()
-
-
-def _move_aside(path: Path) -> None:
-    number = 1
-    while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
-        number += 1
-    try:
-        for end in ("-wal", ""):
-            part = path.with_name(path.name + end)
-            if part.exists():
-                part.rename(aside.with_name(aside.name + end))
-    except OSError as error:
-        raise CheckpointError(f"the damaged {path} can't be moved aside: {error}") from error
-
-
 class _Digest:
     """The SHA-256 over a checkpoint's contents."""
 
@@ -416,11 +322,3 @@ class _Digest:
 
 def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True, allow_nan=False)
-
-
-def _discard(*paths: Path) -> None:
-    for path in paths:
-        try:
-            path.unlink(missing_ok=True)
-        except (OSError, ValueError):  # a disk that can't delete; what matters was said already
-            continue

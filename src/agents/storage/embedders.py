@@ -3,7 +3,9 @@
 import functools
 import hashlib
 import importlib.util
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -15,6 +17,9 @@ from agents.errors import EmbedderError
 from agents.storage.vectors import Quantised, quantise, unit
 
 __all__ = ["CachedEmbedder", "Embedder", "NoEmbedder", "OfflineEmbedder"]
+
+_PART = 512
+"""Texts that are embedded while those before them are stored."""
 
 
 @runtime_checkable
@@ -94,10 +99,10 @@ class NoEmbedder:
 def _weights() -> tuple[Any, NDArray[np.int16]]:
     """The tokenizer, and a vector of whole numbers for each token; read when first needed."""
     # Found, not imported: the package's own code would set up logging for the whole process.
-    spec = importlib.util.find_spec("wordllama")
     try:
+        spec = importlib.util.find_spec("wordllama")
         if spec is None or spec.origin is None:
-            raise ImportError("the package wordllama is missing")
+            raise ModuleNotFoundError("it is not installed", name="wordllama")
         from safetensors.numpy import load_file
         from tokenizers import Tokenizer
 
@@ -106,10 +111,17 @@ def _weights() -> tuple[Any, NDArray[np.int16]]:
         tokenizer: Any = Tokenizer.from_file(
             str(folder / "tokenizers" / "l2_supercat_tokenizer_config.json")
         )
-    except (ImportError, OSError) as error:
+    except ImportError as error:
+        package = (error.name or "wordllama").partition(".")[0]
+        wanted = "wordllama==0.2.2.post0" if package == "wordllama" else package
         raise EmbedderError(
-            f"the offline embedder's weights can't be read ({error}); "
-            "reinstall them with: pip install --force-reinstall wordllama==0.2.2.post0"
+            f"the offline embedder needs the package {package}, which can't be used ({error})",
+            hint=f"pip install {wanted}",
+        ) from error
+    except OSError as error:
+        raise EmbedderError(
+            f"the offline embedder's weights can't be read ({error})",
+            hint="reinstall them with: pip install --force-reinstall wordllama==0.2.2.post0",
         ) from error
     tokenizer.no_padding()
     tokenizer.no_truncation()
@@ -146,9 +158,47 @@ class CachedEmbedder:
         fresh: dict[str, bytes] = {}
         if missing:
             fresh = self._embed(list(dict.fromkeys(missing)))
-        rows = [fresh.get(text) or cache[text] for text in texts]
+        vectors = self._rows(texts, {text: fresh.get(text) or cache[text] for text in texts})
         self._remember(fresh)
-        return np.frombuffer(b"".join(rows), np.int8).reshape(len(texts), self.dims)
+        return vectors
+
+    def in_parts(self, texts: Sequence[str]) -> Iterator[Quantised]:
+        """:meth:`encode` in parts of some rows, in order, for who does something with each part.
+
+        The offline embedder does the next on another thread meanwhile. Somebody's own may not like
+        another thread than its caller's, or many calls: all its rows come at once.
+        """
+        if len(texts) < 2 * _PART or not isinstance(self.embedder, OfflineEmbedder):
+            yield self.encode(texts)
+            return
+        made = {text: vector for text in texts if (vector := self._cache.get(text)) is not None}
+        missing = list(dict.fromkeys(text for text in texts if text not in made))
+        with ThreadPoolExecutor(1, "tiermem-embedder") as worker:
+            embedding = deque(
+                worker.submit(self._call, missing[start : start + _PART])
+                for start in range(0, len(missing), _PART)
+            )
+            start = 0
+            for stop, text in enumerate(texts):
+                if text not in made:
+                    if stop > start:
+                        yield self._rows(texts[start:stop], made)
+                        start = stop
+                    fresh = embedding.popleft().result()
+                    self._remember(fresh)
+                    made.update(fresh)
+            yield self._rows(texts[start:], made)
+
+    def begin(self, texts: Sequence[str], worker: Executor) -> Callable[[], None]:
+        """Embed these texts ahead of time; they are known once what this gives back was called.
+
+        The offline embedder does it on the worker's thread, meanwhile; another in that call.
+        """
+        missing = list(dict.fromkeys(text for text in texts if text not in self._cache))
+        if not isinstance(self.embedder, OfflineEmbedder):
+            return lambda: self._remember(self._embed(missing))
+        embedding = worker.submit(self._call, missing)
+        return lambda: self._remember(embedding.result())
 
     def forget(self, text: str) -> None:
         """Don't keep the vector of a text."""
@@ -159,6 +209,10 @@ class CachedEmbedder:
         """One vector of length 1 per text, as mem0 wants them."""
         vectors: list[list[float]] = unit(self.encode(texts)).tolist()
         return vectors
+
+    def _rows(self, texts: Sequence[str], made: Mapping[str, bytes]) -> Quantised:
+        data = b"".join([made[text] for text in texts])
+        return np.frombuffer(data, np.int8).reshape(len(texts), self.dims)
 
     def _remember(self, fresh: dict[str, bytes]) -> None:
         cache = self._cache

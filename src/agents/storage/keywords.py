@@ -1,11 +1,12 @@
 """The words of an agent's resident memories: a keyword index that grows with them.
 
-A list of (term, memory) entries in two columns. A search looks at all of them, as the vectors are
-looked at all: that is a fifth of the bytes, needs no second structure to keep true, and gives a
-term's count for the price of its matches. It holds nothing that the memories' texts don't, so it
+A list of entries in three columns: a term, a memory that has it, and how often. A search looks at
+all the terms, as the vectors are looked at all: that is a tenth of the bytes, and needs no second
+structure to keep true. It holds nothing that the memories' texts don't, so it
 is made from these when an agent is first searched, and never written to disk.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
@@ -26,7 +27,7 @@ _MOST_WORDS = 1000
 """So many words of a query make its vector."""
 
 Numbers = NDArray[np.int32]
-_Cell = TypeVar("_Cell", np.int32, np.float64)
+_Cell = TypeVar("_Cell", np.int32, np.float32, np.float64)
 
 
 class Query(NamedTuple):
@@ -149,33 +150,54 @@ class Vocabulary:
 class KeywordIndex:
     """The terms of one agent's memories; ``size`` of them, the oldest, are indexed."""
 
-    __slots__ = ("_lengths", "_memories", "_terms", "_used", "_vocabulary", "size")
+    __slots__ = (
+        "_counts",
+        "_lengths",
+        "_memories",
+        "_terms",
+        "_used",
+        "_vocabulary",
+        "size",
+        "total",
+    )
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
         self.size = 0
+        self.total = 0
+        """How many terms all memories have together."""
         self._used = 0
         # These have room to spare.
         self._terms: Numbers = np.empty(0, np.int32)
         self._memories: Numbers = np.empty(0, np.int32)
+        self._counts: NDArray[np.float32] = np.empty(0, np.float32)
         self._lengths: NDArray[np.float64] = np.empty(0)
 
     def extend(self, texts: Sequence[str]) -> None:
         """Index the memories that follow."""
-        terms_of, flat, lengths = self._vocabulary.terms, list[int](), []
+        terms_of, flat, counts = self._vocabulary.terms, list[int](), list[int]()
+        lengths, entries = [], []
         for text in texts:
             terms = terms_of(text)
             lengths.append(len(terms))
-            flat += terms
+            once = dict.fromkeys(terms, 1)
+            if len(once) < len(terms):
+                once = Counter(terms)
+            entries.append(len(once))
+            flat += once
+            counts += once.values()
         first, last = self.size, self.size + len(texts)
         start, stop = self._used, self._used + len(flat)
         self._terms = _with_room(self._terms, start, stop)
         self._memories = _with_room(self._memories, start, stop)
+        self._counts = _with_room(self._counts, start, stop)
         self._lengths = _with_room(self._lengths, first, last)
         self._terms[start:stop] = flat
-        self._memories[start:stop] = np.repeat(np.arange(first, last, dtype=np.int32), lengths)
+        self._memories[start:stop] = np.repeat(np.arange(first, last, dtype=np.int32), entries)
+        self._counts[start:stop] = counts
         self._lengths[first:last] = lengths
         self.size, self._used = last, stop
+        self.total += sum(lengths)
 
     def keep(self, kept: NDArray[np.bool_]) -> None:
         """Only these memories are left; those that are not indexed are there as well."""
@@ -185,8 +207,10 @@ class KeywordIndex:
         entries = kept[memories]
         self._terms = self._terms[: self._used][entries]
         self._memories = number[memories[entries]]
+        self._counts = self._counts[: self._used][entries]
         self._lengths = self._lengths[: self.size][kept]
         self.size, self._used = len(self._lengths), len(self._terms)
+        self.total = int(self._lengths.sum())
 
     def reorder(self, order: NDArray[np.intp]) -> None:
         """Memories have other places: the first is the one that was at ``order[0]``."""
@@ -197,7 +221,7 @@ class KeywordIndex:
 
     def find(self, query: Query) -> Matches:
         """Where the query's terms are, and how often."""
-        asked, size, marks = len(query.terms), self.size, self._vocabulary.marks()
+        marks = self._vocabulary.marks()
         places = (query.terms >= 0).nonzero()[0]
         known = query.terms[places]
         try:
@@ -206,28 +230,18 @@ class KeywordIndex:
         finally:  # also after an interrupt: all later searches use it
             marks[known] = 0
         entries = found.view(bool).nonzero()[0]  # as bytes it would take ten times as long
-        cells = found[entries].astype(np.intp)
-        cells -= 1
-        cells *= size
-        cells += self._memories[entries]
-        counts = np.bincount(cells, minlength=asked * size)
-        filled = (counts > 0).nonzero()[0]
-        terms, memories = np.divmod(filled, max(1, size))
-        own = counts[filled].astype(np.float64)
-        return Matches(terms, memories, own, self._lengths[:size], asked)
-
-    @property
-    def total(self) -> int:
-        """How many terms all memories have together."""
-        return self._used
+        terms = found.take(entries).astype(np.intp)
+        terms -= 1
+        memories, counts = self._memories.take(entries), self._counts.take(entries)
+        return Matches(terms, memories, counts, self._lengths[: self.size], len(query.terms))
 
     def contents(self) -> list[list[str]]:
         """The terms of each memory, in order: what two indexes of the same memories agree in."""
         names = self._vocabulary.names()
         result: list[list[str]] = [[] for _ in range(self.size)]
-        entries = zip(self._terms[: self._used], self._memories[: self._used], strict=True)
-        for term, memory in entries:
-            result[memory].append(names[term])
+        columns = (each[: self._used] for each in (self._terms, self._memories, self._counts))
+        for term, memory, count in zip(*columns, strict=True):
+            result[memory] += [names[term]] * int(count)
         return result
 
 

@@ -1,18 +1,19 @@
 """What is asked: a query as a vector, as words, and as both."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agents.errors import EmbedderError
-from agents.memory.bm25 import Matches, Measure, coverage, keyword_scores, measure, word_weights
+from agents.memory.bm25 import Matches, Measure, keyword_scores, measure, word_weights
 from agents.settings import RetrievalSettings
 from agents.storage.asked import Asked, Asking, Wording
 from agents.storage.columns import AgentColumns
 from agents.storage.embedders import CachedEmbedder, NoEmbedder
 from agents.storage.keywords import Query, Vocabulary
+from agents.storage.sessions import Sessions
 from agents.storage.vectors import Quantised, quantise
 from agents.storage.word_vectors import WordVectors
 
@@ -20,7 +21,6 @@ __all__ = ["QueryReader"]
 
 Floats = NDArray[np.float64]
 
-_MOST_NAMES = 100_000
 _UNHEARD = 1024.0
 """The weight of a word that no memory has."""
 
@@ -44,8 +44,6 @@ class QueryReader:
         self._vocabulary = Vocabulary(None if settings.stemmer == "none" else settings.stemmer)
         self._weighs = settings.sif > 0.0 and settings.mode != "keyword" and embedder.is_additive
         self._words = WordVectors(embedder.embedder)
-        self._names: dict[str, set[str]] = {}
-        """The terms of speakers' names."""
         self._has_embedder = not isinstance(embedder.embedder, NoEmbedder)
 
     def read(self, blocks: Sequence[AgentColumns], texts: Sequence[str], tick: int) -> Asked:
@@ -79,24 +77,15 @@ class QueryReader:
         order = np.argsort(-by.weights, kind="stable").tolist()
         return [asked.written[place] for place in order if not asked.common[place]][:most]
 
-    def speaker_named(self, text: str, speakers: Mapping[str, int]) -> int | None:
+    def speaker_named(self, text: str, sessions: Sessions) -> int | None:
         """The number of the speaker whose name a query has, if it is one alone."""
-        asked, known = self._vocabulary.heard(text), self._names
-        if len(known) > _MOST_NAMES:
-            known.clear()
-        named = []
-        for name, number in speakers.items():
-            terms = known.get(name)
-            if terms is None:
-                terms = known[name] = self._vocabulary.heard(name)
-            if terms <= asked and terms:
-                named.append(number)
-        return named[0] if len(named) == 1 else None
+        heard = self._vocabulary.heard
+        return sessions.named_in(heard(text), heard)
 
     def _wording(self, by: Measure, found: Matches) -> Wording:
         settings = self.settings
         keyword = keyword_scores(by, found, settings.bm25_k1, settings.bm25_b)
-        return Wording(by, keyword, coverage(by, found))
+        return Wording(by, keyword, found)
 
     def _vectors_of(
         self, texts: Sequence[str], weighted: Sequence[_Weighted | None]

@@ -114,7 +114,9 @@ def _score_group(
     evidence: dict[int, NDArray[np.float64]] = {}
     if asked is not None and not asked.is_plain:
         for row, size, member in zip(scores, sizes, members, strict=True):
-            parts = asked.parts(member, row[:size].copy())
+            scope = scopes[member]
+            weighed = scope is not None and scope.min_score > 0.0
+            parts = asked.parts(member, row[:size].copy(), weighed=weighed)
             row[:size] = parts.score
             evidence[member] = parts.evidence
     if sizes[0] != width:

@@ -1,7 +1,8 @@
 """Where an agent's resident memories stand in their sessions, and who speaks in them."""
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +25,10 @@ class Sessions:
 
     __slots__ = (
         "_asks",
+        "_by_term",
         "_following",
         "_is_question",
+        "_known",
         "_latest",
         "_number",
         "_places",
@@ -40,6 +43,10 @@ class Sessions:
         self.size = 0
         self.speakers: dict[str, int] = {}
         """The number of each name."""
+        self._by_term: dict[str, list[tuple[set[str], int]]] = {}
+        """The terms of each name, and its number, by the first of the terms."""
+        self._known = 0
+        """How many names are in there."""
         self._latest: dict[str, tuple[int, int]] = {}
         """Of each session its number and its latest memory."""
         self._number = array("q")
@@ -91,7 +98,7 @@ class Sessions:
         if not self._latest:
             return None
         if self._places is None:
-            self._places = Places(
+            self._places = Places.among(
                 np.array(self._number, np.intp),
                 np.array(self._previous, np.intp),
                 np.array(self._second, np.intp),
@@ -105,6 +112,21 @@ class Sessions:
         """The number of a session; None if no memory is part of it."""
         found = self._latest.get(session)
         return None if found is None else found[0]
+
+    def named_in(self, asked: set[str], heard: Callable[[str], set[str]]) -> int | None:
+        """The speaker whose name these terms have, if it is one alone; ``heard`` reads names."""
+        if self._known < len(self.speakers):
+            for name, number in islice(self.speakers.items(), self._known, None):
+                if terms := heard(name):
+                    self._by_term.setdefault(min(terms), []).append((terms, number))
+            self._known = len(self.speakers)
+        named = [
+            number
+            for term in asked
+            for terms, number in self._by_term.get(term, ())
+            if terms <= asked
+        ]
+        return named[0] if len(named) == 1 else None
 
     def spoken_by(self, number: int) -> NDArray[np.bool_]:
         """Which memories this speaker said."""

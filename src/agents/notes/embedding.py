@@ -1,0 +1,55 @@
+"""Notes on their way into the index: the next are embedded while those before them are stored."""
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import NamedTuple
+
+from agents.errors import TierMemError
+from agents.notes.chunks import Chunk
+from agents.storage.embedders import CachedEmbedder
+
+__all__ = ["Changed", "embedded"]
+
+_CHUNKS_AT_ONCE = 1024
+"""How many are embedded together, of as many files as that takes."""
+
+
+class Changed(NamedTuple):
+    """A note that is not what it was when it was indexed."""
+
+    path: str
+    text: str | None
+    """What is on disk; None if it is gone."""
+    chunks: list[Chunk]
+
+
+def embedded(embedder: CachedEmbedder, notes: Iterable[Changed]) -> Iterator[Changed]:
+    """The same notes, each when the vectors of its chunks are known.
+
+    An embedder that fails is no error here: who stores the chunks is told.
+    """
+    ready: list[Changed] = []
+    with ThreadPoolExecutor(1, "tiermem-notes") as worker:
+        for together in _groups(notes):
+            finish = embedder.begin(
+                [each.text for note in together for each in note.chunks], worker
+            )
+            yield from ready
+            with suppress(TierMemError):
+                finish()
+            ready = together
+    yield from ready
+
+
+def _groups(notes: Iterable[Changed]) -> Iterator[list[Changed]]:
+    together: list[Changed] = []
+    count = 0
+    for note in notes:
+        together.append(note)
+        count += len(note.chunks)
+        if count >= _CHUNKS_AT_ONCE:
+            yield together
+            together, count = [], 0
+    if together:
+        yield together
