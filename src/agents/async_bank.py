@@ -2,7 +2,7 @@
 
 import asyncio
 import functools
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, final
@@ -60,10 +60,48 @@ def _awaited(
     return awaited
 
 
-def _opening(
-    make: Callable[P, MemoryBank],
-) -> "classmethod[AsyncMemoryBank, P, Coroutine[Any, Any, AsyncMemoryBank]]":
-    """A way to make a bank as a coroutine; one that is cancelled meanwhile is closed again."""
+@final
+class Opening(Coroutine[Any, Any, "AsyncMemoryBank"]):
+    """A bank that is being opened: ``bank = await …``, or ``async with … as bank:``."""
+
+    __slots__ = ("_bank", "_opened")
+
+    def __init__(self, opened: Coroutine[Any, Any, "AsyncMemoryBank"]) -> None:
+        self._opened = opened
+
+    def __await__(self) -> Generator[Any, Any, "AsyncMemoryBank"]:
+        return self._opened.__await__()
+
+    def send(self, value: Any) -> Any:
+        """What a task does with a coroutine, as which it may be used."""
+        return self._opened.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        """The same for an error."""
+        return self._opened.throw(*error)
+
+    def close(self) -> None:
+        """The same for its end."""
+        self._opened.close()
+
+    async def __aenter__(self) -> "AsyncMemoryBank":
+        self._bank = await self
+        return self._bank
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._bank.__aexit__(kind, error, trace)
+
+
+def _opening(make: Callable[P, MemoryBank]) -> "classmethod[AsyncMemoryBank, P, Opening]":
+    """A way to make a bank; one that is cancelled meanwhile is closed again."""
+
+    def opening(cls: "type[AsyncMemoryBank]", /, *args: P.args, **kwargs: P.kwargs) -> Opening:
+        return Opening(opened(cls, *args, **kwargs))
 
     async def opened(
         cls: "type[AsyncMemoryBank]", /, *args: P.args, **kwargs: P.kwargs
@@ -83,7 +121,7 @@ def _opening(
             raise
         return cls(made[0], turns)
 
-    return classmethod(functools.wraps(getattr(make, "__func__", make))(opened))
+    return classmethod(functools.wraps(getattr(make, "__func__", make))(opening))
 
 
 # What callers see
@@ -193,10 +231,10 @@ class AsyncNoteWatch(_View[NoteWatch]):
 class AsyncMemoryBank(_View[MemoryBank]):
     """A :class:`MemoryBank` for asyncio: its methods as coroutines, so that the event loop is free.
 
-    Made by ``await AsyncMemoryBank.open(…)`` and its like, or ``AsyncMemoryBank(bank)`` over a bank
-    that is open. The work is done in one thread, one call after the other, in the order in which
-    they are awaited; tasks start in the order in which they were made. Errors are those of
-    :class:`MemoryBank`.
+    Made by ``async with AsyncMemoryBank.open(…) as bank:``, by ``await AsyncMemoryBank.open(…)``
+    and its like, or by ``AsyncMemoryBank(bank)`` over a bank that is open. The work is done in one
+    thread, one call after the other, in the order in which they are awaited; tasks start in the
+    order in which they were made. Errors are those of :class:`MemoryBank`.
 
     A call that is cancelled, or times out, while it waits for its turn is never begun. One that has
     begun runs to its end, though nobody waits for it any more, and what is called next comes after
@@ -212,6 +250,7 @@ class AsyncMemoryBank(_View[MemoryBank]):
     def __init__(self, bank: MemoryBank, turns: Turns | None = None) -> None:
         """A view of an open bank; ``turns`` is for :meth:`open` and its like."""
         super().__init__(bank, Turns() if turns is None else turns)
+        self._turns.of = bank
 
     # Opening and closing
 

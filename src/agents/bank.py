@@ -12,11 +12,7 @@ from typing import Any, Self, final
 from agents import history
 from agents.agent_memory import AgentMemory
 from agents.config import load_settings
-from agents.errors import (
-    BankError,
-    BankNotFound,
-    InvalidInput,
-)
+from agents.errors import BankError, InvalidInput
 from agents.memory.context import TokenCounter, approximate_tokens, render
 from agents.memory.filters import ANY
 from agents.memory.records import Hits, Memory, check_agent_id, check_whole
@@ -32,6 +28,7 @@ from agents.storage.journal import Journal
 from agents.storage.ledger import New
 from agents.storage.lock import lock_folder
 from agents.storage.mem0_store import check_providers
+from agents.storage.sqlite_files import as_it_was
 from agents.storage.sync import Progress
 from agents.tick_log import TickLog
 from agents.upkeep import Upkeep
@@ -76,7 +73,7 @@ class MemoryBank(Upkeep):
         the oldest memories of a tier over its cap move down, unless ``apply_caps`` is false.
         """
         if not str(folder):
-            raise InvalidInput("a bank needs a folder; got an empty path")
+            raise InvalidInput("a bank needs a folder; got an empty path", hint="name a folder")
         path = Path(folder).absolute()  # the program may change its directory later
         if isinstance(assignments, str):
             raise InvalidInput("assignments is a list of texts such as 'memory.max_pinned=3'")
@@ -84,7 +81,7 @@ class MemoryBank(Upkeep):
         if isinstance(embedder, Mapping):
             overrides["embedder"], embedder = embedder, None
         if not create and not (path / "journal.db").is_file():
-            raise BankNotFound(f"there is no bank in {folder}")
+            raise history.no_bank(folder)
         load = partial(
             load_settings, config, preset=preset, assignments=assignments, overrides=overrides
         )
@@ -92,8 +89,7 @@ class MemoryBank(Upkeep):
         lock = lock_folder(path)
         with ExitStack() as undo:
             undo.callback(lock.release)
-            if not (path / "journal.db").exists():  # a bank that never opened is none
-                undo.callback((path / "journal.db").unlink, missing_ok=True)
+            undo.callback(as_it_was(path / "journal.db"))  # a bank that never opened is none
             journal = Journal(path / "journal.db")
             undo.callback(journal.close)
             identity = journal.get("bank")
@@ -149,7 +145,9 @@ class MemoryBank(Upkeep):
             if not self._is_open:
                 return
             if self._ledger.in_transaction:
-                raise BankError("a bank can't be closed inside a transaction")
+                raise BankError(
+                    "a bank can't be closed inside a transaction", hint="leave it first"
+                )
             with ExitStack() as last:  # whatever fails, the rest is still closed
                 last.callback(self._release)
                 if self.settings.temperature.compact_on_close:
@@ -188,7 +186,10 @@ class MemoryBank(Upkeep):
         check_whole("tick", tick)
         with self._changing():
             if tick < self.tick:
-                raise InvalidInput(f"the bank is at tick {self.tick} and can't go back to {tick}")
+                raise InvalidInput(
+                    f"the bank is at tick {self.tick} and can't go back to {tick}",
+                    hint="MemoryBank.at() looks at an earlier tick",
+                )
             if tick > self.tick:
                 self._ledger.advance(tick)
 
@@ -241,7 +242,9 @@ class MemoryBank(Upkeep):
         """
         with self._using():
             if self._ledger.in_transaction:
-                raise BankError("a checkpoint can't be made inside a transaction")
+                raise BankError(
+                    "a checkpoint can't be made inside a transaction", hint="leave it first"
+                )
             self._ledger.commit()
             checkpoint.write(Path(path), self._ledger, __version__, extra or {})
             if self._folder is not None and self.settings.storage.sync == "checkpoint":
@@ -263,7 +266,7 @@ class MemoryBank(Upkeep):
         ``options`` are those of :meth:`open`.
         """
         if not str(into):
-            raise InvalidInput("a bank needs a folder; got an empty path")
+            raise InvalidInput("a bank needs a folder; got an empty path", hint="name a folder")
         names = ("create", "apply_caps", "embedder", "count_tokens", "assignments", "preset")
         changed = {name: value for name, value in options.items() if name not in names}
         # Mistakes are found before the bank that is there goes back.
@@ -335,7 +338,6 @@ class MemoryBank(Upkeep):
         with self._using():
             most = self.settings.memory.max_content_bytes
             new = [check_new(item, most) for item in check_iterable(items)]
-            vectors = self._embedder.encode([content for _, content, _, _, _ in new])
             tick, start = self.tick, self._movement.start
             started: list[New] = [
                 (agent, content, tier, metadata, start(tier, options, tick))
@@ -345,7 +347,11 @@ class MemoryBank(Upkeep):
             with self._changing():
                 for agent in {each[0]: None for each in started}:
                     self._movement.expire(agent)
-                return self._ledger.add_many(started, vectors, self._caps, relieve)
+                added: list[Memory] = []
+                for vectors in self._embedder.in_parts([each[1] for each in started]):
+                    part = started[len(added) : len(added) + len(vectors)]
+                    added += self._ledger.add_many(part, vectors, self._caps, relieve)
+                return added
 
     def search_many(
         self,

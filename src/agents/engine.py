@@ -63,6 +63,7 @@ class Engine:
         self._lock = lock
         self._turn = threading.RLock()
         self._is_open = True
+        self._is_observed = False
         memory = settings.memory
         self._caps = Caps(memory.max_pinned, memory.max_critical, memory.on_tier_full == "reject")
         self._embedder = CachedEmbedder(embedder, settings.embedder.cache_size, journal.embeddings)
@@ -124,8 +125,23 @@ class Engine:
             self._count_accesses((asked[i][0] for i in worded), (found[i] for i in worded))
             return found
 
+    @contextmanager
+    def _observing(self) -> Iterator[None]:
+        """Inside, to read a memory does not count as its use: for who looks on, or may only read.
+
+        Other threads wait.
+        """
+        with self._using():
+            before, self._is_observed = self._is_observed, True
+            try:
+                yield
+            finally:
+                self._is_observed = before
+
     def _count_accesses(self, agents: Iterable[str], found: Iterable[Sequence[Hit]]) -> None:
         """Each retrieval that gives a memory to an agent counts, unless it is not similar."""
+        if self._is_observed:
+            return
         least, metrics = self.settings.temperature.min_score, self._metrics
         for agent, hits in zip(agents, found, strict=True):
             given = hits if least == 0.0 else [hit for hit in hits if hit[1] >= least]
@@ -139,7 +155,7 @@ class Engine:
     def _using(self) -> Iterator[None]:
         with self._turn:
             if not self._is_open:
-                raise BankClosed("this bank was closed; open it again with MemoryBank.open()")
+                raise BankClosed("this bank was closed", hint="open it again")
             yield
 
     @contextmanager

@@ -5,7 +5,7 @@ import functools
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from contextvars import ContextVar, copy_context
 from typing import Any
 
@@ -37,6 +37,10 @@ class Call:
             return
         try:
             self.done.set_result(self._context.run(self._work))
+        except StopIteration as error:  # no coroutine can raise it, and its caller would wait
+            wrong = RuntimeError("a call of the bank raised StopIteration")
+            wrong.__cause__ = error
+            self.done.set_exception(wrong)
         except BaseException as error:  # noqa: BLE001  # it is raised where the call is awaited
             self.done.set_exception(error)
 
@@ -52,6 +56,8 @@ class Turns:
 
     def __init__(self) -> None:
         self.thread = ThreadPoolExecutor(1, thread_name_prefix="tiermem-bank")
+        self.of: object = None
+        """The bank whose thread it is, once that is known."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._open: list[Transaction] = []
         self._waiting: deque[Call] = deque()
@@ -67,6 +73,7 @@ class Turns:
     ) -> "asyncio.Future[Any]":
         """Have something done in turn; ``at_start`` is called in the event loop before."""
         self._bind()
+        self._refuse_another_view(inside)
         call = Call(work, inside, at_start)
         self._start_or_wait(call)
         while self._may_others:
@@ -89,10 +96,31 @@ class Turns:
         if self._loop is not loop:
             if self._loop is not None and not self._loop.is_closed():
                 raise BankError(
-                    "this AsyncMemoryBank is used by another event loop; make one for each loop, "
-                    "AsyncMemoryBank(bank), over the same MemoryBank"
+                    "this AsyncMemoryBank is used by another event loop",
+                    hint="make one for each loop, AsyncMemoryBank(bank), over the same MemoryBank",
                 )
+            self.abandon_closed()
             self._loop = loop
+
+    def abandon_closed(self) -> None:
+        """Undo what a loop that is closed left open, and drop what waited for it."""
+        if self._loop is None or not self._loop.is_closed():
+            return
+        self._waiting.clear()
+        while self._open:
+            transaction = self._open.pop()
+            transaction.is_open = False
+            self.thread.submit(transaction.undo)
+
+    def _refuse_another_view(self, inside: "Transaction | None") -> None:
+        while inside is not None:
+            if inside.is_open and not inside.is_of(self) and inside.of is self.of is not None:
+                raise BankError(
+                    "inside the transaction of another AsyncMemoryBank over the same bank, this "
+                    "call would wait for ever",
+                    hint="use the one whose transaction it is",
+                )
+            inside = inside.outer
 
     def _start_or_wait(self, call: Call) -> None:
         innermost = self._open[-1] if self._open else None
@@ -117,14 +145,19 @@ class Turns:
         self._waiting += waiting
 
 
+class _Abandoned(Exception):
+    """Nobody is there any more who could end the transaction."""
+
+
 class Transaction:
     """A transaction, as the event loop sees it."""
 
-    __slots__ = ("_context", "_entered", "_turns", "is_open", "outer")
+    __slots__ = ("_context", "_entered", "_turns", "is_open", "of", "outer")
 
     def __init__(self, turns: Turns, context: AbstractContextManager[None]) -> None:
         self.outer = still_open(INSIDE.get())
         self.is_open = False
+        self.of = turns.of
         self._turns = turns
         self._context = context
         self._entered = False
@@ -146,13 +179,20 @@ class Transaction:
     async def end(self, error: BaseException | None) -> None:
         """End it; cancelled or not, for it must not stay open."""
         INSIDE.set(self.outer)
-        await asyncio.shield(self._put_end(error))
+        self._turns.abandon_closed()
+        if self.is_open:
+            await asyncio.shield(self._put_end(error))
 
     def _put_end(self, error: BaseException | None) -> "asyncio.Future[Any]":
         at_start = functools.partial(self._turns.end, self)
         return self._turns.put(functools.partial(self._exit, error), self, at_start)
 
     # In the thread, which owns the bank's lock in between
+
+    def undo(self) -> None:
+        """End it without whoever began it."""
+        with suppress(_Abandoned):
+            self._exit(_Abandoned())
 
     def _enter(self) -> None:
         self._context.__enter__()

@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import gc
 import inspect
 import random
 import subprocess
@@ -140,7 +141,8 @@ def test_a_twin_takes_the_same_arguments_and_says_what_it_does(kind: type, twin:
         if callable(sync) and name != "transaction":
             taken = inspect.signature(own).parameters
             assert list(taken.values()) == list(inspect.signature(sync).parameters.values()), name
-            assert inspect.iscoroutinefunction(own) or name == "agent", name
+            opens = name in ("open", "ephemeral", "restore", "at")  # what to await or to enter
+            assert inspect.iscoroutinefunction(own) or opens or name == "agent", name
 
 
 TYPED = """
@@ -150,6 +152,8 @@ from agents import AsyncMemoryBank, Hits, Memory, MemoryBank, tools
 async def use(sync: MemoryBank) -> None:
     assert_type(await AsyncMemoryBank.open("folder", preset="vector"), AsyncMemoryBank)
     await AsyncMemoryBank.ephemeral(preset=3)  # type: ignore[arg-type]
+    async with AsyncMemoryBank.ephemeral() as other:
+        assert_type(other, AsyncMemoryBank)
     async with AsyncMemoryBank(sync) as bank, bank.transaction():
         alice = bank.agent("alice")
         assert_type(await alice.add("x", "low", kind="fact"), Memory)
@@ -1002,3 +1006,76 @@ async def test_notes_are_watched_until_the_block_ends(tmp_path: Path) -> None:
         (tmp_path / "bank/notes/alice/MEMORY.md").write_text("newer\n")
         await asyncio.sleep(0.3)
         assert await texts(bank) == ["new\n"]
+
+
+# What went wrong once
+
+
+@in_a_loop
+async def test_a_bank_is_opened_with_or_without_await(tmp_path: Path) -> None:
+    async with AsyncMemoryBank.open(tmp_path / "bank", storage=MANUAL) as bank:
+        await bank.agent("alice").add("salt")
+    with pytest.raises(BankClosed):
+        await bank.agents()
+    async with await AsyncMemoryBank.open(tmp_path / "bank", storage=MANUAL) as bank:
+        assert await bank.agents() == ["alice"]
+    bank = await asyncio.create_task(AsyncMemoryBank.ephemeral())
+    await bank.close()
+
+
+@in_a_loop
+async def test_a_bank_that_can_not_be_opened_is_not_entered(tmp_path: Path) -> None:
+    with pytest.raises(BankNotFound):
+        async with AsyncMemoryBank.open(tmp_path / "none", create=False):
+            raise AssertionError
+
+
+@in_a_loop
+async def test_stop_iteration_does_not_keep_its_caller_waiting() -> None:
+    async with AsyncMemoryBank.ephemeral() as bank:
+        with pytest.raises(RuntimeError) as raised:
+            await asyncio.wait_for(bank.run(lambda _: next(iter(()))), 10)
+        assert isinstance(raised.value.__cause__, StopIteration)
+        assert await bank.agents() == []
+
+
+@pytest.mark.parametrize("is_used_again", [True, False])
+def test_what_a_closed_loop_left_open_is_undone(tmp_path: Path, is_used_again: bool) -> None:
+    sync = MemoryBank.open(tmp_path / "bank", storage=MANUAL)
+    bank = AsyncMemoryBank(sync)
+
+    begun: list[asyncio.Task[None]] = []
+
+    async def begin() -> None:
+        async with bank.transaction(), bank.transaction():
+            await bank.agent("alice").add("never committed")
+            loop.stop()
+            await asyncio.Event().wait()
+
+    loop = asyncio.new_event_loop()
+    begun.append(loop.create_task(begin()))
+    loop.run_forever()
+    loop.close()
+
+    async def after() -> list[str]:
+        await bank.agent("bob").add("committed")
+        return await bank.agents()
+
+    if is_used_again:
+        assert asyncio.run(after()) == ["bob"]
+    begun[0]._log_destroy_pending = False  # type: ignore[attr-defined]
+    begun.clear()
+    gc.collect()
+    assert sync.agents() == ["bob"] * is_used_again  # or it would wait for ever
+    sync.close()
+
+
+@in_a_loop
+async def test_two_views_of_a_bank_do_not_wait_for_each_other_inside_a_transaction() -> None:
+    with MemoryBank.ephemeral() as sync:
+        one, other = AsyncMemoryBank(sync), AsyncMemoryBank(sync)
+        async with one.transaction():
+            await one.agent("alice").add("salt")
+            with pytest.raises(BankError, match="another AsyncMemoryBank"):
+                await asyncio.wait_for(other.agent("alice").count(), 10)
+        assert await other.agent("alice").count() == 1

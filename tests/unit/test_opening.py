@@ -12,6 +12,7 @@ import pytest
 
 from agents import (
     BankClosed,
+    BankDamaged,
     BankError,
     BankLocked,
     BankNotFound,
@@ -215,3 +216,15 @@ def test_a_failed_opening_holds_no_lock(open_bank: OpenBank, folder: Path) -> No
     with pytest.raises(ConfigError):
         MemoryBank.open(folder, embedder=Directions(), memory={"max_pinned": "many"})
     open_bank().agent("alice").add("x")
+
+
+def test_a_refused_open_leaves_a_lost_journal_as_it_was(tmp_path: Path) -> None:
+    with MemoryBank.open(tmp_path / "bank") as bank:
+        bank.agent("alice").add("in the store")
+    journal = tmp_path / "bank" / "journal.db"
+    journal.write_bytes(b"")
+    for _ in range(2):  # the second would find a bank where the first had made one
+        with pytest.raises(BankDamaged, match="the journal was lost"):
+            MemoryBank.open(tmp_path / "bank")
+        assert journal.read_bytes() == b""
+        assert not [each.name for each in journal.parent.glob("journal.db-*")]

@@ -14,7 +14,7 @@ from agents.storage.journal_format import chain, check_format, create, digest_of
 from agents.storage.journal_tables import Commit, Snapshot, SnapshotRow
 from agents.storage.redaction import Purge, redact, redacted_digest
 from agents.storage.shelf_table import Changes, ShelfTable
-from agents.storage.sqlite_files import copy_database, is_of_the_system, sync_folder
+from agents.storage.sqlite_files import copy_database, identity, is_of_the_system, sync_folder
 from agents.storage.ticks import TickNote, TickRow
 
 __all__ = ["Journal"]
@@ -42,21 +42,20 @@ class Journal:
     """
 
     def __init__(self, path: Path | None, copied: Path | None = None) -> None:
-        self._name = str(path) if path else "this bank"
+        self._name = str(path or copied or "in memory")
+        self._path = path and path.absolute()  # the process may go to another folder
         self.base: int
         self.base_tick: int
         self.head: int
         self.tick: int
         self.hash: bytes
-        try:
+        with self.reading():
             self._db = sqlite3.connect(
                 # A copy may be large: SQLite keeps it in a file of its own, with no name.
                 path or ("" if copied else ":memory:"),
                 isolation_level=None,
                 check_same_thread=False,
             )
-        except sqlite3.Error as error:
-            raise self._damaged(str(error)) from error
         self.shelf = ShelfTable(self._db)
         self._embeddings = EmbeddingTable(self._db)
         try:
@@ -69,6 +68,7 @@ class Journal:
         except BaseException:
             self._db.close()  # or SQLite would remember the file for the next to open it
             raise
+        self._file = identity(path) if path else None
 
     def _open(self, path: Path | None) -> None:
         is_new = not self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
@@ -207,8 +207,9 @@ class Journal:
             found = row.fetchone()[0]
             if found is None and tick < self.base_tick:
                 raise TickNotKept(
-                    f"{self._name} was made from a checkpoint and begins with tick "
-                    f"{self.base_tick}; it does not know tick {tick}"
+                    f"the journal {self._name} was made from a checkpoint and begins with tick "
+                    f"{self.base_tick}; it does not know tick {tick}",
+                    hint=f"name a tick from {self.base_tick} on",
                 )
             return self.base if found is None else int(found)
 
@@ -240,8 +241,8 @@ class Journal:
                 row = None
             if row is None and (commit or self.base):
                 raise TickNotKept(
-                    f"{self._name} can't go back to commit {commit}: it was made from a "
-                    f"checkpoint, and has commits from {snapshot.commit} on"
+                    f"the journal {self._name} can't go back to commit {commit}: it was made from "
+                    f"a checkpoint, and has commits from {snapshot.commit} on"
                 )
             self._db.execute("DELETE FROM commits WHERE id > ?", (commit,))
             self._db.execute("DELETE FROM ticks WHERE commit_id > ?", (commit,))
@@ -262,7 +263,7 @@ class Journal:
     ) -> None:
         """Begin with the state after another journal's commit ``head``: its id, tick and hash."""
         if self.head or self.get("bank"):
-            raise BankError(f"{self._name} has a history of its own")
+            raise BankError(f"the journal {self._name} has a history of its own")
         with self._writing():
             self._db.executemany("INSERT INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?)", snapshots)
             self._db.executemany("INSERT INTO ticks VALUES (?, ?, ?, ?, ?, ?)", ticks)
@@ -371,15 +372,26 @@ class Journal:
 
     # Inside
 
+    def check_there(self) -> None:
+        """Raise :class:`CommitFailed` if the file is gone: SQLite would write to nowhere."""
+        if self._path is not None and identity(self._path) != self._file:
+            raise CommitFailed(
+                f"the journal {self._name} is gone, or another file is in its place; nothing of "
+                "this commit was kept",
+                hint="put the bank's folder back, and open it again",
+            )
+
     @contextmanager
     def _writing(self) -> Iterator[None]:
+        self.check_there()
         try:
             self._db.execute("BEGIN IMMEDIATE")
             yield
             self._db.execute("COMMIT")
         except sqlite3.Error as error:
             raise CommitFailed(
-                f"{self._name} could not be written ({error}); nothing of this commit was kept"
+                f"the journal {self._name} could not be written ({error}); nothing of this commit "
+                "was kept"
             ) from error
         finally:
             if self._db.in_transaction:
@@ -393,13 +405,14 @@ class Journal:
         except _DAMAGE as error:
             if isinstance(error, sqlite3.Error) and is_of_the_system(error):
                 raise BankError(
-                    f"the journal {self._name} can't be opened now: {error}. Nothing is wrong with "
-                    "the journal itself; look for a full disk or missing permissions"
+                    f"the journal {self._name} can't be opened now: {error}; nothing is wrong with "
+                    "the journal itself",
+                    hint="look for a full disk or missing permissions",
                 ) from error
             raise self._damaged(f"{type(error).__name__}: {error}") from error
 
     def _damaged(self, why: str) -> BankDamaged:
         return BankDamaged(
-            f"the journal {self._name} can't be read: {why}. Restore it from a backup; "
-            "nothing was changed"
+            f"the journal {self._name} can't be read: {why}; nothing was changed",
+            hint="restore it from a backup",
         )

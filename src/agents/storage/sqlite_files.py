@@ -2,9 +2,19 @@
 
 import os
 import sqlite3
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-__all__ = ["copy_database", "is_of_the_system", "sync_file", "sync_folder"]
+__all__ = [
+    "as_it_was",
+    "copy_database",
+    "discard",
+    "identity",
+    "is_of_the_system",
+    "sync_file",
+    "sync_folder",
+]
 
 
 def is_of_the_system(error: sqlite3.Error) -> bool:
@@ -20,6 +30,24 @@ def is_of_the_system(error: sqlite3.Error) -> bool:
         sqlite3.SQLITE_BUSY,
         sqlite3.SQLITE_LOCKED,
     )
+
+
+def as_it_was(path: Path) -> Callable[[], object]:
+    """What undoes the making of a database where there is none yet, or an empty file."""
+    if not path.exists():
+        return partial(path.unlink, missing_ok=True)
+    if not path.stat().st_size and not path.with_name(f"{path.name}-wal").exists():
+        return partial(path.write_bytes, b"")
+    return lambda: None
+
+
+def identity(path: Path) -> tuple[int, int] | None:
+    """Which file is at a path; None if none is."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def copy_database(path: Path, target: sqlite3.Connection) -> None:
@@ -49,3 +77,12 @@ def sync_file(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def discard(*paths: Path) -> None:
+    """Delete files, if that can be done."""
+    for path in paths:
+        try:
+            path.unlink(missing_ok=True)
+        except (OSError, ValueError):  # a disk that can't delete; what matters was said already
+            continue

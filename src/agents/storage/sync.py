@@ -39,6 +39,7 @@ Progress = Callable[[int, int], None]
 """Called with how many memories are done, and of how many."""
 
 _CHUNK = 5000
+_KEPT = "the journal has every memory; rebuild the store with"
 
 # What a memory needs: its row changed, made, or made where one may be still.
 _CHANGED, _ADDED, _RETURNED = 0, 1, 2
@@ -152,6 +153,7 @@ class StoreSync:
         """Write what the store lacks; the number of memories written, changed or deleted."""
         if not self.behind:
             return 0
+        self._journal.check_there()  # or a store would be made where no bank is any more
         if self._is_stale:
             with self._naming_the_repair():
                 self.rebuild(progress)
@@ -272,7 +274,9 @@ class StoreSync:
             )  # fmt: skip
             with child:
                 if child.stdin is None or child.stdout is None:
-                    raise StoreError("mem0's store can't be rebuilt: no child process")
+                    raise StoreError(
+                        "mem0's store can't be rebuilt: no child process", hint="try it again"
+                    )
                 child.stdin.write(json.dumps(request))
                 child.stdin.close()
                 for line in child.stdout:
@@ -284,7 +288,9 @@ class StoreSync:
         del self._cursor  # the child wrote it
         if child.returncode:
             raise StoreError(
-                f"mem0's store could not be rebuilt: {said[-1] if said else child.returncode}"
+                f"mem0's store could not be rebuilt: {said[-1] if said else child.returncode}",
+                hint="the journal has every memory; check the section store of the settings, "
+                "and the space on the disk",
             )
 
     def close(self) -> None:
@@ -319,7 +325,8 @@ class StoreSync:
         if self._journal.head == 0:
             raise BankDamaged(
                 f"the journal is empty, and {self._store.path} holds the memories of a bank: the "
-                "journal was lost. Restore it from a backup; to start anew, move the store away"
+                "journal was lost",
+                hint="restore it from a backup; to start anew, move the store away",
             ) from error
 
     def _changes(self) -> Iterator[tuple[int, dict[tuple[str, int], int]]]:
@@ -402,10 +409,6 @@ class StoreSync:
             if not self._store.is_inside_bank:
                 raise
             self._refuse_an_empty_journal(error)
-            raise StoreMismatch(
-                f"{error}. The journal has every memory; rebuild the store with: {self._repair()}"
-            ) from error
+            raise StoreMismatch(error.why, hint=f"{_KEPT}: {self._repair()}") from error
         except StoreError as error:
-            raise type(error)(
-                f"{error}. The journal has every memory; rebuild the store with: {self._repair()}"
-            ) from error
+            raise type(error)(error.why, hint=f"{_KEPT}: {self._repair()}") from error
