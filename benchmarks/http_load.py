@@ -138,7 +138,7 @@ def main() -> int:
         folder = Path(place) / "bank"
         folder.mkdir()
         agents = [f"agent_{n % _AGENTS}" for n in range(given.clients)]
-        keys = [tokens.create(folder, agent) for agent in agents]
+        keys = [tokens.create(folder, agent).token for agent in agents]
         process, port = serve(folder)
         try:
             clients = [

@@ -16,6 +16,7 @@ import httpx
 from agents import MemoryBank
 from agents.interfaces import tokens
 from agents.interfaces.http import server
+from agents.interfaces.http.access import Door, Names
 from agents.interfaces.http.limits import Limits
 
 COMMAND = [str(Path(sys.executable).with_name("tiermem"))]
@@ -42,7 +43,7 @@ class Served(NamedTuple):
 
     def agent(self, agent_id: str, permission: str = "write") -> httpx.Client:
         """A client with a new token of an agent."""
-        return self.client(tokens.create(self.folder, agent_id, permission))
+        return self.client(tokens.create(self.folder, agent_id, permission).token)
 
 
 def client(url: str, token: str | None = None, **headers: str) -> httpx.Client:
@@ -56,18 +57,17 @@ def served(
     folder: Path, limits: Limits = EAGER, agent_id: str | None = None, **options: Any
 ) -> Iterator[Served]:
     """The bank in ``folder``, made if there is none, served by uvicorn in a thread."""
-    names = {key: options.pop(key) for key in ("hosts", "origins") if key in options}
+    allowed = [options.pop(key, ()) for key in ("hosts", "origins")]
+    door, names = Door(folder, agent_id), Names("127.0.0.1", *allowed)
     options.setdefault("storage", MANUAL)
     stop = threading.Event()
     with MemoryBank.open(folder, **options) as bank, server.listen("127.0.0.1", 0) as sock:
         url = server.address("127.0.0.1", sock)
         thread = threading.Thread(
             target=server.serve,
-            args=(bank, folder, sock, "127.0.0.1"),
-            kwargs={
-                "agent_id": agent_id, "limits": limits, "asked_to_stop": stop.is_set, **names,
-            },
-        )  # fmt: skip
+            args=(bank, door, names, sock),
+            kwargs={"limits": limits, "asked_to_stop": stop.is_set},
+        )
         thread.start()
         try:
             yield Served(url, folder, bank)
@@ -96,9 +96,14 @@ class Child(NamedTuple):
 
 
 @contextlib.contextmanager
-def child(folder: Path, *options: object) -> Iterator[Child]:
-    """``tiermem serve`` on a port of its own, killed if it still runs at the end."""
+def child(folder: Path, *options: object, files: int | None = None) -> Iterator[Child]:
+    """``tiermem serve`` on a port of its own, killed if it still runs at the end.
+
+    It may open so many ``files``.
+    """
     command = [*COMMAND, "serve", str(folder), "--port", "0", *map(str, options)]
+    if files is not None:
+        command = ["sh", "-c", f'ulimit -n {files} && exec "$@"', "sh", *command]
     environment = {**os.environ, "TOKENIZERS_PARALLELISM": "false"}
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
@@ -111,6 +116,32 @@ def child(folder: Path, *options: object) -> Iterator[Child]:
         finally:
             if process.poll() is None:
                 process.kill()
+
+
+def head(token: str, *lines: str, path: str = "/memory") -> bytes:
+    """The head of a request with a body of JSON."""
+    common = ("Host: localhost", f"Authorization: Bearer {token}", "Content-Type: application/json")
+    return "\r\n".join((f"POST {path} HTTP/1.1", *common, *lines, "", "")).encode()
+
+
+@contextlib.contextmanager
+def occupied(bank: MemoryBank) -> Iterator[None]:
+    """Inside, whatever needs the bank has to wait."""
+    held, release = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with bank._using():
+            held.set()
+            release.wait(60)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait(20)
+    try:
+        yield
+    finally:
+        release.set()
+        holder.join()
 
 
 def eventually(check: Callable[[], object], seconds: float = 30.0) -> None:

@@ -2,15 +2,21 @@
 
 import itertools
 import random
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from http_service import Served, is_problem, served
+from starlette.datastructures import Headers
 
+from agents.errors import ConfigError
 from agents.interfaces import tokens
+from agents.interfaces.http.access import Door, Names
 from agents.interfaces.http.endpoints import ENDPOINTS, PAGES, Endpoint
+from agents.interfaces.http.problems import Problem
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +27,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture(scope="module")
 def token(service: Served) -> str:
-    return tokens.create(service.folder, "alice")
+    return tokens.create(service.folder, "alice").token
 
 
 def example(endpoint: Endpoint, identifier: str) -> tuple[str, str, dict[str, Any]]:
@@ -59,14 +65,14 @@ def test_nothing_is_done_without_a_token(endpoint: Endpoint, service: Served, to
 def test_a_token_that_reads_can_do_what_reads_alone(endpoint: Endpoint, service: Served) -> None:
     memory = service.bank.agent("reader").add("something")
     method, path, rest = example(endpoint, memory.id)
-    before = service.bank.agent("reader").all()
+    before = service.bank.state_hash()
     with service.agent("reader", "read") as client:
         answer = client.request(method, path, **rest)
     if endpoint.operation.permission == "write":
         is_problem(answer, 403, "ReadOnly")
-        assert service.bank.agent("reader").all() == before
     else:
         assert answer.status_code == endpoint.status
+    assert service.bank.state_hash() == before
 
 
 def test_pages_about_the_bank_need_a_token(service: Served, token: str) -> None:
@@ -77,7 +83,7 @@ def test_pages_about_the_bank_need_a_token(service: Served, token: str) -> None:
 
 
 def test_a_token_holds_from_when_it_is_made_to_when_it_is_revoked(service: Served) -> None:
-    token = tokens.create(service.folder, "carol", name="short-lived")
+    token = tokens.create(service.folder, "carol", name="short-lived").token
     with service.client(token) as carol:
         assert carol.get("/status").status_code == 200
         tokens.revoke(service.folder, "short-lived")
@@ -107,6 +113,44 @@ def test_without_tokens_all_are_the_one_agent_until_there_is_one(tmp_path: Path)
             is_problem(anybody.post("/memory", json={"content": "hello"}), 401)
             assert bob.post("/memory", json={"content": "hello"}).status_code == 201
         assert service.bank.agent("alice").count() == 1
+
+
+def test_to_revoke_the_last_token_opens_the_door_to_nobody(tmp_path: Path) -> None:
+    with served(tmp_path / "bank", agent_id="alice") as service, service.client() as anybody:
+        assert anybody.get("/status").status_code == 200
+        tokens.create(service.folder, "bob")
+        tokens.revoke(service.folder, "bob")
+        is_problem(anybody.get("/status"), 401)
+        (service.folder / tokens.FILE).unlink()  # holds from the next start on
+        is_problem(anybody.get("/status"), 401)
+
+
+def test_a_file_without_tokens_keeps_the_door_shut_after_a_start(tmp_path: Path) -> None:
+    tokens.create(tmp_path, "bob")
+    tokens.revoke(tmp_path, "bob")
+    with pytest.raises(Problem):
+        Door(tmp_path, "alice").grant(Headers())
+    (tmp_path / tokens.FILE).unlink()
+    assert Door(tmp_path, "alice").grant(Headers()).agent_id == "alice"
+
+
+def test_a_token_that_only_reads_changes_nothing_however_often(tmp_path: Path) -> None:
+    with served(tmp_path / "bank") as service, service.agent("alice", "read") as reader:
+        agent = service.bank.agent("alice")
+        memory = agent.add("The parser is done")
+        agent.notes.append("The parser was easy", "MEMORY.md")
+        with service.agent("alice") as writer:
+            writer.post("/memory/search", json={"query": "parser"})  # notes are indexed
+        before = service.bank.state_hash()
+        for _ in range(20):
+            for path in ("/memory/query", "/memory/search"):
+                found = reader.post(path, json={"query": "parser"}).json()["results"]
+                assert found
+        assert reader.get(f"/memory/{memory.id}").json()["access_count"] == 1
+        assert service.bank.state_hash() == before
+        with service.agent("alice") as writer:
+            writer.post("/memory/query", json={"query": "parser"})
+        assert service.bank.state_hash() != before
 
 
 # Two agents
@@ -226,12 +270,72 @@ def test_more_names_and_origins_can_be_allowed(tmp_path: Path) -> None:
         assert alice.get("/status", headers={"Host": "memory.lan:80"}).status_code == 200
         answer = alice.get("/status", headers={"Origin": page})
         assert answer.headers["access-control-allow-origin"] == page
-        preflight = {
-            "Origin": page,
-            "Access-Control-Request-Method": "PATCH",
-            "Access-Control-Request-Headers": "authorization,content-type",
-        }
-        assert alice.options("/memory/x", headers=preflight).status_code == 200
         is_problem(alice.get("/status", headers={"Origin": "https://other.example"}), 403)
-        other = {**preflight, "Origin": "https://other.example"}
-        assert alice.options("/memory/x", headers=other).status_code == 400
+
+
+PREFLIGHT = {
+    "Origin": "https://app.example",
+    "Access-Control-Request-Method": "PATCH",
+    "Access-Control-Request-Headers": "authorization,content-type",
+}
+
+
+@pytest.mark.parametrize(
+    "written", ["https://app.example", "https://app.example/", "HTTPS://App.Example",
+                "https://app.example:443"],
+)  # fmt: skip
+def test_an_origin_is_allowed_however_it_is_written(tmp_path: Path, written: str) -> None:
+    with (
+        served(tmp_path / "bank", origins=(written,)) as service,
+        service.agent("alice") as alice,
+    ):
+        for answer in (
+            alice.options("/memory/x", headers=PREFLIGHT),
+            alice.get("/status", headers={"Origin": "https://app.example"}),
+        ):
+            assert answer.status_code == 200
+            assert answer.headers["access-control-allow-origin"] == "https://app.example"
+
+
+def test_a_preflight_that_is_refused_says_why(tmp_path: Path) -> None:
+    with (
+        served(tmp_path / "bank", origins=("https://app.example",)) as service,
+        service.client() as client,
+    ):
+
+        def asked(**headers: str) -> httpx.Response:
+            answer = client.options("/memory/x", headers={**PREFLIGHT, **headers})
+            assert "access-control-allow-origin" not in answer.headers
+            return answer
+
+        is_problem(asked(Origin="https://other.example"), 403, "WrongOrigin")
+        is_problem(asked(Host="evil.example"), 403, "WrongHost")
+        is_problem(asked(**{"Access-Control-Request-Method": "PUT"}), 403, "WrongPreflight")
+        is_problem(asked(**{"Access-Control-Request-Headers": "x-evil"}), 403, "WrongPreflight")
+
+
+@pytest.mark.parametrize(
+    "text", ["*", "null", "", "app.example", "https://app.example/page", "https://", "https://*.a",
+             "https://app.example:port", "https://me@app.example", "https://a.example,https://b"],
+)  # fmt: skip
+def test_what_is_no_origin_is_refused_at_the_start(text: str) -> None:
+    with pytest.raises(ConfigError, match="is not the origin of a page"):
+        Names("127.0.0.1", origins=(text,))
+
+
+def test_a_target_may_name_the_service_instead_of_the_host_header(
+    service: Served, token: str
+) -> None:
+    def asked(target: str, host: str) -> bytes:
+        with socket.create_connection(("127.0.0.1", service.port), timeout=10) as sock:
+            head = f"GET {target} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n"
+            sock.sendall(f"{head}Connection: close\r\n\r\n".encode())
+            return sock.makefile("rb").read()
+
+    for target in ("http://localhost/health", f"HTTP://127.0.0.1:{service.port}/status",
+                   "http://localhost", "http://localhost?x"):  # fmt: skip
+        assert asked(target, "localhost").startswith(b"HTTP/1.1 200"), target
+    assert b"WrongHost" in asked("http://evil.example/health", "localhost")
+    assert b"WrongHost" in asked("http://me@localhost/health", "localhost")
+    assert asked("http://localhost/health", "evil.example").startswith(b"HTTP/1.1 200")
+    assert b"NoSuchPath" in asked("http://localhost/nothing", "localhost")

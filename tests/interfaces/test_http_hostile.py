@@ -9,7 +9,9 @@ import httpx
 import pytest
 from http_service import JSON, Served, is_problem, served
 
+from agents.interfaces.http.bodies import parse
 from agents.interfaces.http.endpoints import ENDPOINTS, Endpoint
+from agents.interfaces.http.problems import Problem
 
 TEXTS = [
     "", " ", "\t\n", "\0", "a\0b", "\ud800", "a\udfff", "\ufeff", "\u202e", "\U0010ffff", "é" * 70,
@@ -86,3 +88,8 @@ def test_what_was_stored_of_it_is_text_and_nothing_else(service: Served) -> None
                 assert client.get(f"/memory/{done.json()['id']}").json()["content"] == text
         kept = client.post("/memory/query", json={"limit": 1000}).json()["results"]
         assert len(kept) > 20
+
+
+def test_a_number_that_is_too_long_is_told_so_and_not_how_python_would_take_it() -> None:
+    with pytest.raises(Problem, match=r"not JSON: a number is too long$"):
+        parse(b'{"limit": %s}' % (b"9" * 5000), 32)

@@ -186,10 +186,11 @@ def test_an_error_names_no_folder_of_the_machine(
 
 
 def test_health_index_and_description_need_no_token(service: Served) -> None:
+    most = service.bank.settings.memory.max_content_bytes
     with service.client() as anybody:
         assert anybody.get("/health").json() == {"status": "ok"}
         assert anybody.get("/").json()["see"] == "/openapi.json"
-        assert anybody.get("/openapi.json").json() == description()
+        assert anybody.get("/openapi.json").json() == description(most)
         assert anybody.head("/health").content == b""
 
 
@@ -200,11 +201,58 @@ def test_metrics_are_numbers_and_no_text(service: Served, alice: httpx.Client) -
     assert shown.headers["content-type"].startswith("text/plain; version=0.0.4")
     lines = [line for line in shown.text.splitlines() if not line.startswith("#")]
     values = {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines}
-    assert values["memory_recall_count"] >= 1
+    assert values["memory_recall_total"] >= 1
     assert values['tiermem_http_requests_total{operation="memory_recall",status="200"}'] >= 1
-    assert values.keys() >= service.bank.metrics().keys()
     assert "xyzzy" not in shown.text
     assert "alice" not in shown.text
+
+
+def test_every_metric_says_what_it_is_and_counters_are_totals(alice: httpx.Client) -> None:
+    alice.get("/status")
+    lines = alice.get("/metrics").text.splitlines()
+    names = {line.partition(" ")[0].partition("{")[0] for line in lines if line[0] != "#"}
+    assert {line.split()[2] for line in lines if line.startswith("# HELP ")} == names
+    kinds = dict(line.split()[2:] for line in lines if line.startswith("# TYPE "))
+    assert kinds.keys() == names
+    assert {name for name in names if kinds[name] == "counter"} == {
+        name for name in names if name.endswith("_total")
+    }
+
+
+def test_the_metrics_are_those_of_the_bank(service: Served, alice: httpx.Client) -> None:
+    shown = alice.get("/metrics").text
+    for name in service.bank.metrics():
+        assert f"\n{name.replace('_count', '_total')} " in f"\n{shown}"
+
+
+def test_the_description_says_how_long_a_text_this_bank_keeps(service: Served) -> None:
+    with service.client() as anybody:
+        paths = anybody.get("/openapi.json").json()["paths"]
+    schema = paths["/memory"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    content = schema["properties"]["content"]
+    assert content["maxLength"] == service.bank.settings.memory.max_content_bytes == 16_384
+    assert "16,384 bytes" in content["description"]
+
+
+def test_a_query_string_beside_a_body_is_refused(service: Served) -> None:
+    agent = service.bank.agent("hurried")
+    agent.add("The parser is done", tags=["done"], temperature="hot")
+    before = service.bank.state_hash()
+    with service.agent("hurried") as client:
+        for path in ("/memory/compact?dry_run=true", "/memory/compact?x", "/memory?content=x"):
+            is_problem(client.post(path), 422, "InvalidInput")
+        identifier = agent.all()[0].id
+        is_problem(client.patch(f"/memory/{identifier}?tier=pinned"), 422, "InvalidInput")
+        assert service.bank.state_hash() == before
+        assert client.post("/memory/compact?", json={"dry_run": True}).status_code == 200
+
+
+def test_a_query_that_takes_too_long_to_read_is_refused(alice: httpx.Client) -> None:
+    from agents.tools.shapes import QUERY
+
+    words = "a " * (QUERY["maxLength"] // 2 + 1)
+    for path in ("/memory/query", "/memory/search", "/memory/recall"):
+        is_problem(alice.post(path, json={"query": words}), 422, "InvalidInput")
 
 
 def test_a_path_or_a_method_that_is_not_there(alice: httpx.Client) -> None:
@@ -225,7 +273,7 @@ def test_a_path_or_a_method_that_is_not_there(alice: httpx.Client) -> None:
 
 
 def test_the_description_has_every_operation_with_its_answers() -> None:
-    paths = description()["paths"]
+    paths = description(16_384)["paths"]
     for endpoint in ENDPOINTS:
         said = paths[endpoint.path][endpoint.method.lower()]
         assert said["operationId"] == endpoint.name

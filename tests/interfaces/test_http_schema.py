@@ -37,7 +37,7 @@ CONFIG = SchemathesisConfig.from_dict(
     {"checks": {"negative_data_rejection": {"expected-statuses": REFUSED}}}
 )
 
-schema = schemathesis.openapi.from_dict(description(), config=CONFIG)
+schema = schemathesis.openapi.from_dict(description(16_384), config=CONFIG)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture(scope="module")
 def token(service: Served) -> str:
-    return tokens.create(service.folder, "alice")
+    return tokens.create(service.folder, "alice").token
 
 
 @schema.parametrize()

@@ -20,6 +20,7 @@ from http_service import child, client, eventually, is_problem
 
 from agents import MemoryBank
 from agents.interfaces import tokens
+from openai_server import OpenAIServer
 
 Command = Callable[..., Any]
 
@@ -37,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_it_says_where_it_listens_and_for_whom(folder: Path) -> None:
     for agent in ("alice", "bob", "alice"):
-        token = tokens.create(folder, agent)
+        token = tokens.create(folder, agent).token
     with child(folder) as server:
         assert server.line.startswith(f"serving {folder} on http://127.0.0.1:")
         assert server.line.endswith(" for alice, bob (3 tokens)\n")
@@ -77,6 +78,13 @@ def test_the_rate_can_be_set(folder: Path) -> None:
         (["--agent", "*"], ["is not an agent id"]),
         (["--agent", "alice", "--set", "memory.max_pined=3"], ["did you mean memory.max_pinned?"]),
         (["--agent", "alice", "--preset", "lifetme"], ["did you mean lifetime?"]),
+        (["--agent", "alice", "--allow-origin", "*"], ["--allow-origin '*'", "https://app.example"]),
+        (["-a", "alice", "--allow-origin", "https://a.example/page"], ["not the origin of a page"]),
+        *(
+            (["-a", "alice", option, value], [option])
+            for option in ("--timeout", "--rate")
+            for value in ("inf", "nan", "1e400", "-inf", "0", "86400000")
+        ),
     ],
 )  # fmt: skip
 def test_it_refuses_to_start_and_says_why(
@@ -88,6 +96,14 @@ def test_it_refuses_to_start_and_says_why(
 def test_it_takes_no_agent_where_there_are_tokens(tiermem: Command, folder: Path) -> None:
     tokens.create(folder, "alice")
     assert tiermem("serve", folder, "--agent", "alice").is_one_error(2, "has tokens")
+
+
+def test_where_every_token_was_revoked_it_says_how_to_go_on(tiermem: Command, folder: Path) -> None:
+    tokens.create(folder, "alice")
+    tokens.revoke(folder, "alice")
+    for options in ([], ["--agent", "alice"]):
+        done = tiermem("serve", folder, "--port", "0", *options)
+        assert done.is_one_error(2, "was revoked", "tiermem token create", "delete", "tokens.json")
 
 
 def test_it_trusts_no_tokens_that_others_can_change(tiermem: Command, folder: Path) -> None:
@@ -134,7 +150,7 @@ def test_what_is_not_installed_is_named(
 
 
 def test_the_log_has_requests_and_no_text_of_memories(folder: Path) -> None:
-    token = tokens.create(folder, "alice", name="laptop")
+    token = tokens.create(folder, "alice", name="laptop").token
     with child(folder, *OFFLINE) as server:
         with client(server.url, token) as alice:
             made = alice.post("/memory", json={"content": "the word is xyzzy"}).json()
@@ -188,7 +204,7 @@ class Writer(threading.Thread):
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 def test_told_to_stop_while_others_write_it_loses_nothing(folder: Path, how: int) -> None:
     names = ["alice", "bob", "carol"]
-    made = [tokens.create(folder, name) for name in names]
+    made = [tokens.create(folder, name).token for name in names]
     with child(folder, "--quiet", "--rate", "100000", *OFFLINE) as server:
         writers = [Writer(server.url, token, n) for n, token in enumerate(made)]
         for writer in writers:
@@ -224,6 +240,79 @@ def test_a_request_that_was_begun_is_finished(folder: Path) -> None:
         assert server.process.wait(30) == 0
     with MemoryBank.at(folder) as bank:
         assert [each.content for each in bank.agent("alice").all()] == ["in the last minute"]
+
+
+def begun(url: str) -> socket.socket:
+    """A connection with a request of which the server waits for the body."""
+    sock = socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), timeout=20)
+    lines = ("POST /memory HTTP/1.1", "Host: localhost", "Content-Type: application/json")
+    more = ("Content-Length: 100", "Expect: 100-continue", "", "")
+    sock.sendall("\r\n".join((*lines, *more)).encode())
+    assert sock.recv(65536).startswith(b"HTTP/1.1 100")
+    return sock
+
+
+def test_a_second_signal_gives_up_what_was_begun_and_says_so(tmp_path: Path) -> None:
+    with child(tmp_path / "bank", "--create", "-a", "alice") as server:
+        with client(server.url) as alice:
+            assert alice.post("/memory", json={"content": "hello"}).status_code == 201
+        with begun(server.url) as sock:
+            server.process.send_signal(signal.SIGTERM)
+            time.sleep(0.5)
+            began = time.monotonic()
+            code, log = server.stop()
+            assert time.monotonic() - began < 4.0
+            answer = sock.makefile("rb").read()
+    assert answer.startswith(b"HTTP/1.1 503")
+    assert b"problem+json" in answer
+    assert b"urn:tiermem:problem:Stopping" in answer
+    assert code == 130
+    assert "Traceback" not in log
+    assert not (tmp_path / "bank/journal.db-wal").exists()  # the bank was closed nevertheless
+    with MemoryBank.open(tmp_path / "bank", storage={"sync": "manual"}) as bank:
+        assert [each.content for each in bank.agent("alice").all()] == ["hello"]
+        assert bank.sync() == 1  # it did not take the time to write mem0's store
+
+
+class Pensive(OpenAIServer):
+    """An embedder that takes its time."""
+
+    asked = threading.Event()
+    release = threading.Event()
+
+    def answer(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        if "What is the meaning of it all?" in body["input"]:
+            self.asked.set()
+            self.release.wait(60)
+        return super().answer(path, body)
+
+
+def test_a_second_signal_waits_for_no_operation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "unused")
+    with Pensive() as embedder, concurrent.futures.ThreadPoolExecutor() as pool:
+        config = {"model": "m", "embedding_dims": 32, "openai_base_url": embedder.url}
+        values = {"embedder": {"provider": "openai", "config": config}}
+        file = tmp_path / "config.yaml"
+        file.write_text(json.dumps(values))
+        options = ("--create", "-a", "alice", "--config", file, *OFFLINE)
+        with child(tmp_path / "bank", *options) as server, client(server.url) as alice:
+            kept = alice.post("/memory", json={"content": "hello"}).json()["id"]
+            slow = {"content": "What is the meaning of it all?"}
+            answer = pool.submit(alice.post, "/memory", json=slow)
+            embedder.asked.wait(30)
+            server.process.send_signal(signal.SIGINT)
+            time.sleep(0.5)
+            began = time.monotonic()
+            code, log = server.stop(signal.SIGINT)
+            assert time.monotonic() - began < 6.0
+            is_problem(answer.result(), 503, "Stopping")
+        embedder.release.set()
+    assert code == 130
+    assert "Traceback" not in log
+    with MemoryBank.at(tmp_path / "bank") as bank:
+        assert [each.id for each in bank.agent("alice").all()] == [kept]
 
 
 def test_an_idle_connection_does_not_keep_it_from_stopping(folder: Path) -> None:

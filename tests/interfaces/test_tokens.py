@@ -38,19 +38,33 @@ def file(folder: Path) -> Path:
 
 
 def test_a_token_opens_the_memory_it_was_made_for(folder: Path) -> None:
-    token = tokens.create(folder, "alice")
+    token = tokens.create(folder, "alice").token
     assert tokens.check(folder, token) == Grant("alice", "alice", "write")
 
 
+def test_a_new_token_comes_with_what_it_grants(folder: Path) -> None:
+    for _ in range(2):
+        made = tokens.create(folder, "alice", "read")
+        assert made.grant == tokens.check(folder, made.token)
+
+
+def test_tokens_are_needed_from_the_first_one_on(folder: Path) -> None:
+    assert not tokens.are_needed(folder)
+    tokens.create(folder, "alice")
+    tokens.revoke(folder, "alice")
+    assert tokens.grants(folder) == []
+    assert tokens.are_needed(folder)
+
+
 def test_a_token_is_long_random_and_url_safe(folder: Path) -> None:
-    made = {tokens.create(folder, "alice") for _ in range(20)}
+    made = {tokens.create(folder, "alice").token for _ in range(20)}
     assert len(made) == 20
     assert all(len(each) == 46 and each.startswith("tm_") for each in made)
     assert all(each[3:].replace("-", "a").replace("_", "a").isalnum() for each in made)
 
 
 def test_a_token_may_only_read_if_so_made(folder: Path) -> None:
-    token = tokens.create(folder, "alice", "read", "dashboard")
+    token = tokens.create(folder, "alice", "read", "dashboard").token
     assert tokens.check(folder, token) == Grant("dashboard", "alice", "read")
 
 
@@ -70,7 +84,7 @@ def test_a_bank_without_tokens_grants_nothing(folder: Path) -> None:
 def test_every_hash_is_compared_whichever_matches(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = [tokens.create(folder, f"agent_{number}") for number in range(7)]
+    made = [tokens.create(folder, f"agent_{number}").token for number in range(7)]
     compared: list[str] = []
     compare = hmac.compare_digest
 
@@ -128,7 +142,7 @@ def test_a_folder_that_is_not_there_is_no_bank(tmp_path: Path) -> None:
 
 
 def test_a_revoked_token_opens_nothing_and_the_others_still_do(folder: Path) -> None:
-    first, second = tokens.create(folder, "alice"), tokens.create(folder, "alice")
+    first, second = (tokens.create(folder, "alice").token for _ in range(2))
     tokens.revoke(folder, "alice")
     assert tokens.check(folder, first) is None
     assert tokens.check(folder, second) == Grant("alice-2", "alice", "write")
@@ -144,7 +158,7 @@ def test_revoking_what_is_not_there_names_what_is(folder: Path) -> None:
 
 
 def test_the_file_holds_hashes_and_only_its_owner_reads_it(folder: Path) -> None:
-    token = tokens.create(folder, "alice")
+    token = tokens.create(folder, "alice").token
     text = file(folder).read_text()
     assert token not in text
     assert token[3:] not in text
@@ -155,7 +169,7 @@ def test_the_file_holds_hashes_and_only_its_owner_reads_it(folder: Path) -> None
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o777])
 def test_a_file_that_is_open_to_others_is_not_trusted(folder: Path, mode: int) -> None:
-    token = tokens.create(folder, "alice")
+    token = tokens.create(folder, "alice").token
     file(folder).chmod(mode)
     for use in (
         lambda: tokens.check(folder, token),
@@ -203,7 +217,7 @@ def test_tokens_made_at_the_same_time_are_all_kept(folder: Path) -> None:
     made: list[str] = []
 
     def make(agent: str) -> None:
-        made.extend(tokens.create(folder, agent) for _ in range(5))
+        made.extend(tokens.create(folder, agent).token for _ in range(5))
 
     threads = [threading.Thread(target=make, args=(f"agent_{n}",)) for n in range(6)]
     for thread in threads:
@@ -234,6 +248,21 @@ def test_the_command_makes_lists_and_revokes(tiermem: Command, bank_folder: Path
     assert "dashboard\tbob\tread" in tiermem("token", "list", bank_folder).out
     assert tiermem("token", "revoke", bank_folder, "alice").out == "revoked alice\n"
     assert tokens.check(bank_folder, made.out.strip()) is None
+
+
+def test_the_command_names_its_own_token_whoever_else_makes_one(
+    tiermem: Command, bank_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create = tokens.create
+
+    def and_somebody_else(*arguments: Any) -> tokens.Created:
+        made = create(*arguments)
+        create(bank_folder, "mallory", name="another")
+        return made
+
+    monkeypatch.setattr(tokens, "create", and_somebody_else)
+    made = tiermem("token", "create", bank_folder, "--agent", "alice")
+    assert "the token alice lets its bearer write the memory of alice" in made.err
 
 
 def test_the_command_wants_a_bank(tiermem: Command, tmp_path: Path) -> None:

@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
-from agents.interfaces.look_commands import table
 from agents.interfaces.memory_commands import BankFolder
 from agents.interfaces.options import AsJson
+from agents.interfaces.output import table
 
 __all__ = ["app"]
 
@@ -39,13 +39,17 @@ def create(
     from agents.interfaces import tokens
 
     if not make and not (folder / "journal.db").is_file():
-        raise BankNotFound(f"there is no bank in {folder}; --create makes the folder for one")
+        raise BankNotFound(
+            f"there is no bank in {folder}", hint="--create makes the folder for one"
+        )
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise BankError(f"{folder} can't hold a bank: {error.strerror or error}") from None
-    typer.echo(tokens.create(folder, agent, "read" if read_only else "write", name))
-    made = tokens.grants(folder)[-1]
+        raise BankError(
+            f"{folder} can't hold a bank: {error.strerror or error}", hint="name another folder"
+        ) from None
+    token, made = tokens.create(folder, agent, "read" if read_only else "write", name)
+    typer.echo(token)
     typer.echo(
         f"the token {made.name} lets its bearer {made.permission} the memory of {made.agent_id}; "
         "it is not shown again",
@@ -56,11 +60,11 @@ def create(
 @app.command(name="list")
 def list_(folder: BankFolder, as_json: AsJson = False) -> None:
     """List the tokens' names, agents and permissions; the tokens themselves nobody knows."""
-    from agents.errors import BankNotFound
+    from agents.history import no_bank
     from agents.interfaces import tokens
 
     if not folder.is_dir():
-        raise BankNotFound(f"there is no bank in {folder}")
+        raise no_bank(folder)
     rows = [
         {"name": each.name, "agent": each.agent_id, "permission": each.permission}
         for each in tokens.grants(folder)
@@ -73,7 +77,11 @@ def revoke(
     folder: BankFolder,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The token's name.")],
 ) -> None:
-    """Make a token worthless, at once and for good."""
+    """Make a token worthless, at once and for good.
+
+    Without any token left, nobody is let in: only to delete tokens.json in the bank's folder, and
+    to start again, brings back serving without tokens.
+    """
     from agents.interfaces import tokens
 
     tokens.revoke(folder, name)

@@ -2,7 +2,8 @@
 
 They are kept in ``tokens.json`` in the bank's folder, which only its owner may read, and as hashes:
 nobody can read a token out of it. What is created or revoked holds at once, for a program that
-serves the bank as well.
+serves the bank as well. From the first token on, whoever asks needs one, also when all of them are
+revoked again; only to delete the file undoes that.
 """
 
 import contextlib
@@ -19,11 +20,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from agents.errors import BankError, BankNotFound, InvalidAgentId, InvalidInput
+from agents.errors import BankError, InvalidAgentId, InvalidInput
 from agents.memory.records import check_agent_id
 from agents.storage.sqlite_files import sync_folder
 
-__all__ = ["FILE", "Grant", "check", "create", "grants", "revoke"]
+__all__ = ["FILE", "Created", "Grant", "are_needed", "check", "create", "grants", "revoke"]
 
 FILE = "tokens.json"
 
@@ -44,12 +45,21 @@ class Grant(NamedTuple):
     """``write`` includes ``read``."""
 
 
+class Created(NamedTuple):
+    """A new token, and what its bearer may do."""
+
+    token: str
+    grant: Grant
+
+
 class _Kept(NamedTuple):
     grant: Grant
     digest: str
 
 
-def create(folder: Path, agent_id: str, permission: str = "write", name: str | None = None) -> str:
+def create(
+    folder: Path, agent_id: str, permission: str = "write", name: str | None = None
+) -> Created:
     """Make a token for an agent and keep its hash; the token is never shown again.
 
     Its name is the agent's id unless given, with a number behind it where there is such a name.
@@ -59,20 +69,26 @@ def create(folder: Path, agent_id: str, permission: str = "write", name: str | N
     check_agent_id(agent_id)
     if name is not None and (not isinstance(name, str) or not _NAME.fullmatch(name)):
         raise InvalidInput(
-            f"{name!r:.80} is not a token's name; use 1 to 128 of the characters "
-            "A–Z a–z 0–9 . _ - @, not starting with a dot"
+            f"{name!r:.80} is not a token's name",
+            hint="use 1 to 128 of the characters A–Z a–z 0–9 . _ - @, not starting with a dot",
         )
     token = _PREFIX + secrets.token_urlsafe(32)
     with _changing(folder) as kept:
         taken = {each.grant.name for each in kept}
         if name in taken:
             raise InvalidInput(
-                f"there is a token {name} already; revoke it, or choose another name"
+                f"there is a token {name} already", hint="revoke it, or choose another name"
             )
         chosen = name or _free_name(agent_id, taken)
         level: Permission = "write" if permission == "write" else "read"
-        kept.append(_Kept(Grant(chosen, agent_id, level), _digest(token)))
-    return token
+        grant = Grant(chosen, agent_id, level)
+        kept.append(_Kept(grant, _digest(token)))
+    return Created(token, grant)
+
+
+def are_needed(folder: Path) -> bool:
+    """Whether who asks needs a token: from the first one on, also when there is none any more."""
+    return _found(folder) is not None
 
 
 def grants(folder: Path) -> list[Grant]:
@@ -86,7 +102,7 @@ def revoke(folder: Path, name: str) -> None:
         names = [each.grant.name for each in kept]
         if name not in names:
             has = ", ".join(names) or "none"
-            raise InvalidInput(f"there is no token {name!r:.80}; there is {has}")
+            raise InvalidInput(f"there is no token {name!r:.80}", hint=f"there is {has}")
         del kept[names.index(name)]
 
 
@@ -123,7 +139,9 @@ def _changing(folder: Path) -> Iterator[list[_Kept]]:
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except (OSError, ValueError):  # a NUL in a path is a ValueError
-        raise BankNotFound(f"there is no bank in {folder}") from None
+        from agents.history import no_bank
+
+        raise no_bank(folder) from None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         kept = list(_read(folder))
@@ -133,18 +151,23 @@ def _changing(folder: Path) -> Iterator[list[_Kept]]:
         os.close(descriptor)
 
 
-def _read(folder: Path) -> tuple[_Kept, ...]:
-    path = folder / FILE
+def _found(folder: Path) -> os.stat_result | None:
     try:
-        found = path.stat()
+        return (folder / FILE).stat()
     except (FileNotFoundError, NotADirectoryError):
-        return ()
+        return None
     except (OSError, ValueError) as error:
-        raise BankError(f"{path} can't be read: {error}") from None
+        raise _unreadable(folder / FILE, error) from None
+
+
+def _read(folder: Path) -> tuple[_Kept, ...]:
+    path, found = folder / FILE, _found(folder)
+    if found is None:
+        return ()
     if stat.S_IMODE(found.st_mode) & 0o077:
         raise BankError(
-            f"{path} is open to others than its owner, who may have changed it: revoke what you "
-            f"do not know, and make it private again with chmod 600"
+            f"{path} is open to others than its owner, who may have changed it",
+            hint="revoke what you do not know, and make it private again with chmod 600",
         )
     return _parsed(path, (found.st_ino, found.st_mtime_ns, found.st_size))
 
@@ -160,13 +183,17 @@ def _parsed(path: Path, stamp: tuple[int, int, int]) -> tuple[_Kept, ...]:
         if len({each.grant.name for each in kept}) != len(kept):
             raise ValueError("two tokens have one name")
     except OSError as error:
-        raise BankError(f"{path} can't be read: {error}") from None
+        raise _unreadable(path, error) from None
     except (ValueError, KeyError, TypeError, RecursionError, InvalidAgentId) as error:
         raise BankError(
-            f"{path} is damaged ({type(error).__name__}: {error!s:.120}); move it away and create "
-            "the tokens anew"
+            f"{path} is damaged ({type(error).__name__}: {error!s:.120})",
+            hint="move it away and create the tokens anew",
         ) from None
     return kept
+
+
+def _unreadable(path: Path, error: Exception) -> BankError:
+    return BankError(f"{path} can't be read: {error}", hint="let your user read it")
 
 
 def _entry(values: dict[str, Any]) -> _Kept:
@@ -202,6 +229,9 @@ def _write(folder: Path, kept: list[_Kept]) -> None:
         temporary.replace(folder / FILE)
         sync_folder(folder)
     except OSError as error:
-        raise BankError(f"{folder / FILE} can't be written: {error}") from None
+        raise BankError(
+            f"{folder / FILE} can't be written: {error}",
+            hint="make room on the disk, and let your user write there",
+        ) from None
     finally:
         temporary.unlink(missing_ok=True)

@@ -3,7 +3,8 @@
 import asyncio
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from email.message import Message
 from typing import Any
 
 from starlette.datastructures import Headers
@@ -19,8 +20,13 @@ _CLOSE = {"Connection": "close"}
 _DRAINED_BYTES, _DRAINING_SECONDS = 8 * 1024 * 1024, 1.0
 
 
-async def read_body(headers: Headers, receive: Receive, limits: Limits) -> bytes:
-    """All of the body, however it comes: 413 if it is too large, 408 if it does not end."""
+async def read_body(
+    headers: Headers, receive: Receive, limits: Limits, keep: Callable[[int], None]
+) -> bytes:
+    """All of the body, however it comes: 413 if it is too large, 408 if it does not end.
+
+    ``keep`` is told of every part how large it is, and may refuse it.
+    """
     declared = headers.get("content-length", "")
     too_large = declared.isdecimal() and (len(declared) > 18 or int(declared) > limits.body_bytes)
     body = bytearray()
@@ -28,10 +34,14 @@ async def read_body(headers: Headers, receive: Receive, limits: Limits) -> bytes
         async with asyncio.timeout(limits.body_seconds):
             while not too_large:
                 part, more = await _next(receive)
+                keep(len(part))
                 body += part
                 too_large = len(body) > limits.body_bytes
                 if not more:
                     break
+    except Problem:
+        await _drain(receive)
+        raise
     except TimeoutError:
         raise Problem(
             408, "TooSlow", "the body did not arrive in time; send it again, whole", _CLOSE
@@ -64,9 +74,11 @@ async def _drain(receive: Receive) -> None:
 
 def check_type(headers: Headers) -> None:
     """415 for a body that does not call itself JSON, or is packed."""
-    media_type, _, options = headers.get("content-type", "").partition(";")
-    charset = options.strip().lower().replace('"', "")
-    if media_type.strip().lower() != "application/json" or charset not in ("", "charset=utf-8"):
+    said = Message()
+    said["content-type"] = headers.get("content-type", "")
+    parameters = said.get_params([])[1:]  # the first is the type; JSON has no use for the others
+    charsets = {str(value).lower() for name, value in parameters if name.lower() == "charset"}
+    if said.get_content_type() != "application/json" or charsets - {"utf-8"}:
         raise Problem(
             415, "NotJson", "send the arguments as JSON, with Content-Type: application/json"
         )
@@ -88,7 +100,9 @@ def parse(body: bytes, nesting: int) -> Any:
     except RecursionError:
         raise _too_deep(nesting) from None
     except ValueError as error:
-        raise _malformed(str(error)) from None
+        # Python's own words for a number of over 4,300 digits are about a setting of Python.
+        too_long = "set_int_max_str_digits" in str(error)
+        raise _malformed("a number is too long" if too_long else str(error)) from None
     # No deeper than brackets open, and counting these is a thousand times faster.
     if body.count(b"[") + body.count(b"{") > nesting and _is_deeper(value, nesting):
         raise _too_deep(nesting)

@@ -2,11 +2,11 @@
 
 import math
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from typing import NamedTuple
 
-__all__ = ["DEFAULT", "Buckets", "Limits"]
+__all__ = ["DEFAULT", "Buckets", "Limits", "Shares"]
 
 _KIB = 1024
 
@@ -14,8 +14,9 @@ _KIB = 1024
 class Limits(NamedTuple):
     """What holds for every request. The defaults suit agents, and a person at a browser."""
 
-    body_bytes: int = 1024 * _KIB + 64 * _KIB
-    """The largest text that a memory may be, and what JSON puts around it."""
+    body_bytes: int = 6 * 1024 * _KIB + 64 * _KIB
+    """A memory or a note may be 1 MiB, JSON may write each byte of it as six (``\\u0001``), and the
+    other arguments need some room."""
     nesting: int = 32
     """How deep arrays and objects may lie in each other."""
     rate: float = 100.0
@@ -27,8 +28,11 @@ class Limits(NamedTuple):
     head_seconds: float = 10.0
     """Until a connection must have brought a request; it is cut after twice that at most."""
     concurrent: int = 64
-    """Requests at the same time."""
+    """Requests that are being done at the same time, a quarter of them for one token."""
+    bodies: int = 16
+    """So many of the largest bodies are kept at the same time, a quarter of them for one token."""
     connections: int = 1024
+    """At most; fewer where the system allows few open files."""
     threads: int = 4
     """The bank lets one in at a time; the others read and write JSON meanwhile."""
 
@@ -45,7 +49,7 @@ class _Bucket:
 
 
 class Buckets:
-    """A token bucket for each key: ``burst`` at once, and then ``rate`` a second."""
+    """A token bucket for each key: ``burst`` at once, but at least one, then ``rate`` a second."""
 
     def __init__(
         self,
@@ -55,7 +59,7 @@ class Buckets:
         most: int = 4096,
     ) -> None:
         self._rate = rate
-        self._burst = burst
+        self._burst = max(1.0, burst)
         self._clock = clock
         self._most = most
         self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
@@ -73,3 +77,25 @@ class Buckets:
             bucket.level -= 1
             return 0
         return max(1, math.ceil((1 - bucket.level) / self._rate))
+
+
+class Shares:
+    """So much for all together, of which each key has a quarter at most: the rest is for others."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._each = max(1, most // 4)
+        self._taken: Counter[str] = Counter()
+
+    def take(self, key: str, amount: int = 1) -> bool:
+        """Whether there was as much left; what was taken is to be given back."""
+        if self._taken[key] + amount > self._each or self._taken.total() + amount > self._most:
+            return False
+        self._taken[key] += amount
+        return True
+
+    def give_back(self, key: str, amount: int = 1) -> None:
+        """Let others have it."""
+        self._taken[key] -= amount
+        if not self._taken[key]:  # whoever left is not kept in mind
+            del self._taken[key]

@@ -5,7 +5,7 @@ from typing import Any
 from agents import __version__
 from agents.interfaces.http.endpoints import ENDPOINTS, PAGES, Endpoint, Page
 from agents.interfaces.http.problems import MEDIA_TYPE
-from agents.tools.shapes import MEMORY, Schema
+from agents.tools.shapes import CONTENT, MEMORY, Schema
 
 __all__ = ["description"]
 
@@ -47,8 +47,8 @@ _PROBLEM: Schema = {
 }
 
 
-def description() -> dict[str, Any]:
-    """The whole document."""
+def description(max_content_bytes: int) -> dict[str, Any]:
+    """The whole document, of a bank that keeps texts of so many bytes."""
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in ENDPOINTS:
         paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint)
@@ -58,7 +58,7 @@ def description() -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {"title": "TierMem", "version": __version__, "description": _ABOUT},
         "servers": [{"url": "/"}],
-        "paths": paths,
+        "paths": _limited(paths, max_content_bytes),
         "components": {
             "schemas": {"Memory": MEMORY, "Problem": _PROBLEM},
             "responses": {_name(status): _refusal(status) for status in _WHY},
@@ -150,6 +150,16 @@ def _named(schema: Any) -> Any:
     if isinstance(schema, dict):
         return {key: _named(value) for key, value in schema.items()}
     return [_named(each) for each in schema] if isinstance(schema, list) else schema
+
+
+def _limited(schema: Any, most: int) -> Any:
+    """The schema, with what this bank keeps wherever it says what a text may be."""
+    if schema == CONTENT:
+        said = f"{schema['description']} At most {most:,} bytes in UTF-8."
+        return {**schema, "maxLength": min(schema["maxLength"], most), "description": said}
+    if isinstance(schema, dict):
+        return {key: _limited(value, most) for key, value in schema.items()}
+    return [_limited(each, most) for each in schema] if isinstance(schema, list) else schema
 
 
 def _nullable(arguments: Schema) -> Schema:

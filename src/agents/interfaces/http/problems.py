@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
+from starlette.responses import Response
+
 from agents import errors
 from agents.errors import (
     BankClosed,
@@ -15,9 +17,12 @@ from agents.errors import (
     TierFull,
 )
 
-__all__ = ["MEDIA_TYPE", "Problem", "encoded", "status_of"]
+__all__ = ["ALWAYS", "MEDIA_TYPE", "Problem", "encoded", "status_of"]
 
 MEDIA_TYPE = "application/problem+json"
+
+ALWAYS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
+"""Headers of every answer."""
 
 _STATUSES: tuple[tuple[type[Exception], int], ...] = (
     (InvalidInput, 422),
@@ -51,6 +56,10 @@ class Problem(Exception):
                 "detail": self.detail,
             }
         )
+
+    def response(self) -> Response:
+        """The problem as an answer."""
+        return Response(self.body(), self.status, {**self.headers, **ALWAYS}, MEDIA_TYPE)
 
     @classmethod
     def internal(cls) -> "Problem":

@@ -4,9 +4,8 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
@@ -21,11 +20,12 @@ from agents import __version__, tools
 from agents.bank import MemoryBank
 from agents.errors import InvalidInput
 from agents.interfaces.http import bodies, prometheus
-from agents.interfaces.http.access import Door, Names
+from agents.interfaces.http.access import Door, Names, origin_form
+from agents.interfaces.http.allowance import Allowance
 from agents.interfaces.http.endpoints import ENDPOINTS, PAGES, Endpoint, Page, query_arguments
-from agents.interfaces.http.limits import DEFAULT, Buckets, Limits
+from agents.interfaces.http.limits import DEFAULT, Limits
 from agents.interfaces.http.openapi import description
-from agents.interfaces.http.problems import MEDIA_TYPE, Problem, encoded, status_of
+from agents.interfaces.http.problems import ALWAYS, Problem, encoded, status_of
 from agents.interfaces.tokens import Grant
 from agents.tools import Failure
 
@@ -34,7 +34,8 @@ __all__ = ["Service"]
 logger = logging.getLogger(__name__)
 
 _NOBODY = Grant("-", "nobody", "read")
-_ALWAYS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
+_LEFT = 499
+"""As others call it when the client is gone; nobody is there to be told."""
 
 
 class _Visit:
@@ -49,6 +50,8 @@ class _Visit:
         self.receive = receive
         self.target: Endpoint | Page | None = None
         self.bearer = "-"
+        self.key = self.address
+        """Whose share of the service it takes: a token's, or without one an address's."""
         self.began = time.perf_counter()
 
     def log(self, status: int) -> None:
@@ -71,8 +74,7 @@ class Service:
         self._door = door
         self._names = names
         self._limits = limits
-        self._buckets = Buckets(limits.rate, 2 * limits.rate)
-        self._busy = 0
+        self._allowance = Allowance(limits)
         self._answered: Counter[tuple[str, int]] = Counter()
         self._pool = ThreadPoolExecutor(limits.threads, "tiermem-http")
         targets: list[Endpoint | Page] = [*ENDPOINTS, *PAGES]
@@ -81,30 +83,33 @@ class Service:
         self._pages = {
             "index": encoded({"name": "TierMem", "version": __version__, "see": "/openapi.json"}),
             "health": encoded({"status": "ok"}),
-            "openapi": encoded(description()),
+            "openapi": encoded(description(bank.settings.memory.max_content_bytes)),
         }
 
-    def close(self) -> None:
-        """Wait until no operation runs any more."""
-        self._pool.shutdown()
+    def close(self, *, at_once: bool = False) -> None:
+        """Wait until no operation runs any more; ``at_once``, only begin no other."""
+        self._pool.shutdown(wait=not at_once, cancel_futures=at_once)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        visit = _Visit(scope, receive)
+        visit = _Visit(origin_form(scope), receive)
         try:
             response = await self._response(visit)
         except ClientDisconnect:
-            visit.log(499)  # as others call it; nobody is there to be told
+            self._note(visit, _LEFT)
             return
-        response.headers.update(_ALWAYS)
-        self._answered[visit.target.name if visit.target else "none", response.status_code] += 1
-        visit.log(response.status_code)
+        response.headers.update(ALWAYS)
+        self._note(visit, response.status_code)
         try:
             async with asyncio.timeout(self._limits.seconds):
                 await response(scope, receive, send)
-        except TimeoutError:
+        except (TimeoutError, asyncio.CancelledError):
             logger.warning("%s does not take its answer; cut off", visit.bearer)
+
+    def _note(self, visit: _Visit, status: int) -> None:
+        self._answered[visit.target.name if visit.target else "none", status] += 1
+        visit.log(status)
 
     async def _response(self, visit: _Visit) -> Response:
         """The answer, or what went wrong as one."""
@@ -116,25 +121,34 @@ class Service:
         except TimeoutError:
             detail = "it took too long, and may or may not have been done; look before you repeat"
             problem = Problem(503, "TookTooLong", detail)
+        except asyncio.CancelledError:  # by the server, which stops and does not wait any longer
+            detail = "the service stops; it may or may not have been done: look before you repeat"
+            problem = Problem(503, "Stopping", detail, {"Connection": "close"})
         except ClientDisconnect:
             raise
         except Exception:  # whatever it is, the client is told nothing of it, and the log all
             logger.exception("%s %s failed", visit.method[:16], getattr(visit.target, "path", "-"))
             problem = Problem.internal()
-        return Response(problem.body(), problem.status, problem.headers, MEDIA_TYPE)
+        return problem.response()
 
     async def _answer(self, visit: _Visit) -> Response:
         self._names.check(visit.headers)
-        visit.target, in_path = self._find(visit)
+        try:
+            visit.target, in_path = self._find(visit)
+        except Problem:
+            self._allowance.count(visit.address)
+            raise
         grant = self._admit(visit, visit.target)
         if isinstance(visit.target, Page):
             return await self._page(visit.target)
-        with self._slot():
-            body = await self._body(visit, visit.target)
-            done = await self._in_thread(
-                self._operate, visit.target, grant, in_path, body, visit.query
-            )
-            return Response(done, visit.target.status, media_type="application/json")
+        # A body that trickles takes a connection and room for what came of it, but nobody's turn.
+        with self._allowance.begun(visit.key), self._allowance.room(visit.key) as keep:
+            body = await self._body(visit, visit.target, keep)
+            with self._allowance.turn(visit.key):
+                done = await self._in_thread(
+                    self._operate, visit.target, grant, in_path, body, visit.query
+                )
+        return Response(done, visit.target.status, media_type="application/json")
 
     # Who, where and how often
 
@@ -159,39 +173,21 @@ class Service:
 
     def _admit(self, visit: _Visit, target: Endpoint | Page) -> Grant:
         """What the sender may do, where that matters; who asks too often is told when to come."""
-        grant = _NOBODY
-        try:
-            if target.permission is not None:
-                grant = self._door.grant(visit.headers)
-                visit.bearer = grant.name
-        finally:  # who has no token is counted by address, and stopped before being told so
-            key = f"address {visit.address}" if grant is _NOBODY else f"token {grant.name}"
-            self._count(key)
+        if target.name == "health":  # whoever watches over it asks when others ask too often
+            return _NOBODY
+        if target.permission is None:
+            self._allowance.count(visit.address)
+            return _NOBODY
+        grant, visit.key = self._allowance.admit(self._door, visit.headers, visit.address)
+        visit.bearer = grant.name
         if target.permission == "write" and grant.permission == "read":
             raise Problem(403, "ReadOnly", "this token may only read")
         return grant
 
-    def _count(self, key: str) -> None:
-        seconds = self._buckets.wait(key)
-        if seconds:
-            detail = f"more than {self._limits.rate:g} requests a second; come back in {seconds} s"
-            raise Problem(429, "TooMany", detail, {"Retry-After": str(seconds)})
-
-    @contextmanager
-    def _slot(self) -> Iterator[None]:
-        if self._busy >= self._limits.concurrent:
-            detail = f"{self._busy} requests are being answered; come back in a second"
-            raise Problem(503, "Busy", detail, {"Retry-After": "1"})
-        self._busy += 1
-        try:
-            yield
-        finally:
-            self._busy -= 1
-
     # Doing it
 
-    async def _body(self, visit: _Visit, endpoint: Endpoint) -> bytes:
-        body = await bodies.read_body(visit.headers, visit.receive, self._limits)
+    async def _body(self, visit: _Visit, endpoint: Endpoint, keep: Callable[[int], None]) -> bytes:
+        body = await bodies.read_body(visit.headers, visit.receive, self._limits, keep)
         if body and endpoint.has_body:
             bodies.check_type(visit.headers)
         elif body:
@@ -212,7 +208,8 @@ class Service:
         except InvalidInput as error:
             raise Problem(422, "InvalidInput", str(error)) from None
         memory = self._bank.agent(grant.agent_id)
-        outcome = tools.call(memory, endpoint.operation.name, {**given, **in_path})
+        reads = grant.permission == "read"
+        outcome = tools.call(memory, endpoint.operation.name, {**given, **in_path}, observing=reads)
         if outcome.failure is not None:
             raise self._problem(outcome.failure)
         return encoded(endpoint.pick(outcome.result or {}))
@@ -222,12 +219,17 @@ class Service:
         if not endpoint.has_body:
             pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True, max_num_fields=None)
             return query_arguments(endpoint, pairs)
+        if query:  # ?dry_run=true is not to be done in earnest
+            raise InvalidInput(
+                f"{endpoint.method} takes its arguments from the body",
+                hint="leave the query string out",
+            )
         given = bodies.parse(body, self._limits.nesting) if body else {}
         if not isinstance(given, dict):
             raise InvalidInput(f"the arguments of {endpoint.name} are an object, not {given!r:.60}")
         twice = given.keys() & set(endpoint.in_path)
         if twice:
-            raise InvalidInput(f"{min(twice)} stands in the path; leave it out of the body")
+            raise InvalidInput(f"{min(twice)} stands in the path", hint="leave it out of the body")
         return given
 
     def _problem(self, failure: Failure) -> Problem:
