@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup test check demo bench bench-simulation bench-scaling bench-million bench-temperature bench-recall bench-http quality faults format clean
+.PHONY: help setup test check demo bench bench-simulation bench-scaling bench-million bench-temperature bench-recall bench-http quality inspector faults format clean
 help:            ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /	/' | expand -t 14
 
@@ -55,6 +55,9 @@ bench-scaling: $(STAMP) ## cost per agent from 10 to 10,000 agents
 
 bench-million: $(STAMP) ## memory and opening time of a million memories
 	$(BIN)/python benchmarks/million.py $(ARGS)
+
+inspector: $(STAMP) ## the MCP inspector against `tiermem mcp`, over stdio and HTTP; needs Node and the npm registry
+	TIERMEM_INSPECTOR=1 $(BIN)/python -m pytest -rA tests/interfaces/test_mcp_inspector.py
 
 faults: $(STAMP) ## kill a writing process 1,000 times and a run 500 times: nothing may be lost
 	TIERMEM_KILLS=1000 TIERMEM_RUN_KILLS=500 TIERMEM_NOTE_KILLS=300 $(BIN)/python -m pytest tests/faults -k kill

@@ -4,6 +4,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,10 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from agents import MemoryBank
+from agents.interfaces import mcp_http
+from agents.interfaces.http.access import Door, Names
+from agents.interfaces.http.limits import DEFAULT, Limits
+from agents.interfaces.http.server import address, listen
 
 MANUAL = {"sync": "manual"}
 COMMAND = (sys.executable, "-c", "from agents.interfaces.cli import main; main()", "mcp")
@@ -72,6 +77,26 @@ def serving(folder: Path, *options: object) -> Iterator[tuple[str, subprocess.Po
         if not said.startswith(f"serving {folder} on http://"):
             raise AssertionError(said + process.stderr.read().decode())
         yield said.split()[3], process
+
+
+@contextlib.contextmanager
+def serving_here(
+    folder: Path, limits: Limits = DEFAULT, agent: str | None = None, **names: Any
+) -> Iterator[tuple[str, MemoryBank]]:
+    """The bank served by a thread of the test, which can set limits: its address, and the bank."""
+    stop = threading.Event()
+    with MemoryBank.open(folder, storage=MANUAL) as bank, listen("127.0.0.1", 0) as sock:
+        url = address("127.0.0.1", sock)
+        given = (bank, Door(folder, agent), Names("127.0.0.1", **names), sock)
+        more = {"read_only": False, "limits": limits, "asked_to_stop": stop.is_set}
+        thread = threading.Thread(target=mcp_http.serve, args=given, kwargs=more)
+        thread.start()
+        try:
+            yield url, bank
+        finally:
+            stop.set()
+            thread.join(60)
+            assert not thread.is_alive()
 
 
 def texts(folder: Path, agent: str = "alice") -> list[str]:

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,11 @@ def stored(content: str) -> dict[str, Any]:
     return {"name": "store_memory", "arguments": {"content": content}}
 
 
+def state(folder: Path) -> str:
+    with MemoryBank.at(folder) as bank:
+        return bank.state_hash()
+
+
 def ended(process: subprocess.Popen[bytes]) -> tuple[int, bytes]:
     """The exit code, and what it said beside the protocol."""
     assert process.stderr is not None
@@ -132,12 +138,14 @@ def test_read_only_offers_only_what_reads(folder: Path) -> None:
                 assert tool.annotations.read_only_hint
             refused = await client.call_tool("store_memory", {"content": "x"})
             assert text_of(refused).startswith("NotAllowed: store_memory changes the memory")
-            found = await client.call_tool("memory_search", {"query": "where is the well?"})
-            assert "xanadu" in text_of(found)
+            for _ in range(20):
+                found = await client.call_tool("memory_search", {"query": "where is the well?"})
+                assert "xanadu" in text_of(found)
+            await client.get_prompt("recall", {"query": "the well"})
 
-    before = texts(folder)
+    before = state(folder)
     anyio.run(main)
-    assert texts(folder) == before
+    assert state(folder) == before
 
 
 # The end
@@ -152,6 +160,46 @@ def test_a_signal_closes_the_bank_and_loses_nothing(folder: Path) -> None:
         assert ended(process) == (0, b"")
     assert texts(folder)[-5:] == [f"fact {n}" for n in range(5)]
     MemoryBank.open(folder, storage={"sync": "manual"}).close()  # nobody has it open any more
+
+
+def asked_at_once(folder: Path, messages: list[dict[str, Any]], last: bytes = b"\n") -> list[Any]:
+    """What is answered to messages that all came before the input ended."""
+    notice = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    hello = {"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": HELLO}
+    lines = [json.dumps(each).encode() for each in (hello, notice, *messages)]
+    with child(folder, "--agent", "alice", *QUIET) as process:
+        said, _ = process.communicate(b"\n".join(lines) + last, timeout=60)
+        assert process.returncode == 0
+    hello_answer, *others = map(json.loads, said.splitlines())
+    assert hello_answer["id"] == "hello"
+    return others
+
+
+def test_all_that_was_asked_before_the_input_ended_is_done_and_answered(folder: Path) -> None:
+    wanted = [f"fact {n}" for n in range(50)]
+    calls = [
+        {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": stored(text)}
+        for number, text in enumerate(wanted)
+    ]
+    answers = asked_at_once(folder, calls)
+    told = {each["id"]: each["result"]["structuredContent"]["content"] for each in answers}
+    assert told == dict(enumerate(wanted))
+    assert texts(folder)[-50:] == wanted
+
+
+def test_a_last_line_without_an_end_is_a_message(folder: Path) -> None:
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": stored("the last word")}
+    (answer,) = asked_at_once(folder, [call], last=b"")
+    assert answer["result"]["structuredContent"]["content"] == "the last word"
+    assert texts(folder)[-1] == "the last word"
+
+
+def test_the_end_does_not_wait_for_a_request_that_was_cancelled(folder: Path) -> None:
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": stored("perhaps")}
+    cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
+    began = time.monotonic()
+    asked_at_once(folder, [call, cancel])
+    assert time.monotonic() - began < 25  # and not the 30 seconds that answers have
 
 
 def test_a_client_that_is_gone_ends_it_and_loses_nothing(folder: Path) -> None:
@@ -198,7 +246,6 @@ def test_lines_that_are_no_messages_are_answered_with_errors(folder: Path) -> No
     with child(folder, "--agent", "alice", *QUIET) as process:
         talk = Talk(process)
         call = '{"jsonrpc":"2.0","id":9,"method":"tools/call","params":%s}'
-        lone = call % '{"name":"store_memory","arguments":{"content":"\\ud800"}}'
         lines: list[str | bytes] = [
             "hello",
             "",
@@ -206,7 +253,6 @@ def test_lines_that_are_no_messages_are_answered_with_errors(folder: Path) -> No
             '{"jsonrpc":"2.0"}',
             b"\xff\xfe\x00",
             "[" * 100_000,
-            lone,
             "x" * (5 << 20),
         ]
         for line in lines:
@@ -215,15 +261,34 @@ def test_lines_that_are_no_messages_are_answered_with_errors(folder: Path) -> No
             assert answer["id"] is None
             assert answer["error"] == {
                 "code": -32700,
-                "message": "this line is no JSON-RPC message",
+                "message": "this is no JSON-RPC message",
             }
         for params in ("7", "null", '{"name":7}', '{"name":"pin_memory","arguments":[]}'):
             talk.line(call % params)
             answer = talk.answer()
-            assert answer.get("error", {}).get("code") in (-32602, -32700), answer
+            assert (answer["id"], answer["error"]["code"]) == (9, -32602), answer
         talk.store("still there")
         talk.input.close()
         assert ended(process)[0] == 0
+
+
+@pytest.mark.parametrize("text", [b"x\\ud800", b"x\\uDFFFy", b"x\xff"])
+def test_a_request_with_text_that_is_not_unicode_is_answered_by_its_id(
+    folder: Path, text: bytes
+) -> None:
+    before = texts(folder)
+    with child(folder, "--agent", "alice", *QUIET) as process:
+        talk = Talk(process)
+        for number in (b"9", b'"nine"'):
+            params = b'{"name":"store_memory","arguments":{"content":"%s"}}' % text
+            call = b'{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":%s}'
+            talk.line(call % (number, params))
+            answer = talk.answer()
+            assert (answer["id"], answer["error"]["code"]) == (json.loads(number), -32602)
+            assert "is not Unicode" in answer["error"]["message"]
+        talk.line(b'{"jsonrpc":"2.0","id":"\\ud800","method":"ping"}')
+        assert talk.answer()["id"] is None  # which can't be said
+    assert texts(folder) == before
 
 
 def test_nothing_but_the_protocol_is_on_standard_output(folder: Path) -> None:
@@ -257,15 +322,17 @@ def test_nothing_but_the_protocol_is_on_standard_output(folder: Path) -> None:
 
 def test_a_mistake_in_the_command_is_one_clear_error(tiermem: Command, folder: Path) -> None:
     for arguments, code, said in (
-        ((folder,), 2, "whose memory? give --agent"),
+        ((folder,), 2, "do: give --agent"),
         ((folder, "--http"), 2, "or let all be one agent with --agent"),
         ((folder, "-a", "*"), 2, "'*' is not an agent id"),
         ((folder, "-a", "alice", "--port", 1), 2, "--port goes with --http"),
         ((folder, "-a", "alice", "--host", "::1"), 2, "--host goes with --http"),
+        ((folder, "-a", "alice", "--rate", 5), 2, "--rate goes with --http"),
+        ((folder, "-a", "alice", "--http", "--rate", "nan"), 2, "for '--rate'"),
         ((folder, "-a", "alice", "--http", "--host", "0.0.0.0"), 2, "has no token"),
         ((folder, "-a", "alice", "--http", "--host", "example.org"), 2, "has no token"),
         ((folder, "-a", "alice", "--http", "--host", "127.0.0.1\0"), 2, "has no token"),
-        (("nowhere", "-a", "alice"), 1, "there is no bank in nowhere; --create makes one"),
+        (("nowhere", "-a", "alice"), 1, "there is no bank in nowhere"),
         (("nowhere", "-a", "alice", "--http"), 1, "--create makes one"),
         ((folder, "-a", "alice", "--http", "--set", "memory.max_pin=3"), 2, "max_pinned?"),
     ):

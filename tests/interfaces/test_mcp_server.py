@@ -67,7 +67,7 @@ def test_the_tools_are_the_table(meet: Meet) -> None:
         for name, operation in OPERATIONS.items():
             tool = listed[name]
             assert tool.description == operation.description
-            assert tool.input_schema == operation.arguments
+            assert tool.input_schema == {**operation.arguments, "examples": [operation.example]}
             assert tool.output_schema == {"type": "object", **operation.result}
             assert tool.annotations is not None
             assert tool.annotations.read_only_hint == (operation.permission == "read")
@@ -137,6 +137,7 @@ def test_a_bug_is_a_result_without_details(
 
 
 def test_who_may_only_read_sees_and_calls_only_what_reads(meet: Meet, alice: AgentMemory) -> None:
+    alice.add("west is near <1 0>")
     before = alice._bank.state_hash()
 
     async def work(client: Client) -> None:
@@ -148,11 +149,30 @@ def test_who_may_only_read_sees_and_calls_only_what_reads(meet: Meet, alice: Age
                 assert text_of(result) == (
                     f"NotAllowed: {name} changes the memory, and here it may only be read"
                 )
-        await client.read_resource("memory://context")
+        for _ in range(20):
+            found = await client.call_tool("memory_search", {"query": "<1 0>"})
+            assert "west is near" in text_of(found)
+            await client.call_tool("memory_query", {"query": "<1 0>"})
+            await client.get_prompt("recall", {"query": "<1 0>"})
+        for resource in (await client.list_resources()).resources:
+            await client.read_resource(resource.uri)
         await client.get_prompt("flush")
 
     meet(work, may_write=False)
-    assert alice._bank.state_hash() == before
+    assert alice._bank.state_hash() == before  # to look is no use of a memory
+
+
+def test_who_may_write_uses_what_is_found(meet: Meet, alice: AgentMemory) -> None:
+    alice.add("west is near <1 0>")
+
+    async def work(client: Client) -> None:
+        before = alice._bank.state_hash()
+        await client.call_tool("memory_search", {"query": "<1 0>"})
+        searched = alice._bank.state_hash()
+        await client.get_prompt("recall", {"query": "<1 0>"})
+        assert len({before, searched, alice._bank.state_hash()}) == 3
+
+    meet(work)
 
 
 def test_a_long_call_leaves_the_event_loop_free(
@@ -163,7 +183,7 @@ def test_a_long_call_leaves_the_event_loop_free(
     def slow(memory: AgentMemory, arguments: dict[str, Any]) -> dict[str, Any]:
         begun.set()
         assert may_end.wait(10)
-        return {}
+        return memory.status().to_dict()
 
     status = OPERATIONS["memory_status"]._replace(run=slow)
     monkeypatch.setitem(tools.OPERATIONS, "memory_status", status)
@@ -284,6 +304,7 @@ def test_recall_brings_what_matters_for_a_query(meet: Meet, alice: AgentMemory) 
         for name, arguments, said in (
             ("recall", None, "recall needs a query"),
             ("recall", {"query": " "}, "recall needs a query"),
+            ("recall", {"query": "x" * 16_385}, "a query of 16,385 characters is over 16,384"),
             ("remember", {}, "there are flush and recall"),
         ):
             with pytest.raises(MCPError, match=said):

@@ -4,6 +4,7 @@ import doctest
 import importlib
 import json
 import logging
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import agents
-from agents import AgentMemory, InvalidInput, MemoryBank, Retention, tools
+from agents import AgentMemory, InvalidInput, InvalidMetadata, MemoryBank, Retention, tools
 from agents.tools import OPERATIONS
 from agents.tools.calling import _MOST_ITEMS, run
 
@@ -41,6 +42,7 @@ def refused(memory: AgentMemory, name: str, arguments: object) -> tools.Failure:
     assert outcome.result is None
     assert outcome.failure is not None
     assert json_of(outcome) == {"error": outcome.failure._asdict()}
+    assert fits(tools.ERROR, outcome.to_dict())
     return outcome.failure
 
 
@@ -173,8 +175,24 @@ def test_an_unknown_operation_suggests_the_near_one(
 def test_an_error_says_which_argument_is_wrong_and_what_is_allowed(alice: AgentMemory) -> None:
     failure = refused(alice, "store_memory", {"content": "x", "tier": "vital"})
     assert failure.message.startswith("store_memory: tier 'vital' is not one of ['pinned',")
-    failure = refused(alice, "store_memory", {"content": "x", "teir": "low"})
-    assert "'teir' was unexpected" in failure.message
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "hint"),
+    [
+        ("store_memory", "teir", "did you mean tier?"),
+        ("store_memory", "contents", "did you mean content?"),
+        ("memory_search", "max_result", "did you mean max_results?"),
+        ("store_memory", "xyz", "there are content, tier"),
+        ("memory_status", "agent", "there are none"),
+    ],
+)
+def test_an_unknown_argument_suggests_the_near_one(
+    name: str, wrong: str, hint: str, alice: AgentMemory
+) -> None:
+    failure = refused(alice, name, {wrong: "low"})
+    assert failure.type == "InvalidInput"
+    assert failure.message == f"{name} takes no argument '{wrong}'; {hint}"
 
 
 def test_a_long_value_is_not_repeated_whole(alice: AgentMemory) -> None:
@@ -184,9 +202,92 @@ def test_a_long_value_is_not_repeated_whole(alice: AgentMemory) -> None:
 
 
 def test_whole_numbers_are_whole(alice: AgentMemory) -> None:
-    done(alice, "memory_recall", query="x", limit=3)
-    for limit in (3.0, True, "3", 0, 1001):
+    ids = [alice.add(f"fact {n}", temperature="hot").id for n in range(3)]
+    assert len(done(alice, "memory_query", limit=2.0)["results"]) == 2  # which JSON calls whole
+    assert list(done(alice, "memory_spill", count=1.0)["moved"]) == [ids[0]]
+    added = done(alice, "memory_add", content="x", ttl=5.0, metadata={"n": 3.0})
+    assert (added["expires_tick"], added["metadata"]) == (5, {"n": 3.0})
+    assert type(alice.get(added["id"]).metadata["n"]) is float  # it is the caller's own
+    for limit in (2.5, True, "3", 0, 1001, 1001.0):
         assert refused(alice, "memory_recall", {"query": "x", "limit": limit})
+
+
+@pytest.mark.parametrize("name", ["memory_search", "memory_recall", "memory_query"])
+def test_a_query_that_is_too_long_is_told_so(name: str, alice: AgentMemory) -> None:
+    done(alice, name, query="x" * 16_384)
+    failure = refused(alice, name, {"query": "x" * 16_385})
+    assert failure.message == f"{name}: query has 16,385 characters, of at most 16,384"
+
+
+def test_how_long_a_text_may_be_is_for_the_bank_to_say(make_bank: MakeBank) -> None:
+    most = OPERATIONS["store_memory"].arguments["properties"]["content"]["maxLength"]
+    large = make_bank(memory={"max_content_bytes": most}).agent("alice")  # as many as there may be
+    assert len(done(large, "store_memory", content="x" * most)["content"]) == most
+    failure = refused(make_bank().agent("alice"), "store_memory", {"content": "x" * 16_385})
+    assert failure.type == "InvalidContent"
+    assert "16,384" in failure.message
+
+
+@pytest.mark.parametrize("tag", ["a,b", " a", "a ", "\ta", ",", " ", ""])
+def test_a_tag_that_is_refused_does_not_fit_the_schema(tag: str, alice: AgentMemory) -> None:
+    tags = OPERATIONS["memory_add"].arguments["properties"]["tags"]
+    assert not Draft202012Validator(tags).is_valid([tag])
+    assert refused(alice, "memory_add", {"content": "x", "tags": [tag]}).type == "InvalidInput"
+    for right in ("a", "a b", "ü-1"):
+        assert fits(tags, [right])
+        assert done(alice, "memory_add", content="x", tags=[right])["tags"] == [right]
+
+
+def test_a_number_too_long_to_show_is_refused_in_words(
+    alice: AgentMemory, caplog: pytest.LogCaptureFixture
+) -> None:
+    failure = refused(alice, "memory_add", {"content": "x", "metadata": {"n": 10**5000}})
+    assert failure.type == "InvalidMetadata"
+    assert "whole ones of 64 bits" in failure.message
+    assert caplog.records == []
+
+
+def test_session_and_speaker_are_said_once_or_alike(alice: AgentMemory) -> None:
+    for name in ("session", "speaker"):
+        given = {"content": "x", name: "a"}
+        failure = refused(alice, "memory_add", {**given, "metadata": {name: "b"}})
+        assert failure.type == "InvalidMetadata"
+        assert failure.message == f"metadata says another {name} than the option {name}; " + (
+            "give it once"
+        )
+        same = done(alice, "memory_add", **given, metadata={name: "a", "n": 1})
+        assert same["metadata"] == {"n": 1, name: "a"}
+        with pytest.raises(InvalidMetadata):
+            alice.add("x", metadata={name: "b"}, **{name: "a"})
+        with pytest.raises(InvalidMetadata):
+            alice.add_many([("x", "normal", {name: None}, {name: "a"})])
+
+
+def test_no_error_or_suggestion_names_a_method_of_python(make_bank: MakeBank) -> None:
+    alice = make_bank(status={"spill_above": 0.0}).agent("alice")
+    pinned = alice.add("north", "pinned").id
+    archived = alice.archive(alice.add("south").id).id
+    deleted = alice.add("east").id
+    alice.delete(deleted)
+    said = [
+        refused(alice, name, arguments).message
+        for name, arguments in (
+            ("memory_forget", {"memory_id": pinned}),
+            ("memory_spill", {"ids": [pinned]}),
+            ("memory_spill", {"ids": [], "count": 1}),
+            ("memory_update", {"memory_id": pinned, "temperature": "cold"}),
+            ("memory_update", {"memory_id": archived, "temperature": "cold"}),
+            ("memory_get", {"memory_id": deleted}),
+            ("memory_query", {"query": "x", "retention": "deleted"}),
+        )
+    ]
+    full = make_bank(memory={"max_pinned": 1, "on_tier_full": "reject"}).agent("alice")
+    full.add("north", "pinned")
+    said.append(refused(full, "store_memory", {"content": "south", "tier": "pinned"}).message)
+    suggestions = done(alice, "memory_status")["suggestions"]
+    assert suggestions
+    for text in (*said, *(each["reason"] for each in suggestions)):
+        assert not re.search(r"\w\(", text), text
 
 
 def test_the_errors_of_the_bank_are_told_by_their_names(make_bank: MakeBank) -> None:
@@ -339,7 +440,7 @@ def test_no_argument_reaches_another_parameter_of_the_method(alice: AgentMemory)
         ("memory_add", "expires_tick"),
     ]:
         given = {**example(name, alice), argument: 1}
-        assert "unexpected" in refused(alice, name, given).message
+        assert "takes no argument" in refused(alice, name, given).message
 
 
 # Agents are apart
@@ -650,7 +751,9 @@ def test_openai_gets_functions() -> None:
         assert each.keys() == {"type", "function"}
         assert each["type"] == "function"
         assert each["function"].keys() == {"name", "description", "parameters"}
-        assert each["function"]["parameters"] == OPERATIONS[each["function"]["name"]].arguments
+        operation = OPERATIONS[each["function"]["name"]]
+        wanted = {**operation.arguments, "examples": [operation.example]}
+        assert each["function"]["parameters"] == wanted
     assert json.loads(json.dumps(schemas)) == schemas
 
 
@@ -660,6 +763,8 @@ def test_anthropic_gets_tools() -> None:
     for each in schemas:
         assert each.keys() == {"name", "description", "input_schema"}
         assert each["input_schema"]["type"] == "object"
+        (example,) = each["input_schema"]["examples"]
+        assert fits(each["input_schema"], example)
     assert json.loads(json.dumps(schemas)) == schemas
 
 

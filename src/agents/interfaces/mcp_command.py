@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["mcp"]
 
-_HOST, _PORT = "127.0.0.1", 8766
+_HOST, _PORT, _RATE = "127.0.0.1", 8766, 100
 
 
 def mcp(
@@ -46,6 +46,12 @@ def mcp(
         list[str] | None,
         typer.Option("--allow-origin", metavar="ORIGIN", help="http: web pages that may ask."),
     ] = None,
+    rate: Annotated[
+        float | None,
+        typer.Option(
+            "--rate", min=0.1, max=1e6, help=f"http: requests a second and token; {_RATE} if not."
+        ),
+    ] = None,
     read_only: Annotated[
         bool, typer.Option("--read-only", help="Offer only what changes nothing.")
     ] = False,
@@ -62,16 +68,22 @@ def mcp(
     it, and ends with its input.
 
     - `… --http` listens on http://127.0.0.1:8766/mcp. Whoever asks needs a token (`tiermem token
-    create`), which says whose memory it is. A bank without tokens is served to this machine alone,
-    as --agent's.
+    create`), which says whose memory it is. A bank that never had a token is served to this
+    machine alone, as --agent's.
 
     Ctrl-C, or SIGTERM, ends it too. What was answered is kept, however it ends. --config, --preset
     and --set go on top of the settings that the bank was made with.
     """
-    only_http = {"--host": host, "--port": port, "--allow-host": hosts, "--allow-origin": origins}
+    only_http = {
+        "--host": host,
+        "--port": port,
+        "--allow-host": hosts,
+        "--allow-origin": origins,
+        "--rate": rate,
+    }
     _check(agent, http, only_http)
     if not create and not (folder / "journal.db").is_file():
-        raise BankNotFound(f"there is no bank in {folder}; --create makes one")
+        raise BankNotFound(f"there is no bank in {folder}", hint="--create makes one")
     service = _Service(
         folder,
         agent,
@@ -80,6 +92,7 @@ def mcp(
         _PORT if port is None else port,
         tuple(hosts or ()),
         tuple(origins or ()),
+        rate or _RATE,
     )
 
     def opened() -> "MemoryBank":
@@ -101,6 +114,7 @@ class _Service(NamedTuple):
     port: int
     hosts: tuple[str, ...]
     origins: tuple[str, ...]
+    rate: float
 
 
 def _check(agent: str | None, http: bool, only_http: Mapping[str, object]) -> None:
@@ -108,16 +122,16 @@ def _check(agent: str | None, http: bool, only_http: Mapping[str, object]) -> No
 
     if importlib.util.find_spec("mcp") is None:
         raise ConfigError(
-            "to serve MCP clients needs the library mcp, which is not installed: "
-            "pip install 'tiermem[mcp]'"
+            "to serve MCP clients needs the library mcp, which is not installed",
+            hint="pip install 'tiermem[mcp]'",
         )
     for name, value in only_http.items():
         if value is not None and not http:
-            raise InvalidInput(f"{name} goes with --http")
+            raise InvalidInput(f"{name} goes with --http", hint="give --http, or leave it out")
     if agent is not None:
         check_agent_id(agent)
     elif not http:
-        raise InvalidInput("whose memory? give --agent")
+        raise InvalidInput("whose memory?", hint="give --agent")
 
 
 def _over_streams(
@@ -142,6 +156,7 @@ def _over_http(
 ) -> None:
     from agents.interfaces import mcp_http
     from agents.interfaces.http.access import Door, Names
+    from agents.interfaces.http.limits import Limits
     from agents.interfaces.http.server import address, listen
     from agents.interfaces.serve_command import _check_access
 
@@ -157,6 +172,6 @@ def _over_http(
             names,
             sock,
             read_only=service.read_only,
-            origins=service.origins,
+            limits=Limits(rate=service.rate),
             asked_to_stop=asked_to_stop,
         )

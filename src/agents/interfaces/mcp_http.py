@@ -1,31 +1,32 @@
 """MCP over streamable HTTP, by the rules of the HTTP service: the same tokens, names and limits."""
 
+import asyncio
 import logging
 import socket
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
+import mcp_types as types
 import uvicorn
-from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
-from starlette.applications import Starlette
-from starlette.datastructures import Headers
-from starlette.middleware import Middleware
-from starlette.middleware.cors import CORSMiddleware
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
-from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agents.bank import MemoryBank
 from agents.errors import TierMemError
-from agents.interfaces.http.access import Door, Names
-from agents.interfaces.http.connection import connections
-from agents.interfaces.http.limits import DEFAULT
-from agents.interfaces.http.problems import MEDIA_TYPE, Problem
+from agents.interfaces.http.access import Door, Names, origin_form
+from agents.interfaces.http.allowance import Allowance
+from agents.interfaces.http.bodies import check_type, read_body
+from agents.interfaces.http.connection import backlog, connections
+from agents.interfaces.http.limits import DEFAULT, Limits
+from agents.interfaces.http.pages import Pages
+from agents.interfaces.http.problems import ALWAYS, Problem, encoded
 from agents.interfaces.http.server import _Server
 from agents.interfaces.mcp_server import Access, Context, make_server
+from agents.interfaces.mcp_streams import refusal
 from agents.interfaces.tokens import Grant
 
 __all__ = ["PATH", "serve"]
@@ -34,9 +35,12 @@ logger = logging.getLogger(__name__)
 
 PATH = "/mcp"
 
+_HEALTH = "/health"
+_METHODS = {PATH: ("POST",), _HEALTH: ("GET", "HEAD")}
 _GRANT = "tiermem.grant"
 """Where a request's scope has what its token allows."""
 _SECONDS_TO_FINISH = 5
+_CLOSE = {"Connection": "close"}
 
 
 def serve(
@@ -46,32 +50,31 @@ def serve(
     sock: socket.socket,
     *,
     read_only: bool,
-    origins: tuple[str, ...] = (),
+    limits: Limits = DEFAULT,
     asked_to_stop: Callable[[], bool],
 ) -> None:
     """Answer until ``asked_to_stop`` is true; then finish what was begun.
 
     When it returns, nothing uses the bank any more, and it can be closed.
     """
-    # Each request stands for itself: there is no session to get into with another token.
+    # Each request stands for itself: there is no session to get into with another token. And each
+    # answer is whole, so that none is a stream that would have to stay open for long.
     manager = StreamableHTTPSessionManager(
-        make_server(partial(_access, bank, read_only)), json_response=True, stateless=True
+        make_server(partial(_access, bank, read_only)),
+        json_response=True,
+        stateless=True,
+        max_request_body_size=limits.body_bytes,
     )
-    guarded = _Guard(StreamableHTTPASGIApp(manager), door, names)
-    cors: Any = Middleware(
-        CORSMiddleware, allow_origins=origins, allow_methods=["POST"], allow_headers=["*"]
-    )
-    app = Starlette(
-        routes=[Route(PATH, guarded, methods=["POST"])],
-        middleware=[cors] if origins else [],
-        lifespan=lambda _: manager.run(),
-    )
-    logging.getLogger("mcp.server.streamable_http").addFilter(_is_worth_telling)
+    app: ASGIApp = _Guard(manager, door, names, limits)
+    if names.origins:
+        app = Pages(app, names, ("POST",), ("*",))
     config = uvicorn.Config(
         app,
-        http=connections(DEFAULT.head_seconds, DEFAULT.connections),
+        http=connections(limits.head_seconds, limits.connections, limits.seconds),
+        backlog=backlog(),
         loop="asyncio",
         ws="none",
+        lifespan="on",
         log_config=None,
         access_log=False,
         proxy_headers=False,
@@ -79,11 +82,6 @@ def serve(
         timeout_graceful_shutdown=_SECONDS_TO_FINISH,
     )
     _Server(config, asked_to_stop).run([sock])
-
-
-def _is_worth_telling(record: logging.LogRecord) -> bool:
-    """Whether it is more than a client that went away while it was asking."""
-    return not (record.exc_info and isinstance(record.exc_info[1], ClientDisconnect))
 
 
 def _access(bank: MemoryBank, read_only: bool, context: Context) -> Access:
@@ -94,27 +92,114 @@ def _access(bank: MemoryBank, read_only: bool, context: Context) -> Access:
 
 
 class _Guard:
-    """Lets requests in, each with what its token allows."""
+    """Lets requests in, each with what its token allows, and no more of them than it may send."""
 
-    def __init__(self, app: ASGIApp, door: Door, names: Names) -> None:
-        self._app = app
+    def __init__(
+        self, manager: StreamableHTTPSessionManager, door: Door, names: Names, limits: Limits
+    ) -> None:
+        self._manager = manager
         self._door = door
         self._names = names
+        self._limits = limits
+        self._allowance = Allowance(limits, _CLOSE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = Headers(scope=scope)
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+            return
+        answer = _Answer(send)
         try:
-            self._names.check(headers)
-            scope[_GRANT] = self._door.grant(headers)
-        except Problem as problem:
-            await _told(problem)(scope, receive, send)
+            async with asyncio.timeout(self._limits.seconds):
+                await self._let_in(origin_form(scope), receive, answer)
+            return
+        except ClientDisconnect:
+            return
+        except Problem as found:
+            problem = found
+        except TimeoutError:
+            detail = "it took too long, and may or may not have been done; look before you repeat"
+            problem = Problem(503, "TookTooLong", detail, _CLOSE)
+        except asyncio.CancelledError:  # by the server, which stops and does not wait any longer
+            detail = "the service stops; it may or may not have been done: look before you repeat"
+            problem = Problem(503, "Stopping", detail, _CLOSE)
         except TierMemError as error:
             logger.error("%s", error)
-            await _told(Problem.internal())(scope, receive, send)
-        else:
-            with suppress(ClientDisconnect):
-                await self._app(scope, receive, send)
+            problem = Problem.internal()
+        except Exception:  # whatever it is, the client is told nothing of it, and the log all
+            logger.exception("a request failed")
+            problem = Problem.internal()
+        if not answer.has_begun:
+            await problem.response()(scope, receive, answer)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()  # that it begins
+        async with self._manager.run():
+            await send({"type": "lifespan.startup.complete"})
+            await receive()  # that it ends
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers, address = Headers(scope=scope), (scope.get("client") or ("",))[0]
+        self._names.check(headers)
+        self._find(scope, address)
+        if scope["path"] == _HEALTH:  # not counted: whoever watches asks when others ask too often
+            response = Response(encoded({"status": "ok"}), media_type="application/json")
+            await response(scope, receive, send)
+            return
+        scope[_GRANT], key = self._allowance.admit(self._door, headers, address)
+        # A body that trickles takes a connection and room for what came of it, but nobody's turn.
+        with self._allowance.begun(key), self._allowance.room(key) as keep:
+            body = await read_body(headers, receive, self._limits, keep)
+            check_type(headers)
+            if refused := _unreadable(body):
+                await refused(scope, receive, send)
+                return
+            with self._allowance.turn(key):
+                await self._manager.handle_request(scope, _again(body, receive), send)
+
+    def _find(self, scope: Scope, address: str) -> None:
+        """404 or 405 for what is not here."""
+        methods = _METHODS.get(scope["path"])
+        if methods and scope["method"] in methods:
+            return
+        self._allowance.count(address)
+        if not methods:
+            raise Problem(404, "NoSuchPath", f"there is nothing at this path; MCP is at {PATH}")
+        allowed = ", ".join(methods)
+        raise Problem(405, "NoSuchMethod", f"this path takes {allowed}", {"Allow": allowed})
 
 
-def _told(problem: Problem) -> Response:
-    return Response(problem.body(), problem.status, problem.headers, MEDIA_TYPE)
+class _Answer:
+    """Sends an answer, with what every answer says, and knows whether it was begun."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.has_begun = False
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.has_begun = True
+            MutableHeaders(scope=message).update(ALWAYS)
+        await self._send(message)
+
+
+def _unreadable(body: bytes) -> Response | None:
+    """An answer by the id of a request that the SDK would refuse without it."""
+    try:
+        types.jsonrpc_message_adapter.validate_json(body, by_name=False)
+    except ValueError:
+        refused = refusal(body)
+        if refused.id is not None:
+            text = refused.model_dump_json(by_alias=True, exclude_unset=True)
+            return Response(text, 400, media_type="application/json")
+    return None
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """Gives a body that was read, and then whatever else comes."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def given() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return given

@@ -3,6 +3,8 @@
 import json
 import logging
 from collections.abc import Callable
+from contextlib import nullcontext
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, unquote
 
@@ -16,6 +18,7 @@ from agents.agent_memory import AgentMemory
 from agents.errors import InvalidInput, NoteRefused, TierMemError
 from agents.notes.flush import FLUSH_PROMPT
 from agents.tools import OPERATIONS, Failure, Operation, Outcome
+from agents.tools.shapes import QUERY
 
 __all__ = ["Access", "Context", "make_server"]
 
@@ -28,7 +31,9 @@ _INSTRUCTIONS = """\
 The long-term memory of one agent. At the start of a session read the resource memory://context: \
 it holds what must not be forgotten and what is at hand. Before you answer from memory, use \
 memory_search; it finds notes and memories, and memory_get gives the lines that it cites. Store \
-what will matter later, one fact at a time; pin only what must never be forgotten."""
+what will matter later, one fact at a time; pin only what must never be forgotten. A call that is \
+refused has changed nothing: its result is an error, whose text is the error's type and what to \
+do about it."""
 
 _CONTEXT = "memory://context"
 _STATUS = "memory://status"
@@ -92,16 +97,16 @@ class _Offer:
         if operation is not None and not _is_allowed(operation, access):
             why = f"{params.name} changes the memory, and here it may only be read"
             return _result(Outcome(None, Failure("NotAllowed", why)))
-        return _result(
-            await self._in_turn(tools.call, access.memory, params.name, params.arguments)
-        )
+        call = partial(tools.call, observing=not access.may_write)
+        return _result(await self._in_turn(call, access.memory, params.name, params.arguments))
 
     # Resources
 
     async def list_resources(
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        paths = await self._told(self._who(context).memory.notes.paths)
+        access = self._who(context)
+        paths = await self._told(access, access.memory.notes.paths)
         fixed = [
             types.Resource(
                 uri=_CONTEXT,
@@ -132,8 +137,8 @@ class _Offer:
     async def read_resource(
         self, context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        memory = self._who(context).memory
-        text, kind = await self._told(_read, memory, params.uri)
+        access = self._who(context)
+        text, kind = await self._told(access, _read, access.memory, params.uri)
         contents = types.TextResourceContents(uri=params.uri, mime_type=kind, text=text)
         return types.ReadResourceResult(contents=[contents])
 
@@ -160,15 +165,20 @@ class _Offer:
     async def get_prompt(
         self, context: Context, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult:
-        memory = self._who(context).memory
-        text = await self._told(_prompt, memory, params.name, params.arguments or {})
+        access, given = self._who(context), params.arguments or {}
+        text = await self._told(access, _prompt, access.memory, params.name, given)
         content = types.TextContent(type="text", text=text)
         return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=content)])
 
-    async def _told(self, function: Callable[..., _T], *arguments: object) -> _T:
+    async def _told(self, access: Access, function: Callable[..., _T], *arguments: object) -> _T:
         """What the function gives; its failure is an error that the client can read."""
+
+        def looked() -> _T:  # who may only read leaves no trace in how often a memory was used
+            with nullcontext() if access.may_write else access.memory._bank._observing():
+                return function(*arguments)
+
         try:
-            return await self._in_turn(function, *arguments)
+            return await self._in_turn(looked)
         except TierMemError as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from None
         except Exception:  # whatever it is, the client is told nothing of it, and the log all
@@ -192,7 +202,7 @@ def _tool(operation: Operation) -> types.Tool:
     return types.Tool(
         name=operation.name,
         description=operation.description,
-        input_schema=operation.arguments,
+        input_schema=operation.schema(),
         output_schema={"type": "object", **operation.result},  # which clients before 2026 need
         annotations=types.ToolAnnotations(
             read_only_hint=is_read,
@@ -226,7 +236,8 @@ def _read(memory: AgentMemory, uri: str) -> tuple[str, str]:
         return json.dumps(memory.status().to_dict(), ensure_ascii=False), "application/json"
     if not uri.startswith(_NOTES):
         raise InvalidInput(
-            f"there is no resource {uri!r:.80}; there are {_CONTEXT}, {_STATUS} and {_NOTES}PATH"
+            f"there is no resource {uri!r:.80}",
+            hint=f"there are {_CONTEXT}, {_STATUS} and {_NOTES}PATH",
         )
     try:
         path = unquote(uri.removeprefix(_NOTES), errors="strict")
@@ -242,9 +253,11 @@ def _prompt(memory: AgentMemory, name: str, arguments: dict[str, str]) -> str:
     if name == "flush":
         return f"{FLUSH_PROMPT}\n\nWhat is in view now:\n{memory.hot_context()}"
     if name != "recall":
-        raise InvalidInput(f"there is no prompt {name!r:.60}; there are flush and recall")
-    query = arguments.get("query", "").strip()
+        raise InvalidInput(f"there is no prompt {name!r:.60}", hint="there are flush and recall")
+    query, most = arguments.get("query", "").strip(), QUERY["maxLength"]
     if not query:
         raise InvalidInput("recall needs a query: what it is about")
+    if len(query) > most:
+        raise InvalidInput(f"a query of {len(query):,} characters is over {most:,}")
     found = memory.get_relevant_memories(query)
     return f"{query}\n\nWhat you know that may matter for this:\n{found}"

@@ -1,25 +1,33 @@
 """MCP over standard input and output."""
 
+import json
 import os
 import select
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Any, cast
+from typing import Any
 
 import anyio
 import anyio.lowlevel
 import mcp_types as types
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.server import Server
-from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
 
-__all__ = ["serve", "wire"]
+from agents.interfaces.http.limits import DEFAULT
 
-_LONGEST = 4 << 20
+__all__ = ["refusal", "serve", "wire"]
+
+_LONGEST = DEFAULT.body_bytes
 """Bytes that a message may have, as over HTTP."""
 _PAUSE = 0.1
 """Seconds until it is looked again whether to stop."""
+_SECONDS_TO_ANSWER = 30.0
+"""How long what was asked before the end of the input may take to be answered."""
+
+_GONE = (anyio.ClosedResourceError, anyio.BrokenResourceError)
 
 
 @contextmanager
@@ -43,22 +51,27 @@ def wire() -> Iterator[tuple[int, int]]:
 def serve(
     server: Server[Any], incoming: int, outgoing: int, asked_to_stop: Callable[[], bool]
 ) -> None:
-    """Serve until the input ends, nobody reads the output, or ``asked_to_stop`` is true."""
+    """Serve until the input ends, nobody reads the output, or ``asked_to_stop`` is true.
+
+    What was asked before the input ended is answered first.
+    """
     anyio.run(_serve, server, incoming, outgoing, asked_to_stop)
 
 
 async def _serve(
     server: Server[Any], incoming: int, outgoing: int, asked_to_stop: Callable[[], bool]
 ) -> None:
-    lines = cast("anyio.AsyncFile[str]", _Lines(incoming))
-    answers = cast("anyio.AsyncFile[str]", _Answers(outgoing))
-    sifted, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    heard, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    answers, told = anyio.create_memory_object_stream[SessionMessage](0)
+    talk = _Talk()
     try:
         async with anyio.create_task_group() as group:
             group.start_soon(_stop, asked_to_stop, group.cancel_scope)
-            async with stdio_server(lines, answers) as (read, write):
-                group.start_soon(_sift, read, sifted, write)
-                await server.run(messages, write, server.create_initialization_options())
+            async with anyio.create_task_group() as both:
+                both.start_soon(talk.hear, incoming, heard, answers)
+                both.start_soon(talk.tell, told, outgoing)
+                async with answers:
+                    await server.run(messages, answers, server.create_initialization_options())
             group.cancel_scope.cancel()
     except* BrokenPipeError:
         pass  # the client is gone
@@ -70,53 +83,107 @@ async def _stop(asked_to_stop: Callable[[], bool], scope: anyio.CancelScope) -> 
     scope.cancel()
 
 
-async def _sift(read: Any, sifted: Any, write: Any) -> None:
-    """Pass messages on; what is none gets an error for an answer."""
-    error = types.ErrorData(code=types.PARSE_ERROR, message="this line is no JSON-RPC message")
-    refusal = SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=None, error=error))
-    with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
-        async with sifted:
-            async for item in read:
-                if isinstance(item, SessionMessage):
-                    await sifted.send(item)
-                else:
-                    await write.send(refusal)
+class _Talk:
+    """What a client asked, and has not been told yet."""
+
+    def __init__(self) -> None:
+        self._open: Counter[types.RequestId] = Counter()
+        self._is_all_told = anyio.Event()
+        self._is_all_heard = False
+
+    async def hear(
+        self,
+        file: int,
+        heard: MemoryObjectSendStream[SessionMessage | Exception],
+        answers: MemoryObjectSendStream[SessionMessage],
+    ) -> None:
+        """Pass messages on; what is none gets an error for an answer.
+
+        The server gives up what it does when its input ends, so that waits for the answers.
+        """
+        with suppress(*_GONE):
+            async with heard:
+                async for line in _lines(file):
+                    try:
+                        message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+                    except ValueError:
+                        await answers.send(SessionMessage(refusal(line)))
+                    else:
+                        self._asked(message)
+                        await heard.send(SessionMessage(message))
+                self._is_all_heard = True
+                self._look()
+                with anyio.move_on_after(_SECONDS_TO_ANSWER):
+                    await self._is_all_told.wait()
+
+    async def tell(self, told: MemoryObjectReceiveStream[SessionMessage], file: int) -> None:
+        """Write down what the server says."""
+        async with told:
+            async for item in told:
+                text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+                await _write(file, text.encode() + b"\n")
+                if isinstance(item.message, types.JSONRPCResponse | types.JSONRPCError):
+                    self._settled(item.message.id)
+
+    def _asked(self, message: types.JSONRPCMessage) -> None:
+        if isinstance(message, types.JSONRPCRequest):
+            self._open[message.id] += 1
+        elif isinstance(message, types.JSONRPCNotification):
+            cancels = message.method == "notifications/cancelled"  # which is never answered
+            self._settled((message.params or {}).get("requestId") if cancels else None)
+
+    def _settled(self, number: Any) -> None:
+        if isinstance(number, str | int) and self._open[number]:
+            self._open[number] -= 1
+        self._look()
+
+    def _look(self) -> None:
+        if self._is_all_heard and not self._open.total():
+            self._is_all_told.set()
 
 
-class _Lines:
+def refusal(line: bytes) -> types.JSONRPCError:
+    """The answer to what is no message: with its own id, if it has one that can be read."""
+    number, code, why = None, types.PARSE_ERROR, "this is no JSON-RPC message"
+    with suppress(ValueError, RecursionError):
+        given = json.loads(line.decode("utf-8", "replace"))
+        if isinstance(given, dict) and _is_id(given.get("id")):
+            number, code = given["id"], types.INVALID_PARAMS
+            why += ", or a text in it is not Unicode: not UTF-8, or with a lone surrogate"
+    error = types.ErrorData(code=code, message=why)
+    return types.JSONRPCError(jsonrpc="2.0", id=number, error=error)
+
+
+def _is_id(value: object) -> bool:
+    if isinstance(value, str):
+        return all(not "\ud800" <= letter <= "\udfff" for letter in value)
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+async def _lines(file: int) -> AsyncIterator[bytes]:
     """The lines of a file. Waiting for one can be given up, as in a thread it could not."""
-
-    def __init__(self, file: int) -> None:
-        self._file = file
-
-    async def __aiter__(self) -> AsyncIterator[str]:
-        rest = b""
-        while part := await self._part():
-            *lines, rest = (rest + part).split(b"\n")
-            for line in lines:
-                yield line.decode("utf-8", "replace")
-            if len(rest) > _LONGEST:
-                rest = b"\0"  # with which no JSON begins: what is too long is no message
-
-    async def _part(self) -> bytes:
-        await anyio.lowlevel.checkpoint()
-        with suppress(PermissionError):  # a file on disk, which is always ready
-            await anyio.wait_readable(self._file)
-        return os.read(self._file, 1 << 16)
+    rest = b""
+    while part := await _part(file):
+        *lines, rest = (rest + part).split(b"\n")
+        for line in lines:
+            yield line
+        if len(rest) > _LONGEST:
+            rest = b"\0"  # with which no JSON begins: what is too long is no message
+    if rest:
+        yield rest
 
 
-class _Answers:
-    """A file to write to, which can be given up while nobody reads it."""
+async def _part(file: int) -> bytes:
+    await anyio.lowlevel.checkpoint()
+    with suppress(PermissionError):  # a file on disk, which is always ready
+        await anyio.wait_readable(file)
+    return os.read(file, 1 << 16)
 
-    def __init__(self, file: int) -> None:
-        self._file = file
 
-    async def write(self, text: str) -> None:
-        left = memoryview(text.encode())
-        while left:
-            with suppress(PermissionError):
-                await anyio.wait_writable(self._file)
-            left = left[os.write(self._file, left[: select.PIPE_BUF]) :]  # so much never waits
-
-    async def flush(self) -> None:
-        """Nothing is held back."""
+async def _write(file: int, text: bytes) -> None:
+    """Write all of it, unless that is given up while nobody reads it."""
+    left = memoryview(text)
+    while left:
+        with suppress(PermissionError):
+            await anyio.wait_writable(file)
+        left = left[os.write(file, left[: select.PIPE_BUF]) :]  # so much never waits

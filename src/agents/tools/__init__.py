@@ -13,9 +13,10 @@
 
 from agents.tools.calling import Failure, Outcome, call
 from agents.tools.llm import anthropic_schemas, openai_schemas
-from agents.tools.operations import OPERATIONS, Operation, Route
+from agents.tools.operations import ERROR, OPERATIONS, Operation, Route
 
 __all__ = [
+    "ERROR",
     "OPERATIONS",
     "Failure",
     "Operation",

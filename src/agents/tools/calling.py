@@ -3,22 +3,23 @@
 import difflib
 import functools
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agents.agent_memory import AgentMemory
 from agents.errors import InvalidInput, TierMemError
 from agents.tools.operations import OPERATIONS, Operation
+from agents.tools.shapes import MOST_SAID, Schema
 
 if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
     from jsonschema.protocols import Validator
 
 __all__ = ["Failure", "Outcome", "call", "run"]
 
 logger = logging.getLogger(__name__)
 
-_LONGEST = 1000
-"""Characters of an error's message."""
 _MOST_ITEMS = 1000
 """No argument takes a longer list."""
 
@@ -51,13 +52,17 @@ class Outcome(NamedTuple):
         return self.failure.to_dict() if self.failure is not None else self.result or {}
 
 
-def call(memory: AgentMemory, name: str, arguments: object = None) -> Outcome:
+def call(
+    memory: AgentMemory, name: str, arguments: object = None, *, observing: bool = False
+) -> Outcome:
     """Run an operation; every failure is an outcome that can be read, and never an exception.
 
-    What goes wrong inside TierMem itself is logged, and told without its details.
+    While ``observing``, what is found does not count as used. What goes wrong inside TierMem itself
+    is logged, and told without its details.
     """
     try:
-        return Outcome(run(memory, name, arguments), None)
+        with memory._bank._observing() if observing else nullcontext():
+            return Outcome(run(memory, name, arguments), None)
     except TierMemError as error:
         return Outcome(None, Failure(type(error).__name__, _short(str(error))))
     except Exception:
@@ -77,9 +82,7 @@ def find(name: object) -> Operation:
     operation = OPERATIONS.get(name) if isinstance(name, str) else None
     if operation is not None:
         return operation
-    near = difflib.get_close_matches(name[:80], OPERATIONS, 1) if isinstance(name, str) else []
-    hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(OPERATIONS)}"
-    raise InvalidInput(f"there is no operation {_shown(name)}{hint}")
+    raise InvalidInput(f"there is no operation {_shown(name)}", hint=_instead(name, OPERATIONS))
 
 
 def checked(operation: Operation, arguments: object) -> dict[str, Any]:
@@ -87,11 +90,14 @@ def checked(operation: Operation, arguments: object) -> dict[str, Any]:
     given = {} if arguments is None else arguments
     if not isinstance(given, Mapping):
         raise InvalidInput(f"the arguments of {operation.name} are an object, not {_shown(given)}")
-    optional = operation.arguments["properties"].keys() - set(
-        operation.arguments.get("required", ())
-    )
+    known: dict[str, Schema] = operation.arguments["properties"]
+    optional = known.keys() - set(operation.arguments.get("required", ()))
     kept = {key: value for key, value in given.items() if value is not None or key not in optional}
     for key, value in kept.items():
+        if key not in known:
+            raise InvalidInput(
+                f"{operation.name} takes no argument {_shown(key)}", hint=_instead(key, known)
+            )
         if isinstance(value, list) and len(value) > _MOST_ITEMS:  # to look at each would take long
             raise InvalidInput(f"{operation.name}: {_shown(key)} has {len(value):,} entries")
     try:
@@ -103,21 +109,28 @@ def checked(operation: Operation, arguments: object) -> dict[str, Any]:
     if error is not None:
         place = ".".join(map(str, error.absolute_path))
         where = f"{operation.name}: {place} " if place else f"{operation.name}: "
-        raise InvalidInput(_short(where + _said(error.message)))
-    return kept
+        raise InvalidInput(_short(where + _said(error)))
+    # In JSON 3.0 is a whole number like 3; a model may write either.
+    return {
+        key: int(value) if type(value) is float and known[key].get("type") == "integer" else value
+        for key, value in kept.items()
+    }
+
+
+def _instead(wrong: object, known: Iterable[str]) -> str:
+    """What may have been meant by a name that is none of the known ones."""
+    names = list(known)
+    near = difflib.get_close_matches(wrong[:80], names, 1) if isinstance(wrong, str) else []
+    if near:
+        return f"did you mean {near[0]}?"
+    return f"there are {', '.join(names)}" if names else "there are none"
 
 
 @functools.cache
 def _validator(name: str) -> "Validator":
-    from jsonschema import Draft202012Validator, validators
+    from jsonschema import Draft202012Validator
 
-    # JSON has one sort of number; 3.0 is not meant as a count.
-    types = Draft202012Validator.TYPE_CHECKER.redefine(
-        "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
-    )
-    strict = validators.extend(Draft202012Validator, type_checker=types)  # type: ignore[no-untyped-call]
-    validator: Validator = strict(OPERATIONS[name].arguments)
-    return validator
+    return Draft202012Validator(OPERATIONS[name].arguments)
 
 
 def _shown(value: object) -> str:
@@ -128,10 +141,13 @@ def _shown(value: object) -> str:
         return type(value).__name__
 
 
-def _said(message: str) -> str:
-    """jsonschema's message, which may quote all of a long value."""
-    return message if len(message) <= 300 else f"{message[:200]} … {message[-90:]}"
+def _said(error: "ValidationError") -> str:
+    """What is wrong with a value, which is not quoted whole if it is long."""
+    if error.validator == "maxLength":
+        return f"has {len(str(error.instance)):,} characters, of at most {error.validator_value:,}"
+    text = str(error.message)
+    return text if len(text) <= 300 else f"{text[:200]} … {text[-90:]}"
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return text if len(text) <= MOST_SAID else text[: MOST_SAID - 1] + "…"

@@ -134,7 +134,7 @@ def get(memory: AgentMemory, arguments: Json) -> Json:
         raise InvalidInput("give the path of a note, or the memory_id of a memory")
     if "memory_id" in arguments:
         if arguments.keys() & {"from", "lines"}:
-            raise InvalidInput("from and lines are for notes; a memory is given whole")
+            raise InvalidInput("from and lines are for notes", hint="a memory is given whole")
         return {"memory": memory_json(memory.get(arguments["memory_id"]))}
     path, first = arguments["path"], arguments.get("from", 1)
     lines = memory.memory_get(path, first, arguments.get("lines"))
@@ -199,8 +199,8 @@ def _hidden(
     """Archived or deleted memories, which no search sees."""
     if text.strip():
         raise InvalidInput(
-            "archived and deleted memories are listed, not searched: leave the query out, "
-            "or restore them first"
+            "archived and deleted memories are listed, not searched",
+            hint="leave the query out, or restore them first, which makes them active again",
         )
     chosen: list[Memory] = [each for each in memory.hidden(retention) if only.allows(each)]
     return [_scored(Hit(each, 0.0, 0.0, 0.0)) for each in chosen[:limit]]

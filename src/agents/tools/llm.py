@@ -1,7 +1,6 @@
 """The operations as tools for language models."""
 
 from collections.abc import Iterable
-from copy import deepcopy
 from typing import Any
 
 from agents.tools.operations import OPERATIONS, Operation
@@ -17,7 +16,7 @@ def openai_schemas(names: Iterable[str] | None = None) -> list[dict[str, Any]]:
             "function": {
                 "name": each.name,
                 "description": each.description,
-                "parameters": deepcopy(each.arguments),
+                "parameters": each.schema(),
             },
         }
         for each in _chosen(names)
@@ -30,7 +29,7 @@ def anthropic_schemas(names: Iterable[str] | None = None) -> list[dict[str, Any]
         {
             "name": each.name,
             "description": each.description,
-            "input_schema": deepcopy(each.arguments),
+            "input_schema": each.schema(),
         }
         for each in _chosen(names)
     ]

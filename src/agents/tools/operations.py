@@ -4,6 +4,7 @@ MCP tools, HTTP routes, the schemas for LLMs and the reference page are made fro
 """
 
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any, Literal, NamedTuple
 
 from agents.agent_memory import AgentMemory
@@ -14,10 +15,12 @@ from agents.tools.shapes import (
     KIND,
     LIMIT,
     MEMORY,
+    MOST_SAID,
     QUERY,
     RETENTION,
     SCORE,
     SCORED,
+    STATUS,
     TAGS,
     TEMPERATURE,
     TIER,
@@ -26,7 +29,7 @@ from agents.tools.shapes import (
     object_of,
 )
 
-__all__ = ["OPERATIONS", "Operation", "Route"]
+__all__ = ["ERROR", "OPERATIONS", "Operation", "Route"]
 
 Permission = Literal["read", "write"]
 
@@ -57,6 +60,24 @@ class Operation(NamedTuple):
     destroys: bool = False
     """Whether something may be gone for good afterwards."""
 
+    def schema(self) -> Schema:
+        """The arguments with the example, for a model."""
+        return {**deepcopy(self.arguments), "examples": [deepcopy(self.example)]}
+
+
+ERROR: Schema = object_of(
+    {
+        "error": object_of(
+            {
+                "type": {"type": "string",
+                         "description": "The name of the error, such as MemoryNotFound."},
+                "message": {"type": "string", "maxLength": MOST_SAID,
+                            "description": "What was wrong, and what to do about it."},
+            }
+        )
+    }
+)  # fmt: skip
+"""What any operation gives that was not done."""
 
 _EXAMPLE_ID = "1c5a9a4e-7d0f-8c11-9b7c-000000000001"
 _NOTES: Schema = {"type": "array", "items": {"type": "string"}}
@@ -136,7 +157,8 @@ OPERATIONS: dict[str, Operation] = {
                         "type": "object",
                         "maxProperties": 64,
                         "additionalProperties": {"type": ["string", "number", "boolean", "null"]},
-                        "description": "Flat values of your own.",
+                        "description": "Flat values of your own; whole numbers of 64 bits. Names "
+                        "that a memory has itself, such as tier or id, are refused.",
                     },
                 },
             ),
@@ -174,8 +196,8 @@ OPERATIONS: dict[str, Operation] = {
         ),
         Operation(
             "memory_spill",
-            "Let memories leave hot: a number of the least relevant, these ids, or, with neither, "
-            "as many as are too many.",
+            "Let memories leave hot: a number of the least relevant, or these ids, not both; with "
+            "neither, as many as are too many.",
             object_of(
                 None,
                 {
@@ -196,7 +218,7 @@ OPERATIONS: dict[str, Operation] = {
             "memory_status",
             "How full the memory is, and what is worth doing about it.",
             object_of(),
-            {"type": "object"},
+            STATUS,
             "read",
             handlers.status,
             {},
@@ -239,15 +261,15 @@ OPERATIONS: dict[str, Operation] = {
         ),
         Operation(
             "memory_get",
-            "Lines of a note, exactly, by its path; or a memory, by its id.",
+            "Lines of a note, exactly, by its path; or a memory, by its id: one of the two.",
             object_of(
                 None,
                 {
                     "path": _PATH,
                     "from": {"type": "integer", "minimum": 1, "maximum": 2**53,
-                             "description": "The first line, from 1."},
+                             "description": "Of a note: the first line, from 1."},
                     "lines": {"type": "integer", "minimum": 0, "maximum": 2**53,
-                              "description": "How many lines; all that follow unless given."},
+                              "description": "Of a note: how many; all that follow unless given."},
                     "memory_id": ID,
                 },
             ),
@@ -344,7 +366,8 @@ OPERATIONS: dict[str, Operation] = {
         ),
         Operation(
             "memory_update",
-            "Change a memory's tier, temperature or retention; all that is given, or nothing.",
+            "Change a memory's tier, temperature or retention, at least one of them; all that is "
+            "given, or nothing.",
             object_of(
                 {"memory_id": ID},
                 {"tier": TIER, "temperature": TEMPERATURE, "retention": RETENTION},

@@ -14,7 +14,7 @@ from typing import Any
 
 from agents import errors
 from agents.tools.calling import Failure
-from agents.tools.operations import OPERATIONS, Operation
+from agents.tools.operations import ERROR, OPERATIONS, Operation
 from agents.tools.shapes import MEMORY, Schema
 
 __all__ = ["main", "reference"]
@@ -45,6 +45,7 @@ model or a person can act on:
 
 {example}
 
+{fields}
 {table}
 `tools.call` never raises an exception: it gives an `Outcome`, whose `is_error` says which of the
 two it is.
@@ -208,7 +209,8 @@ def _errors() -> str:
     rows = [(f"`{each.__name__}`", _first_line(each)) for each in _TOLD]
     rows.append(("`InternalError`", "Something went wrong inside TierMem; its log says what."))
     table = _table(("type", "meaning"), rows)
-    return _ERRORS.format(example=_json(failure.to_dict()), table=table)
+    example, fields = _json(failure.to_dict()), _fields_table(ERROR)
+    return _ERRORS.format(example=example, fields=fields, table=table)
 
 
 # Markdown

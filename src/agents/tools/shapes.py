@@ -1,9 +1,11 @@
 """What goes in and out of operations, as JSON and as JSON Schema."""
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, get_args
 
 from agents.memory.records import Memory
 from agents.memory.retention import RETENTION_NAMES
+from agents.memory.suggestions import MOST_IDS, What
 from agents.memory.temperature import TEMPERATURE_NAMES
 from agents.memory.tiers import TIER_NAMES
 from agents.memory.traits import KINDS
@@ -14,10 +16,12 @@ __all__ = [
     "KIND",
     "LIMIT",
     "MEMORY",
+    "MOST_SAID",
     "QUERY",
     "RETENTION",
     "SCORE",
     "SCORED",
+    "STATUS",
     "TAGS",
     "TEMPERATURE",
     "TIER",
@@ -28,6 +32,9 @@ __all__ = [
 ]
 
 Schema = dict[str, Any]
+
+MOST_SAID = 1000
+"""Characters of an error's message."""
 
 TIER: Schema = {
     "type": "string",
@@ -47,9 +54,14 @@ RETENTION: Schema = {
 KIND: Schema = {"type": "string", "enum": list(KINDS), "description": "What sort of memory it is."}
 TAGS: Schema = {
     "type": "array",
-    "items": {"type": "string", "minLength": 1, "maxLength": 64},
+    "items": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 64,
+        "pattern": r"^[^\s,]([^,]*[^\s,])?$",
+    },
     "maxItems": 32,
-    "description": "Labels of your own.",
+    "description": "Labels of your own, without commas and without blanks around.",
 }
 ID: Schema = {
     "type": "string",
@@ -61,11 +73,12 @@ CONTENT: Schema = {
     "type": "string",
     "minLength": 1,
     "maxLength": 1_048_576,
-    "description": "The text to remember; it comes back byte for byte.",
+    "description": "The text to remember; it comes back byte for byte. How long it may be, says "
+    "memory.max_content_bytes in the bank's settings: 16,384 bytes of UTF-8 unless set.",
 }
 QUERY: Schema = {
     "type": "string",
-    "maxLength": 1_000_000,
+    "maxLength": 16_384,
     "description": "What to look for, in plain words, names or numbers.",
 }
 LIMIT: Schema = {
@@ -126,6 +139,73 @@ MEMORY: Schema = object_of(
 )
 SCORED: Schema = object_of(
     {**MEMORY["properties"], "score": {"type": "number"}, "boosted_score": {"type": "number"}}
+)
+
+_COUNT: Schema = {"type": "integer", "minimum": 0}
+_SHARE: Schema = {"type": "number", "minimum": 0}
+_ITEMS: Schema = {**_COUNT, "description": "How many memories."}
+_TOKENS: Schema = {**_COUNT, "description": "How many tokens they take."}
+_CAP: Schema = {
+    "type": ["integer", "null"],
+    "description": "How many an agent may have; null for any number.",
+}
+_MOST: Schema = {**_COUNT, "description": "How many the agent with the most has."}
+
+
+def _each(names: Iterable[str], schema: Schema) -> Schema:
+    return object_of(dict.fromkeys(names, schema))
+
+
+STATUS: Schema = object_of(
+    {
+        "agent_id": {"type": "string", "description": "Whose memory it is."},
+        "tick": {**_COUNT, "description": "The bank's time."},
+        "agents": {**_COUNT, "description": "How many agents it is about."},
+        "temperatures": _each(
+            TEMPERATURE_NAMES.values(), object_of({"items": _ITEMS, "tokens": _TOKENS})
+        ),
+        "hot_max_tokens": {**_COUNT, "description": "What hot memories may take."},
+        "hot_max_facts": {**_COUNT, "description": "How many hot memories there may be."},
+        "utilization": {**_SHARE, "description": "How full hot is; above 1 is too much."},
+        "fullest": {
+            "type": "array",
+            "items": object_of(
+                {
+                    "agent_id": {"type": "string"},
+                    "items": _ITEMS,
+                    "tokens": _TOKENS,
+                    "token_utilization": {**_SHARE, "description": "Of hot_max_tokens."},
+                    "fact_utilization": {**_SHARE, "description": "Of hot_max_facts."},
+                }
+            ),
+        },
+        "over_limits": {**_COUNT, "description": "How many agents have too much that is hot."},
+        "auto_spill": {"type": "boolean", "description": "Whether hot is kept within its limits."},
+        "tiers": _each(
+            TIER_NAMES.values(), object_of({"items": _ITEMS, "cap": _CAP, "most": _MOST})
+        ),
+        "retention": _each(RETENTION_NAMES.values(), _ITEMS),
+        "suggestions": {
+            "type": "array",
+            "items": object_of(
+                {
+                    "what": {
+                        "type": "string",
+                        "enum": list(get_args(What)),
+                        "description": "What is worth doing.",
+                    },
+                    "agent_id": {"type": "string"},
+                    "reason": {"type": "string", "description": "Why, and what to do."},
+                    "ids": {
+                        "type": "array",
+                        "items": ID,
+                        "maxItems": MOST_IDS,
+                        "description": "The memories it is about.",
+                    },
+                }
+            ),
+        },
+    }
 )
 
 
