@@ -1,20 +1,18 @@
-"""Memories in and out of a bank: export, import, and the adoption of a mem0 store."""
+"""Memories in and out of a bank: export, and import of files."""
 
-import hashlib
 import io
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import yaml
+from exchanges import GOOD, contents, write
 
-from agents import Memory, MemoryBank, Retention
-from plain_mem0 import PlainMem0
+from agents import MemoryBank, Retention
 
 pytestmark = [
     # Third-party code, on Python 3.11 and what it depends on.
@@ -52,37 +50,6 @@ def other(tiermem: Command) -> Path:
     """An empty bank."""
     assert tiermem("init", "other", "--set", "storage.sync=manual").code == 0
     return Path("other")
-
-
-def said(memory: Memory) -> tuple[Any, ...]:
-    """All of a memory that a row keeps."""
-    lifetime = None if memory.expires_tick is None else memory.expires_tick - memory.created_tick
-    return (
-        memory.agent_id,
-        memory.content,
-        memory.tier,
-        memory.kind,
-        memory.tags,
-        dict(memory.metadata),
-        memory.temperature,
-        memory.retention,
-        lifetime,
-    )
-
-
-def contents(folder: Path, *, archived: bool = False) -> list[tuple[Any, ...]]:
-    found: list[Memory] = []
-    with MemoryBank.at(folder) as bank:
-        for name in bank.agents():
-            agent = bank.agent(name)
-            found += [memory for memory in agent.all() if memory.kind != "note"]
-            found += agent.hidden(Retention.ARCHIVED) if archived else []
-    return sorted(map(said, found), key=repr)
-
-
-def write(text: str | bytes, name: str = "in.jsonl") -> Path:
-    Path(name).write_bytes(text if isinstance(text, bytes) else text.encode())
-    return Path(name)
 
 
 # Round trips
@@ -207,7 +174,6 @@ def test_archived_rows_take_nobodys_place(tiermem: Command, folder: Path) -> Non
     assert [memory.tier.name for memory in hidden[:30]] == ["CRITICAL"] * 30
 
 
-GOOD = b'{"content": "good", "agent_id": "a"}\n'
 BAD_LINES: dict[str, tuple[bytes, str]] = {
     "torn": (b'{"content": "goo', "was the file cut short?"),
     "no JSON": (b"hello\n", "not JSON"),
@@ -274,12 +240,17 @@ def test_a_full_tier_that_rejects_stores_nothing(tiermem: Command) -> None:
     assert tiermem("import", "strict", path, "--set", "memory.max_pinned=6").code == 0
 
 
+NOWHERE = pa.timestamp("us", tz="Mars/Olympus_Mons")
+
+
 @pytest.mark.parametrize(
     ("table", "message"),
     [
         (pa.table({"text": ["x"]}), "'text' is no field"),
-        (pa.table({"content": ["x", "y"], "metadata": ["{}", "{"]}), "row 2, metadata: not JSON"),
-        (pa.table({"content": ["x"], "metadata": ["[]"]}), "row 1, metadata: not an object"),
+        (pa.table({"content": ["x", "y"], "metadata": ["{}", "{"]}), "row 2: column metadata: not"),
+        (pa.table({"content": ["x"], "metadata": ["[]"]}), "row 1: column metadata: not an object"),
+        (pa.table({"content": ["x"], "tier": [1.5]}), "row 1: "),
+        (pa.table({"content": pa.array([0], NOWHERE)}), "the column 'content' is timestamp"),
         (pa.table({"content": [b"x"]}), "row 1: a memory is text, not bytes"),
         (pa.table({"content": [3]}), "row 1: a memory is text, not int"),
         (pa.table({"content": ["x"], "tags": [[1]]}), "row 1: "),
@@ -294,6 +265,36 @@ def test_a_bad_row_of_parquet_is_named(
     assert contents(other) == []
 
 
+def test_a_broken_cell_of_parquet_is_not_taken_for_a_file_that_was_cut_short(
+    tiermem: Command, other: Path
+) -> None:
+    pq.write_table(pa.table({"content": ["x"], "metadata": ['{"a": ']}), "in.parquet")
+    done = tiermem("import", other, "in.parquet", "-a", "alice")
+    assert done.is_one_error(2, "in.parquet, row 1: column metadata: not JSON")
+    assert "cut short" not in done.err
+
+
+def test_a_column_that_is_read_over_may_be_of_any_type(tiermem: Command, other: Path) -> None:
+    columns = {"content": ["x"], "last_access_tick": pa.array([0], NOWHERE), "kind": pa.nulls(1)}
+    pq.write_table(pa.table(columns), "in.parquet")
+    assert tiermem("import", other, "in.parquet", "-a", "alice").code == 0
+
+
+def test_whole_numbers_may_be_floats_in_parquet(tiermem: Command, other: Path) -> None:
+    columns = {
+        "content": ["kept", "fades"],
+        "tier": [1.0, None],
+        "created_tick": [3.0, 3.0],
+        "expires_tick": [None, 8.0],
+    }
+    pq.write_table(pa.table(columns), "in.parquet")
+    assert tiermem("import", other, "in.parquet", "-a", "alice").code == 0
+    assert [(row[1], row[2].name, row[-1]) for row in contents(other)] == [
+        ("fades", "NORMAL", 5),
+        ("kept", "CRITICAL", None),
+    ]
+
+
 @pytest.mark.parametrize("keep", [0, 3, 100, 0.5, 0.99])
 def test_a_torn_parquet_file_is_one_clear_error(
     tiermem: Command, folder: Path, other: Path, keep: float
@@ -306,149 +307,14 @@ def test_a_torn_parquet_file_is_one_clear_error(
     assert contents(other) == []
 
 
+def test_an_export_takes_out_as_a_run_does(tiermem: Command, folder: Path) -> None:
+    assert tiermem("export", folder, "--out", "out.jsonl").code == 0
+    assert len(Path("out.jsonl").read_text().splitlines()) == 16
+    assert "--out" not in tiermem("export", "--help").out
+
+
 def test_the_format_can_be_named(tiermem: Command, other: Path) -> None:
     path = write(GOOD, "in.txt")
     assert tiermem("import", other, path).is_one_error(2, "end it with .jsonl or .parquet")
     assert tiermem("import", other, path, "--format", "jsonl").code == 0
     assert tiermem("import", other, path, "--format", "parquet").is_one_error(2, "no Parquet file")
-
-
-# Adopting a mem0 store
-
-
-class Lengths:
-    """An embedder for mem0 that needs no network."""
-
-    def embed(self, text: str, memory_action: str | None = None) -> list[float]:
-        return [float(len(text)), 1.0, 2.0, 3.0]
-
-    def embed_batch(self, texts: list[str], memory_action: str | None = None) -> list[list[float]]:
-        return [self.embed(text) for text in texts]
-
-
-@pytest.fixture
-def mem0(tiermem: Command) -> Iterator[Any]:
-    """A plain mem0.Memory on a Chroma of its own, in the folder db; mem0.yaml names it."""
-    store = {"provider": "chroma", "config": {"path": "db", "collection_name": "mem0"}}
-    Path("mem0.yaml").write_text(yaml.safe_dump({"vector_store": store, "version": "v1.1"}))
-    with PlainMem0(store) as plain:
-        plain.memory.embedding_model = Lengths()
-        yield plain.memory
-
-
-def files(folder: str) -> dict[str, str]:
-    return {
-        str(path): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in Path(folder).rglob("*")
-        if path.is_file()
-    }
-
-
-def adopted(folder: Path, agent: str) -> list[Memory]:
-    with MemoryBank.at(folder) as bank:
-        return bank.agent(agent).all()
-
-
-def test_a_mem0_store_is_adopted_and_left_as_it_was(
-    tiermem: Command, other: Path, mem0: Any
-) -> None:
-    (bob,) = mem0.add(
-        "Bob likes tea", user_id="bob", infer=False, metadata={"source": "chat", "n": 2}
-    )["results"]
-    messages = [{"role": "user", "content": "NEVER trust Mallory"}]
-    mem0.add(messages, user_id="alice", run_id="r1", infer=False, metadata={"tier": "critical"})
-    mem0.add("I help", agent_id="support-bot", infer=False, metadata={"tier": "gold"})
-    before = files("db")
-    done = tiermem("import", other, "--mem0", "mem0.yaml")
-    assert (done.out, done.err) == ("stored 3 memories of 3 agents\n", "")
-    assert files("db") == before
-    (memory,) = adopted(other, "bob")
-    assert (memory.content, memory.tier.name) == ("Bob likes tea", "NORMAL")
-    assert memory.metadata["mem0_id"] == bob["id"]
-    assert (memory.metadata["source"], memory.metadata["n"]) == ("chat", 2)
-    assert str(memory.metadata["mem0_created_at"]).startswith("20")
-    (memory,) = adopted(other, "alice")
-    assert (memory.tier.name, memory.metadata["mem0_run_id"]) == ("CRITICAL", "r1")
-    (memory,) = adopted(other, "support-bot")
-    assert (memory.tier.name, memory.metadata["mem0_tier"]) == ("NORMAL", "gold")
-    assert "Bob likes tea" in tiermem("search", other, "-a", "bob", "tea").out
-
-
-def test_an_owner_who_can_not_be_an_agent_is_named_or_replaced(
-    tiermem: Command, other: Path, mem0: Any
-) -> None:
-    mem0.add("from the web", user_id="users/42", infer=False)
-    mem0.add("from Bob", user_id="bob", infer=False)
-    done = tiermem("import", other, "--mem0", "mem0.yaml")
-    assert done.is_one_error(2, "'users/42' is not an agent id", "--agent")
-    assert contents(other) == []
-    assert tiermem("import", other, "--mem0", "mem0.yaml", "--agent", "web").code == 0
-    (memory,) = adopted(other, "web")
-    assert memory.metadata["mem0_user_id"] == "users/42"
-    assert len(adopted(other, "bob")) == 1
-
-
-def test_the_store_of_a_bank_is_adopted_with_all_that_it_knows(
-    tiermem: Command, other: Path
-) -> None:
-    with MemoryBank.open("crew") as bank:
-        alice = bank.agent("alice")
-        alice.add("NEVER transfer to agent_X", "pinned", {"source": "bob"})
-        alice.add("We decided on stone", "low", kind="decision", tags=["a", "b"])
-        alice.add("long ago", temperature="cold")
-        store = bank.mem0_config()
-    Path("mem0.json").write_text(json.dumps({"vector_store": store}))
-    assert tiermem("import", other, "--mem0", "mem0.json").code == 0
-
-    def known(memory: Memory) -> tuple[Any, ...]:
-        own = {k: v for k, v in memory.metadata.items() if not k.startswith("mem0_")}
-        return (memory.content, memory.tier, memory.kind, memory.tags, memory.temperature, own)
-
-    before, after = (sorted(map(known, adopted(Path(each), "alice"))) for each in ("crew", other))
-    assert after == before
-
-
-def test_a_dry_run_looks_at_a_mem0_store(tiermem: Command, other: Path, mem0: Any) -> None:
-    mem0.add("Bob likes tea", user_id="bob", infer=False)
-    done = tiermem("import", other, "--mem0", "mem0.yaml", "-n", "--json")
-    assert done.json["agents"] == {"bob": 1}
-    assert contents(other) == []
-
-
-CONFIGS = {
-    "empty": ("", 2, "this is no config of mem0"),
-    "no mapping": ("[1]", 2, "this is no config of mem0"),
-    "no provider": ("vector_store: {config: {path: db}}", 2, "needs vector_store"),
-    "no YAML": ("a: [", 2, "not valid YAML"),
-    "a tag": ("vector_store: !!python/object:os.system {}", 2, "config.yaml:1"),
-    "nowhere": ("vector_store: {provider: chroma, config: {path: absent}}", 1, "there is no store"),
-    "no place": ("vector_store: {provider: chroma}", 2, "where is the store?"),
-    "other provider": ("vector_store: {provider: chrome, config: {path: db}}", 1, "chrome"),
-    "other collection": (
-        "vector_store: {provider: chroma, config: {path: db, collection_name: other}}",
-        1,
-        "no memories in the collection 'other'",
-    ),
-    "strange option": (
-        "vector_store: {provider: chroma, config: {path: db, colour: red}}",
-        1,
-        "colour",
-    ),
-    "no store": ("vector_store: {provider: chroma, config: {path: junk}}", 1, "mem0 can't read"),
-}
-
-
-@pytest.mark.parametrize("what", CONFIGS)
-def test_a_config_that_is_wrong_is_one_clear_error(
-    tiermem: Command, other: Path, mem0: Any, what: str
-) -> None:
-    text, code, message = CONFIGS[what]
-    mem0.add("Bob likes tea", user_id="bob", infer=False)
-    Path("junk").mkdir()
-    write(b"not a database" * 100, "junk/chroma.sqlite3")
-    before = files("db"), files("junk")
-    write(text, "config.yaml")
-    assert tiermem("import", other, "--mem0", "config.yaml").is_one_error(code, message)
-    assert (files("db"), files("junk")) == before
-    assert contents(other) == []
-    assert not Path("absent").exists()

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from agents.errors import InvalidInput
-from agents.exchange.rows import FIELDS, Row
+from agents.exchange.rows import FIELDS, READ_OVER, Row, check_name
 from agents.memory.context import one_line
 
 __all__ = ["Format", "format_of", "lines", "read", "write"]
@@ -23,6 +23,9 @@ __all__ = ["Format", "format_of", "lines", "read", "write"]
 _LONGEST_LINE = 8 << 20
 """More than the longest memory takes, were each of its characters escaped."""
 _ROWS_AT_ONCE = 2000
+_FORM = 'a line is an object, such as {"content": "…"}'
+_TORN = "was the file cut short?"
+_WHOLE = ("tier", "created_tick", "expires_tick")
 _SUFFIXES = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 
 
@@ -38,41 +41,51 @@ def format_of(path: Path) -> Format:
     name = _SUFFIXES.get(path.suffix.lower())
     if name is None:
         raise InvalidInput(
-            f"{path}: the name does not say what sort of file it is; end it with .jsonl or .parquet"
+            f"{path}: the name does not say what sort of file it is",
+            hint="end it with .jsonl or .parquet",
         )
     return Format(name)
 
 
 def read(path: Path, form: Format) -> Iterator[Row]:
-    """The rows of a file; ``-`` is standard input. What is wrong is :class:`InvalidInput`."""
+    """The rows of a file; ``-`` is standard input.
+
+    A row that can't be read says so; a file that can't be is :class:`InvalidInput`, or the system's
+    own error.
+    """
     if str(path) == "-":
         if form is Format.PARQUET:
-            raise InvalidInput("Parquet can't be read from standard input; name a file")
+            raise InvalidInput("Parquet can't be read from standard input", hint="name a file")
         yield from _read_lines(sys.stdin.buffer, "standard input")
         return
     if path.is_dir():
-        raise InvalidInput(f"{path} is a folder; name a file")
-    try:
+        raise InvalidInput(f"{path} is a folder", hint="name a file")
+    with _named(path), path.open("rb") as file:
         if form is Format.PARQUET:
-            yield from _read_parquet(path)
+            yield from _read_parquet(file, path)
         else:
-            with path.open("rb") as file:
-                yield from _read_lines(file, str(path))
-    except OSError as error:
-        raise InvalidInput(f"{path} can't be read: {error.strerror or error}") from error
+            yield from _read_lines(file, str(path))
 
 
 def write(path: Path, form: Format, rows: Iterable[dict[str, Any]], *, force: bool) -> int:
     """Write rows to a file, which gets its name when all of it is on disk; how many there were."""
     if path.is_dir():
-        raise InvalidInput(f"{path} is a folder; name a file in it")
+        raise InvalidInput(f"{path} is a folder", hint="name a file in it")
     if not force and (path.exists() or path.is_symlink()):
-        raise InvalidInput(f"{path} exists already; --force replaces it")
+        raise InvalidInput(f"{path} exists already", hint="--force replaces it")
+    with _named(path), _replacing(path) as file:
+        return _write_lines(file, rows) if form is Format.JSONL else _write_parquet(file, rows)
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """What the system refuses is told of the file that was asked for, not of a temporary one."""
     try:
-        with _replacing(path) as file:
-            return _write_lines(file, rows) if form is Format.JSONL else _write_parquet(file, rows)
+        yield
     except OSError as error:
-        raise InvalidInput(f"{path} can't be written: {error.strerror or error}") from error
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
 
 
 def lines(rows: Iterable[dict[str, Any]]) -> Iterator[bytes]:
@@ -108,27 +121,43 @@ def _read_lines(file: BinaryIO, name: str) -> Iterator[Row]:
         raw = file.readline(_LONGEST_LINE + 1)
         if not raw:
             return
-        place = f"{name}, line {number}"
-        if len(raw) > _LONGEST_LINE:
-            raise InvalidInput(f"{place}: longer than {_LONGEST_LINE:,} bytes; no memory is")
         if number == 1:
             raw = raw.removeprefix(b"\xef\xbb\xbf")
         if raw.strip():
-            yield Row(place, _object(raw, place))
+            yield _of_line(raw, f"{name}, line {number}")
+        while len(raw) > _LONGEST_LINE and not raw.endswith(b"\n"):  # what is left of the line
+            raw = file.readline(_LONGEST_LINE + 1)
 
 
-def _object(raw: bytes, place: str) -> dict[str, Any]:
+def _of_line(raw: bytes, place: str) -> Row:
+    if len(raw) > _LONGEST_LINE:
+        problem = InvalidInput(
+            f"longer than {_LONGEST_LINE:,} bytes; no memory is",
+            hint="write each memory on a line of its own",
+        )
+        return Row(place, {}, problem)
     try:
-        value = json.loads(raw.decode())
+        text = raw.decode()
     except UnicodeDecodeError as error:
-        raise InvalidInput(f"{place}: not UTF-8 (byte {error.start + 1})") from None
+        problem = InvalidInput(f"not UTF-8 (byte {error.start + 1})", hint="save the file as UTF-8")
+        return Row(place, {}, problem)
+    try:
+        return Row(place, _object(text, _FORM if raw.endswith(b"\n") else _TORN))
+    except InvalidInput as error:
+        return Row(place, {}, error)
+
+
+def _object(text: str, hint: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
     except json.JSONDecodeError as error:
-        cut = "" if raw.endswith(b"\n") else "; was the file cut short?"
-        raise InvalidInput(f"{place}: not JSON: {error.msg} (column {error.colno}){cut}") from None
+        raise InvalidInput(
+            f"not JSON: {error.msg} (character {error.pos + 1})", hint=hint
+        ) from None
     except (ValueError, RecursionError) as error:  # a number of 5,000 digits, a thousand brackets
-        raise InvalidInput(f"{place}: not JSON that can be read: {error!s:.100}") from None
+        raise InvalidInput(f"not JSON that can be read: {error!s:.100}", hint=hint) from None
     if not isinstance(value, dict):
-        raise InvalidInput(f'{place}: not an object, such as {{"content": "…"}}')
+        raise InvalidInput("not an object", hint=hint)
     return value
 
 
@@ -161,24 +190,81 @@ def _write_parquet(file: BinaryIO, rows: Iterable[dict[str, Any]]) -> int:
     return number
 
 
-def _read_parquet(path: Path) -> Iterator[Row]:
+def _read_parquet(file: BinaryIO, path: Path) -> Iterator[Row]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(file) as table:
+            names = _columns(table.schema_arrow, path)
             number = 0
-            for batch in file.iter_batches(batch_size=_ROWS_AT_ONCE):
+            for batch in table.iter_batches(_ROWS_AT_ONCE, columns=names):
                 for values in batch.to_pylist():
                     number += 1
                     yield _of_parquet(values, f"{path}, row {number}")
-    except (pa.ArrowException, UnicodeDecodeError) as error:
+    except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the disk, and not what is on it
         reason = " ".join(str(error).split())
-        raise InvalidInput(f"{path} is no Parquet file that can be read: {reason:.200}") from error
+        raise InvalidInput(
+            f"{path} is no Parquet file that can be read: {reason:.200}",
+            hint="name a file that tiermem export or another program wrote as Parquet",
+        ) from error
+
+
+def _columns(schema: Any, path: Path) -> list[str]:
+    """The columns to read, or :class:`InvalidInput` for one that no memory has."""
+    import pyarrow as pa
+
+    names: list[str] = []
+    for column in schema:
+        if pa.types.is_null(column.type):
+            continue  # nothing is in it
+        try:
+            check_name(column.name)
+        except InvalidInput as error:
+            raise InvalidInput(f"{path}: the column {error.why}", hint=error.hint) from None
+        if column.name in READ_OVER:
+            continue
+        if not _is_plain(column.type):
+            raise InvalidInput(
+                f"{path}: the column {column.name!r} is {column.type!s:.60}, "
+                "which is nothing that a memory has",
+                hint="write it as text, as whole numbers, or (tags) as lists of text",
+            )
+        names.append(column.name)
+    return names
+
+
+def _is_plain(kind: Any) -> bool:
+    """Whether each value of a type has one of Python; a time may lack even its zone."""
+    import pyarrow as pa
+
+    is_a = pa.types
+    if isinstance(kind, pa.BaseExtensionType):
+        return _is_plain(kind.storage_type)
+    if is_a.is_dictionary(kind):
+        return _is_plain(kind.value_type)
+    if is_a.is_nested(kind):
+        return all(_is_plain(kind.field(place).type) for place in range(kind.num_fields))
+    return any(
+        test(kind)
+        for test in (is_a.is_null, is_a.is_boolean, is_a.is_integer, is_a.is_floating,
+                     is_a.is_string, is_a.is_large_string, is_a.is_string_view,
+                     is_a.is_binary, is_a.is_large_binary, is_a.is_binary_view)
+    )  # fmt: skip
 
 
 def _of_parquet(values: dict[str, Any], place: str) -> Row:
+    for name in _WHOLE:
+        value = values.get(name)
+        if isinstance(value, float) and value.is_integer():
+            values[name] = int(value)  # pandas makes floats of whole numbers where some are missing
     metadata = values.get("metadata")
     if isinstance(metadata, str):
-        values["metadata"] = _object(metadata.encode(), f"{place}, metadata")
+        try:
+            values["metadata"] = _object(metadata, 'write it as in {"source": "chat"}')
+        except InvalidInput as error:
+            problem = InvalidInput(f"column metadata: {error.why}", hint=error.hint)
+            return Row(place, {}, problem)
     return Row(place, values)

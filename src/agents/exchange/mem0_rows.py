@@ -17,13 +17,16 @@ from agents.memory.records import check_agent_id
 from agents.memory.temperature import TEMPERATURE_NAMES
 from agents.memory.tiers import TIER_NAMES, TIER_VALUES, Tier
 from agents.memory.traits import KINDS, check_tags
-from agents.storage.mem0_store import read_rows
+from agents.storage.mem0_providers import check_vector_store
+from agents.storage.mem0_reading import read_rows
 
 __all__ = ["mem0_rows"]
 
 _OWNERS = ("user_id", "agent_id")
 _SAID_OTHERWISE = frozenset({"data", "hash", "text_lemmatized"})
 """What mem0 can work out from the text."""
+_FILES = {"chroma": "chroma.sqlite3", "qdrant": "meta.json", "faiss": "{}.faiss"}
+"""What a folder has that is a local store of a provider; {} is the collection's name."""
 _OURS_ALONE = frozenset({"tier_name", "created_tick", "tier_tick", "sequence", "expires_tick"})
 """What a bank writes to its store besides; ticks of another bank mean nothing."""
 
@@ -31,22 +34,27 @@ _OURS_ALONE = frozenset({"tier_name", "created_tick", "tier_tick", "sequence", "
 def mem0_rows(config: Path, agent_id: str | None = None) -> Iterator[Row]:
     """The memories in the store of mem0's own config, a YAML or JSON file, oldest first.
 
-    Rows whose owner can't be an agent's id go to ``agent_id``, or are :class:`InvalidInput`. Those
-    without a text are no memories, and left out.
+    Rows whose owner can't be an agent's id go to ``agent_id``, or can't be kept. Those without a
+    text are no memories, and say so.
     """
     store = _store_config(config)
-    with _copied(store) as copy:
+    with _copied(store, config) as copy:
         found = read_rows(copy)
-    found = [(key, own) for key, own in found if own.get("data") and "tiermem_bank" not in own]
-    if not found:
+    found = [(key, own) for key, own in found if "tiermem_bank" not in own]
+    if all(_is_blank(own) for _, own in found):
         name = store["config"].get("collection_name", "mem0")
         raise StoreError(
-            f"{config}: the store has no memories in the collection {name!r:.80}; is "
-            "vector_store.config.collection_name the one that mem0 was used with?"
+            f"{config}: the store has no memories in the collection {name!r:.80}",
+            hint="is vector_store.config.collection_name the one that mem0 was used with?",
         )
     found.sort(key=lambda pair: (str(pair[1].get("created_at", "")), pair[0]))
     for key, own in found:
         yield _row(key, own, agent_id)
+
+
+def _is_blank(own: Mapping[str, Any]) -> bool:
+    text = own.get("data")
+    return text is None or (isinstance(text, str) and not text.strip())
 
 
 def _store_config(path: Path) -> dict[str, Any]:
@@ -55,29 +63,46 @@ def _store_config(path: Path) -> dict[str, Any]:
     store = whole.get("vector_store") if isinstance(whole, Mapping) else None
     if not isinstance(store, Mapping) or not isinstance(store.get("provider"), str):
         raise ConfigError(
-            f"{path}: this is no config of mem0: it needs vector_store with a provider, such as "
-            "vector_store: {provider: chroma, config: {path: db, collection_name: mem0}}"
+            f"{path}: this is no config of mem0: it needs vector_store with a provider",
+            hint="write it as in "
+            "vector_store: {provider: chroma, config: {path: db, collection_name: mem0}}",
         )
+    check_vector_store(store["provider"], f"{path}: vector_store.provider")
     own = store.get("config", {})
     if not isinstance(own, Mapping):
-        raise ConfigError(f"{path}: vector_store.config is a mapping")
+        raise ConfigError(
+            f"{path}: vector_store.config is no mapping",
+            hint="write config: {path: db, collection_name: mem0}",
+        )
     return {"provider": store["provider"], "config": dict(own)}
 
 
 @contextmanager
-def _copied(store: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _copied(store: dict[str, Any], config: Path) -> Iterator[dict[str, Any]]:
     """The same config on a copy of a local store: a database that is opened is changed."""
     path = store["config"].get("path")
     if path is None:
         if not store["config"].keys() & {"host", "url", "api_key"}:
-            raise ConfigError("vector_store.config says neither path nor host: where is the store?")
+            raise ConfigError(
+                f"{config}: vector_store.config says neither path nor host",
+                hint="say there where the store is",
+            )
         yield store
         return
-    place = Path(str(path))
-    if not place.is_dir() or not any(place.iterdir()):
+    if not isinstance(path, str) or not path.strip():
+        raise ConfigError(
+            f"{config}: vector_store.config.path is {path!r:.40}, and no folder's path",
+            hint="say there in which folder the store is",
+        )
+    if store["provider"] not in _FILES:  # none that has a path; mem0 says what it has
+        yield store
+        return
+    place = Path(path)
+    name = _FILES[store["provider"]].format(store["config"].get("collection_name", "mem0"))
+    if not (place / name).is_file():
         raise StoreError(
-            f"there is no store in {place.absolute()}; a relative path is meant from the current "
-            "folder, as mem0 means it"
+            f"there is no {store['provider']} store in {place.absolute()}: it has no {name:.80}",
+            hint="a relative path is meant from the current folder, as mem0 means it",
         )
     with tempfile.TemporaryDirectory(prefix="tiermem-adopt-") as folder:
         copy = Path(folder) / "store"
@@ -87,21 +112,33 @@ def _copied(store: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _row(key: str, own: Mapping[str, Any], agent_id: str | None) -> Row:
     place = f"mem0's memory {key}"
-    owner = _owner(own, agent_id, place)
+    if _is_blank(own):
+        return Row(place, {}, is_blank=True)
+    try:
+        owner = _owner(own, agent_id)
+    except InvalidInput as error:
+        return Row(place, {}, error)
     tier = _tier(own.get("tier"))
     is_ours = tier is not None and own.get("tier_name") == TIER_NAMES[tier]
     values: dict[str, Any] = {"agent_id": owner, "content": own["data"]}
-    metadata: dict[str, Any] = {"mem0_id": key}
+    metadata: dict[str, Any] = {}
+    renamed = [("id", key)]
     for name, value in own.items():
-        taken = _taken(name, value)
+        taken = _taken(name, value, tier)
         if taken is not None:
             values[name] = taken
-        elif not _is_dropped(name, value, owner, is_ours):
-            metadata[_renamed(name)] = _flat(value)
+        elif _is_dropped(name, value, owner, is_ours):
+            continue
+        elif _is_free(name):
+            metadata[name] = _flat(value)
+        else:
+            renamed.append((name, _flat(value)))
+    for name, value in renamed:  # last: nothing of the user's makes way for them
+        metadata[_unused(f"mem0_{name}", metadata)] = value
     return Row(place, {**values, "metadata": metadata})
 
 
-def _owner(own: Mapping[str, Any], agent_id: str | None, place: str) -> str:
+def _owner(own: Mapping[str, Any], agent_id: str | None) -> str:
     found = next((own[name] for name in _OWNERS if own.get(name)), None)
     try:
         return check_agent_id(found)
@@ -109,8 +146,8 @@ def _owner(own: Mapping[str, Any], agent_id: str | None, place: str) -> str:
         if agent_id is not None:
             return agent_id
         if found is None:
-            raise InvalidInput(f"{place} has neither user_id nor agent_id; use --agent") from None
-        raise InvalidInput(f"{place}: {error}. --agent takes all such memories") from None
+            raise InvalidInput("it has neither user_id nor agent_id", hint="use --agent") from None
+        raise InvalidInput(error.why, hint="--agent takes all such memories") from None
 
 
 def _tier(value: Any) -> Tier | None:
@@ -120,14 +157,15 @@ def _tier(value: Any) -> Tier | None:
     return Tier(value) if is_number and value in range(len(Tier)) else None
 
 
-def _taken(name: str, value: Any) -> Any:
+def _taken(name: str, value: Any, tier: Tier | None) -> Any:
     """A value that means here what it means there, or None."""
     if name == "tier":
-        return _tier(value)
+        return tier
     if name == "kind":
         return value if value in KINDS else None
     if name == "temperature":
-        return value if value in TEMPERATURE_NAMES.values() else None
+        known = ("hot",) if tier is Tier.PINNED else tuple(TEMPERATURE_NAMES.values())
+        return value if value in known else None  # a pinned memory is hot, whatever it was there
     if name == "tags":
         try:
             texts = [each.strip() for each in value.split(",")] if isinstance(value, str) else value
@@ -143,9 +181,16 @@ def _is_dropped(name: str, value: Any, owner: str, is_ours: bool) -> bool:
     return name in _SAID_OTHERWISE or (is_ours and name in _OURS_ALONE)
 
 
-def _renamed(name: str) -> str:
-    is_free = name not in RESERVED_METADATA_KEYS and not name.startswith(("$", "#", "chroma:"))
-    return name if name and is_free else f"mem0_{name}"
+def _is_free(name: str) -> bool:
+    """Whether metadata may have that name."""
+    is_reserved = name in RESERVED_METADATA_KEYS or name.startswith(("$", "#", "chroma:"))
+    return bool(name) and not is_reserved
+
+
+def _unused(name: str, metadata: Mapping[str, Any]) -> str:
+    while name in metadata:
+        name = f"mem0_{name}"
+    return name
 
 
 def _flat(value: Any) -> Any:

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agents.interfaces.look_commands import echo_json
 from agents.interfaces.memory_commands import Agent, BankFolder, _check_agent, _opened
 from agents.interfaces.options import AsJson, Assignments, Force
+from agents.interfaces.output import echo_json
+from agents.interfaces.stored import storing
 
 if TYPE_CHECKING:
-    from agents.exchange.rows import Imported, Row
+    from agents.exchange.rows import Row
+    from agents.exchange.storing import Imported
 
 __all__ = ["export", "import_"]
 
@@ -28,6 +30,9 @@ def export(
     ] = _STANDARD,
     everything: Annotated[bool, typer.Option("--all", help="Archived memories, too.")] = False,
     force: Force = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", hidden=True, help="As --to: run calls it so.")
+    ] = None,
 ) -> None:
     """Write a bank's memories to a file: JSON Lines or Parquet.
 
@@ -41,6 +46,7 @@ def export(
     from agents.exchange.files import Format, format_of, lines, write
     from agents.exchange.rows import exported
 
+    to = to if out is None else out
     form = Format.JSONL if to == _STANDARD else format_of(to)
     with MemoryBank.at(folder) as bank:
         _check_agent(bank, folder, agent)
@@ -76,6 +82,9 @@ def import_(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", "-n", help="Check all rows; store nothing.")
     ] = False,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Leave out rows that can't be kept, and say which.")
+    ] = False,
     assignments: Assignments = None,
     as_json: AsJson = False,
 ) -> None:
@@ -84,21 +93,27 @@ def import_(
     A row needs `content`; agent_id, tier, temperature, retention, kind, tags and metadata are taken
     where it has them. Ids and ticks are new: id, access_count and last_access_tick are read over,
     and a lifetime from created_tick to expires_tick begins anew. An archived memory that was hot
-    comes back as warm. What is wrong is told with the number of its line.
+    comes back as warm. What is wrong is told with the number of its line; --skip-bad leaves it out.
+
+    What is stored is told at once. That mem0's store can't be written then is told, too, and no
+    error: it catches up when the bank is opened again, and a second import would store all twice.
 
     --mem0 takes a YAML or JSON file with mem0's own config, such as
     `vector_store: {provider: chroma, config: {path: db, collection_name: mem0}}`. The store is only
     read. --set goes on top of the bank's settings, for this import.
     """
-    from agents.exchange.rows import check_rows, store_rows
+    from agents.exchange.storing import check_rows, store_rows
     from agents.memory.records import check_agent_id
 
     if agent is not None:
         check_agent_id(agent)
     rows = _rows(file, mem0, form, agent)
     with _opened(folder, dry_run, None, None, assignments) as bank:
-        done = (check_rows if dry_run else store_rows)(bank, rows, agent)
-    _report(done, dry_run, as_json)
+        if dry_run:
+            _report(check_rows(bank, rows, agent, skip_bad=skip_bad), True, as_json)
+            return
+        with storing(bank, lambda: _report(done, False, as_json)):
+            done = store_rows(bank, rows, agent, skip_bad=skip_bad)
 
 
 def _rows(
@@ -111,14 +126,19 @@ def _rows(
 
     if mem0 is not None and file is None:
         if form is not None:
-            raise InvalidInput("--format goes with FILE, not with --mem0")
+            raise InvalidInput("--format goes with FILE, not with --mem0", hint="leave it out")
         return mem0_rows(mem0, agent)
     if file is None or mem0 is not None:
-        raise InvalidInput("import what? Name a FILE, or a mem0 store with --mem0 CONFIG")
+        raise InvalidInput(
+            "there is not one thing to import",
+            hint="import what? name a FILE, or a mem0 store with --mem0 CONFIG",
+        )
     if form is None:
         return read(file, Format.JSONL if file == _STANDARD else format_of(file))
     if form not in list(Format):
-        raise InvalidInput(f"--format is {' or '.join(Format)}, not {form!r:.40}")
+        raise InvalidInput(
+            f"there is no format {form!r:.40}", hint=f"--format is {' or '.join(Format)}"
+        )
     return read(file, Format(form))
 
 
@@ -134,6 +154,8 @@ def _print(lines: Iterable[bytes]) -> None:
 
 
 def _report(done: "Imported", dry_run: bool, as_json: bool) -> None:
+    from agents.memory.context import one_line
+
     if as_json:
         echo_json(
             {
@@ -142,6 +164,9 @@ def _report(done: "Imported", dry_run: bool, as_json: bool) -> None:
                 "archived": done.archived,
                 "moved_down": done.moved_down,
                 "agents": dict(sorted(done.agents.items())),
+                "blank": done.blank,
+                "left_out": done.bad,
+                "left_out_first": [each._asdict() for each in done.first_bad],
             }
         )
         return
@@ -151,6 +176,18 @@ def _report(done: "Imported", dry_run: bool, as_json: bool) -> None:
     typer.echo(f"{verb} {_count(done.total)} of {names}{archived}")
     if done.moved_down:
         typer.echo(f"{_count(done.moved_down)} moved to a lower tier, because tiers were full")
+    if done.blank:
+        typer.echo(f"left out {_number(done.blank)} without a text")
+    if done.bad:
+        typer.echo(f"left out {_number(done.bad)} that can't be kept:")
+    for row in done.first_bad:
+        typer.echo(one_line(f"  {row.place}: {row.why}"))
+    if more := done.bad - len(done.first_bad):
+        typer.echo(f"  and {more:,} more")
+
+
+def _number(rows: int) -> str:
+    return f"{rows:,} {'row' if rows == 1 else 'rows'}"
 
 
 def _count(number: int) -> str:

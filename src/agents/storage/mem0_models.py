@@ -94,9 +94,9 @@ class Extractor:
     ) -> None:
         if settings.provider is None:
             raise ExtractionError(
-                "add_messages(infer=True) needs an LLM and none is configured; set llm.provider "
-                "and llm.config (for example openai with openai_base_url and model), or pass "
-                "infer=False to store the messages as they are"
+                "add_messages(infer=True) needs an LLM and none is configured",
+                hint="set llm.provider and llm.config (for example openai with openai_base_url "
+                "and model), or pass infer=False to store the messages as they are",
             )
         self._memory = _memory(settings, _Model(encode), _Catcher(nearest))
 
@@ -156,8 +156,8 @@ def _make_llm(settings: LlmSettings) -> Any:
     named = any("openrouter" in key for key in settings.config)
     if settings.provider == "openai" and os.environ.get("OPENROUTER_API_KEY") and not named:
         raise ConfigError(
-            "OPENROUTER_API_KEY is set, and mem0 would send everything to openrouter.ai instead; "
-            "unset it, or name openrouter_base_url in llm.config"
+            "OPENROUTER_API_KEY is set, and mem0 would send everything to openrouter.ai instead",
+            hint="unset it, or name openrouter_base_url in llm.config",
         )
     factory = import_mem0("mem0.utils.factory").LlmFactory
     return factory.create(settings.provider, dict(settings.config))
@@ -202,8 +202,9 @@ class ChatModel:
         provider = self._settings.provider
         if provider is None:
             raise SimulationError(
-                "the agents' policy asks an LLM and none is configured; set llm.provider and "
-                "llm.config (for example openai with openai_base_url and model)"
+                "the agents' policy asks an LLM and none is configured",
+                hint="set llm.provider and llm.config (for example openai with openai_base_url "
+                "and model)",
             )
         with self._lock:
             if self._model is not None:
@@ -212,7 +213,10 @@ class ChatModel:
                 model = _make_llm(self._settings)
             except Exception as error:  # noqa: BLE001 - each provider has errors of its own
                 why = self._without_secrets(error)
-                raise SimulationError(f"mem0's LLM {provider} can't be set up: {why}") from None
+                raise SimulationError(
+                    f"mem0's LLM {provider} can't be set up: {why}",
+                    hint="check the section llm of the settings",
+                ) from None
             client = getattr(model, "client", None)
             # A client that tries again by itself goes on asking, and costing, after a deadline.
             for name, value in (("max_retries", 0), ("timeout", self._timeout)):

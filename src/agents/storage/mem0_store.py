@@ -5,10 +5,8 @@ mem0 starts telemetry and writes to the home folder when it is imported; here it
 
 import atexit
 import contextlib
-import difflib
 import hashlib
 import importlib
-import importlib.util
 import json
 import logging
 import os
@@ -28,15 +26,16 @@ from agents.errors import ConfigError, StoreDamaged, StoreError, StoreMismatch
 from agents.memory.records import Memory
 from agents.memory.temperature import TEMPERATURE_NAMES
 from agents.memory.tiers import TIER_NAMES
-from agents.settings import Settings, StoreSettings
+from agents.settings import StoreSettings
+from agents.storage.mem0_providers import check_providers
 
 __all__ = [
     "Mem0Store",
     "check_providers",
     "import_mem0",
+    "import_store",
     "payload",
     "probe",
-    "read_rows",
     "store_config",
 ]
 
@@ -44,8 +43,6 @@ _MARK_ID = "7469656d-656d-8000-8000-000000000000"
 """The row that says whose store this is. It has no user_id, so no agent's query meets it."""
 
 _BATCH = 2000
-_EVERYTHING = 1_000_000_000
-"""More rows than a store has; to leave the number out would give a hundred."""
 _PROBE_SECONDS = 120
 _LOCAL_PROVIDERS = {"chroma", "qdrant", "faiss"}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -62,6 +59,13 @@ def import_mem0(module: str) -> Any:
     return importlib.import_module(module)
 
 
+def import_store(provider: str) -> None:
+    """Import what a store needs: one is not damaged because a package is missing."""
+    import_mem0("mem0")
+    if provider == "chroma":
+        importlib.import_module("chromadb")
+
+
 @contextlib.contextmanager
 def _environment(**values: str) -> Iterator[None]:
     before = {name: os.environ.get(name) for name in values}
@@ -74,28 +78,6 @@ def _environment(**values: str) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
-
-
-def check_providers(settings: Settings) -> None:
-    """Raise :class:`ConfigError` for a provider that mem0 does not have; mem0 is not imported."""
-    spec = importlib.util.find_spec("mem0")
-    places = spec.submodule_search_locations if spec else None
-    if not places:
-        raise ConfigError("the package mem0ai is not installed")
-    for key, name, folder in (
-        ("store.provider", settings.store.provider, "configs/vector_stores"),
-        ("embedder.provider", settings.embedder.provider, "embeddings"),
-        ("llm.provider", settings.llm.provider, "llms"),
-    ):
-        # mem0 itself finds a provider by the name of its module.
-        found = {file.stem for file in Path(places[0], folder).glob("[a-z]*.py")}
-        known = found - {"base", "configs", "mock"} | (
-            {"offline", "none"} if "embed" in key else set()
-        )
-        if name is not None and name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"; did you mean {near[0]}?" if near else f"; it has {', '.join(sorted(known))}"
-            raise ConfigError(f"{key}: mem0 has no provider {name!r:.40}{hint}")
 
 
 def store_config(settings: StoreSettings, folder: Path, dims: int) -> dict[str, Any]:
@@ -198,14 +180,15 @@ class Mem0Store:
                     raise StoreDamaged(f"{self._place()} has lost this bank's memories")
                 if _rows(store.list(top_k=1)):
                     raise StoreMismatch(
-                        f"{self._place()} holds memories that no bank put there; give this bank a "
-                        "store of its own (store.config.collection_name or path)"
+                        f"{self._place()} holds memories that no bank put there",
+                        hint="give this bank a store of its own (store.config.collection_name or "
+                        "path)",
                     )
                 self._mark(store)
             elif owner != self._bank_id:
                 raise StoreMismatch(
-                    f"{self._place()} belongs to another bank; each needs a store of its own "
-                    "(store.config.collection_name or path)"
+                    f"{self._place()} belongs to another bank",
+                    hint="each needs a store of its own (store.config.collection_name or path)",
                 )
         except StoreError:
             _close(store)
@@ -316,6 +299,8 @@ class Mem0Store:
             return f"opening it crashes (signal {-done.returncode})"
         if done.returncode:
             last = done.stderr.strip().splitlines()
+            if last and last[-1].startswith(("ImportError:", "ModuleNotFoundError:")):
+                raise self._lacking(last[-1].partition(": ")[2])
             return last[-1] if last else f"opening it fails (exit code {done.returncode})"
         return None
 
@@ -338,8 +323,18 @@ class Mem0Store:
     def _connect(self) -> Any:
         try:
             return connect(self._mem0)
+        except ImportError as error:
+            raise self._lacking(str(error)) from error
         except Exception as error:  # each provider has errors of its own
             raise StoreDamaged(f"{self._place()} can't be opened: {error}") from error
+
+    def _lacking(self, why: str) -> ConfigError:
+        """A package that is not there is no damage of the store."""
+        is_chroma = self._settings.provider == "chroma"
+        return ConfigError(
+            f"{self._place()} needs a package that is missing: {why}",
+            hint="pip install 'chromadb>=1.5,<2'" if is_chroma else "install it with pip",
+        )
 
     def _mark(self, store: Any) -> None:
         vector = [1.0] + [0.0] * (self._dims - 1)
@@ -355,7 +350,7 @@ class Mem0Store:
         try:
             self.open()
             yield
-        except StoreError:
+        except (StoreError, ConfigError):
             raise
         except Exception as error:  # each provider has errors of its own
             raise StoreDamaged(f"{self._place()} could not be {what}: {error}") from error
@@ -390,20 +385,6 @@ def probe(config: Mapping[str, Any], dims: int, rows: int) -> None:
     else:
         store.search(query="probe", vectors=vector, top_k=10)
     _close(store)
-
-
-def read_rows(config: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """Ids and payloads of all rows in the store of a mem0 config, whoever wrote them."""
-    try:
-        store = connect(config)
-        try:
-            found = _rows(store.list(top_k=_EVERYTHING))
-            return [(str(row.id), dict(row.payload or {})) for row in found]
-        finally:
-            _close(store)
-    except Exception as error:  # each provider has errors of its own
-        reason = " ".join(str(error).split()).partition(" [type=")[0]  # what follows quotes secrets
-        raise StoreError(f"mem0 can't read its {config['provider']} store: {reason}") from error
 
 
 def _rows(listed: Any) -> list[Any]:
