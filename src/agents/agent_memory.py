@@ -92,7 +92,7 @@ class AgentMemory:
         ``options`` is a mapping with what else :meth:`add` takes.
         """
         if isinstance(items, str):
-            raise InvalidInput("add_many() takes a list of memories; use add() for one text")
+            raise InvalidInput("add_many() takes a list of memories", hint="use add() for one text")
         rows: list[tuple[object, ...]] = []
         for item in items:
             if not isinstance(item, str | tuple | list):
@@ -180,7 +180,10 @@ class AgentMemory:
         """Move a pinned memory to another tier, warm; one that isn't pinned stays as it is."""
         tier = parse_tier(to)
         if tier is Tier.PINNED:
-            raise InvalidTier("unpin() moves to another tier than pinned")
+            raise InvalidTier(
+                "unpin() moves to another tier than pinned",
+                hint="use critical, important, normal or low, or 1 to 4",
+            )
         with self._bank._changing():
             memory = self.get(memory_id)
             return self.set_tier(memory_id, tier) if memory.tier is Tier.PINNED else memory
@@ -240,7 +243,9 @@ class AgentMemory:
         Those that were used often go to warm, the others to cold. Pinned ones stay.
         """
         if isinstance(ids, str):
-            raise InvalidInput("spill() takes a list of ids; use spill(ids=[memory.id]) for one")
+            raise InvalidInput(
+                "spill() takes a list of ids", hint="use spill(ids=[memory.id]) for one"
+            )
         with self._bank._using():
             memories = None if ids is None else [self.get(each) for each in ids]
             return self._moves.spill(self.agent_id, count, memories)
@@ -447,11 +452,11 @@ class AgentMemory:
                 memory.retention is Retention.DELETED or memory.is_expired(resident.tick)
             )
         if memory is None or (is_gone and not deleted):
-            hint = "" if isinstance(memory_id, str) else "; an id is text, such as memory.id"
+            hint = "" if isinstance(memory_id, str) else "an id is text, such as memory.id"
             if is_gone:
                 word = "was deleted" if memory and memory.retention else "expired"
-                hint = f"; it {word}, and restore() brings it back"
-            raise MemoryNotFound(f"{self.agent_id} has no memory {memory_id!r:.80}{hint}")
+                hint = f"it {word}; restore it first, which makes it active again"
+            raise MemoryNotFound(f"{self.agent_id} has no memory {memory_id!r:.80}", hint=hint)
         return memory
 
     def _block(self) -> AgentColumns:

@@ -98,8 +98,8 @@ def load_settings(
     if preset is not None:
         if isinstance(config, Settings):
             raise ConfigError(
-                f"preset {preset!r:.60} would change nothing: Settings name every value already; "
-                "give the preset where these are loaded"
+                f"preset {preset!r:.60} would change nothing: Settings name every value already",
+                hint="give the preset where these are loaded",
             )
         layers.insert(0, [_preset(preset)])
     if base is not None and not isinstance(config, Settings):  # these are whole already
@@ -116,8 +116,8 @@ def load_settings(
         merged = _apply(merged, together)
     if merged["embedder"]["provider"] == "none" and merged["retrieval"]["mode"] == "vector":
         raise ConfigError(
-            "retrieval.mode: vector needs vectors, and embedder.provider is none; "
-            "use keyword or hybrid"
+            "retrieval.mode: vector needs vectors, and embedder.provider is none",
+            hint="use keyword or hybrid",
         )
     return _freeze(merged)
 
@@ -142,8 +142,9 @@ def _preset(name: str) -> "Document":
     if name in known:
         return _file(_packaged("presets") / f"{name}.yaml")
     near = difflib.get_close_matches(name.lower(), known, 1) if isinstance(name, str) else ()
-    hint = f"; did you mean {near[0]}?" if near else ""
-    raise ConfigError(f"there is no preset {name!r:.60}{hint} (known: {', '.join(known)})")
+    names = f"known: {', '.join(known)}"
+    hint = f"did you mean {near[0]}? ({names})" if near else names
+    raise ConfigError(f"there is no preset {name!r:.60}", hint=hint)
 
 
 def _assignment(text: str) -> "Document":
@@ -155,7 +156,10 @@ def _assignment(text: str) -> "Document":
     hidden = equals and ("config" in parts or is_secret(parts[-1]))
     source = f"--set {printable(f'{key}=...' if hidden else text)}"
     if not equals or not all(parts):
-        raise ConfigError(f"{source}: write a key, = and a value, as in memory.max_pinned=3")
+        raise ConfigError(
+            f"{source}: this is no setting with its value",
+            hint="write a key, = and a value, as in memory.max_pinned=3",
+        )
     read = read_yaml(value, source, under=parts, numbered=False)
     return Document(source, copy_plain(_nest(parts, read.value), source).value, {}, read.written)
 

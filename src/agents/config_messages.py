@@ -4,7 +4,7 @@ import difflib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from agents.config_yaml import Document, KeyPath, printable, show_path
 from agents.errors import ConfigError
@@ -26,6 +26,11 @@ _WORDS = {
 }
 
 
+class _Problem(NamedTuple):
+    reason: str
+    hint: str = ""
+
+
 def keys_of(schema: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     """Every key of the schema, sections before what is in them."""
     for name, below in schema.get("properties", {}).items():
@@ -36,29 +41,32 @@ def keys_of(schema: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[t
 def check(documents: Iterable[Document], validator: "Validator") -> None:
     """Refuses what the schema does not allow, naming every problem in the order of the text."""
     schema = cast(Mapping[str, Any], validator.schema)
-    problems: list[str] = []
+    problems: list[_Problem] = []
     for document in documents:
         if not isinstance(document.value, dict):
-            found = _found(document, (), document.value)
-            problems.append(
-                f"{document.place(())}: settings must be a mapping of keys, not {found}"
-            )
+            found, hint = _found(document, (), document.value)
+            said = f"{document.place(())}: settings must be a mapping of keys, not {found}"
+            problems.append(_Problem(said, hint))
             continue
-        reasons: dict[KeyPath, str] = {}
+        reasons: dict[KeyPath, _Problem] = {}
         for error in validator.iter_errors(document.value):
             reasons.update(_reasons(error, document, schema))
         order = sorted(reasons, key=lambda path: document.lines.get(path, 0))
-        problems += [f"{document.place(path)}: {reasons[path]}" for path in order]
+        for path in order:
+            reason, hint = reasons[path]
+            problems.append(_Problem(f"{document.place(path)}: {reason}", hint))
+    if len(problems) == 1:
+        raise ConfigError(problems[0].reason, hint=problems[0].hint)
     if len(problems) > _MOST_PROBLEMS:
         more = len(problems) - _MOST_PROBLEMS
-        problems[_MOST_PROBLEMS:] = [f"and {more} more"]
-    if problems:
-        raise ConfigError("\n".join(problems))
+        problems[_MOST_PROBLEMS:] = [_Problem(f"and {more} more")]
+    if problems:  # what to do about each stands beside it
+        raise ConfigError("\n".join("; ".join(filter(None, problem)) for problem in problems))
 
 
 def _reasons(
     error: "ValidationError", document: Document, whole: Mapping[str, Any]
-) -> dict[KeyPath, str]:
+) -> dict[KeyPath, _Problem]:
     """What is wrong, by where."""
     path: KeyPath = tuple(error.absolute_path)
     shown = show_path(path)
@@ -70,29 +78,29 @@ def _reasons(
     if error.validator == "required":
         given = cast(dict[str, Any], error.instance)
         missing = [key for key in schema["required"] if key not in given]
-        return {path: f"{shown} needs {_listed(missing, 'and')}"}
+        return {path: _Problem(f"{shown} needs {_listed(missing, 'and')}")}
     if error.validator == "uniqueItems":
-        return {path: f"{shown} must not name anything twice"}
+        return {path: _Problem(f"{shown} must not name anything twice")}
     if error.validator == "minItems":
-        return {path: f"{shown} must not be an empty list"}
-    found = _found(document, path, error.instance)
+        return {path: _Problem(f"{shown} must not be an empty list")}
+    found, hint = _found(document, path, error.instance)
     if error.validator == "maximum" and "title" in schema:
-        return {path: f"{shown} must be at most {schema['maximum']}, not {found}"}
-    return {path: f"{shown} must be {_allowed(schema)}, not {found}"}
+        return {path: _Problem(f"{shown} must be at most {schema['maximum']}, not {found}", hint)}
+    return {path: _Problem(f"{shown} must be {_allowed(schema)}, not {found}", hint)}
 
 
-def _unknown(path: KeyPath, key: str, siblings: list[str], whole: Mapping[str, Any]) -> str:
+def _unknown(path: KeyPath, key: str, siblings: list[str], whole: Mapping[str, Any]) -> _Problem:
     start = f"unknown key {show_path((*path, key))}"
     if tuple(key.split(".")) in set(keys_of(whole)) and not path:
         section, _, name = key.rpartition(".")
-        return f"{start}; write {name} indented under {section}"
+        return _Problem(start, f"write {name} indented under {section}")
     if near := difflib.get_close_matches(key.lower(), siblings, 1):
-        return f"{start}; did you mean {show_path((*path, near[0]))}?"
+        return _Problem(start, f"did you mean {show_path((*path, near[0]))}?")
     # Of keys with the same name, the first in the file is the one that is meant most often.
     last = {known[-1]: known for known in reversed(list(keys_of(whole))) if len(known) > 1}
     if near := difflib.get_close_matches(key.lower(), last, 1, 0.8):
-        return f"{start}; did you mean {show_path(last[near[0]])}?"
-    return f"{start}; known here: {', '.join(siblings)}"
+        return _Problem(start, f"did you mean {show_path(last[near[0]])}?")
+    return _Problem(start, f"known here: {', '.join(siblings)}")
 
 
 def _allowed(schema: Mapping[str, Any]) -> str:
@@ -117,17 +125,18 @@ def _listed(names: list[str], word: str) -> str:
     return f"{', '.join(others)} {word} {final}" if others else final
 
 
-def _found(document: Document, path: KeyPath, value: object) -> str:
+def _found(document: Document, path: KeyPath, value: object) -> tuple[str, str]:
+    """What stands there, and what to know about how it is written."""
     if isinstance(value, str):
         # YAML 1.1 takes 5e-1 for text, which nobody who wrote it would guess.
         number = re.fullmatch(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+", value)
-        hint = "; YAML wants a dot and a sign, as in 5.0e-1" if number else ""
+        hint = "YAML wants a dot and a sign, as in 5.0e-1" if number else ""
         short = value if len(value) <= 60 else value[:57] + "..."
-        return f"the text {short!r}{hint}" if value else "an empty text"
+        return f"the text {short!r}" if value else "an empty text", hint
     if isinstance(value, dict | list):
-        return "a mapping" if isinstance(value, dict) else "a list"
+        return "a mapping" if isinstance(value, dict) else "a list", ""
     shown = repr(value) if isinstance(value, float) else json.dumps(value)
     written = document.written.get(path, shown)
     if written in ("", shown):
-        return shown if written else f"{shown} (nothing is written there)"
-    return f"{shown}, which is how YAML reads {printable(written)}"
+        return shown if written else f"{shown} (nothing is written there)", ""
+    return f"{shown}, which is how YAML reads {printable(written)}", ""

@@ -75,26 +75,36 @@ def read_file(path: str | os.PathLike[str]) -> Document:
         with open(name, "rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
     except FileNotFoundError:
-        raise ConfigError(f"{shown}: there is no such file") from None
+        raise ConfigError(f"{shown}: there is no such file", hint="check the path") from None
     except IsADirectoryError:
-        raise ConfigError(f"{shown}: this is a directory; name a YAML file") from None
+        raise ConfigError(f"{shown}: this is a directory", hint="name a YAML file") from None
     except PermissionError:
-        raise ConfigError(f"{shown}: no permission to read this file") from None
+        raise ConfigError(
+            f"{shown}: no permission to read this file", hint="let your user read it"
+        ) from None
     except OSError as error:
-        raise ConfigError(f"{shown}: this file can't be read: {error.strerror}") from None
+        raise ConfigError(
+            f"{shown}: this file can't be read: {error.strerror}", hint="check the path"
+        ) from None
     except ValueError as error:  # a NUL inside the path
-        raise ConfigError(f"{shown}: this is no path: {error}") from None
+        raise ConfigError(f"{shown}: this is no path: {error}", hint="check the path") from None
     if len(data) > MAX_FILE_BYTES:
-        raise ConfigError(f"{shown}: larger than 1 MiB, which no settings file needs to be")
+        raise ConfigError(
+            f"{shown}: larger than 1 MiB, which no settings file needs to be",
+            hint="check the path",
+        )
     if (nul := data.find(b"\0")) >= 0:
         line = data.count(b"\n", 0, nul) + 1
-        raise ConfigError(f"{shown}:{line}: holds a NUL byte; settings are a text file in UTF-8")
+        raise ConfigError(
+            f"{shown}:{line}: holds a NUL byte", hint="settings are a text file in UTF-8"
+        )
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise ConfigError(
-            f"{shown}:{line}: not UTF-8 (byte 0x{data[error.start]:02x}); save the file as UTF-8"
+            f"{shown}:{line}: not UTF-8 (byte 0x{data[error.start]:02x})",
+            hint="save the file as UTF-8",
         ) from None
     return read_yaml(text, shown)
 
@@ -183,9 +193,9 @@ class _Reader:
         self.line = 1
         self.constructor = yaml.constructor.SafeConstructor()
 
-    def refuse(self, line: int, reason: str) -> NoReturn:
+    def refuse(self, line: int, reason: str, hint: str = "") -> NoReturn:
         place = f"{self.document.source}:{line}" if self.numbered else self.document.source
-        raise ConfigError(f"{place}: {reason}") from None
+        raise ConfigError(f"{place}: {reason}", hint=hint) from None
 
     def compose(self, text: str) -> yaml.Node | None:
         composer = _Composer(text, self)
@@ -193,7 +203,7 @@ class _Reader:
         if composer.check_node():
             event = composer.peek_event()  # type: ignore[no-untyped-call]
             line = event.start_mark.line + 1
-            self.refuse(line, "a second YAML document starts here; settings are one document")
+            self.refuse(line, "a second YAML document starts here", "settings are one document")
         return node
 
     def build(self, node: yaml.Node, path: KeyPath) -> object:
@@ -220,12 +230,13 @@ class _Reader:
                 self.refuse(
                     line,
                     f"in {show_path(path)}, YAML does not read the key {printable(key_node.value)}"
-                    " as text; keys are text",
+                    " as text",
+                    "keys are text",
                 )
             here = (*path, key)
             if key in first:
                 also = f"; the first is on line {first[key]}" if self.numbered else ""
-                self.refuse(line, f"{show_path(here)} is given twice{also}")
+                self.refuse(line, f"{show_path(here)} is given twice{also}", "keep one of them")
             first[key] = line
             if self.numbered:
                 # An anchored value is built again for each alias; the key is what the user sees.
@@ -241,7 +252,7 @@ class _Reader:
             value: object = text
         elif is_key and node.tag == _TAG + "merge":
             self.refuse(
-                line, f"merge keys (<<) are not read; write the keys of {show_path(path)} out"
+                line, "merge keys (<<) are not read", f"write the keys of {show_path(path)} out"
             )
         elif node.tag == _TAG + "null":
             value = None
@@ -275,8 +286,8 @@ class _Reader:
         shown = "!!" + tag.removeprefix(_TAG) if tag.startswith(_TAG) else tag
         self.refuse(
             line,
-            f"{show_path(path)} has the tag {printable(shown)}; settings are plain text, numbers,"
-            " booleans, null, lists and mappings",
+            f"{show_path(path)} has the tag {printable(shown)}",
+            "settings are plain text, numbers, booleans, null, lists and mappings",
         )
 
 
@@ -285,13 +296,13 @@ class _Copier:
         self.source = source
         self.count = 0
 
-    def refuse(self, path: KeyPath, reason: str) -> NoReturn:
-        raise ConfigError(f"{self.source}: {show_path(path)} {reason}")
+    def refuse(self, path: KeyPath, reason: str, hint: str = "") -> NoReturn:
+        raise ConfigError(f"{self.source}: {show_path(path)} {reason}", hint=hint)
 
     def copy(self, value: object, path: KeyPath) -> object:
         self.count += 1
         if self.count > MAX_VALUES:
-            self.refuse(path, f"goes over {MAX_VALUES:,} values; settings are small")
+            self.refuse(path, f"goes over {MAX_VALUES:,} values", "settings are small")
         if len(path) >= MAX_DEPTH:
             self.refuse(path[:3], f"is nested deeper than {MAX_DEPTH} levels")
         if isinstance(value, Mapping):
@@ -316,7 +327,9 @@ class _Copier:
             plain = float(value)
         else:
             kind = type(value).__name__
-            self.refuse(path, f"is an object of type {kind}; settings are plain values as in YAML")
+            self.refuse(
+                path, f"is an object of type {kind}", "settings are plain values as in YAML"
+            )
         if problem := _unfit(plain):
             self.refuse(path, problem)
         return plain

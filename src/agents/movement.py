@@ -94,13 +94,17 @@ class Movement:
         if expires is not None:
             ttl = expires - tick
             if ttl <= 0:
-                raise InvalidInput(f"expires_tick {expires} is not after the current tick, {tick}")
+                raise InvalidInput(
+                    f"expires_tick {expires} is not after the current tick, {tick}",
+                    hint=f"name a tick from {tick + 1} on",
+                )
         if ttl is not None and tier is Tier.PINNED:
             raise InvalidInput(
-                "a pinned memory does not expire; leave out its lifetime, or use another tier"
+                "a pinned memory does not expire",
+                hint="leave out its lifetime, or use another tier",
             )
         if ttl is not None and tick + ttl >= NEVER:
-            raise InvalidInput(f"a lifetime of {ttl} ticks is too long; leave it out")
+            raise InvalidInput(f"a lifetime of {ttl} ticks is too long", hint="leave it out")
         temperature = initial_temperature(
             tier, asked, ttl, self._initial, self._warm_below, self._cold_below
         )

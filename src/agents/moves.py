@@ -42,7 +42,9 @@ class Moves:
     def demote(self, agent_id: str, memory: Memory, to: Temperature) -> bool:
         """Make a memory warm or cold."""
         if to is Temperature.HOT:
-            raise InvalidInput("demote() makes a memory warm or cold; promote() makes it hot")
+            raise InvalidInput(
+                "to demote a memory makes it warm or cold", hint="promote it to make it hot"
+            )
         _check_active(memory)
         if memory.tier is Tier.PINNED:
             raise _pinned(memory, "be demoted")
@@ -64,7 +66,7 @@ class Moves:
     def spill(self, agent_id: str, count: int | None, memories: list[Memory] | None) -> Spill:
         """Let memories leave hot."""
         if count is not None and memories is not None:
-            raise InvalidInput("spill() takes a count or ids, not both")
+            raise InvalidInput("a spill takes a count or ids, not both", hint="leave one out")
         if count is not None:
             check_whole("count", count)
         for memory in memories or ():
@@ -192,7 +194,8 @@ class Moves:
         if deleted is not None and self._engine.tick - deleted >= self._engine._movement.grace:
             raise MemoryNotFound(
                 f"{agent_id}'s memory {memory.id} was deleted in tick {deleted} and can no longer "
-                "be restored (retention.grace)"
+                "be restored (retention.grace)",
+                hint="add it anew",
             )
 
     def forget(self, agent_id: str, memory: Memory) -> None:
@@ -204,7 +207,8 @@ class Moves:
         if path is not None:
             raise InvalidInput(
                 f"memory {memory.id} can't be forgotten: it is a part of the note {path}, which "
-                "still has its text; edit the note first, then forget it"
+                "still has its text",
+                hint="edit the note first, then forget it",
             )
         with engine._changing():
             engine._embedder.forget(memory.content)
@@ -216,9 +220,10 @@ class Moves:
 def _check_active(memory: Memory) -> None:
     if memory.retention is not Retention.ACTIVE:
         raise InvalidInput(
-            f"memory {memory.id} is {RETENTION_NAMES[memory.retention]}; restore() it first"
+            f"memory {memory.id} is {RETENTION_NAMES[memory.retention]}",
+            hint="restore it first, which makes it active again",
         )
 
 
 def _pinned(memory: Memory, what: str) -> MemoryPinned:
-    return MemoryPinned(f"memory {memory.id} is pinned and can't {what}; unpin() it first")
+    return MemoryPinned(f"memory {memory.id} is pinned and can't {what}", hint="unpin it first")

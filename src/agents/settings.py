@@ -60,7 +60,7 @@ class ClockSettings:
             return duration
         if not isinstance(duration, str) or not _DURATION.fullmatch(duration):
             raise InvalidInput(
-                f"{duration!r:.60} is not a duration; use ticks, or text such as 7d or 12h"
+                f"{duration!r:.60} is not a duration", hint="use ticks, or text such as 7d or 12h"
             )
         number = int(duration.rstrip("dh"))
         if duration.endswith("d"):

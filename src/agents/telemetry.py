@@ -16,8 +16,8 @@ try:
     from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
 except ModuleNotFoundError as missing:
     raise ConfigError(
-        "telemetry.enabled needs the OpenTelemetry API, which is not installed: "
-        "pip install 'tiermem[telemetry]'"
+        "telemetry.enabled needs the OpenTelemetry API, which is not installed",
+        hint="pip install 'tiermem[telemetry]'",
     ) from missing
 
 if TYPE_CHECKING:

@@ -35,7 +35,9 @@ class TickLog:
         note = TickNote(_json(record), retrieved, _json(state))
         with self._bank._using():
             if not self._bank._ledger.in_transaction:
-                raise InvalidInput("a tick is recorded inside a transaction")
+                raise InvalidInput(
+                    "a tick is recorded inside a transaction", hint="use bank.transaction()"
+                )
             self._bank._ledger.note(note)
 
     def pending(self) -> Changes:

@@ -89,7 +89,9 @@ class Upkeep(Engine):
         """
         with self._using():
             if self._ledger.in_transaction:
-                raise BankError("a bank can't be vacuumed inside a transaction")
+                raise BankError(
+                    "a bank can't be vacuumed inside a transaction", hint="leave it first"
+                )
             self._ledger.commit()
             self._ledger.journal.vacuum()
             if self._store.exists:
@@ -115,14 +117,18 @@ class Upkeep(Engine):
         """Write to mem0's store what it lacks; the number of memories written or deleted."""
         with self._using():
             if self._ledger.in_transaction:
-                raise BankError("mem0's store can't be synced inside a transaction")
+                raise BankError(
+                    "mem0's store can't be synced inside a transaction", hint="leave it first"
+                )
             return self._store.push(progress)
 
     def repair_store(self, progress: Progress | None = None) -> list[str]:
         """Rebuild mem0's store from the journal; says what was done, line by line."""
         with self._using():
             if self._ledger.in_transaction:
-                raise BankError("mem0's store can't be rebuilt inside a transaction")
+                raise BankError(
+                    "mem0's store can't be rebuilt inside a transaction", hint="leave it first"
+                )
             return self._store.rebuild(progress)
 
     def mem0_config(self) -> dict[str, Any]:

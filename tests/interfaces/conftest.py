@@ -30,12 +30,15 @@ class Done(NamedTuple):
         return json.loads(self.out)
 
     def is_one_error(self, code: int, *parts: str) -> bool:
-        """It failed with one line that holds all ``parts``, and without a traceback."""
+        """It failed with three lines that hold all ``parts``, and without a traceback."""
         assert "Traceback" not in self.err
         assert self.code == code, self
         assert self.out == ""
-        assert len(self.err.splitlines()) == 1, self.err
-        assert self.err.startswith("tiermem: ")
+        lines = self.err.splitlines()
+        assert len(lines) == 3, self.err
+        for line, label in zip(lines, ("tiermem: ", "    why: ", "     do: "), strict=True):
+            assert line.startswith(label), self.err
+            assert line.removeprefix(label).strip(), self.err
         for part in parts:
             assert part in self.err
         return True

@@ -170,7 +170,7 @@ def test_a_store_that_is_behind_is_a_warning(tiermem: Command, folder: Path) -> 
 
 def test_tokens_that_others_may_read_are_a_problem(tiermem: Command, folder: Path) -> None:
     path = folder / "tokens.json"
-    path.write_text("{}")
+    path.write_text('{"version": 1, "tokens": []}')
     path.chmod(0o644)
     done = tiermem("doctor", folder, "--json")
     assert done.code == 1

@@ -90,7 +90,7 @@ def test_status_on_a_terminal_has_bars_and_suggestions(folder: Path) -> None:
         assert line.endswith("%")
     assert "1 of 5" in shown
     assert "duplicates bob" in shown
-    assert "keep one and delete() the other" in " ".join(shown.split())
+    assert "keep one and delete the other" in " ".join(shown.split())
     assert shown.count("Trading starts at nine o'clock") == 2
     assert "\x1b" not in shown
 

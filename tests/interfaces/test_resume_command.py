@@ -259,7 +259,8 @@ def test_without_a_whole_checkpoint_a_lost_journal_is_a_clear_error(
         path.write_bytes(b"junk")
     done = tiermem("resume", whole)
     assert done.code == 1
-    assert "can't go on" in done.err.splitlines()[-1]
+    assert "can't go on" in done.err.splitlines()[-2]
+    assert done.err.splitlines()[-1].startswith("     do: run the scenario again")
 
 
 def test_without_journal_and_checkpoints_it_does_not_start_over_in_silence(

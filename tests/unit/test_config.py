@@ -401,7 +401,9 @@ def test_python_tags_are_refused_and_run_nothing(write: Write, value: str) -> No
 
 def test_a_duplicate_key_names_both_lines(write: Write) -> None:
     path = write("memory:\n  max_pinned: 1\n  max_critical: 2\n  max_pinned: 3\n")
-    assert refusal(path) == "my.yaml:4: memory.max_pinned is given twice; the first is on line 2"
+    assert refusal(path) == (
+        "my.yaml:4: memory.max_pinned is given twice; the first is on line 2; keep one of them"
+    )
 
 
 def test_a_date_in_a_provider_config_stays_text(write: Write) -> None:
@@ -461,8 +463,8 @@ def test_a_file_that_is_no_small_text_is_refused(
 
 
 def test_a_missing_file_is_named_as_given() -> None:
-    assert refusal("no/such.yaml") == "no/such.yaml: there is no such file"
-    assert refusal(Path("no/such.yaml")) == "no/such.yaml: there is no such file"
+    said = "no/such.yaml: there is no such file; check the path"
+    assert refusal("no/such.yaml") == refusal(Path("no/such.yaml")) == said
 
 
 def test_a_directory_is_no_settings_file(tmp_path: Path) -> None:
@@ -476,7 +478,7 @@ def test_a_file_without_permission_is_refused(write: Write) -> None:
     if root := os.geteuid() == 0:
         os.seteuid(65534)  # root may read everything
     try:
-        assert refusal(path) == "my.yaml: no permission to read this file"
+        assert refusal(path) == "my.yaml: no permission to read this file; let your user read it"
     finally:
         if root:
             os.seteuid(0)
@@ -495,7 +497,8 @@ def test_config_of_another_type_is_refused(config: object) -> None:
 @pytest.mark.parametrize("assignment", ["memory.max_pinned", "=3", "memory..max_pinned=3", ""])
 def test_an_assignment_needs_a_key_and_an_equals_sign(assignment: str) -> None:
     assert refusal(assignments=[assignment]) == (
-        f"--set {assignment}: write a key, = and a value, as in memory.max_pinned=3"
+        f"--set {assignment}: this is no setting with its value; "
+        "write a key, = and a value, as in memory.max_pinned=3"
     )
 
 

@@ -85,6 +85,8 @@ def test_results_are_told_field_by_field() -> None:
         "`results[]`", "`results[].score`", "`promoted`", "`notes`",
     ]  # fmt: skip
     assert "\nor\n" in section("memory_get")
+    fields = [row[0].strip("`") for row in rows(section("memory_status"))[1:]]
+    assert {"tick", "temperatures.hot.items", "tiers.low.cap", "suggestions[].ids"} <= set(fields)
     fields = [row[0].strip("`") for row in rows(section("A memory"))[1:]]
     assert fields == list(MEMORY["properties"])
 
@@ -95,6 +97,7 @@ def test_the_page_says_what_an_error_looks_like() -> None:
     assert json.loads(example)["error"].keys() == {"type", "message"}
     named = [row[0].strip("`") for row in rows(errors)[1:]]
     assert {"InvalidInput", "MemoryNotFound", "TierFull", "InternalError"} <= set(named)
+    assert {"error.type", "error.message"} <= set(named)
 
 
 def test_the_links_within_the_page_lead_somewhere() -> None:

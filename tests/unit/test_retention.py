@@ -156,7 +156,7 @@ def test_a_pinned_memory_is_not_taken_away_the_error_says_to_unpin(
     alice = bank.agent("alice")
     pin = alice.add("a", "pinned")
     before = bank.state_hash()
-    with pytest.raises(MemoryPinned, match=rf"memory {pin.id} is pinned .*unpin\(\) it first"):
+    with pytest.raises(MemoryPinned, match=rf"memory {pin.id} is pinned .*unpin it first"):
         getattr(alice, method)(pin.id)
     assert bank.state_hash() == before
     alice.unpin(pin.id)
@@ -214,7 +214,7 @@ def test_a_deleted_memory_is_not_found_and_can_be_restored(
     assert not is_seen(alice, "gone")
     assert alice.find(memory.sequence) is None
     assert alice.count() == 0
-    with pytest.raises(MemoryNotFound, match=r"it was deleted, and restore\(\) brings it back"):
+    with pytest.raises(MemoryNotFound, match="it was deleted; restore it first"):
         alice.get(memory.id)
     assert alice.restore(memory.id) == memory
     assert is_seen(alice, "gone")

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agents.interfaces.look_commands import echo_json, explained, table
+from agents.interfaces.look_commands import explained
 from agents.interfaces.memory_commands import BankFolder, _check_agent, _opened
 from agents.interfaces.options import AsJson, Assignments, Config, Preset
+from agents.interfaces.output import echo_json, table
+from agents.interfaces.stored import storing
 
 if TYPE_CHECKING:
     from agents.agent_memory import AgentMemory
@@ -106,18 +108,18 @@ def add(
     with _opened(folder, False, None, None, None) as bank:
         memory = bank.agent(agent)
         before = _ranked(memory)
-        new = memory.add(
-            text,
-            _tier(tier),
-            own,
-            kind=kind,
-            tags=tags or (),
-            temperature=temperature,
-            ttl=ttl,
-            session=session,
-            speaker=speaker,
-        )
-        _tell(memory, new, before, "remembers", as_json)
+        with storing(bank, lambda: _tell(memory, new, before, "remembers", as_json)):
+            new = memory.add(
+                text,
+                _tier(tier),
+                own,
+                kind=kind,
+                tags=tags or (),
+                temperature=temperature,
+                ttl=ttl,
+                session=session,
+                speaker=speaker,
+            )
 
 
 def search(
@@ -158,7 +160,7 @@ def search(
     given = {"tier": tiers, "temperature": temperatures, "kind": kinds, "tags": tags}
     only: dict[str, Any] = {name: values for name, values in given.items() if values}
     if explain and (only or include_cold or min_score is not None):
-        raise InvalidInput("--explain shows a search without filters; leave them out, or it")
+        raise InvalidInput("--explain shows a search without filters", hint="leave them out, or it")
     if tiers:
         only["tier"] = [_tier(each) for each in tiers]
     query = " ".join(words)
@@ -259,14 +261,19 @@ def _check_free(folder: Path) -> None:
 
     if (folder / "journal.db").exists():
         raise BankError(
-            f"{folder} is a bank already; nothing was changed. `tiermem status` shows what is in it"
+            f"{folder} is a bank already; nothing was changed",
+            hint=f"see what is in it with: tiermem status {quote(str(folder))}",
         )
     if (folder / "run.json").exists():
-        raise BankError(f"{folder} is a run, and its bank is {folder / 'bank'}; choose another")
+        raise BankError(
+            f"{folder} is a run, and its bank is {folder / 'bank'}", hint="choose another folder"
+        )
     if folder.is_dir():
         strange = sorted(path.name for path in folder.iterdir() if path.name != "notes")
         if strange:
-            raise BankError(f"{folder} is not empty: it holds {strange[0]}; choose another folder")
+            raise BankError(
+                f"{folder} is not empty: it holds {strange[0]}", hint="choose another folder"
+            )
 
 
 @contextmanager
@@ -321,7 +328,7 @@ def _text(words: list[str]) -> str:
         return data.decode().rstrip("\r\n")
     except UnicodeDecodeError as error:
         raise InvalidInput(
-            f"standard input is not UTF-8 (byte {error.start + 1}); convert it first"
+            f"standard input is not UTF-8 (byte {error.start + 1})", hint="convert it first"
         ) from None
 
 
@@ -336,7 +343,9 @@ def _pair(text: str) -> "tuple[str, Scalar]":
 
     key, sign, value = text.partition("=")
     if not sign:
-        raise InvalidInput(f"--meta takes KEY=VALUE; got {text!r:.80}")
+        raise InvalidInput(
+            f"--meta takes KEY=VALUE; got {text!r:.80}", hint="write it as in --meta source=chat"
+        )
     try:
         parsed = json.loads(value)
     except (ValueError, RecursionError):

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agents.interfaces.look_commands import table
 from agents.interfaces.options import AsJson
+from agents.interfaces.output import table
+from agents.interfaces.process import telling
 
 if TYPE_CHECKING:
     from agents.bank import MemoryBank
@@ -36,7 +37,10 @@ def bench(
 
     names = [f"agent_{number:04}" for number in range(agents)]
     rows: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory(prefix="tiermem-bench-") as folder:
+    with (
+        telling(lambda: "nothing was kept of it"),
+        tempfile.TemporaryDirectory(prefix="tiermem-bench-") as folder,
+    ):
         for way in _WAYS:
             options: dict[str, Any] = {"preset": way, "storage": {"sync": "manual"}}
             with MemoryBank.open(Path(folder) / way, **options) as bank:

@@ -9,16 +9,15 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from typer.core import TyperCommand, TyperGroup
+from typer.exceptions import TyperException
 
 from agents import __version__
 from agents.errors import ConfigError, InvalidInput, TierMemError
-from agents.interfaces.options import Assignments, Config, Preset
+from agents.interfaces import failures
+from agents.interfaces.options import AsJson, Assignments, Config, Preset
+from agents.interfaces.process import Stopped, drop_output, open_streams, terminable
 
 __all__ = ["app", "main"]
-
-_INTERRUPTED = 130
-_LONGEST = 1500
-"""Characters of a message; what it quotes may be of any length."""
 
 _USAGE = """
  [bold]Usage:[/] [yellow]tiermem COMMAND …[/]   and [cyan]tiermem COMMAND --help[/] for each of them
@@ -42,7 +41,8 @@ _EXAMPLES = """ [bold]Try it[/]
    to, unless --json is given. NO_COLOR is respected.
 
  [bold]Exit codes[/]
-   0 done, 1 it could not be done, 2 wrong use or wrong settings, 130 interrupted
+   0 done, 1 it could not be done, 2 wrong use or wrong settings, 130 or 143
+   stopped by Ctrl-C or by SIGTERM
 """
 
 
@@ -59,6 +59,12 @@ class _Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         name, listed, rest = super().resolve_command(ctx, args)
         return name, listed and _command(listed.name or ""), rest
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as stop:
+            raise Stopped(stop) from stop
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         # What Typer draws takes twice as long: it reads Markdown, and has a highlighter for code.
@@ -86,31 +92,49 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """Run the command line; an error is one message and an exit code, not a traceback."""
+    """Run the command line; an error is three lines and an exit code, not a traceback.
+
+    Ctrl-C and SIGTERM are one line, with what was begun cleaned up. With standard output closed
+    nothing is done; with standard input closed, nothing that would read it. What goes to a closed
+    standard error is dropped.
+    """
+    if not open_streams():
+        failures.report(failures.NO_OUTPUT)
+        sys.exit(1)
     if hasattr(sys.stdout, "reconfigure"):  # a terminal that can't show a character gets its number
         sys.stdout.reconfigure(errors="backslashreplace")
+    with terminable():
+        sys.exit(_run())
+
+
+def _run() -> int:
+    """Run the command, and say what went wrong; the exit code."""
+    name = sys.argv[1] if len(sys.argv) > 1 else ""
+    known = (entry[0] for entries in COMMANDS.values() for entry in entries)
+    command = f"tiermem {name}" if name in known else "tiermem"
     try:
-        app(prog_name="tiermem")
-    except (ConfigError, InvalidInput) as error:
-        _fail(str(error), code=2)
+        # Typer gives back the code of an Exit; what else a command returns is nobody's.
+        code = app(prog_name="tiermem", standalone_mode=False)
+        sys.stdout.flush()  # what can't be printed is found here, and not when Python ends
+        return code if isinstance(code, int) else 0
+    except TyperException as error:
+        if type(error).__name__ != "NoArgsIsHelpError":  # its help was printed
+            failures.report(failures.of_usage(error, command))
+        return 2
     except TierMemError as error:
-        _fail(str(error), code=1)
+        failures.report(failures.of_error(error, command))
+        return 2 if isinstance(error, ConfigError | InvalidInput) else 1
+    except ImportError as error:
+        failures.report(failures.of_import(error, command))
+        return 1
     except OSError as error:
-        _fail(f"the system refused: {error}", code=1)
-    except KeyboardInterrupt:
-        sys.exit(_INTERRUPTED)
-
-
-def _fail(message: str, code: int) -> None:
-    from rich.markup import escape
-
-    from agents.memory.context import one_line
-
-    short = message if len(message) <= _LONGEST else f"{message[:_LONGEST]}…"
-    lines = "\n".join(map(one_line, short.split("\n")))
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
-    console.print(f"[bold red]tiermem:[/] {escape(lines)}")
-    sys.exit(code)
+        drop_output()
+        failures.report(failures.of_system(error))
+        return 1
+    except (Stopped, KeyboardInterrupt, typer.Abort) as stop:
+        stopped = stop if isinstance(stop, Stopped) else Stopped(KeyboardInterrupt())
+        failures.say_stopped(str(stopped), command)
+        return stopped.code
 
 
 def _version(wanted: bool) -> None:
@@ -128,19 +152,30 @@ def _options(
     pass
 
 
-def config(file: Config = None, preset: Preset = None, assignments: Assignments = None) -> None:
+def config(
+    file: Config = None,
+    preset: Preset = None,
+    assignments: Assignments = None,
+    as_json: AsJson = False,
+) -> None:
     """Check settings and print all of them, as they would be used.
 
-    The defaults, then the preset, the file, and --set; the result is YAML that --config takes.
+    The defaults, then the preset, the file, and --set; the result is YAML that --config takes, and
+    so is JSON.
     """
     import yaml
 
     from agents.config import load_settings
+    from agents.interfaces.output import echo_json
     from agents.storage.mem0_store import check_providers
 
     settings = load_settings(file, preset=preset, assignments=assignments or ())
     check_providers(settings)
-    typer.echo(yaml.safe_dump(settings.to_dict(redact=True), sort_keys=False), nl=False)
+    shown = settings.to_dict(redact=True)
+    if as_json:
+        echo_json(shown)
+    else:
+        typer.echo(yaml.safe_dump(shown, sort_keys=False), nl=False)
 
 
 def repair(

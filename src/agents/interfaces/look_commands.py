@@ -1,25 +1,24 @@
 """Commands that look at runs, and at banks: show, diff, report, sweep."""
 
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from agents.interfaces.options import AsJson, Force, Preset, Quiet, RunFolder, Workers
+from agents.interfaces.output import echo_json, table
+from agents.interfaces.process import telling
 from agents.interfaces.screen import Screen, interrupts
 
 if TYPE_CHECKING:
     from agents.agent_memory import AgentMemory
     from agents.bank import MemoryBank
 
-__all__ = ["diff", "echo_json", "explained", "report", "show", "sweep", "table"]
+__all__ = ["diff", "explained", "report", "show", "sweep"]
 
 _MOST_LISTED = 20
 
@@ -47,19 +46,24 @@ def show(
     FOLDER is a run's or a bank's. It looks at a copy, so either may be in use. An agent's notes
     come after its memories; with --json, as rows that have a `note`.
     """
-    from agents.errors import ConfigError, RunError
+    from agents.errors import BankError, ConfigError
     from agents.memory.tiers import TIER_NAMES
 
     with _past(folder, tick) as (bank, names):
         if agent is None and query is not None:
-            raise ConfigError("--query needs --agent: whose memory is asked?")
+            raise ConfigError(
+                "--query asks one agent's memory, and --agent is missing", hint="give --agent NAME"
+            )
         if agent is None:
             counts = {name: bank.agent(name).count() for name in bank.agents()}
             rows = [{"agent": name, "memories": count} for name, count in counts.items()]
             table(f"{folder} after tick {bank.tick}", rows, as_json)
             return
         if agent not in names:
-            raise RunError(f"{folder} has no agent {agent!r:.60} after tick {bank.tick}")
+            raise BankError(
+                f"{folder} has no agent {agent!r:.60} after tick {bank.tick}",
+                hint=f"list its agents with: tiermem show {quote(str(folder))}",
+            )
         memory = bank.agent(agent)
         if query is not None:
             explained(memory, bank.tick, query, limit, everything=everything, as_json=as_json)
@@ -159,7 +163,10 @@ def diff(
     try:
         replace_file(target, picture)
     except OSError as error:
-        raise RunError(f"the plot {target} can't be written: {error}") from error
+        raise RunError(
+            f"the plot {target} can't be written: {error.strerror or error}",
+            hint="name another with --plot",
+        ) from error
     lists = {
         "only_first": [_memory_row(memory) for memory in found.only_first],
         "only_second": [_memory_row(memory) for memory in found.only_second],
@@ -174,7 +181,7 @@ def diff(
             name: {key: [one, other] for key, one, other in rows} for name, rows in pairs.items()
         }
         result = {"runs": list(names), "parted": found.parted, "last": found.last, **both, **lists}
-        typer.echo(json.dumps({**result, "plot": str(target)}, indent=2, ensure_ascii=False))
+        echo_json({**result, "plot": str(target)})
         return
     if found.parted is None:
         typer.echo(f"equal after every tick up to {found.last}")
@@ -228,24 +235,24 @@ def sweep(
     total = len(plan.cells())
     done: dict[str, Any] = {}
     failed: dict[str, str] = {}
-    with Screen(quiet=quiet or as_json) as screen, interrupts() as interrupted:
-        meter = screen.meter("runs", "runs")
-        try:
-            for cell, result in run_cells(plan, folder, workers, force=force):
-                if isinstance(result, str):
-                    failed[cell.name] = result
-                    screen.say(f"{cell.name}: {result}")
-                else:
-                    done[cell.name] = result
-                meter(len(done) + len(failed), total)
-                if interrupted():
-                    raise KeyboardInterrupt
-        except KeyboardInterrupt:
-            screen.say(f"stopped: {len(done)} of {total} runs are done; the same command goes on")
-            raise
+    with (
+        telling(lambda: f"{len(done)} of {total} runs are done; the same command goes on"),
+        Screen(quiet=quiet or as_json) as screen,
+        interrupts() as interrupted,
+    ):
+        meter = screen.meter("runs", "runs", 0)
+        for cell, result in run_cells(plan, folder, workers, force=force):
+            if isinstance(result, str):
+                failed[cell.name] = result
+                screen.say(f"{cell.name}: {result}")
+            else:
+                done[cell.name] = result
+            meter(len(done) + len(failed), total)
+            if interrupted():
+                raise KeyboardInterrupt
         statistics = write_results(plan, folder, done) if done else []
     if as_json:
-        typer.echo(json.dumps({"sweep": str(folder), "statistics": statistics, "failed": failed}))
+        echo_json({"sweep": str(folder), "statistics": statistics, "failed": failed})
     elif not quiet:
         if plan.question:
             typer.echo(plan.question)
@@ -278,51 +285,3 @@ def _memory_row(memory: Any) -> dict[str, Any]:
         "created": memory.created_tick,
         "memory": memory.content,
     }
-
-
-def echo_json(value: Any) -> None:
-    """Print a value as JSON; what could draw on a terminal is escaped, as JSON can."""
-    from agents.memory.context import one_line
-
-    text = json.dumps(value, indent=2, ensure_ascii=False)
-    typer.echo("\n".join(map(one_line, text.split("\n"))))
-
-
-def table(title: str, rows: list[dict[str, Any]], as_json: bool) -> None:
-    """A table on a terminal, lines with tabs elsewhere, JSON if wanted."""
-    from agents.memory.context import one_line
-
-    if as_json:
-        echo_json(rows)
-        return
-    title = one_line(title)
-    if not rows:
-        typer.echo(f"{title}: nothing")
-        return
-    texts = [[one_line(_text(value)) for value in row.values()] for row in rows]
-    if not sys.stdout.isatty():
-        typer.echo(title)
-        for line in ([str(key) for key in rows[0]], *texts):
-            typer.echo("\t".join(line))
-        return
-    drawn = Table(title=escape(title), title_justify="left", header_style="bold")
-    for key, value in rows[0].items():
-        drawn.add_column(
-            escape(str(key)),
-            justify="right" if _is_number(value) else "left",
-            overflow="fold",
-            no_wrap=key == "id",  # it is there to be copied
-        )
-    for line in texts:
-        drawn.add_row(*map(escape, line))
-    Console().print(drawn)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _text(value: object) -> str:
-    if value is None:
-        return "–"
-    return f"{value:,.4g}" if isinstance(value, float) else str(value)

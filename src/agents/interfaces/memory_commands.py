@@ -4,14 +4,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from agents.interfaces.look_commands import echo_json
 from agents.interfaces.options import AsJson, Assignments, Config, Preset
+from agents.interfaces.output import echo_json
+from agents.interfaces.process import telling
 
 if TYPE_CHECKING:
     from agents.bank import MemoryBank
@@ -182,16 +184,25 @@ def _opened(
         with MemoryBank.at(folder, config=file, preset=preset, assignments=given) as bank:
             yield bank
         return
-    with MemoryBank.open(
-        folder,
-        file,
-        preset=preset,
-        assignments=given,
-        create=False,
-        apply_caps=False,
-        temperature={"compact_on_close": False},  # a command does what it says, and no more
-    ) as bank:
-        yield bank
+    stored = False
+    with (
+        telling(lambda: "what it stored is kept" if stored else "nothing was stored"),
+        MemoryBank.open(
+            folder,
+            file,
+            preset=preset,
+            assignments=given,
+            create=False,
+            apply_caps=False,
+            temperature={"compact_on_close": False},  # a command does what it says, and no more
+        ) as bank,
+    ):
+        journal = bank._ledger.journal
+        before = journal.head
+        try:
+            yield bank
+        finally:
+            stored = journal.head != before
 
 
 def _check_agent(bank: "MemoryBank", folder: Path, agent: str | None) -> None:
@@ -201,7 +212,11 @@ def _check_agent(bank: "MemoryBank", folder: Path, agent: str | None) -> None:
     if agent is None or check_agent_id(agent) in (agents := bank.agents()):
         return
     has = ", ".join(agents[:10]) + (f" and {len(agents) - 10:,} more" if len(agents) > 10 else "")
-    raise BankError(f"{folder} has no agent {agent}; it has {has or 'none yet'}")
+    first = f"let it remember something: tiermem add {quote(str(folder))} --agent {agent} TEXT"
+    raise BankError(
+        f"{folder} has no agent {agent}" + ("" if has else ", nor any other yet"),
+        hint=f"it has {has}; name one of these" if has else first,
+    )
 
 
 def _row(memory: "Memory") -> dict[str, str]:
@@ -210,8 +225,8 @@ def _row(memory: "Memory") -> dict[str, str]:
 
 def _list(names: list[str], lines: list[list[str]]) -> None:
     """A table on a terminal, lines with tabs elsewhere; the last of each is a memory's text."""
-    from rich.markup import escape
     from rich.table import Table
+    from rich.text import Text
 
     lines = [[*line[:-1], _short(line[-1])] for line in lines]
     if not sys.stdout.isatty():
@@ -224,7 +239,7 @@ def _list(names: list[str], lines: list[list[str]]) -> None:
         table.add_column(name, no_wrap=True, overflow="ellipsis" if is_text else "fold",
                          style="dim" if name == "id" else "")  # fmt: skip
     for line in lines:
-        table.add_row(*map(escape, line))
+        table.add_row(*map(Text, line))
     Console(highlight=False).print(table)
 
 

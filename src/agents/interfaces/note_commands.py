@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.text import Text
 
-from agents.interfaces.look_commands import echo_json, table
 from agents.interfaces.memory_commands import BankFolder, _check_agent
 from agents.interfaces.options import AsJson
+from agents.interfaces.output import echo_json, table
 
 if TYPE_CHECKING:
     from agents.bank import MemoryBank
@@ -151,7 +153,9 @@ def _get(own: "AgentNotes", path: str, first: int, lines: int | None, as_json: b
     found = own.lines(path, first, lines)
     if path not in (paths := own.paths()):
         has = ", ".join(paths[:10]) + (f" and {len(paths) - 10:,} more" if len(paths) > 10 else "")
-        raise NoteRefused(f"{own.agent_id} has no note {path}; there is {has or 'none yet'}")
+        raise NoteRefused(
+            f"{own.agent_id} has no note {path}", hint=f"there is {has or 'none yet'}"
+        )
     if as_json:
         echo_json({"path": path, "from": found.first, "to": found.last, "text": found.text})
     else:
@@ -238,7 +242,7 @@ def _check_options(action: Action, given: dict[str, tuple[Action, object]]) -> N
 
     for name, (owner, value) in given.items():
         if value is not None and owner is not action:
-            raise InvalidInput(f"{name} goes with {owner}, not with {action}")
+            raise InvalidInput(f"{name} goes with {owner}, not with {action}", hint="leave it out")
 
 
 def _subject(action: Action, words: list[str]) -> str:
@@ -248,13 +252,17 @@ def _subject(action: Action, words: list[str]) -> str:
     text = " ".join(words)
     if action is Action.SEARCH:
         if not words:
-            raise InvalidInput("search for what? tiermem notes BANK --agent A search QUERY")
+            raise InvalidInput(
+                "search for what?", hint="write: tiermem notes BANK --agent A search QUERY"
+            )
     elif action is Action.GET:
         if len(words) != 1:
             got = f"{text!r:.80}" if words else "none"
-            raise InvalidInput(f"get takes one note's path, such as MEMORY.md; got {got}")
+            raise InvalidInput(
+                f"get takes one note's path; got {got}", hint="name one, such as MEMORY.md"
+            )
     elif words:
-        raise InvalidInput(f"{action} takes nothing more; got {text!r:.80}")
+        raise InvalidInput(f"{action} takes nothing more; got {text!r:.80}", hint="leave it out")
     return text
 
 
@@ -264,8 +272,11 @@ def _subject(action: Action, words: list[str]) -> str:
 def _say(text: str, *, err: bool = False, red: bool = False) -> None:
     from agents.memory.context import one_line
 
-    parts = [one_line(part) for part in text.split("\t")]
-    typer.secho("\t".join(parts), err=err, fg="red" if red else None)
+    line = "\t".join(one_line(part) for part in text.split("\t"))
+    if red and sys.stdout.isatty():  # Rich knows where colours are not wanted
+        Console(highlight=False, soft_wrap=True).print(Text(line, "red"))
+    else:
+        typer.echo(line, err=err)
 
 
 def _print_exactly(text: str) -> None:

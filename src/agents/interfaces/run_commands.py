@@ -1,7 +1,6 @@
 """Commands that make runs: run, resume, branch, replay."""
 
 import contextlib
-import json
 import sys
 from pathlib import Path
 from shlex import quote
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agents.interfaces.options import AsJson, Assignments, Force, Preset, Quiet, RunFolder
+from agents.interfaces.output import echo_json
 from agents.interfaces.screen import Screen, stopping
 
 if TYPE_CHECKING:
@@ -18,9 +18,15 @@ if TYPE_CHECKING:
 __all__ = ["branch", "replay", "resume", "run"]
 
 INTERRUPTED = 130
+_LARGEST_SEED = 2**63 - 1
+_MOST_TICKS = 1_000_000_000
+"""More than anybody waits for, and less than a number that was typed by mistake."""
 
 Ticks = Annotated[
-    int | None, typer.Option("--ticks", min=1, help="How long the run is to be, from its start.")
+    int | None,
+    typer.Option(
+        "--ticks", min=1, max=_MOST_TICKS, help="How long the run is to be, from its start."
+    ),
 ]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="The run's folder.")]
 
@@ -29,7 +35,8 @@ def run(
     scenario: Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario's YAML file.")],
     ticks: Ticks = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="Everything random derives from it.")
+        int | None,
+        typer.Option(min=0, max=_LARGEST_SEED, help="Everything random derives from it."),
     ] = None,
     preset: Preset = None,
     assignments: Assignments = None,
@@ -125,11 +132,16 @@ def branch(
     from agents.simulation.run import Run
 
     if ticks is not None and ticks < at:
-        raise RunError(f"a branch at tick {at} can't be {ticks} ticks long")
+        raise RunError(
+            f"a branch at tick {at} can't be {ticks} ticks long",
+            hint=f"give --ticks from {at} on, or leave it out",
+        )
     edits = branching.read_edits(edit) if edit else []
     branching.branch(folder, at, out, assignments=assignments or (), edits=edits, force=force)
     if make_only:
-        if not quiet:
+        if as_json:
+            echo_json({"run": str(out), "branch_of": str(folder), "at": at})
+        elif not quiet:
             typer.echo(f"made {out}; run it with: tiermem resume {quote(str(out))}")
         return
     with Screen(quiet=quiet or as_json) as screen, Run.open(out, say=screen.say) as opened:
@@ -172,7 +184,7 @@ def replay(
             problems += verify_files(folder)
     if as_json:
         result = {"equal": not problems, "ticks": again.last - again.first, "problems": problems}
-        typer.echo(json.dumps(result, indent=2))
+        echo_json(result)
     elif problems:
         for problem in problems:
             typer.echo(problem)
@@ -199,7 +211,7 @@ def _go_on(run: "Run", screen: Screen, as_json: bool) -> None:
         run.progress = None
         interrupted = asked_to_stop() and run.tick < until
     if as_json:
-        typer.echo(json.dumps({"run": str(run.folder), **summary}, indent=2))
+        echo_json({"run": str(run.folder), **summary})
     elif interrupted:
         screen.say(f"stopped after tick {run.tick} of {until}; go on with:")
         screen.say(f"  tiermem resume {quote(str(run.folder))}")

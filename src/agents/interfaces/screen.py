@@ -60,22 +60,44 @@ class Screen:
         if not self._quiet:
             self.console.print(line, markup=False)
 
-    def meter(self, name: str, unit: str, start: int = 0) -> Callable[[int, int], None]:
-        """Shows how far something has come: call it with what is done and with the total."""
-        began = time.monotonic()
+    def meter(self, name: str, unit: str, start: int | None = None) -> Callable[[int, int], None]:
+        """Shows how far something has come: call it with what is done and with the total.
+
+        It begins now, at ``start``; else when it is first called, as it does anew after its end.
+        """
+        pace = _Pace(start)
 
         def show(done: int, total: int) -> None:
-            rate = (done - start) / max(time.monotonic() - began, 1e-9)
+            rate = pace.rate(done, total)
+            speed = "" if rate is None else f"{rate:,.0f} {unit}/s"
             if self._bar is not None:
                 if name not in self._tasks:
                     self._tasks[name] = self._bar.add_task(name, total=total, rate="")
-                shown = f"{rate:,.0f} {unit}/s" if done > start else ""
-                self._bar.update(self._tasks[name], completed=done, total=total, rate=shown)
+                self._bar.update(self._tasks[name], completed=done, total=total, rate=speed)
             elif done == total or time.monotonic() - self._last_line > _SECONDS_BETWEEN_LINES:
                 self._last_line = time.monotonic()
-                self.say(f"{name} {done:,}/{total:,} ({rate:,.0f} {unit}/s)")
+                self.say(f"{name} {done:,}/{total:,}" + (f" ({speed})" if speed else ""))
 
         return show
+
+
+class _Pace:
+    """How fast something is done, which may be done several times over."""
+
+    def __init__(self, start: int | None) -> None:
+        self._first = start
+        self._began = time.monotonic()
+        self._last = start or 0
+        self._is_over = False
+
+    def rate(self, done: int, total: int) -> float | None:
+        """Of this time, in units a second; None as long as nothing was measured."""
+        if self._first is None or self._is_over or done < self._last:
+            self._first, self._began = done, time.monotonic()
+        self._last, self._is_over = done, done >= total
+        if done <= self._first:
+            return None
+        return (done - self._first) / max(time.monotonic() - self._began, 1e-9)
 
 
 @contextmanager

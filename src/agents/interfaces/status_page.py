@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from itertools import groupby
 
 from rich.console import Console
-from rich.markup import escape
 from rich.padding import Padding
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -42,13 +41,13 @@ class Page:
     def draw(self, console: Console) -> None:
         """Tables with bars."""
         self._bar = min(_MOST_BAR, max(4, console.width - _BESIDE_BAR))
-        console.print(f"[bold]{escape(self._title())}[/]")
+        console.print(Text(self._title(), "bold"))
         console.print()
         for table in (self._temperatures(), self._hot(), self._tiers()):
             console.print(table)
             console.print()
         if note := self._note():
-            console.print(f"[bold red]{note}[/]")
+            console.print(Text(note, "bold red"))
             console.print()
         self._suggest(console)
 
@@ -81,11 +80,11 @@ class Page:
         for what, alike in groupby(self._status.suggestions, key=lambda each: each.what):
             of_a_kind = list(alike)
             for each in of_a_kind[:_MOST_ALIKE]:
-                console.print(f"[bold yellow]{what}[/] [cyan]{escape(each.agent_id)}[/]")
-                console.print(Padding(escape(each.reason), (0, 0, 0, 2)))
+                console.print(Text.assemble((what, "bold yellow"), " ", (each.agent_id, "cyan")))
+                console.print(Padding(Text(each.reason), (0, 0, 0, 2)))
                 for memory_id in each.ids[:_MOST_IDS]:
-                    text = escape(self._text_of(each.agent_id, memory_id))
-                    line = f"  [dim]{memory_id}[/]  [italic]{text}[/]"
+                    text = self._text_of(each.agent_id, memory_id)
+                    line = Text.assemble("  ", (memory_id, "dim"), "  ", (text, "italic"))
                     console.print(line, no_wrap=True, overflow="ellipsis")
                 if (more := len(each.ids) - _MOST_IDS) > 0:
                     console.print(f"  [dim]and {more} more[/]")
@@ -133,7 +132,7 @@ class Page:
         for agent in status.fullest[:_MOST_AGENTS]:
             used = agent.utilization
             table.add_row(
-                escape(agent.agent_id),
+                Text(agent.agent_id),
                 f"{agent.items:,} of {status.hot_max_facts:,}",
                 f"{agent.tokens:,} of {status.hot_max_tokens:,}",
                 self._drawn(used, self._colour(used)),

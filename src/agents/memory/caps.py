@@ -103,6 +103,6 @@ def _full_message(tier: Tier, cap: int, caps: Caps) -> str:
         )
     noun = "memory" if cap == 1 else "memories"
     return (
-        f"{name} is full: it holds {cap} {noun} (memory.max_{name}). Make room with set_tier(), "
-        f"unpin() or delete(), raise the cap, or set memory.on_tier_full: demote"
+        f"{name} is full: it holds {cap} {noun} (memory.max_{name}). Unpin or delete "
+        "one or move it to another tier, raise the cap, or set memory.on_tier_full: demote"
     )

@@ -61,10 +61,12 @@ def parse_filter(
         and not isinstance(min_score, bool)
         and 0 <= min_score <= 1
     ):
-        raise InvalidInput(f"min_score is a number from 0 to 1, not {min_score!r:.40}")
+        raise InvalidInput(
+            f"min_score is a number from 0 to 1, not {min_score!r:.40}", hint="use 0.3, or so"
+        )
     words = None if tags is None else check_tags([tags] if isinstance(tags, str) else tags)
     if words == ():
-        raise InvalidInput("a filter with an empty list lets nothing pass; leave it out")
+        raise InvalidInput("a filter with an empty list lets nothing pass", hint="leave it out")
     found = Filter(
         _any_of(tier, parse_tier),
         _any_of(temperature, parse_temperature),
@@ -82,5 +84,5 @@ def _any_of(value: object, parse: Callable[[object], _Value]) -> frozenset[_Valu
     if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping):
         if values := frozenset(map(parse, value)):
             return values
-        raise InvalidInput("a filter with an empty list lets nothing pass; leave it out")
+        raise InvalidInput("a filter with an empty list lets nothing pass", hint="leave it out")
     return frozenset([parse(value)])

@@ -24,8 +24,8 @@ def initial_temperature(
     if tier is Tier.PINNED:
         if asked not in (None, Temperature.HOT):
             raise InvalidInput(
-                f"a pinned memory is hot; got temperature {TEMPERATURE_NAMES[asked]}. "
-                "Leave the temperature out, or use another tier"
+                f"a pinned memory is hot; got temperature {TEMPERATURE_NAMES[asked]}",
+                hint="leave the temperature out, or use another tier",
             )
         return Temperature.HOT
     if asked is not None:

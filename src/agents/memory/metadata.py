@@ -94,7 +94,8 @@ def _checked(metadata: Mapping[str, Scalar]) -> KeptMetadata:
     size = len(kept.json.encode())
     if size > _MAX_METADATA_BYTES:
         raise InvalidMetadata(
-            f"metadata of {size:,} bytes is over the limit of {_MAX_METADATA_BYTES:,}"
+            f"metadata of {size:,} bytes is over the limit of {_MAX_METADATA_BYTES:,}",
+            hint="keep less of it, or put it into the memory's text",
         )
     return kept
 
@@ -104,16 +105,19 @@ def _check_entry(key: object, value: object) -> None:
         raise InvalidMetadata(f"metadata keys are non-empty text, not {key!r}")
     if key in RESERVED_METADATA_KEYS:
         raise InvalidMetadata(
-            f"metadata key {key!r} is reserved; it would change what the memory is. Rename it"
+            f"metadata key {key!r} is reserved; it would change what the memory is",
+            hint="rename it",
         )
     if key[0] in "$#" or key.startswith("chroma:"):
-        raise InvalidMetadata(f"metadata key {key!r}: stores give $, # and chroma: a meaning")
+        raise InvalidMetadata(
+            f"metadata key {key!r}: stores give $, # and chroma: a meaning", hint="rename it"
+        )
     try:
         check_text(key, "metadata key")
         if isinstance(value, str):
             check_text(value, f"metadata value ({key})")
     except InvalidContent as error:
-        raise InvalidMetadata(str(error)) from None
+        raise InvalidMetadata(error.why, hint=error.hint) from None
     # Exact types: a str or int subclass would come back from the journal as something else.
     if value is None or type(value) in (str, bool):
         return
@@ -122,6 +126,13 @@ def _check_entry(key: object, value: object) -> None:
     if type(value) is float and math.isfinite(value):
         return
     raise InvalidMetadata(
-        f"metadata {key}={value!r}: values are text, finite numbers (whole ones of 64 bits), "
+        f"metadata {key}={_shown(value)}: values are text, finite numbers (whole ones of 64 bits), "
         "true, false or null"
     )
+
+
+def _shown(value: object) -> str:
+    try:
+        return f"{value!r:.80}"
+    except (RecursionError, ValueError):  # nested too deeply, or too long a number
+        return type(value).__name__

@@ -171,8 +171,8 @@ def check_agent_id(agent_id: object) -> str:
         return str.__str__(agent_id)  # a subclass would come back as something else
     shown = repr(agent_id) if len(repr(agent_id)) <= 160 else repr(agent_id)[:150] + "…"
     raise InvalidAgentId(
-        f"{shown} is not an agent id; use 1 to 128 of the characters "
-        "A–Z a–z 0–9 . _ - @, not starting with a dot"
+        f"{shown} is not an agent id",
+        hint="use 1 to 128 of the characters A–Z a–z 0–9 . _ - @, not starting with a dot",
     )
 
 
@@ -219,13 +219,15 @@ def check_text(text: object, what: str) -> str:
 
 def check_whole(name: str, value: object, least: int = 0) -> int:
     """``value`` itself if it is a whole number from ``least`` on, or :class:`InvalidInput`."""
-    # 2^62 leaves room to add in 64 bits.
-    if isinstance(value, int) and not isinstance(value, bool) and least <= value <= 2**62:
-        return value
+    if isinstance(value, int) and not isinstance(value, bool) and value >= least:
+        if value <= _MOST:
+            return value
+        raise InvalidInput(f"{name} {value!r:.40} is too large", hint=f"it may be {_MOST} at most")
     raise InvalidInput(f"{name} {value!r:.40} is not a whole number from {least} on")
 
 
 _MAX_QUERY = 1_000_000
+_MOST = 2**62  # leaves room to add in 64 bits
 
 
 def id_prefix(seed: int, agent_id: str) -> str:

@@ -4,7 +4,7 @@ import functools
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from agents.errors import InvalidInput
+from agents.errors import InvalidInput, InvalidMetadata
 from agents.memory.metadata import KeptMetadata, check_metadata
 from agents.memory.records import check_agent_id, check_content, check_query, check_whole
 from agents.memory.temperature import Temperature, parse_temperature
@@ -63,6 +63,12 @@ def check_new(item: object, most_bytes: int) -> NewMemory:
 def _with_talk(metadata: object, options: Mapping[str, object]) -> tuple[object, object]:
     """Session and speaker are metadata, and may be given as options."""
     own = {name: options[name] for name in _OF_A_TALK if options.get(name) is not None}
+    if isinstance(metadata, Mapping):
+        for name, value in own.items():
+            if name in metadata and metadata[name] != value:
+                raise InvalidMetadata(
+                    f"metadata says another {name} than the option {name}", hint="give it once"
+                )
     rest = {name: value for name, value in options.items() if name not in _OF_A_TALK}
     if own and isinstance(metadata, Mapping):
         own = {**metadata, **own}
@@ -82,8 +88,8 @@ def check_options(options: object) -> Options:
     unknown = [name for name in options if name not in Options._fields]
     if unknown:
         raise InvalidInput(
-            f"{unknown[0]!r:.40} is no option of a memory; use "
-            f"{', '.join((*Options._fields, *_OF_A_TALK))}"
+            f"{unknown[0]!r:.40} is no option of a memory",
+            hint=f"use {', '.join((*Options._fields, *_OF_A_TALK))}",
         )
     given = {name: value for name, value in options.items() if value is not None}
     kind = check_kind(given.get("kind", "fact"))
@@ -91,7 +97,7 @@ def check_options(options: object) -> Options:
     if len(given) == ("kind" in given) + ("tags" in given):
         return _shared(kind, tags)
     if "ttl" in given and "expires_tick" in given:
-        raise InvalidInput("a memory has a ttl or an expires_tick, not both")
+        raise InvalidInput("a memory has a ttl or an expires_tick, not both", hint="leave one out")
     return Options(
         kind,
         tags,

@@ -35,4 +35,6 @@ def parse_temperature(value: object) -> Temperature:
         return value
     if isinstance(value, str) and (found := _VALUES.get(value.lower())) is not None:
         return found
-    raise InvalidTemperature(f"{value!r:.60} is not a temperature; use one of hot, warm, cold")
+    raise InvalidTemperature(
+        f"{value!r:.60} is not a temperature", hint="use one of hot, warm, cold"
+    )

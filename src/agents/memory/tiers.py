@@ -44,4 +44,4 @@ def parse_tier(value: object) -> Tier:
     elif isinstance(value, Integral) and not isinstance(value, bool) and int(value) in range(5):
         return Tier(int(value))
     allowed = ", ".join(f"{tier.value} {name}" for tier, name in TIER_NAMES.items())
-    raise InvalidTier(f"{value!r} is not a tier; use one of {allowed}")
+    raise InvalidTier(f"{value!r} is not a tier", hint=f"use one of {allowed}")

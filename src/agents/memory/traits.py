@@ -49,7 +49,9 @@ def check_kind(kind: object) -> str:
     """``kind`` itself, or :class:`InvalidInput`."""
     if isinstance(kind, str) and kind in KINDS:
         return str.__str__(kind)
-    raise InvalidInput(f"{kind!r:.60} is not a kind of memory; use one of {', '.join(KINDS)}")
+    raise InvalidInput(
+        f"{kind!r:.60} is not a kind of memory", hint=f"use one of {', '.join(KINDS)}"
+    )
 
 
 def check_tags(tags: object) -> tuple[str, ...]:
@@ -61,13 +63,15 @@ def check_tags(tags: object) -> tuple[str, ...]:
         try:
             text = check_text(tag, "tag")
         except InvalidContent as error:
-            raise InvalidInput(str(error)) from None
+            raise InvalidInput(error.why, hint=error.hint) from None
         if not text.strip() or text != text.strip() or len(text) > _LONGEST_TAG or "," in text:
             raise InvalidInput(
-                f"{text!r:.80} is not a tag; use 1 to {_LONGEST_TAG} characters without commas "
-                "and without blanks around"
+                f"{text!r:.80} is not a tag",
+                hint=f"use 1 to {_LONGEST_TAG} characters without commas and without blanks around",
             )
         found.add(text)
     if len(found) > _MOST_TAGS:
-        raise InvalidInput(f"a memory has at most {_MOST_TAGS} tags; got {len(found)}")
+        raise InvalidInput(
+            f"a memory has at most {_MOST_TAGS} tags; got {len(found)}", hint="leave some out"
+        )
     return tuple(sorted(found))

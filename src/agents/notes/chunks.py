@@ -107,13 +107,17 @@ def _front_matter(lines: Sequence[str]) -> tuple[int, Tier | None]:
     if end is None:
         head = takewhile(_visible, lines[1:])
         if any(_TIER_KEY.match(line) for line in head):
-            raise InvalidInput("line 1: the front matter has no end; close it with a line of ---")
+            raise InvalidInput(
+                "line 1: the front matter has no end", hint="close it with a line of ---"
+            )
         return 0, None
     tier = None
     for number in range(1, end):
         said = _TIER_KEY.match(lines[number])
         if said and tier is not None:
-            raise InvalidTier(f"line {number + 1}: the front matter names a second tier; keep one")
+            raise InvalidTier(
+                f"line {number + 1}: the front matter names a second tier", hint="keep one"
+            )
         if said:
             tier = _named(_COMMENT.sub("", said[1]), number + 1)
     return end + 1, tier
@@ -124,7 +128,7 @@ def _named(name: str, number: int) -> Tier:
     try:
         return parse_tier(int(name) if name in ("0", "1", "2", "3", "4") else name)
     except InvalidTier:
-        raise InvalidTier(f"line {number}: {name!r:.80} is not a tier; {_ALLOWED}") from None
+        raise InvalidTier(f"line {number}: {name!r:.80} is not a tier", hint=_ALLOWED) from None
 
 
 def _read(

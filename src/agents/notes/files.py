@@ -48,11 +48,15 @@ class NoteFiles:
         for item in extra:
             fault = fault_of_name(item.name)
             if fault:
-                raise NoteRefused(f"the extra path {str(item)!r} can't be used: its name {fault}")
+                raise NoteRefused(
+                    f"the extra path {str(item)!r} can't be used: its name {fault}",
+                    hint="rename it",
+                )
             if item.name in self._extra:
                 both = f"{str(self._extra[item.name])!r} and {str(item.absolute())!r}"
                 raise NoteRefused(
-                    f"the extra paths {both} are both called {item.name!r}; rename one of them"
+                    f"the extra paths {both} are both called {item.name!r}",
+                    hint="rename one of them",
                 )
             self._extra[item.name] = item.absolute()
 
@@ -165,7 +169,7 @@ class NoteFiles:
     def _place(self, path: object) -> Place:
         """Where a note of that path is, or would be."""
         if not isinstance(path, str):
-            raise NoteRefused(f"{path!r:.80} is not a note's path: it is no text; {_ALLOWED}")
+            raise NoteRefused(f"{path!r:.80} is not a note's path: it is no text", hint=_ALLOWED)
         fault = fault_of_path(path)
         match path.split("/"):
             case _ if fault:
@@ -180,12 +184,14 @@ class NoteFiles:
             case ["extra", item, *folders, name] if item in self._extra:
                 return Place(path, (str(self._extra[item]), *folders), name)
         fault = fault or "names nothing that is one"
-        raise NoteRefused(f"{path!r:.80} is not a note's path: it {fault}; {_ALLOWED}")
+        raise NoteRefused(f"{path!r:.80} is not a note's path: it {fault}", hint=_ALLOWED)
 
     def _own_place(self, path: object) -> Place:
         place = self._place(path)
         if is_extra(place.path):
-            raise NoteRefused(f"{path!r:.80} is an extra note, which is only read")
+            raise NoteRefused(
+                f"{path!r:.80} is an extra note, which is only read", hint="edit the file itself"
+            )
         return place
 
     def _own_paths(self, shape: re.Pattern[str]) -> list[str]:

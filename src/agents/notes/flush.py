@@ -37,7 +37,8 @@ class FlushMonitor:
         if self.threshold < 1:
             raise InvalidInput(
                 f"context_window ({context_window}) must be more than reserve_tokens "
-                f"({reserve_tokens}) and soft_threshold ({soft_threshold}) together"
+                f"({reserve_tokens}) and soft_threshold ({soft_threshold}) together",
+                hint="raise the first, or lower the others",
             )
         self.cycle = 0
         """How often the context was compacted."""

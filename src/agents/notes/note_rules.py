@@ -75,15 +75,15 @@ def decoded(path: str, data: bytes) -> str:
         return data.decode()
     except UnicodeDecodeError as error:
         raise NoteRefused(
-            f"{path!r:.80} can't be read: byte {error.start} is not UTF-8; save it as UTF-8"
+            f"{path!r:.80} can't be read: byte {error.start} is not UTF-8", hint="save it as UTF-8"
         ) from None
 
 
 def _check_text(path: str, data: bytes, done: str) -> None:
     if len(data) > MOST_BYTES:
-        fault = f"it is over {MOST_BYTES} bytes; cut it into several"
+        fault, hint = f"it is over {MOST_BYTES} bytes", "cut it into several"
     elif b"\0" in data:
-        fault = f"byte {data.index(0)} is NUL, so it is no text"
+        fault, hint = f"byte {data.index(0)} is NUL, so it is no text", ""
     else:
         return
-    raise NoteRefused(f"{path!r:.80} can't be {done}: {fault}")
+    raise NoteRefused(f"{path!r:.80} can't be {done}: {fault}", hint=hint)

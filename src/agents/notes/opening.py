@@ -134,9 +134,10 @@ def _check_extra_paths(bank: "MemoryBank") -> None:
         if place == own or place in own.parents or own in place.parents:
             raise ConfigError(
                 f"notes.extra_paths: {item!r} holds the notes of the bank's agents, which each of "
-                "them has for itself; name another folder"
+                "them has for itself",
+                hint="name another folder",
             )
     try:
         notes_in(bank._folder, "any", bank.settings.notes.extra_paths)
     except NoteRefused as error:
-        raise ConfigError(f"notes.extra_paths: {error}") from None
+        raise ConfigError(f"notes.extra_paths: {error.why}", hint=error.hint) from None

@@ -171,14 +171,15 @@ def _content(file: int) -> bytes:
 
 def _check_file(path: str, status: os.stat_result, done: str) -> None:
     if not stat.S_ISREG(status.st_mode):
-        fault = "it is no plain file but a link, a folder, a pipe, a socket or a device"
+        fault, hint = "it is no plain file but a link, a folder, a pipe, a socket or a device", ""
     elif status.st_nlink > 1:  # 0 if it was replaced since it was opened
-        fault = "it has a second name on disk (a hard link), perhaps outside the notes; copy it"
+        fault = "it has a second name on disk (a hard link), perhaps outside the notes"
+        hint = "copy it"
     elif status.st_size > MOST_BYTES and done == "read":
-        fault = f"it is over {MOST_BYTES} bytes; cut it into several"
+        fault, hint = f"it is over {MOST_BYTES} bytes", "cut it into several"
     else:
         return
-    raise NoteRefused(f"{path!r:.80} can't be {done}: {fault}")
+    raise NoteRefused(f"{path!r:.80} can't be {done}: {fault}", hint=hint)
 
 
 def check_own(place: Place, folder: int) -> None:

@@ -31,21 +31,28 @@ def watch_notes(bank: "MemoryBank", debounce: float) -> "NoteWatch":
     if bank._folder is None:
         raise InvalidInput(
             "notes can be watched in a bank with a folder; this one is in memory, or a copy, and "
-            "has no files"
+            "has no files",
+            hint="open one with MemoryBank.open()",
         )
     if importlib.util.find_spec("watchfiles") is None:
         raise ConfigError(
-            "to watch notes needs the library watchfiles, which is not installed: "
-            "pip install 'tiermem[notes]'"
+            "to watch notes needs the library watchfiles, which is not installed",
+            hint="pip install 'tiermem[notes]'",
         )
     folder = bank._folder / "notes"
     with bank._using():
         try:
             folder.mkdir(exist_ok=True)
         except OSError as error:
-            raise NoteRefused(f"{folder} can't hold notes: {error.strerror or error}") from error
+            raise NoteRefused(
+                f"{folder} can't hold notes: {error.strerror or error}",
+                hint="let your user make folders there",
+            ) from error
         if folder.is_symlink():
-            raise NoteRefused(f"{folder} can't be watched: it is a symbolic link; no note is one")
+            raise NoteRefused(
+                f"{folder} can't be watched: it is a symbolic link; no note is one",
+                hint="make it a folder",
+            )
         return NoteWatch(bank, folder, debounce)
 
 

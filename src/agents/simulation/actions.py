@@ -140,7 +140,8 @@ def append_note(memory: AgentMemory, action: Action, tick: int) -> None:
         path = note_of(tick)
     elif path != LONG_TERM and not str(path).startswith("memory/"):
         raise InvalidAction(
-            f"{path!r:.80} is no note that you can write; use {LONG_TERM} or memory/NAME.md"
+            f"{path!r:.80} is no note that you can write",
+            hint=f"use {LONG_TERM} or memory/NAME.md",
         )
     add_to_note(memory, text, path)
 
@@ -152,7 +153,7 @@ def add_to_note(memory: AgentMemory, text: str, path: str) -> None:
     """
     notes = memory.notes
     if len(notes.read(path).encode()) + len(text.encode()) + len("\n\n") > MOST_BYTES:
-        raise NoteRefused(f"{path!r:.80} would be over {MOST_BYTES} bytes; use another note")
+        raise NoteRefused(f"{path!r:.80} would be over {MOST_BYTES} bytes", hint="use another note")
     notes.append(text, path)
 
 
@@ -168,8 +169,8 @@ def _checked(action: Action) -> Mapping[str, Any]:
     wants = f"{name} takes {' and '.join(allowed)}"
     for argument in required:
         if argument not in arguments:
-            raise InvalidAction(f"{argument} is missing; {wants}")
+            raise InvalidAction(f"{argument} is missing", hint=wants)
     for argument in arguments:
         if argument not in allowed:
-            raise InvalidAction(f"there is no argument {argument!r:.40}; {wants}")
+            raise InvalidAction(f"there is no argument {argument!r:.40}", hint=wants)
     return arguments

@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from agents import history
@@ -41,22 +42,32 @@ def branch(
     settings, about = read_folder(parent)
     last = last_tick(parent)
     if not 0 <= tick <= last:
-        raise RunError(f"{parent} has ticks 0 to {last}; it can't be branched at {tick}")
+        raise RunError(
+            f"{parent} has ticks 0 to {last}; it can't be branched at {tick}",
+            hint=f"give --at a tick from 0 to {last}",
+        )
     changed = load_settings(settings, assignments=assignments)
     _refuse_what_is_fixed(settings, changed)
     if folder.resolve() == parent.resolve():
-        raise RunError(f"{folder} is the run itself; a branch needs a folder of its own")
+        raise RunError(
+            f"{folder} is the run itself", hint="a branch needs a folder of its own: name another"
+        )
     known = changed.simulation.agent_ids()
     for index, edit in enumerate(edits, start=1):
         if edit["agent"] not in known:
-            raise RunError(f"edit {index}: there is no agent {edit['agent']!r:.60} in {parent}")
+            raise RunError(
+                f"edit {index}: there is no agent {edit['agent']!r:.60} in {parent}",
+                hint=f"list its agents with: tiermem show {quote(str(parent))}",
+            )
     code = check_scenario(changed, places_of_code(parent, about))
 
     def fill(new: Path) -> None:
         try:
             history.branch(parent / "bank", tick, new / "bank")
         except BankError as error:
-            raise RunError(f"{parent} can't be branched at tick {tick}: {error}") from error
+            raise RunError(
+                f"{parent} can't be branched at tick {tick}: {error.why}", hint=error.hint
+            ) from error
         if (parent / "cassette.jsonl").exists():
             shutil.copy(parent / "cassette.jsonl", new / "cassette.jsonl")
         with MemoryBank.open(new / "bank", changed, storage={"sync": "manual"}) as bank:
@@ -76,23 +87,23 @@ def read_edits(path: Path) -> list[Mapping[str, Any]]:
     document = read_file(path)
     edits = document.value
     if not isinstance(edits, list):
-        raise ConfigError(f"{document.source}: a list of edits is needed; {_FORM}")
+        raise ConfigError(f"{document.source}: a list of edits is needed", hint=_FORM)
     for index, edit in enumerate(edits):
         where = f"{document.place((index,))}: edit {index + 1}"
         if not isinstance(edit, dict) or not isinstance(edit.get("agent"), str):
-            raise ConfigError(f"{where} names no agent; {_FORM}")
+            raise ConfigError(f"{where} names no agent", hint=_FORM)
         allowed = _allowed(edit.get("do"))
         if allowed is None:
-            raise ConfigError(f"{where} has no such `do`: {edit.get('do')!r:.40}; {_FORM}")
+            raise ConfigError(f"{where} has no such `do`: {edit.get('do')!r:.40}", hint=_FORM)
         unknown = [key for key in edit if key not in allowed]
         if unknown:
-            raise ConfigError(f"{where} has an unknown key {unknown[0]!r:.40}; {_FORM}")
+            raise ConfigError(f"{where} has an unknown key {unknown[0]!r:.40}", hint=_FORM)
         if edit["do"] == "add" and not isinstance(edit.get("content"), str):
-            raise ConfigError(f"{where} adds nothing: it needs a content; {_FORM}")
+            raise ConfigError(f"{where} adds nothing: it needs a content", hint=_FORM)
         if edit["do"] != "add" and ("memory" in edit) == ("matching" in edit):
-            raise ConfigError(f"{where} needs either memory or matching; {_FORM}")
+            raise ConfigError(f"{where} needs either memory or matching", hint=_FORM)
         if edit["do"] == "set_tier" and "tier" not in edit:
-            raise ConfigError(f"{where} needs a tier; {_FORM}")
+            raise ConfigError(f"{where} needs a tier", hint=_FORM)
     return edits
 
 
@@ -110,7 +121,9 @@ def _edit(bank: MemoryBank, edits: Sequence[Mapping[str, Any]]) -> None:
             try:
                 _apply(bank.agent(edit["agent"]), edit)
             except TierMemError as error:
-                raise RunError(f"edit {index} can't be made: {error}") from error
+                raise RunError(
+                    f"edit {index} can't be made: {error.why}", hint=error.hint
+                ) from error
 
 
 def _apply(agent: AgentMemory, edit: Mapping[str, Any]) -> None:
@@ -135,7 +148,10 @@ def _chosen(agent: AgentMemory, edit: Mapping[str, Any]) -> list[Memory]:
     text = str(edit["matching"])
     found = [memory for memory in agent.all() if text in memory.content]
     if not found:
-        raise RunError(f"{agent.agent_id} has no memory with the text {text!r:.60}")
+        raise RunError(
+            f"{agent.agent_id} has no memory with the text {text!r:.60}",
+            hint="`matching` takes a part of a memory's text, letter by letter",
+        )
     return found
 
 
@@ -147,4 +163,7 @@ def _refuse_what_is_fixed(before: Settings, after: Settings) -> None:
         ("simulation.agents", before.simulation.agent_ids(), after.simulation.agent_ids()),
     ):
         if one != other:
-            raise ConfigError(f"{name} can't be changed in a branch: it keeps its parent's")
+            raise ConfigError(
+                f"{name} can't be changed in a branch: it keeps its parent's",
+                hint="leave it out, or start a new run with it: tiermem run",
+            )

@@ -116,7 +116,10 @@ class Cassette:
             except FileNotFoundError:
                 pass
             except OSError as error:
-                raise RunError(f"the cassette {self.path} can't be read: {error}") from error
+                raise RunError(
+                    f"the cassette {self.path} can't be read: {error}",
+                    hint="let your user read it",
+                ) from error
             self._places, self._lines, self._end = places, lines, end
         return self._places
 
@@ -125,8 +128,9 @@ class Cassette:
             return _exchange(line)
         except (ValueError, RecursionError) as error:
             raise RunError(
-                f"{self.path}, line {number} is damaged: {error}. Restore the file from a copy, or "
-                "delete the line; without it a replay stops there and a resumed run asks again"
+                f"{self.path}, line {number} is damaged: {error}",
+                hint="restore the file from a copy, or delete the line; without it a replay stops "
+                "there and a resumed run asks again",
             ) from error
 
     def _read(self, start: int, length: int) -> Exchange:
@@ -136,7 +140,10 @@ class Cassette:
                 line = file.read(length)
             return _exchange(line)
         except (OSError, ValueError) as error:
-            raise RunError(f"{self.path} was changed while in use: {error}") from error
+            raise RunError(
+                f"{self.path} was changed while in use: {error}",
+                hint="let nothing else write to it, and run it again",
+            ) from error
 
     def _append(self, line: bytes) -> None:
         new = self._end == 0
@@ -153,7 +160,10 @@ class Cassette:
             if new:
                 _sync_folder(self.path.parent)
         except OSError as error:
-            raise RunError(f"the cassette {self.path} can't be written: {error}") from error
+            raise RunError(
+                f"the cassette {self.path} can't be written: {error}",
+                hint="make room on the disk, and let your user write there",
+            ) from error
 
     def _drop_tail(self, end: int) -> None:
         if not self.replay:

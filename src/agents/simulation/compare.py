@@ -100,11 +100,16 @@ def past_bank(folder: Path, tick: int | None) -> MemoryBank:
     settings, _ = read_folder(folder)
     last = last_tick(folder)
     if tick is not None and tick > last:
-        raise RunError(f"{folder} has {last} ticks, so there is no tick {tick} to look at")
+        raise RunError(
+            f"{folder} has {last} ticks, so there is no tick {tick} to look at",
+            hint=f"name a tick from 0 to {last}",
+        )
     try:
         return MemoryBank.at(folder / "bank", tick, settings)
     except BankError as error:
-        raise RunError(f"the memories after tick {tick} can't be seen: {error}") from error
+        raise RunError(
+            f"the memories after tick {tick} can't be seen: {error.why}", hint=error.hint
+        ) from error
 
 
 def last_tick(folder: Path) -> int:
@@ -120,7 +125,10 @@ def compare_runs(first: Path, second: Path) -> RunDiff:
     by_tick = [{record["tick"]: record for record in each} for each in records]
     common = sorted(by_tick[0].keys() & by_tick[1].keys())
     if not common:
-        raise RunError(f"{first} and {second} have no tick in common")
+        raise RunError(
+            f"{first} and {second} have no tick in common",
+            hint="let the shorter one go on, or compare others",
+        )
     parted = next((t for t in common if not _same(by_tick[0][t], by_tick[1][t])), None)
     with past_bank(first, common[-1]) as one, past_bank(second, common[-1]) as other:
         only_first, only_second, tiers = _memories(one, other)

@@ -80,7 +80,7 @@ class Contexts:
         try:
             self._by_agent = {agent: _Context(FlushMonitor(*sizes)) for agent in agent_ids}
         except InvalidInput as error:
-            raise ConfigError(f"section flush: {error}") from None
+            raise ConfigError(f"section flush: {error.why}", hint=error.hint) from None
         self._bank = bank
         self._full = settings.context_window - settings.reserve_tokens
         self._most = settings.summary_tokens

@@ -122,7 +122,8 @@ class Loop:
         # again, would take a tenth of its time.
         if self._spent:
             raise SimulationError(
-                "a tick of this simulation failed, and its world is not what it was; open it again"
+                "a tick of this simulation failed, and its world is not what it was",
+                hint="open it again",
             )
         collecting = gc.isenabled()
         gc.disable()
@@ -327,7 +328,7 @@ class Loop:
         where = f"{type(whose).__name__}.{method}()"
         return SimulationError(
             f"{where} raised {type(error).__name__} in tick {self._bank.tick}: {error}"
-            f"{where_in(error)}. The run is as it was after the tick before"
+            f"{where_in(error)}; the run is as it was after the tick before"
         )
 
     def _name(self) -> str:

@@ -65,8 +65,8 @@ def write(
             replace_file(folder / "report.html", render_run(results))
     except OSError as error:
         raise RunError(
-            f"what came out of {folder} can't be written: {error}. The run itself is whole; make "
-            f"room and run: tiermem resume {quote(str(folder))}"
+            f"what came out of {folder} can't be written: {error}",
+            hint=f"the run itself is whole; make room and run: tiermem resume {quote(str(folder))}",
         ) from error
     return summary
 
@@ -119,7 +119,8 @@ def by_agent_of(world: World) -> dict[str, dict[str, float]]:
         }
     except Exception as error:  # a user's own world may raise anything
         raise SimulationError(
-            f"{type(world).__name__}.by_agent() failed with {type(error).__name__}: {error}"
+            f"{type(world).__name__}.by_agent() failed with {type(error).__name__}: {error}",
+            hint="by_agent() gives numbers by agent, by name; mend it",
         ) from error
 
 

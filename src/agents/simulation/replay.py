@@ -53,11 +53,14 @@ class Replay:
             self.last = bank.tick
         if parent and start is not None and start < parent["tick"]:
             raise RunError(
-                f"{folder} branched from {parent['run']} at tick {parent['tick']}; what was before "
-                "is that run's, and replayed there"
+                f"{folder} branched from {parent['run']} at tick {parent['tick']}",
+                hint="what was before is that run's, and replayed there",
             )
         if start is not None and start not in self._recorded:
-            raise RunError(f"{folder} has ticks 0 to {self.last}, and no tick {start}")
+            raise RunError(
+                f"{folder} has ticks 0 to {self.last}, and no tick {start}",
+                hint=f"name a tick from 0 to {self.last}",
+            )
         self.first = 0 if start is None else start
         places = places_of_code(folder, about)
         self._world = make_world(self._settings, *places)
@@ -161,4 +164,6 @@ def _starting_bank(folder: Path, settings: Settings, start: int | None) -> Memor
     try:
         return MemoryBank.at(folder / "bank", start, settings)
     except BankError as error:
-        raise RunError(f"{folder} can't be replayed from tick {start}: {error}") from error
+        raise RunError(
+            f"{folder} can't be replayed from tick {start}: {error.why}", hint=error.hint
+        ) from error

@@ -123,7 +123,8 @@ class Run:
             if not is_secret(text.partition("=")[0]):
                 raise ConfigError(
                     f"--set {text.partition('=')[0]}: a run keeps its settings; only secrets, "
-                    "which it does not keep, are given again. To change others, branch it"
+                    "which it does not keep, are given again",
+                    hint="to change others, branch it with: tiermem branch",
                 )
         return cls(folder, load_settings(settings, assignments=texts), about)._begin(say)
 
@@ -169,7 +170,7 @@ class Run:
             except SimulationError as error:
                 with contextlib.suppress(OSError):
                     replace_file(self.folder / "error.txt", "".join(format_exception(error)))
-                raise SimulationError(f"{str(error).rstrip('.')}.{self._remedy()}") from error
+                raise SimulationError(str(error).rstrip("."), hint=self._remedy()) from error
             if self.tick % self.settings.checkpoint.every == 0:
                 self.checkpoint()
             yield record
@@ -201,8 +202,8 @@ class Run:
         """Let the run be so many ticks long."""
         if ticks < self.tick:
             raise RunError(
-                f"{self.folder} has {self.tick} ticks already, more than {ticks}; to go back, use "
-                "--from-tick"
+                f"{self.folder} has {self.tick} ticks already, more than {ticks}",
+                hint="to go back, use --from-tick",
             )
         self.settings = load_settings(self.settings, overrides={"simulation": {"ticks": ticks}})
         write_settings(self.folder, self.settings)
@@ -263,7 +264,7 @@ class Run:
         code = self.folder / "code"
         mend = f"mend it in {code}, then go on" if code.is_dir() else "go on"
         return (
-            f" The traceback is in {self.folder / 'error.txt'}; {mend} with: tiermem resume "
+            f"the traceback is in {self.folder / 'error.txt'}; {mend} with: tiermem resume "
             f"{quote(str(self.folder))}"
         )
 
@@ -287,7 +288,8 @@ def check_scenario(settings: Settings, places: list[Path]) -> dict[str, Path]:
     if settings.notes.extra_paths:
         raise ConfigError(
             "notes.extra_paths: a run has none, because what is in these files may change and is "
-            "not recorded, and the run could not be repeated; write it to the agents' own notes"
+            "not recorded, and the run could not be repeated",
+            hint="write it to the agents' own notes",
         )
     world = make_world(settings, *places)
     make_policy(settings, world, Cassette(Path("cassette.jsonl"), replay=True), *places)
@@ -302,7 +304,8 @@ def check_scenario(settings: Settings, places: list[Path]) -> dict[str, Path]:
     except Exception as error:  # a user's own world may raise anything
         where = f"{type(world).__name__}.setup()"
         raise SimulationError(
-            f"{where} raised {type(error).__name__}: {error}{where_in(error)}"
+            f"{where} raised {type(error).__name__}: {error}{where_in(error)}",
+            hint="mend the world, and run it again",
         ) from error
     return code_of(settings, *places)
 
@@ -317,8 +320,8 @@ def go_back(folder: Path, tick: int, *, say: Say = _quiet) -> None:
     parent = about.get("parent")
     if parent and tick < parent["tick"]:
         raise RunError(
-            f"{folder} branched from {parent['run']} at tick {parent['tick']}; to go back further, "
-            "branch that one"
+            f"{folder} branched from {parent['run']} at tick {parent['tick']}",
+            hint="to go back further, branch that one",
         )
     if (folder / "bank").is_dir():
         history.check_unused(folder / "bank")
@@ -329,7 +332,10 @@ def go_back(folder: Path, tick: int, *, say: Say = _quiet) -> None:
         with MemoryBank.at(folder / "bank") as bank:
             last = bank.tick
         if tick > last:
-            raise RunError(f"{folder} has {last} ticks, and can't go back to tick {tick}")
+            raise RunError(
+                f"{folder} has {last} ticks, and can't go back to tick {tick}",
+                hint=f"name a tick up to {last}",
+            )
         with MemoryBank.at(folder / "bank", tick) as bank:
             bank.ticks.state()  # is it there to go on from?
         _forget_checkpoints(folder, tick)
@@ -362,8 +368,8 @@ def _restore_newest(
             return
     upto = "" if tick is None else f" up to tick {tick}"
     raise RunError(
-        f"{folder}: neither the journal nor any checkpoint{upto} can be used, so it can't go on. "
-        "Run the scenario again, or restore the folder from a backup"
+        f"{folder}: neither the journal nor any checkpoint{upto} can be used, so it can't go on",
+        hint="run the scenario again, or restore the folder from a backup",
     )
 
 

@@ -30,6 +30,7 @@ __all__ = [
 
 FORMAT = 1
 
+_FROM_A_COPY = "restore it from a copy of the run"
 _OURS = frozenset(
     {
         "config.yaml", "run.json", "code", "bank", "checkpoints", "cassette.jsonl",
@@ -54,7 +55,7 @@ def make_folder(
     take the place of a run that is there, once all else is done.
     """
     if not folder.name:
-        raise RunError("a run needs a folder of its own; give it a name with --out")
+        raise RunError("a run needs a folder of its own", hint="give it a name with --out")
     _clear_up(folder)
     _check_free(folder, force)
     temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
@@ -80,7 +81,10 @@ def make_folder(
             raise
         shutil.rmtree(old, ignore_errors=True)
     except OSError as error:
-        raise RunError(f"the run {str(folder)!r} can't be made: {error}") from error
+        raise RunError(
+            f"the run {str(folder)!r} can't be made: {error}",
+            hint="make room and let your user write there, or name another folder",
+        ) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
@@ -88,7 +92,7 @@ def make_folder(
 def read_folder(folder: Path) -> tuple[Settings, dict[str, Any]]:
     """A run's settings, and what made it."""
     if not folder.is_dir():
-        raise RunError(f"there is no run {folder}")
+        raise RunError(f"there is no run {folder}", hint="check the path; tiermem run makes a run")
     try:
         about = json.loads((folder / "run.json").read_text())
         known = about["format"]
@@ -101,17 +105,28 @@ def read_folder(folder: Path) -> tuple[Settings, dict[str, Any]]:
             )
         )
     except FileNotFoundError:
-        raise RunError(f"{folder} is no run: it has no run.json") from None
+        raise RunError(
+            f"{folder} is no run: it has no run.json",
+            hint="name the folder that tiermem run made",
+        ) from None
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise RunError(f"{folder / 'run.json'} can't be read: {error!r:.200}") from None
+        raise RunError(
+            f"{folder / 'run.json'} can't be read: {error!r:.200}", hint=_FROM_A_COPY
+        ) from None
     if known != FORMAT:
         raise RunError(
-            f"{folder} has format {known!r:.20}, and this version of TierMem reads format {FORMAT}"
+            f"{folder} has format {known!r:.20}, and this version of TierMem reads format {FORMAT}",
+            hint="use the version of TierMem that made it",
         )
     if not sound:
-        raise RunError(f"{folder / 'run.json'} was changed: its scenario or its parent is none")
+        raise RunError(
+            f"{folder / 'run.json'} was changed: its scenario or its parent is none",
+            hint=_FROM_A_COPY,
+        )
     if not (folder / "config.yaml").is_file():
-        raise RunError(f"{folder} is missing config.yaml, without which it can't go on")
+        raise RunError(
+            f"{folder} is missing config.yaml, without which it can't go on", hint=_FROM_A_COPY
+        )
     path = folder / "config.yaml"
     is_earlier = not any(line.startswith(b"retrieval:") for line in path.read_bytes().splitlines())
     return load_settings(path, preset=EARLIER if is_earlier else None), about
@@ -177,17 +192,18 @@ def _check_free(folder: Path, force: bool) -> None:
     if not folder.exists() and not folder.is_symlink():
         return
     if folder.is_symlink() or not folder.is_dir():
-        raise RunError(f"{folder} exists already and is no run; choose another with --out")
+        raise RunError(f"{folder} exists already and is no run", hint="choose another with --out")
     strange = list(_strange(folder))
     if strange:
         raise RunError(
-            f"{folder} exists already and is no run, or not only that: {strange[0]}. Choose "
-            "another folder with --out"
+            f"{folder} exists already and is no run, or not only that: {strange[0]}",
+            hint="choose another folder with --out",
         )
     if not force:
         raise RunError(
-            f"{folder} exists already. Go on with it by `tiermem resume {quote(str(folder))}`, "
-            "choose another folder with --out, or replace it with --force"
+            f"{folder} exists already",
+            hint=f"go on with it by `tiermem resume {quote(str(folder))}`, "
+            "choose another folder with --out, or replace it with --force",
         )
     if (folder / "bank").is_dir():
         history.check_unused(folder / "bank")
@@ -198,7 +214,7 @@ def _strange(folder: Path) -> Iterator[str]:
     try:
         read_folder(folder)
     except (RunError, ConfigError) as error:
-        yield str(error)
+        yield error.why
     for path in sorted(folder.iterdir()):
         if path.name not in _OURS and not path.name.endswith(".tmp"):
             yield f"it holds {path.name}"

@@ -31,19 +31,22 @@ def make_world(settings: Settings, *folders: Path) -> World:
     simulation = settings.simulation
     if simulation.world is None:
         raise ConfigError(
-            "simulation.world is not set, so there is nothing to run; name one of "
-            f"{', '.join(WORLDS)}, or a class of your own as module:Class"
+            "simulation.world is not set, so there is nothing to run",
+            hint=f"name one of {', '.join(WORLDS)}, or a class of your own as module:Class",
         )
     name = WORLDS.get(simulation.world, simulation.world)
     if ":" not in name:
         raise ConfigError(
-            f"simulation.world: there is no world {name!r:.60}; there are {', '.join(WORLDS)}, or "
-            "write module:Class for one of your own"
+            f"simulation.world: there is no world {name!r:.60}",
+            hint=f"there are {', '.join(WORLDS)}, or write module:Class for one of your own",
         )
     world = _make("simulation.world", name, simulation.world_options, folders)
     missing = [method for method in _WORLD_METHODS if not callable(getattr(world, method, None))]
     if missing or not isinstance(world, World):
-        raise ConfigError(f"simulation.world: {name} has no {' and no '.join(missing)}")
+        raise ConfigError(
+            f"simulation.world: {name} has no {' and no '.join(missing)}",
+            hint=f"a world has {', '.join(_WORLD_METHODS)}",
+        )
     return world
 
 
@@ -55,8 +58,8 @@ def make_policy(settings: Settings, world: World, cassette: Cassette, *folders: 
         rules = getattr(world, "rules", None)
         if rules is None:
             raise ConfigError(
-                f"simulation.policy: {type(world).__name__} has no rules(); "
-                "use scripted, llm, or a class of your own as module:Class"
+                f"simulation.policy: {type(world).__name__} has no rules()",
+                hint="use scripted, llm, or a class of your own as module:Class",
             )
         policy = _call(where, rules, options)
     elif name == "scripted":
@@ -64,8 +67,9 @@ def make_policy(settings: Settings, world: World, cassette: Cassette, *folders: 
     elif name == "llm":
         if settings.llm.provider is None:
             raise ConfigError(
-                "simulation.policy is llm, and no LLM is configured; set llm.provider and "
-                "llm.config, for example openai with openai_base_url and model"
+                "simulation.policy is llm, and no LLM is configured",
+                hint="set llm.provider and llm.config, for example openai with openai_base_url and "
+                "model",
             )
         seconds = options.get("timeout", DEFAULT_TIMEOUT)
         model, actions = ChatModel(settings.llm, timeout=seconds), getattr(world, "actions", {})
@@ -75,10 +79,14 @@ def make_policy(settings: Settings, world: World, cassette: Cassette, *folders: 
         policy = _make("simulation.policy", name, options, folders)
     else:
         raise ConfigError(
-            f"simulation.policy must be rules, scripted, llm or module:Class, not {name!r:.60}"
+            f"simulation.policy must be rules, scripted, llm or module:Class, not {name!r:.60}",
+            hint="use one of these",
         )
     if not isinstance(policy, Policy):
-        raise ConfigError(f"simulation.policy: {type(policy).__name__} has no decide()")
+        raise ConfigError(
+            f"simulation.policy: {type(policy).__name__} has no decide()",
+            hint="a policy has decide(observation, memories, rng)",
+        )
     return policy
 
 
@@ -89,11 +97,14 @@ def first_memories(settings: Settings) -> list[tuple[object, ...]]:
     for index, entry in enumerate(settings.simulation.memories):
         where = f"simulation.memories[{index}]"
         if entry.get("agent", known[0]) not in known:
-            raise ConfigError(f"{where}: there is no agent {entry['agent']!r:.60}")
+            raise ConfigError(
+                f"{where}: there is no agent {entry['agent']!r:.60}",
+                hint="name one of simulation.agents",
+            )
         try:
             tier = parse_tier(entry.get("tier", "normal"))
         except TierMemError as error:
-            raise ConfigError(f"{where}: {error}") from None
+            raise ConfigError(f"{where}: {error.why}", hint=error.hint) from None
         agents = [entry["agent"]] if "agent" in entry else known
         result += [(agent, entry["content"], tier) for agent in agents]
     return result
@@ -121,14 +132,14 @@ def _make(key: str, name: str, options: Mapping[str, Any], folders: tuple[Path, 
     if not inspect.isclass(made):
         known = [name for name, each in vars(module).items() if inspect.isclass(each)]
         near = difflib.get_close_matches(class_name, known, 1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise ConfigError(f"{key}: {module_name} has no class {class_name!r:.60}{hint}")
+        hint = f"did you mean {near[0]}?" if near else "check the name after the colon"
+        raise ConfigError(f"{key}: {module_name} has no class {class_name!r:.60}", hint=hint)
     return _call(f"{key}_options", made, dict(options))
 
 
 def _import(key: str, name: str, folders: tuple[Path, ...]) -> Any:
     if not name.replace(".", "a").isidentifier():
-        raise ConfigError(f"{key}: {name!r:.60} is no module; write module:Class")
+        raise ConfigError(f"{key}: {name!r:.60} is no module", hint="write module:Class")
     try:
         for folder in folders:
             if _has(folder, name):
@@ -137,8 +148,8 @@ def _import(key: str, name: str, folders: tuple[Path, ...]) -> Any:
     except Exception as error:  # a user's own module may raise anything
         looked = " or ".join(str(folder) for folder in folders) or "the environment"
         raise ConfigError(
-            f"{key}: {name} can't be imported ({type(error).__name__}: {error}{where_in(error)}); "
-            f"it was looked for in {looked} and among what is installed"
+            f"{key}: {name} can't be imported ({type(error).__name__}: {error}{where_in(error)})",
+            hint=f"it was looked for in {looked} and among what is installed",
         ) from error
 
 
@@ -200,11 +211,16 @@ def _call(key: str, made: Any, options: dict[str, Any], *given: object) -> Any:
         inspect.signature(made).bind(*given, **options)
     except TypeError as error:
         taken = list(inspect.signature(made).parameters)[len(given) :]
-        raise ConfigError(f"{key}: {error}; it takes {', '.join(taken) or 'none'}") from None
+        raise ConfigError(
+            f"{key}: {error}", hint=f"it takes {', '.join(taken) or 'none'}"
+        ) from None
     try:
         return made(*given, **options)
     except ConfigError:
         raise  # says itself which option is wrong
     except Exception as error:  # a user's own class may raise anything
         name = getattr(made, "__name__", "it")
-        raise ConfigError(f"{key}: {name} raised {type(error).__name__}: {error}") from error
+        raise ConfigError(
+            f"{key}: {name} raised {type(error).__name__}: {error}",
+            hint=f"check {key}, or mend {name}",
+        ) from error

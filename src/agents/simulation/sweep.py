@@ -99,13 +99,14 @@ def read_sweep(path: Path, preset: str | None = None) -> Sweep:
     value = document.value
     if not isinstance(value, dict) or "scenario" not in value:
         raise ConfigError(
-            f"{document.source}: this is no sweep: a mapping with scenario, and then variants, "
-            "grid and seeds as needed"
+            f"{document.source}: this is no sweep",
+            hint="a sweep is a mapping with scenario, and then variants, grid and seeds as needed",
         )
     for key in value:
         if key not in _KEYS:
             raise ConfigError(
-                f"{document.place((key,))}: unknown key {key!r:.40}; known: {', '.join(_KEYS)}"
+                f"{document.place((key,))}: unknown key {key!r:.40}",
+                hint=f"known: {', '.join(_KEYS)}",
             )
     variants = value.get("variants") or {"scenario": {}}
     grid = value.get("grid") or {}
@@ -137,13 +138,18 @@ def read_sweep(path: Path, preset: str | None = None) -> Sweep:
     )
     names = [cell.name for cell in sweep.cells()]
     if len(set(names)) < len(names):
-        raise ConfigError(f"{document.source}: two runs of the sweep would have the same name")
+        raise ConfigError(
+            f"{document.source}: two runs of the sweep would have the same name",
+            hint="rename a variant, or leave out a value of grid that is there twice",
+        )
     for cell in sweep.cells():  # every mistake is found before anything runs
         try:
             settings = sweep.settings(cell)
         except ConfigError as error:
-            said = str(error).removeprefix("keyword argument: ")
-            raise ConfigError(f"{document.source}: run {cell.name}: {said}") from None
+            said = error.why.removeprefix("keyword argument: ")
+            raise ConfigError(
+                f"{document.source}: run {cell.name}: {said}", hint=error.hint
+            ) from None
     world = make_world(settings, sweep.scenario.parent)
     streams = Streams(settings.seed, settings.simulation.agent_ids())
     streams.begin(0)
@@ -152,8 +158,8 @@ def read_sweep(path: Path, preset: str | None = None) -> Sweep:
     for name in sweep.metrics:
         if name not in known:
             raise ConfigError(
-                f"{document.place(('metrics',))}: the world has no metric {name!r:.60}; it has "
-                f"{', '.join(known)}"
+                f"{document.place(('metrics',))}: the world has no metric {name!r:.60}",
+                hint=f"it has {', '.join(known)}",
             )
     return sweep
 
@@ -217,7 +223,7 @@ def _prepare(sweep: Sweep, folder: Path, force: bool) -> None:
     text = _HEAD + yaml.safe_dump(sweep.to_dict(), sort_keys=True, allow_unicode=True)
     made = folder / "plan.yaml"
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        raise RunError(f"{folder} exists and is no folder; choose another with --out")
+        raise RunError(f"{folder} exists and is no folder", hint="choose another with --out")
     if folder.exists() and any(folder.iterdir()):
         _check_ours(folder, made)
         if made.read_text() == text and not force:
@@ -225,7 +231,8 @@ def _prepare(sweep: Sweep, folder: Path, force: bool) -> None:
         if not force:
             raise RunError(
                 f"{folder} is of another sweep, or the settings or the code of this one have "
-                "changed since. Choose another folder with --out, or start anew with --force"
+                "changed since",
+                hint="choose another folder with --out, or start anew with --force",
             )
         lock_folder(folder, _LOCK).release()  # nobody is at work there
         shutil.rmtree(folder)
@@ -233,7 +240,10 @@ def _prepare(sweep: Sweep, folder: Path, force: bool) -> None:
         (folder / "cells").mkdir(parents=True, exist_ok=True)
         replace_file(made, text)
     except OSError as error:
-        raise RunError(f"the sweep {str(folder)!r} can't be made: {error}") from error
+        raise RunError(
+            f"the sweep {str(folder)!r} can't be made: {error}",
+            hint="make room and let your user write there, or choose another with --out",
+        ) from error
 
 
 def _check_ours(folder: Path, made: Path) -> None:
@@ -245,7 +255,7 @@ def _check_ours(folder: Path, made: Path) -> None:
     ]
     if strange or not made.is_file() or not made.read_text().startswith(_HEAD):
         holds = f": it holds {strange[0]}" if strange else ""
-        raise RunError(f"{folder} exists and is no sweep{holds}. Choose another with --out")
+        raise RunError(f"{folder} exists and is no sweep{holds}", hint="choose another with --out")
 
 
 def _finished(folder: Path) -> dict[str, Any] | None:

@@ -50,7 +50,10 @@ def write_results(
             replace_file(folder / f"{metric}.png", _plot(sweep, statistics, metric))
         replace_file(folder / "report.html", render_sweep(results))
     except OSError as error:
-        raise RunError(f"what came out of {folder} can't be written: {error}") from error
+        raise RunError(
+            f"what came out of {folder} can't be written: {error}",
+            hint="make room and let your user write there; what has run is kept",
+        ) from error
     return statistics
 
 

@@ -21,15 +21,17 @@ def prepare(journal: Journal, settings: Settings, given: Embedder | None) -> Emb
     """
     identity: dict[str, Any] | None = journal.get("bank")
     if identity is None and journal.head:
-        raise BankDamaged("the journal does not say which bank it is of; restore it from a backup")
+        raise BankDamaged(
+            "the journal does not say which bank it is of", hint="restore it from a backup"
+        )
     if given is not None and not callable(getattr(given, "embed", None)):
         raise EmbedderError(f"an embedder has name, dims and embed(); {given!r:.60} has not")
     kept = identity["embedder"] if identity else None
     embedder = given or _configured(settings, kept["dims"] if kept else None)
     if not isinstance(embedder.dims, int) or not 1 <= embedder.dims <= _MOST_DIMS:
         raise EmbedderError(
-            f"the embedder {embedder.name} has {embedder.dims!r} dimensions; "
-            f"a whole number from 1 to {_MOST_DIMS:,} is needed"
+            f"the embedder {embedder.name} has {embedder.dims!r} dimensions",
+            hint=f"a whole number from 1 to {_MOST_DIMS:,} is needed",
         )
     if kept is None:
         journal.set(
@@ -43,8 +45,8 @@ def prepare(journal: Journal, settings: Settings, given: Embedder | None) -> Emb
     elif (embedder.name, embedder.dims) != (kept["name"], kept["dims"]):
         raise EmbedderError(
             f"this bank's vectors come from {kept['name']} ({kept['dims']} dimensions) and can't "
-            f"be mixed with those of {embedder.name} ({embedder.dims}); open it with the "
-            "embedder it was made with, or make a new bank"
+            f"be mixed with those of {embedder.name} ({embedder.dims})",
+            hint="open it with the embedder it was made with, or make a new bank",
         )
     return embedder
 

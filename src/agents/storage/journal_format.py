@@ -34,7 +34,7 @@ def check_format(database: sqlite3.Connection, name: str) -> None:
     if version > _FORMAT:
         raise BankTooNew(
             f"the journal {name} has format {version}, and this version of TierMem reads "
-            f"format {_FORMAT}: a later version wrote it. Nothing was changed"
+            f"format {_FORMAT}: a later version wrote it; nothing was changed"
         )
     if version == _FORMAT:
         return

@@ -28,8 +28,9 @@ class BankLock:
             holder = f"process {pid}" if pid != os.getpid() else f"this process ({pid})"
             raise BankLocked(
                 f"{folder} is open in {holder if pid else 'another process'}; there is one writer "
-                "at a time. Close it there first",
+                "at a time",
                 pid=pid,
+                hint="close it there first",
             ) from None
         try:
             os.ftruncate(self._file, 0)
@@ -52,8 +53,20 @@ def lock_folder(folder: Path, name: str = "bank.lock") -> BankLock:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         return BankLock(folder, name)
+    except (FileExistsError, NotADirectoryError) as error:
+        file = next(
+            each for each in (folder, *folder.parents) if each.exists() or each.is_symlink()
+        )
+        what = "a file" if file.exists() else "a link to nothing"
+        raise BankError(
+            f"{str(folder)!r} can't hold a bank: {file} is {what}, not a folder",
+            hint="name another folder",
+        ) from error
     except (OSError, ValueError) as error:  # a NUL in a path is a ValueError
-        raise BankError(f"{str(folder)!r} can't hold a bank: {error}") from error
+        raise BankError(
+            f"{str(folder)!r} can't hold a bank: {error}",
+            hint="name another folder, or let your user write there",
+        ) from error
 
 
 def _read_pid(file: int) -> int | None:

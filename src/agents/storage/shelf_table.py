@@ -302,8 +302,9 @@ def _stored(row: Sequence[Any]) -> Stored:
         is_whole = False
     if not is_whole:
         raise BankDamaged(
-            f"what the journal keeps of memory {sequence} of {agent} is not what was written. "
-            "Restore the bank from a backup; nothing was changed"
+            f"what the journal keeps of memory {sequence} of {agent} is not what was written; "
+            "nothing was changed",
+            hint="restore the bank from a backup",
         )
     return Stored(record, digest)
 

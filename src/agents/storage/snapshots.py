@@ -42,8 +42,8 @@ def check(row: SnapshotRow) -> None:
     """Raise :class:`BankDamaged` if the row is not what :func:`pack` made."""
     if tuple(map(type, row)) != _TYPES or digest_of(row) != row.digest:
         raise BankDamaged(
-            f"the snapshot of agent {row.agent} is not what was written. "
-            "Restore the bank from a backup; nothing was changed"
+            f"the snapshot of agent {row.agent} is not what was written; nothing was changed",
+            hint="restore the bank from a backup",
         )
 
 

@@ -72,7 +72,8 @@ class Llm:
         if retries < 0 or timeout <= 0 or concurrency < 1 or pause < 0:
             raise ConfigError(
                 f"policy llm: retries ({retries}) and pause ({pause}) are at least 0, concurrency "
-                f"({concurrency}) is at least 1 and timeout ({timeout}) is more than 0"
+                f"({concurrency}) is at least 1 and timeout ({timeout}) is more than 0",
+                hint="change it in simulation.policy_options",
             )
         self._model = model
         self._cassette = cassette

@@ -27,7 +27,7 @@ class Scripted:
 
     def __init__(self, script: Sequence[Mapping[str, Any]]) -> None:
         if isinstance(script, str | bytes | Mapping) or not isinstance(script, Sequence):
-            raise ConfigError(f"script: {script!r:.60} is not a list of entries; {_FORM}")
+            raise ConfigError(f"script: {script!r:.60} is not a list of entries", hint=_FORM)
         self._by_tick: dict[int, list[tuple[str | None, list[Any]]]] = {}
         for index, entry in enumerate(script):
             tick, agent, actions = _checked(f"script[{index}]", entry)
@@ -45,19 +45,21 @@ class Scripted:
 
 def _checked(where: str, entry: object) -> tuple[int, str | None, list[Any]]:
     if not isinstance(entry, Mapping):
-        raise ConfigError(f"{where}: {entry!r:.60} is not a mapping; {_FORM}")
+        raise ConfigError(f"{where}: {entry!r:.60} is not a mapping", hint=_FORM)
     for key in entry:
         if key not in _KEYS:
-            raise ConfigError(f"{where}: there is no key {key!r:.40}; allowed: {', '.join(_KEYS)}")
+            raise ConfigError(
+                f"{where}: there is no key {key!r:.40}", hint=f"allowed: {', '.join(_KEYS)}"
+            )
     for key in ("tick", "actions"):
         if key not in entry:
-            raise ConfigError(f"{where}: {key} is missing; {_FORM}")
+            raise ConfigError(f"{where}: {key} is missing", hint=_FORM)
     try:
         tick = check_whole("tick", entry["tick"], least=1)
         agent = check_agent_id(entry["agent"]) if "agent" in entry else None
     except InvalidInput as error:
-        raise ConfigError(f"{where}: {error}") from None
+        raise ConfigError(f"{where}: {error.why}", hint=error.hint) from None
     actions = entry["actions"]
     if not isinstance(actions, list | tuple):
-        raise ConfigError(f"{where}: actions {actions!r:.60} is not a list; {_FORM}")
+        raise ConfigError(f"{where}: actions {actions!r:.60} is not a list", hint=_FORM)
     return tick, agent, copy.deepcopy(list(actions))

@@ -24,8 +24,8 @@ def check_whole_option(name: str, value: object, least: int, most: int) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
         return value
     raise ConfigError(
-        f"simulation.world_options.{name} is {value!r:.40}; "
-        f"a whole number from {least} to {most} is needed"
+        f"simulation.world_options.{name} is {value!r:.40}",
+        hint=f"a whole number from {least} to {most} is needed",
     )
 
 
@@ -33,10 +33,12 @@ def check_yes_or_no(name: str, value: object) -> bool:
     """``value`` itself if it is true or false, or ConfigError."""
     if isinstance(value, bool):
         return value
-    raise ConfigError(f"simulation.policy_options.{name} is {value!r:.40}; use true or false")
+    raise ConfigError(
+        f"simulation.policy_options.{name} is {value!r:.40}", hint="use true or false"
+    )
 
 
 def refused(action: Action, actions: Mapping[str, str]) -> InvalidAction:
     """What to raise for an action that the world does not know."""
     known = "; ".join(f"{name}: {what}" for name, what in actions.items())
-    return InvalidAction(f"there is no action {action.name!r:.40} here; there is {known}")
+    return InvalidAction(f"there is no action {action.name!r:.40} here", hint=f"there is {known}")

@@ -64,7 +64,10 @@ class Builders:
         """Draw the plans."""
         count = len(agent_ids)
         if count < 2:
-            raise ConfigError("simulation.agents: a building site needs two builders or more")
+            raise ConfigError(
+                "simulation.agents: a building site needs two builders or more",
+                hint="give it two or more",
+            )
         self._rng = rng
         self._names = list(agent_ids)
         self._index = {name: number for number, name in enumerate(agent_ids)}
@@ -105,7 +108,9 @@ class Builders:
         me = self._index[agent_id]
         cart = self._carts[me]
         if cart is None:
-            raise InvalidAction("there is no cart, or you took from it already; wait for the next")
+            raise InvalidAction(
+                "there is no cart, or you took from it already", hint="wait for the next"
+            )
         material = action.arguments.get("material")
         if action.arguments.keys() != {"material"} or material not in cart:
             raise InvalidAction(

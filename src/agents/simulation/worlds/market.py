@@ -54,8 +54,8 @@ class Market:
         count = len(agent_ids)
         if self._scammers > count - 2:
             raise ConfigError(
-                f"simulation.world_options.scammers is {self._scammers}, of {count} agents; "
-                "a market needs two honest traders"
+                f"simulation.world_options.scammers is {self._scammers}, of {count} agents",
+                hint="a market needs two honest traders",
             )
         self._rng = rng
         self._names = list(agent_ids)
@@ -105,7 +105,9 @@ class Market:
         me = self._index[agent_id]
         offer = self._offers[me]
         if offer is None:
-            raise InvalidAction("the tick's offer is answered already; wait for the next tick")
+            raise InvalidAction(
+                "the tick's offer is answered already", hint="wait for the next tick"
+            )
         self._offers[me] = None
         if action.name == "decline":
             return None

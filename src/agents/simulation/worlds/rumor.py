@@ -69,13 +69,13 @@ class Rumor:
         count = len(agent_ids)
         if self._liars > count - 2:
             raise ConfigError(
-                f"simulation.world_options.liars is {self._liars}, of {count} agents; "
-                "two at least must be honest"
+                f"simulation.world_options.liars is {self._liars}, of {count} agents",
+                hint="two at least must be honest",
             )
         if self._corrections > count:
             raise ConfigError(
-                f"simulation.world_options.corrections is {self._corrections}, of {count} agents; "
-                "the herald speaks to each once a tick at most"
+                f"simulation.world_options.corrections is {self._corrections}, of {count} agents",
+                hint="the herald speaks to each once a tick at most",
             )
         self._rng = rng
         self._names = list(agent_ids)
@@ -131,7 +131,9 @@ class Rumor:
         me = self._index[agent_id]
         asked = self._asked[me]
         if asked is None:
-            raise InvalidAction("the tick's question is answered already; wait for the next tick")
+            raise InvalidAction(
+                "the tick's question is answered already", hint="wait for the next tick"
+            )
         self._asked[me] = None
         asker, claim = asked
         self._sent[asker].append([claim, holds, agent_id])

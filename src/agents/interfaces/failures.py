@@ -1,0 +1,114 @@
+"""What a failed command says: one line what, one why, and one what to do."""
+
+import errno
+import shutil
+import sys
+from typing import Any
+
+from agents.errors import TierMemError
+
+__all__ = ["NO_OUTPUT", "of_error", "of_import", "of_system", "of_usage", "report", "say_stopped"]
+
+Lines = tuple[str, str, str]
+"""What happened, why, and what to do."""
+
+NO_OUTPUT: Lines = (
+    "nothing was done",
+    "standard output is closed, and a result would have nowhere to go",
+    "leave it open; >/dev/null drops what is printed",
+)
+
+_LONGEST = 1500
+"""Characters of a line; what it quotes may be of any length."""
+
+_NO_BRACES = str.maketrans("", "", "{}")
+
+_REMEDIES = {
+    errno.ENOSPC: "make room on the disk, and run it again",
+    errno.EDQUOT: "make room within your quota, and run it again",
+    errno.EACCES: "let your user read and write it, or name another path",
+    errno.EPERM: "let your user read and write it, or name another path",
+    errno.EROFS: "name a path that can be written",
+    errno.ENOENT: "check the path",
+    errno.ENOTDIR: "check the path: a part of it is a file",
+    errno.EISDIR: "name a file, not a folder",
+    errno.ENAMETOOLONG: "use a shorter name",
+    errno.EMFILE: "allow more open files (ulimit -n), and run it again",
+    errno.EADDRINUSE: "stop what listens there, or name another --port",
+    errno.EBADF: "leave standard input open; </dev/null stands for nothing",
+}
+
+
+def of_error(error: TierMemError, command: str) -> Lines:
+    """What an error of TierMem says, in three lines."""
+    return error.what, error.why, error.hint or f"see: {command} --help"
+
+
+def of_system(error: OSError) -> Lines:
+    """What the operating system refused."""
+    remedy = _REMEDIES.get(error.errno or 0, "tiermem doctor may know more")
+    if isinstance(error, shutil.Error) and error.args and isinstance(error.args[0], list):
+        return "the system refused", _of_copies(error.args[0]), "make room, or set TMPDIR elsewhere"
+    return "the system refused", str(error), remedy
+
+
+def _of_copies(failed: list[Any]) -> str:
+    """What shutil says of a folder that it could not copy: a list, with a row for each file."""
+    source, _, why = failed[0]
+    more = f", and {len(failed) - 1:,} more" if len(failed) > 1 else ""
+    return f"{source}{more} can't be copied: {why}"
+
+
+def of_import(error: ImportError, command: str) -> Lines:
+    """A package that is missing, or that can't be loaded."""
+    from agents.interfaces.packages import install, purpose
+
+    module = (error.name or "agents").partition(".")[0]
+    if module == "agents":
+        return "TierMem is not whole", str(error), "pip install --force-reinstall tiermem"
+    needs = f"{command} needs {module}" + (f" for {purpose(module)}" if purpose(module) else "")
+    if isinstance(error, ModuleNotFoundError):
+        return "a package is missing", f"{needs}, and it is not installed", install(module)
+    todo = install(module).replace("install", "install --force-reinstall", 1)
+    return "a package is broken", f"{needs}, and it can't be loaded: {error}", todo
+
+
+def of_usage(error: Any, command: str) -> Lines:
+    """Arguments that Typer could not make sense of."""
+    what, why = f"that is not how {command} is used", error.format_message()
+    context = getattr(error, "ctx", None)
+    if context is None:
+        return what, why, f"see: {command} --help"
+    form = " ".join(context.command.collect_usage_pieces(context)).translate(_NO_BRACES)
+    path = context.command_path
+    return f"that is not how {path} is used", why, f"{path} {form}; see --help"
+
+
+_WHEN_STOPPED = {"tiermem export": "the export is not whole"}
+"""What is true of a command at any time; others say it where they know."""
+
+
+def say_stopped(state: str, command: str) -> None:
+    """One line about a command that was stopped, and about what it leaves behind."""
+    state = state or _WHEN_STOPPED.get(command, "")
+    sys.stderr.write(f"tiermem: stopped; {state}\n" if state else "tiermem: stopped\n")
+    sys.stderr.flush()
+
+
+def report(lines: Lines) -> None:
+    """Write the three lines to stderr; what they quote can't draw on a terminal."""
+    from rich.console import Console
+    from rich.text import Text
+
+    from agents.memory.context import one_line
+
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    for label, style, text in zip(
+        ("tiermem:", "    why:", "     do:"), ("bold red", "dim", "green"), lines, strict=True
+    ):
+        short = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+        first, *more = map(one_line, short.split("\n"))  # a file may have several mistakes
+        console.print(Text.assemble((label, style), " ", first))
+        for line in more:
+            console.print(Text(" " * (len(label) + 1) + line))
+    sys.stderr.flush()
