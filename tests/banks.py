@@ -116,3 +116,12 @@ def everything(bank: MemoryBank) -> tuple[object, ...]:
         # What a search would give; the search itself would count as use.
         [bank.agent(name).explain("<1 2>", 9) for name in agents],
     )
+
+
+def ended(process: "subprocess.Popen[str]") -> tuple[str, str]:
+    """What a process wrote that has to end by itself now; killed if it doesn't."""
+    try:
+        return process.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        process.kill()  # or whoever waits for it, waits
+        raise

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from agents import MemoryBank
+from banks import ended
 
 TIERMEM = str(Path(sys.executable).with_name("tiermem"))
 
@@ -98,7 +99,7 @@ def test_a_bench_that_is_stopped_says_so_and_leaves_nothing_behind(
         while not list(tmp_path.glob("tiermem-bench-*/*/journal.db")):
             time.sleep(0.05)
         process.send_signal(number)
-        out, err = process.communicate(timeout=60)
+        out, err = ended(process)
     assert process.returncode == code
     assert (out, err) == ("", "tiermem: stopped; nothing was kept of it\n")
     assert list(tmp_path.glob("tiermem-*")) == []
@@ -117,7 +118,7 @@ def test_an_import_that_is_stopped_says_that_nothing_was_stored(place: Path, num
             time.sleep(0.05)
         time.sleep(1)
         process.send_signal(number)
-        _, err = process.communicate(timeout=60)
+        _, err = ended(process)
     assert process.returncode == 128 + number
     assert err == "tiermem: stopped; nothing was stored\n"
     with MemoryBank.at(place / "crew") as bank:

@@ -13,6 +13,7 @@ from exchanges import contents, write
 
 from agents import MemoryBank
 from agents.storage.sync import StoreSync
+from banks import ended
 from plain_mem0 import assert_store_is_exact
 
 pytestmark = [
@@ -44,7 +45,7 @@ def started(*arguments: object) -> "subprocess.Popen[str]":
 def test_an_import_whose_store_fails_is_done_and_says_so(tiermem: Command, bank: Path) -> None:
     in_the_way = write("no folder", "crew/chroma")
     with started("import", bank, write(ROWS)) as child:  # Chroma remembers that a path failed
-        out, err = child.communicate(timeout=60)
+        out, err = ended(child)
     assert (child.returncode, out) == (0, "stored 3 memories of 1 agent\n")
     first, why, remedy = err.splitlines()
     assert first == f"tiermem: {KEPT}"
@@ -96,7 +97,7 @@ def test_ctrl_c_while_mem0s_store_is_written_comes_after_the_word_that_all_is_st
         assert child.stdout is not None
         assert child.stdout.readline() == "stored 2,000 memories of 1 agent\n"
         child.send_signal(signal.SIGINT)
-        _, err = child.communicate(timeout=60)
+        _, err = ended(child)
     assert (child.returncode, err) == (130, STOPPED)
     assert len(contents(Path("crew"))) == 2000
 
