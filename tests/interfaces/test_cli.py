@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from agents import MemoryBank, __version__
+from conftest import run_command
 
 
 def tiermem(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -142,13 +143,14 @@ NO_RUN = ("there is no run nowhere", "tiermem run makes a run")
     ],
 )
 def test_an_error_is_what_why_and_what_to_do_and_no_traceback(
-    place: Path, arguments: str, why: str, do: str
+    place: Path, arguments: str, why: str, do: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done = tiermem(*arguments.split(), cwd=place)
-    assert done.returncode in (1, 2)
-    assert done.stdout == ""
-    assert "Traceback" not in done.stderr
-    lines = done.stderr.splitlines()
+    monkeypatch.chdir(place)
+    done = run_command(*arguments.split())
+    assert done.code in (1, 2)
+    assert done.out == ""
+    assert "Traceback" not in done.err
+    lines = done.err.splitlines()
     labels = ("tiermem: ", "    why: ", "     do: ")
     assert len(lines) == 3
     assert all(line.startswith(label) for line, label in zip(lines, labels, strict=True))
