@@ -16,7 +16,7 @@ from agents.errors import BankError, InvalidInput
 from agents.memory.context import TokenCounter, approximate_tokens, render
 from agents.memory.filters import ANY
 from agents.memory.records import Hits, Memory, check_agent_id, check_whole
-from agents.memory.requests import check_iterable, check_new
+from agents.memory.requests import NewMemory, check_iterable, check_new
 from agents.notes.agent_notes import Synced
 from agents.notes.opening import open_notes, sync_notes
 from agents.notes.watching import NoteWatch, watch_notes
@@ -337,21 +337,24 @@ class MemoryBank(Upkeep):
         """
         with self._using():
             most = self.settings.memory.max_content_bytes
-            new = [check_new(item, most) for item in check_iterable(items)]
-            tick, start = self.tick, self._movement.start
-            started: list[New] = [
-                (agent, content, tier, metadata, start(tier, options, tick))
-                for agent, content, tier, metadata, options in new
-            ]
-            relieve = self._movement.relieve_hot
-            with self._changing():
-                for agent in {each[0]: None for each in started}:
-                    self._movement.expire(agent)
-                added: list[Memory] = []
-                for vectors in self._embedder.in_parts([each[1] for each in started]):
-                    part = started[len(added) : len(added) + len(vectors)]
-                    added += self._ledger.add_many(part, vectors, self._caps, relieve)
-                return added
+            return self._add_new([check_new(item, most) for item in check_iterable(items)])
+
+    def _add_new(self, new: Iterable[NewMemory]) -> list[Memory]:
+        """Store what was checked."""
+        tick, start = self.tick, self._movement.start
+        started: list[New] = [
+            (agent, content, tier, metadata, start(tier, options, tick))
+            for agent, content, tier, metadata, options in new
+        ]
+        relieve = self._movement.relieve_hot
+        with self._changing():
+            for agent in {each[0]: None for each in started}:
+                self._movement.expire(agent)
+            added: list[Memory] = []
+            for vectors in self._embedder.in_parts([each[1] for each in started]):
+                part = started[len(added) : len(added) + len(vectors)]
+                added += self._ledger.add_many(part, vectors, self._caps, relieve)
+            return added
 
     def search_many(
         self,

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple, final
 
 from agents.engine import Staged
 from agents.errors import EmbedderError, InvalidInput, NoteRefused, TierFull, TierMemError
-from agents.memory.records import Memory
+from agents.memory.records import Memory, check_content
+from agents.memory.requests import check_new
 from agents.memory.retention import Retention
 from agents.memory.tiers import Tier
 from agents.notes.chunks import Chunk, cut, split_lines
@@ -342,9 +343,14 @@ class AgentNotes:
         ledger.retain(self.agent_id, gone, Retention.DELETED, "set")
 
     def _add(self, path: str, chunks: list[tuple[Chunk, Tier]]) -> list[Memory]:
-        return self._bank.add_many(
-            (self.agent_id, chunk.text, tier, {"path": path}, {"kind": "note"})
-            for chunk, tier in chunks
+        most, agent = self._bank.settings.memory.max_content_bytes, self.agent_id
+        # All but the text is the same for each, and to check that takes longer than the text.
+        *_, metadata, options = check_new((agent, path, 3, {"path": path}, {"kind": "note"}), most)
+        return self._bank._add_new(
+            [
+                (agent, check_content(chunk.text, most), tier, metadata, options)
+                for chunk, tier in chunks
+            ]
         )
 
     def _kept(self) -> dict[str, Note]:

@@ -3,8 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
-from itertools import groupby, takewhile
-from operator import attrgetter
+from itertools import takewhile
 from typing import NamedTuple
 from unicodedata import category
 
@@ -72,7 +71,7 @@ def cut(
         )
     lines = split_lines(text)
     start, tier = _front_matter(lines)
-    blocks = _with_headings(_blocks(_read(lines, start, tier, count), tokens), tokens)
+    blocks = _with_headings(_blocks(lines, start, tier, count, tokens), tokens)
     return [
         chunk
         for begin, end in _spans(blocks, tokens, min(overlap, tokens // 2))
@@ -81,16 +80,6 @@ def cut(
 
 
 # What the lines say
-
-
-class _Line(NamedTuple):
-    number: int
-    tokens: int
-    tier: Tier | None
-    heading: bool
-    fence: int
-    """The number of the fence around it, from 1; 0 outside of fences."""
-    blank: bool
 
 
 def _front_matter(lines: Sequence[str]) -> tuple[int, Tier | None]:
@@ -129,46 +118,6 @@ def _named(name: str, number: int) -> Tier:
         return parse_tier(int(name) if name in ("0", "1", "2", "3", "4") else name)
     except InvalidTier:
         raise InvalidTier(f"line {number}: {name!r:.80} is not a tier", hint=_ALLOWED) from None
-
-
-def _read(
-    lines: Sequence[str], start: int, tier: Tier | None, count: TokenCounter
-) -> Iterator[_Line]:
-    """The lines from ``start`` on, with what Markdown makes of each."""
-    sections: list[tuple[int, Tier | None]] = [(0, tier)]
-    fence, fences = "", 0
-    make = tuple.__new__  # what _Line(…) comes down to, at half its cost
-    for number in range(start, len(lines)):
-        text = lines[number]
-        if not fence and number and text[0] not in _MARKS:  # nearly all lines are like this
-            cost = count(text)
-            if cost >= 0:
-                visible = text[0].isalnum() or _visible(text)
-                yield make(_Line, (number, cost, sections[-1][1], False, 0, not visible))
-                continue
-        line = (text.removeprefix(_BOM) or text) if number == 0 else text
-        inside, heading = bool(fence), None
-        if inside:
-            if _closes(line, fence):
-                fence = ""
-        elif line[0] in _MARKS:
-            heading = _HEADING.match(line)
-            fence = _opens(line)
-            inside = bool(fence)
-            fences += inside
-        if heading:
-            level = len(heading[1])
-            while sections[-1][0] >= level:
-                sections.pop()
-            marker = _MARKER.search(_CODE.sub("", line))
-            said = _named(marker[1], number + 1) if marker else sections[-1][1]
-            sections.append((level, said))
-        cost = count(text)
-        if cost < 0:
-            raise InvalidInput(f"the token counter gave {cost} for a line; it is 0 or more")
-        yield _Line(
-            number, cost, sections[-1][1], bool(heading), fences * inside, not _visible(line)
-        )
 
 
 def _opens(line: str) -> str:
@@ -210,47 +159,104 @@ class _Block(NamedTuple):
     blank: bool
 
 
-def _blocks(lines: Iterator[_Line], limit: int) -> list[_Block]:
-    """Each fence that fits, and each line outside of those."""
+def _blocks(
+    lines: Sequence[str], start: int, tier: Tier | None, count: TokenCounter, limit: int
+) -> list[_Block]:
+    """The lines from ``start`` on: each fence that fits, and each line outside of those."""
     blocks: list[_Block] = []
-    make, edges, heads = tuple.__new__, (_Edge.INSIDE, _Edge.SOFT), _Edge.HEADING
-    soft = True
-    for fence, group in groupby(lines, key=attrgetter("fence")):
-        inside = list(group)
-        total = sum(line.tokens for line in inside) if fence else 0
-        soft = soft or bool(fence)
-        if fence and total <= limit:
-            first, last = inside[0], inside[-1]
-            edge = _Edge.SOFT
-            blocks.append(_Block(first.number, last.number + 1, total, first.tier, edge, False))
+    sections: list[tuple[int, Tier | None]] = [(0, tier)]
+    make, edges = tuple.__new__, (_Edge.INSIDE, _Edge.SOFT)  # make: _Block(…) at half its cost
+    fence, fenced, soft = "", list[_Block](), True
+    for number in range(start, len(lines)):
+        text = lines[number]
+        cost = count(text)
+        if cost < 0:
+            raise InvalidInput(f"the token counter gave {cost} for a line; it is 0 or more")
+        if not fence and number and text[0] not in _MARKS:  # nearly all lines are like this
+            blank = not (text[0].isalnum() or _visible(text))
+            edge = edges[soft or blank]
+            blocks.append(make(_Block, (number, number + 1, cost, sections[-1][1], edge, blank)))
+            soft = blank
+            continue
+        line = (text.removeprefix(_BOM) or text) if number == 0 else text
+        was_inside, heading = bool(fence), None
+        if was_inside:
+            fence = "" if _closes(line, fence) else fence
+        elif line[0] in _MARKS:
+            heading, fence = _HEADING.match(line), _opens(line)
+        if heading:
+            _enter(sections, heading, line, number)
+        blank = not _visible(line)
+        edge = _Edge.HEADING if heading else edges[soft or blank]
+        block = _Block(number, number + 1, cost, sections[-1][1], edge, blank)
+        if was_inside or fence:
+            fenced.append(block)
+            if not fence:
+                blocks += _fence(fenced, limit)
+                fenced, soft = [], True
         else:
-            for number, tokens, tier, heading, _, blank in inside:
-                edge = heads if heading else edges[soft or blank]
-                blocks.append(make(_Block, (number, number + 1, tokens, tier, edge, blank)))
-                soft = blank
-        soft = soft or bool(fence)
-    return blocks
+            blocks.append(block)
+            soft = blank
+    return blocks + _fence(fenced, limit)
+
+
+def _enter(
+    sections: list[tuple[int, Tier | None]], heading: re.Match[str], line: str, number: int
+) -> None:
+    """A section begins; it has the tier that its heading names, or that of the one around it."""
+    level = len(heading[1])
+    while sections[-1][0] >= level:
+        sections.pop()
+    marker = _MARKER.search(_CODE.sub("", line))
+    said = _named(marker[1], number + 1) if marker else sections[-1][1]
+    sections.append((level, said))
+
+
+def _fence(lines: Sequence[_Block], limit: int) -> list[_Block]:
+    """A fence as one block, or as its lines if it is too long."""
+    total = sum(line.tokens for line in lines)
+    if lines and total <= limit:
+        first = lines[0]
+        return [_Block(first.first, lines[-1].end, total, first.tier, _Edge.SOFT, False)]
+    edges = [True, *(line.blank for line in lines)]
+    return [
+        line._replace(edge=_Edge.SOFT if edges[place] or line.blank else _Edge.INSIDE)
+        for place, line in enumerate(lines)
+    ]
 
 
 def _with_headings(blocks: Sequence[_Block], limit: int) -> list[_Block]:
     """The blocks, with each heading joined to what follows it as long as that fits."""
-    leads: list[bool] = []
-    lead = False
-    for block in blocks:
-        lead = block.edge is _Edge.HEADING or (block.blank and lead)
-        leads.append(lead)
     joined: list[_Block] = []
-    for block, lead in zip(reversed(blocks), reversed(leads), strict=True):
-        after = joined[-1] if joined else None
-        if lead and after and block.tier == after.tier and block.tokens + after.tokens <= limit:
-            joined[-1] = block._replace(
+    leads: list[_Block] = []
+    heading = _Edge.HEADING
+    for block in blocks:
+        if block.edge is heading or (leads and block.blank):
+            leads.append(block)
+        elif leads:
+            joined += _joined(leads, block, limit)
+            leads = []
+        else:
+            joined.append(block)
+    if leads:
+        joined += _joined(leads[:-1], leads[-1], limit)
+    return joined
+
+
+def _joined(leads: Sequence[_Block], last: _Block, limit: int) -> list[_Block]:
+    """A block, with as many of those that lead to it as fit."""
+    result = [last]
+    for block in reversed(leads):
+        after = result[-1]
+        if block.tier == after.tier and block.tokens + after.tokens <= limit:
+            result[-1] = block._replace(
                 end=after.end,
                 tokens=block.tokens + after.tokens,
                 blank=block.blank and after.blank,
             )
         else:
-            joined.append(block)
-    return joined[::-1]
+            result.append(block)
+    return result[::-1]
 
 
 # Where the cuts are

@@ -1,6 +1,7 @@
 """Notes on their way into the index: the next are embedded while those before them are stored."""
 
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import NamedTuple
@@ -11,8 +12,10 @@ from agents.storage.embedders import CachedEmbedder
 
 __all__ = ["Changed", "embedded"]
 
-_CHUNKS_AT_ONCE = 1024
+_CHUNKS_AT_ONCE = 512
 """How many are embedded together, of as many files as that takes."""
+_GROUPS_AHEAD = 2
+"""One that is being embedded, and one that waits for it."""
 
 
 class Changed(NamedTuple):
@@ -29,17 +32,21 @@ def embedded(embedder: CachedEmbedder, notes: Iterable[Changed]) -> Iterator[Cha
 
     An embedder that fails is no error here: who stores the chunks is told.
     """
-    ready: list[Changed] = []
+    ahead: deque[tuple[list[Changed], Callable[[], None]]] = deque()
     with ThreadPoolExecutor(1, "tiermem-notes") as worker:
         for together in _groups(notes):
-            finish = embedder.begin(
-                [each.text for note in together for each in note.chunks], worker
-            )
-            yield from ready
-            with suppress(TierMemError):
-                finish()
-            ready = together
-    yield from ready
+            texts = [each.text for note in together for each in note.chunks]
+            ahead.append((together, embedder.begin(texts, worker)))
+            if len(ahead) > _GROUPS_AHEAD:
+                yield from _ready(*ahead.popleft())
+        while ahead:
+            yield from _ready(*ahead.popleft())
+
+
+def _ready(together: list[Changed], finish: Callable[[], None]) -> list[Changed]:
+    with suppress(TierMemError):
+        finish()
+    return together
 
 
 def _groups(notes: Iterable[Changed]) -> Iterator[list[Changed]]:
