@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# One more than there are cores: many tests wait for a process.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
 .PHONY: help setup test check demo bench bench-simulation bench-scaling bench-million bench-temperature bench-recall bench-http quality inspector faults format clean
 help:            ## what can be made
@@ -18,7 +20,7 @@ $(STAMP): pyproject.toml constraints.txt
 setup: $(STAMP)  ## make .venv with the tested versions
 
 test: $(STAMP)   ## run all tests, on all cores
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n $(WORKERS)
 
 check: $(STAMP)  ## lint, format, types, import contracts
 	$(BIN)/ruff check .
