@@ -18,9 +18,11 @@ from agents import AgentMemory, MemoryBank
 from agents.storage.ledger import Ledger
 from embedders import Directions
 
-# How long a test takes is the machine's affair.
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
+# How long a test takes is the machine's affair. Half of Hypothesis' own number of examples, because
+# there are many laws; HYPOTHESIS_PROFILE=thorough tries more.
+settings.register_profile("default", deadline=None, max_examples=50)
+settings.register_profile("thorough", deadline=None, max_examples=2000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 # A shell starts what runs in the background deaf to Ctrl-C, and children would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

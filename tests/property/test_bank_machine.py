@@ -34,7 +34,7 @@ _COMMON: dict[str, Any] = {
     "report_multiple_bugs": False,
 }
 _PROFILES = {
-    "default": settings(max_examples=50, stateful_step_count=30, derandomize=True, **_COMMON),
+    "default": settings(max_examples=35, stateful_step_count=30, derandomize=True, **_COMMON),
     "thorough": settings(max_examples=3000, stateful_step_count=60, **_COMMON),
 }
 

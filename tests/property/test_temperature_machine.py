@@ -41,7 +41,7 @@ _COMMON: dict[str, Any] = {
     "report_multiple_bugs": False,
 }
 _PROFILES = {
-    "default": settings(max_examples=28, stateful_step_count=25, derandomize=True, **_COMMON),
+    "default": settings(max_examples=20, stateful_step_count=25, derandomize=True, **_COMMON),
     "thorough": settings(max_examples=3000, stateful_step_count=60, **_COMMON),
 }
 
