@@ -140,14 +140,14 @@ class Engine:
 
     def _count_accesses(self, agents: Iterable[str], found: Iterable[Sequence[Hit]]) -> None:
         """Each retrieval that gives a memory to an agent counts, unless it is not similar."""
-        if self._is_observed:
-            return
         least, metrics = self.settings.temperature.min_score, self._metrics
         for agent, hits in zip(agents, found, strict=True):
             given = hits if least == 0.0 else [hit for hit in hits if hit[1] >= least]
             metrics.searches += 1
             if given:
                 metrics.answered += 1
+                if self._is_observed:
+                    continue
                 sequences = [hit[0].sequence for hit in given]
                 self._ledger.accessed(agent, sequences, [hit[1] for hit in given])
 

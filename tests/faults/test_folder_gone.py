@@ -53,3 +53,5 @@ def test_the_process_may_go_to_another_folder(
     with MemoryBank.open("bank", storage=MANUAL) as bank:
         monkeypatch.chdir(tmp_path.parent)
         bank.agent("alice").add("from elsewhere")
+    with MemoryBank.open(tmp_path / "bank", storage=MANUAL) as bank:
+        assert [memory.content for memory in bank.agent("alice").all()] == ["from elsewhere"]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from test_loop import Diary, Mind
 
-from agents import AgentMemory, MemoryBank
+from agents import AgentMemory, MemoryBank, tools
 from agents.errors import BankClosed
 from agents.simulation import Loop, Observation
 from banks import OpenBank, undone
@@ -32,6 +32,18 @@ def test_a_closed_bank_has_no_metrics(bank: MemoryBank) -> None:
     bank.close()
     with pytest.raises(BankClosed):
         bank.metrics()
+
+
+def test_a_search_of_who_only_looks_on_is_a_search_and_no_use(make_bank: OpenBank) -> None:
+    bank = make_bank()
+    memory = bank.agent("alice").add("salt <1 0>")
+    before = bank.state_hash()
+    assert not tools.call(
+        bank.agent("alice"), "memory_query", {"query": "<1 0>"}, observing=True
+    ).is_error
+    assert bank.metrics()["memory_hit_rate"] == 1.0
+    assert bank.agent("alice").get(memory.id).access_count == 0
+    assert bank.state_hash() == before
 
 
 def test_the_hit_rate_is_the_share_of_worded_searches_that_gave_something(

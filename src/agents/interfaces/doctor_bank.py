@@ -180,12 +180,6 @@ def _store(bank: "MemoryBank", folder: Path, kept: dict[str, Any] | None) -> Fin
     from agents.storage.mem0_store import Mem0Store, import_store
 
     if kept is None or not max(kept["commit"], kept["writing"]):
-        there = folder / "chroma"
-        if not bank._ledger.journal.head and there.is_dir() and any(there.iterdir()):
-            told = f"the journal is empty, and {there} holds the memories of a bank"
-            todo = "the journal was lost: restore it from a backup; to start anew, move both away"
-            yield Finding("problem", "mem0", told, todo)
-            return
         yield Finding("ok", "mem0", "nothing was written to mem0's store yet")
         return
     if _holder(folder) is not None:
