@@ -1,6 +1,5 @@
 """One agent's resident memories, as columns: how they change."""
 
-from array import array
 from bisect import bisect_left
 from collections.abc import Sequence
 
@@ -13,8 +12,9 @@ from agents.memory.records import NEW_RELEVANCE
 from agents.memory.temperature import Temperature
 from agents.memory.traits import Traits, traits
 from agents.storage.fingerprints import of_activity, of_memory
-from agents.storage.rows import NUMBERS, SPACIOUS, WIDTH, AgentRows, Found
+from agents.storage.rows import NUMBERS, AgentRows, Found
 from agents.storage.shelved import MOST_RECALLS, NEVER, UNUSED, Shelved
+from agents.storage.table import WIDTH
 from agents.storage.vectors import Quantised, norms
 
 __all__ = ["NUMBERS", "AgentColumns", "Found"]
@@ -39,13 +39,12 @@ class AgentColumns(AgentRows):
         """Add the newest memories, of this tick; their sequence numbers are the next ones."""
         first, count = self.size, len(events)
         last = first + count
-        if last > len(self._norms):
-            self._resize(last + max(8, last // 4))
+        self.make_room(count)
         self._vectors[first:last] = vectors
         self._norms[first:last] = lengths
         self._temperatures[first:last] = _WARM
         self._traits[first:last] = None
-        self._relevance.extend([NEW_RELEVANCE] * count)
+        np.asarray(self._relevance)[first:last] = NEW_RELEVANCE
         changed = False
         for row, (_, _, sequence, tier, content, metadata, start) in enumerate(events, first):
             self._contents[row] = content
@@ -65,7 +64,7 @@ class AgentColumns(AgentRows):
             if tier == 0:
                 self._temperatures[row] = _HOT
                 changed = True
-            self._numbers.extend((sequence, tick, tick, expires, 0, UNUSED))
+            self._figures[row] = (sequence, tick, tick, expires, 0, UNUSED)
         self.size = last
         self.next_sequence += count
         if changed:
@@ -179,12 +178,7 @@ class AgentColumns(AgentRows):
             )
         keep = np.ones(self.size, bool)
         keep[rows] = False
-        for name in SPACIOUS:
-            setattr(self, name, getattr(self, name)[: self.size][keep])
-        self._set_numbers(
-            np.array(numbers, np.int64).reshape(-1, WIDTH)[keep],
-            np.array(self._relevance, np.float64)[keep],
-        )
+        self._reorder(keep)
         if self._keywords is not None:
             self._keywords.keep(keep)
         self._changed()
@@ -193,8 +187,7 @@ class AgentColumns(AgentRows):
     def put(self, records: Sequence[Shelved]) -> None:
         """Take memories back, each into its place."""
         first, last = self.size, self.size + len(records)
-        if last > len(self._norms):
-            self._resize(last + max(8, last // 4))
+        self.make_room(len(records))
         vectors = np.frombuffer(b"".join([each.vector for each in records]), np.int8)
         self._vectors[first:last] = vectors.reshape(len(records), -1)
         self._norms[first:last] = norms(self._vectors[first:last])
@@ -204,20 +197,17 @@ class AgentColumns(AgentRows):
             self._traits[row] = record.traits
             self._tiers[row] = record.tier
             self._temperatures[row] = record.temperature
-            self._numbers.extend((
+            self._figures[row] = (
                 record.sequence, record.created_tick, record.tier_tick, record.expires_tick,
                 record.access_count, record.last_access_tick,
-            ))  # fmt: skip
-            self._relevance.append(record.relevance)
+            )  # fmt: skip
+            self._relevance[row] = record.relevance
             if record.recalls:
                 self.recalls[record.sequence] = record.recalls
             self.next_expiry = min(self.next_expiry, record.expires_tick)
         self.size = last
-        table = np.array(self._numbers, np.int64).reshape(-1, WIDTH)
-        order = np.argsort(table[:, 0], kind="stable")
-        for name in SPACIOUS:
-            getattr(self, name)[:last] = getattr(self, name)[:last][order]
-        self._set_numbers(table[order], np.array(self._relevance, np.float64)[order])
+        order = np.argsort(self._figures[:last, 0], kind="stable")
+        self._reorder(order)
         if self._keywords is not None and self._keywords.size == first:
             self._keywords.extend([record.content for record in records])
             self._keywords.reorder(order)
@@ -241,15 +231,13 @@ class AgentColumns(AgentRows):
         vectors: Quantised,
     ) -> None:
         """Take over a whole state; ``numbers`` is what :meth:`numbers` gives."""
+        self.make_room(len(contents))
         self.size = len(contents)
-        self._contents = np.array(contents, object)
-        self._metadata, self._traits = np.empty(self.size, object), np.empty(self.size, object)
-        self._metadata[:], self._traits[:] = metadata, kinds
-        self._set_numbers(numbers[:, :WIDTH], np.ascontiguousarray(numbers[:, 8]).view(np.float64))
-        self._tiers = numbers[:, 6].astype(np.int8)
-        self._temperatures = numbers[:, 7].astype(np.int8)
-        self._vectors = vectors.copy()
-        self._norms = norms(vectors)
+        own = self.columns()
+        own[0][:], own[1][:] = vectors, norms(vectors)
+        own[2][:], own[3][:], own[4][:] = numbers[:, 6], numbers[:, 7], numbers[:, :WIDTH]
+        own[5][:] = np.ascontiguousarray(numbers[:, 8]).view(np.float64)
+        own[6][:], own[7][:], own[8][:] = contents, metadata, kinds
         self.next_expiry = int(numbers[:, 3].min(initial=NEVER))
         self._fingerprint = self._keywords = None
         self._changed()
@@ -264,20 +252,22 @@ class AgentColumns(AgentRows):
 
     def _changed(self) -> None:
         """Rows are other memories now."""
-        self.size = len(self._relevance)
         self._sessions = None
         self._pinned = self._hot = self.hot_tokens = None
         self.next_decay = 0
         self.found.clear()
 
-    def _set_numbers(self, numbers: NDArray[np.int64], relevance: NDArray[np.float64]) -> None:
-        self._numbers = array("q", np.ascontiguousarray(numbers, np.int64).tobytes())
-        self._relevance = array("d", relevance.astype(np.float64).tobytes())
+    def make_room(self, count: int) -> None:
+        """Have room for so many more memories."""
+        last = self.size + count
+        if last > self.room:
+            self._table.give(self, last + max(8, last // 4))
 
-    def _resize(self, capacity: int) -> None:
-        rows = self.size
-        for name in SPACIOUS:
-            old = getattr(self, name)
-            new = np.empty((capacity, *old.shape[1:]), old.dtype)
-            new[:rows] = old[:rows]
-            setattr(self, name, new)
+    def _reorder(self, rows: NDArray[np.bool_] | NDArray[np.intp]) -> None:
+        """Keep these rows, in this order."""
+        for column in self.columns():
+            kept = column[rows]
+            column[: len(kept)] = kept
+            if column.dtype == object:
+                column[len(kept) :] = None
+        self.size = len(kept)

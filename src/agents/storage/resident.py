@@ -29,6 +29,7 @@ from agents.storage.journal import Journal
 from agents.storage.note import Note
 from agents.storage.shelf import Shelf
 from agents.storage.shelved import MOST_RECALLS, NEVER, Shelved
+from agents.storage.table import ResidentTable
 from agents.storage.vectors import Quantised, norms
 
 __all__ = ["Resident"]
@@ -45,6 +46,7 @@ class Resident:
         self.dims = dims
         self.tick = 0
         self.blocks: dict[str, AgentColumns] = {}
+        self.table = ResidentTable(dims, self.blocks)
         self.changed: set[str] = set()
         """The agents that changed since their snapshot."""
         self.shelf = Shelf(journal.shelf, journal.head + 1)
@@ -65,13 +67,13 @@ class Resident:
     def block(self, agent_id: str) -> AgentColumns:
         """The agent's columns; empty ones, that are not kept, for an agent without memories."""
         block = self.blocks.get(agent_id)
-        return AgentColumns(agent_id, self.seed, self.dims) if block is None else block
+        return AgentColumns(agent_id, self.seed, self.table) if block is None else block
 
     def own_block(self, agent_id: str) -> AgentColumns:
         """The agent's columns, kept from now on."""
         block = self.blocks.get(agent_id)
         if block is None:
-            block = self.blocks[agent_id] = AgentColumns(agent_id, self.seed, self.dims)
+            block = self.blocks[agent_id] = AgentColumns(agent_id, self.seed, self.table)
         return block
 
     def tier_counts(self) -> dict[Tier, int]:
@@ -316,7 +318,7 @@ class Resident:
         self, journal: Journal, commit: int, agents: Collection[str] | None
     ) -> None:
         for row in journal.snapshots(None if agents is None else sorted(agents)):
-            self.blocks[row.agent] = snapshots.unpack(row, self.seed, self.dims)
+            self.blocks[row.agent] = snapshots.unpack(row, self.seed, self.dims, self.table)
         for agent in [None] if agents is None else sorted(agents):
             for owner, stored in journal.shelf.critical(agent, commit + 1):
                 self._note_critical(self.blocks[owner], stored.record)
