@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from agents.errors import BankClosed, NoteRefused
 from agents.memory.caps import Caps
 from agents.memory.context import TokenCounter
+from agents.memory.events import Accessed
 from agents.memory.filters import ANY, Filter
 from agents.memory.records import Hit, Hits, Memory, check_whole
 from agents.memory.requests import check_iterable, check_search
@@ -141,15 +142,16 @@ class Engine:
     def _count_accesses(self, agents: Iterable[str], found: Iterable[Sequence[Hit]]) -> None:
         """Each retrieval that gives a memory to an agent counts, unless it is not similar."""
         least, metrics = self.settings.temperature.min_score, self._metrics
+        events = []
         for agent, hits in zip(agents, found, strict=True):
             given = hits if least == 0.0 else [hit for hit in hits if hit[1] >= least]
             metrics.searches += 1
             if given:
                 metrics.answered += 1
-                if self._is_observed:
-                    continue
                 sequences = [hit[0].sequence for hit in given]
-                self._ledger.accessed(agent, sequences, [hit[1] for hit in given])
+                events.append(Accessed("access", agent, sequences, [hit[1] for hit in given]))
+        if events and not self._is_observed:
+            self._ledger.accessed_by_all(events)
 
     @contextmanager
     def _using(self) -> Iterator[None]:

@@ -39,7 +39,7 @@ from agents.memory.ranking import EXCLUDED, rank
 from agents.memory.records import id_prefix
 from agents.memory.traits import KINDS, check_tags
 from agents.storage import snapshots
-from agents.storage.columns import AgentColumns
+from agents.storage.columns import AgentColumns, add_all
 from agents.storage.table import ResidentTable
 from agents.storage.vectors import norms, quantise
 
@@ -239,7 +239,7 @@ def blocks(draw) -> AgentColumns:
         numbers = np.array([vector], np.int8)
         kept = check_metadata(extra)
         event = Added("add", block.agent_id, block.next_sequence, tier, content, kept, start)
-        block.extend([event], tick, numbers, norms(numbers))
+        add_all({block.agent_id: block}, [event], tick, numbers, norms(numbers))
     for row in draw(st.lists(st.integers(0, 9), max_size=3)):
         if row < len(block):
             block.change_tier(row, draw(tiers), draw(ticks))

@@ -77,7 +77,6 @@ class AgentRows:
         "_pinned",
         "_relevance",
         "_sessions",
-        "_table",
         "_temperatures",
         "_tiers",
         "_traits",
@@ -96,6 +95,7 @@ class AgentRows:
         "shelf_sum",
         "size",
         "start",
+        "table",
     )
 
     def __init__(self, agent_id: str, seed: int, table: ResidentTable) -> None:
@@ -124,7 +124,7 @@ class AgentRows:
         self._activity = 0
         self._marks: dict[int, int] = {}
         """By sequence number, the hash over how a memory was used, of those that were."""
-        self._table = table
+        self.table = table
         self.look_at(0, 0)
         self._pinned: Pinned | None = None
         self._hot: list[int] | None = None
@@ -136,7 +136,7 @@ class AgentRows:
 
     def look_at(self, start: int, room: int) -> None:
         """The memories are in these rows of the table, of which the first ``size`` are in use."""
-        table, rows = self._table, slice(start, start + room)
+        table, rows = self.table, slice(start, start + room)
         self.start, self.room = start, room
         self._contents, self._metadata = table.contents[rows], table.metadata[rows]
         self._traits, self._vectors = table.traits[rows], table.vectors[rows]
@@ -305,6 +305,11 @@ class AgentRows:
         table[:, 6], table[:, 7] = self.tiers, self.temperatures
         table[:, 8] = np.asarray(self._relevance)[: self.size].view(np.int64)
         return table
+
+    @property
+    def is_hashed(self) -> bool:
+        """Whether somebody asked for the fingerprint, which is kept up to date since."""
+        return self._fingerprint is not None
 
     def fingerprint(self) -> bytes:
         """A hash over all memories, the same for equal ones however they came about.

@@ -23,7 +23,7 @@ from agents.memory.traits import PLAIN, traits
 from agents.storage.shelved import NEVER, UNUSED
 from agents.storage.vectors import Quantised
 
-__all__ = ["WIDTH", "ResidentTable", "Window"]
+__all__ = ["WIDTH", "ResidentTable", "Window", "heat_of"]
 
 Rows = NDArray[np.intp]
 Floats = NDArray[np.float64]
@@ -33,6 +33,8 @@ WIDTH = 6
 
 _TIERS = np.array(tuple(Tier), object)
 _TEMPERATURES = np.array(tuple(Temperature), object)
+# NumPy takes its time to find out that an enum is a number.
+_HOT, _WARM = int(Temperature.HOT), int(Temperature.WARM)
 
 
 class Window(Protocol):
@@ -40,6 +42,8 @@ class Window(Protocol):
 
     size: int
     """How many of them are in use."""
+    room: int
+    """How many there are."""
 
     def columns(self) -> tuple[NDArray[Any], ...]:
         """The rows that are in use, column by column."""
@@ -82,22 +86,29 @@ class ResidentTable:
 
     # Room
 
-    def give(self, window: Window, room: int) -> None:
-        """Let an agent have so many rows; its memories move there."""
-        if self._used + room <= len(self.norms):
-            old = window.columns()
-            self._move(window, room)
-            for column in old[-3:]:  # what is forgotten must not be kept here
-                column[:] = None
+    def make_room(self, wanted: Sequence[tuple[Window, int]]) -> None:
+        """Have room for so many more memories of each of these agents."""
+        moving = {
+            id(window): (window, _room(window.size + count))
+            for window, count in wanted
+            if window.size + count > window.room
+        }
+        rows = sum(room for _, room in moving.values())
+        if self._used + rows <= len(self.norms):
+            for window, room in moving.values():
+                old = window.columns()
+                self._move(window, room)
+                for column in old[-3:]:  # what is forgotten must not be kept here
+                    column[:] = None
             return
         # None are left: all agents move to a larger table, without the rows that were given up.
-        rooms = [(each, _room(each.size)) for each in self._windows.values() if each is not window]
-        rooms.append((window, room))
-        rows = sum(own for _, own in rooms)
+        rooms = {id(each): (each, _room(each.size)) for each in self._windows.values()}
+        rooms |= {id(window): (window, _room(window.size + count)) for window, count in wanted}
+        rows = sum(room for _, room in rooms.values())
         self._make(rows + rows // 2)
         self._used = 0
-        for each, own in rooms:
-            self._move(each, own)
+        for window, room in rooms.values():
+            self._move(window, room)
 
     def _move(self, window: Window, room: int) -> None:
         start, stop = self._used, self._used + window.size
@@ -140,12 +151,12 @@ class ResidentTable:
     def write(
         self, rows: Rows, events: Sequence[Added], tick: int, vectors: Quantised, lengths: Floats
     ) -> None:
-        """New memories, warm and not pinned, come into these rows."""
-        _, _, sequences, tiers, contents, metadata, starts = zip(*events, strict=True)
+        """New memories come into these rows, in this tick."""
+        _, _, sequences, tiers, contents, metadata, _ = zip(*events, strict=True)
         self.vectors[rows] = vectors
         self.norms[rows] = lengths
         self.tiers[rows] = tiers
-        self.temperatures[rows] = Temperature.WARM.value
+        self.temperatures[rows] = _WARM
         numbers = np.empty((len(rows), WIDTH), np.int64)
         numbers[:] = (0, tick, tick, NEVER, 0, UNUSED)
         numbers[:, 0] = sequences
@@ -153,14 +164,17 @@ class ResidentTable:
         self.contents[rows] = _objects(contents)
         self.metadata[rows] = _objects(metadata)
         self.traits[rows] = None
-        if starts.count(None) < len(starts):
-            for place, start in enumerate(starts):
-                if start is not None:
-                    _, kind, tags, expires = start
-                    if kind != "fact" or tags:
-                        self.traits[rows[place]] = traits(kind, tags)
-                    if expires is not None:
-                        numbers[place, 3] = expires
+        for place, (row, event) in enumerate(zip(rows.tolist(), events, strict=True)):
+            tier, start = event[3], event[6]
+            if tier == 0:
+                self.temperatures[row] = _HOT
+            if start is not None:
+                _, kind, tags, expires = start
+                self.temperatures[row] = heat_of(event)
+                if kind != "fact" or tags:
+                    self.traits[row] = traits(kind, tags)
+                if expires is not None:
+                    numbers[place, 3] = expires
         self.numbers[rows] = numbers
 
     def use(self, rows: Rows, scores: Floats, tick: int) -> None:
@@ -168,6 +182,13 @@ class ResidentTable:
         self.numbers[rows, 4] += 1
         self.numbers[rows, 5] = tick
         self.relevance[rows] = (self.relevance[rows] + scores) / 2
+
+
+def heat_of(event: Added) -> int:
+    """How warm a new memory is."""
+    if event.tier == 0:
+        return _HOT
+    return _WARM if event.start is None else event.start.temperature
 
 
 def _room(size: int) -> int:
