@@ -30,6 +30,7 @@ from agents.storage.mem0_store import payload
 from agents.storage.queries import QueryReader
 from agents.storage.resident import Resident
 from agents.storage.sync import StoreSync
+from agents.undisturbed import undisturbed
 
 __all__ = ["Engine", "Staged"]
 
@@ -109,7 +110,7 @@ class Engine:
         only: Filter,
         hot: HotLimits | None,
     ) -> list[Hits]:
-        with self._using():
+        with self._using(), undisturbed():
             asked = [check_search(request) for request in check_iterable(requests)]
             most, budget = self._limits(limit, tokens)
             blocks = [self._ledger.resident.block(agent) for agent, _ in asked]
