@@ -246,7 +246,7 @@ def add_all(
     counts = Counter([event.agent_id for event in events])
     owners[0].table.make_room([(blocks[agent], count) for agent, count in counts.items()])
     rows = [block.take_in(event) for block, event in zip(owners, events, strict=True)]
-    owners[0].table.write(np.array(rows), events, tick, vectors, lengths)
+    owners[0].table.write(rows, events, tick, vectors, lengths)
     if any(block.is_hashed for block in owners):
         data, size = vectors.tobytes(), vectors.shape[1]
         for index, (block, event) in enumerate(zip(owners, events, strict=True)):

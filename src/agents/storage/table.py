@@ -149,33 +149,34 @@ class ResidentTable:
         return map(tuple.__new__, repeat(Memory), fields)
 
     def write(
-        self, rows: Rows, events: Sequence[Added], tick: int, vectors: Quantised, lengths: Floats
+        self, rows: list[int], events: Sequence[Added], tick: int, vectors: Quantised, norms: Floats
     ) -> None:
-        """New memories come into these rows, in this tick."""
-        _, _, sequences, tiers, contents, metadata, _ = zip(*events, strict=True)
-        self.vectors[rows] = vectors
-        self.norms[rows] = lengths
-        self.tiers[rows] = tiers
-        self.temperatures[rows] = _WARM
-        numbers = np.empty((len(rows), WIDTH), np.int64)
-        numbers[:] = (0, tick, tick, NEVER, 0, UNUSED)
-        numbers[:, 0] = sequences
-        self.relevance[rows] = NEW_RELEVANCE
-        self.contents[rows] = _objects(contents)
-        self.metadata[rows] = _objects(metadata)
-        self.traits[rows] = None
-        for place, (row, event) in enumerate(zip(rows.tolist(), events, strict=True)):
-            tier, start = event[3], event[6]
+        """New memories come into these rows, in this tick; their vectors have these lengths."""
+        # Rows that lie together are written in a tenth of the time.
+        together = rows[-1] - rows[0] == len(rows) - 1 and rows == sorted(rows)
+        where = slice(rows[0], rows[0] + len(rows)) if together else np.array(rows)
+        _, _, sequences, tiers, contents, metadata, starts = zip(*events, strict=True)
+        self.vectors[where] = vectors
+        self.norms[where] = norms
+        self.tiers[where] = tiers
+        self.temperatures[where] = _WARM
+        self.numbers[where] = (0, tick, tick, NEVER, 0, UNUSED)
+        self.numbers[where, 0] = sequences
+        self.relevance[where] = NEW_RELEVANCE
+        self.contents[where] = _objects(contents)
+        self.metadata[where] = _objects(metadata)
+        self.traits[where] = None
+        for row, tier, start in zip(rows, tiers, starts, strict=True):
             if tier == 0:
                 self.temperatures[row] = _HOT
             if start is not None:
-                _, kind, tags, expires = start
-                self.temperatures[row] = heat_of(event)
+                heat, kind, tags, expires = start
+                if tier:
+                    self.temperatures[row] = heat
                 if kind != "fact" or tags:
                     self.traits[row] = traits(kind, tags)
                 if expires is not None:
-                    numbers[place, 3] = expires
-        self.numbers[rows] = numbers
+                    self.numbers[row, 3] = expires
 
     def use(self, rows: Rows, scores: Floats, tick: int) -> None:
         """A search gave the memories in these rows, each once."""
