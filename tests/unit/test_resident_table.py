@@ -1,0 +1,130 @@
+"""All agents' memories are in one table, where each agent's rows lie together and may move."""
+
+import random
+from contextlib import suppress
+from itertools import chain
+
+import numpy as np
+import pytest
+import simsimd
+
+from agents import MemoryBank
+from agents.storage.table import ResidentTable
+from agents.storage.vectors import products
+
+NAMES = [f"agent_{number}" for number in range(7)]
+
+
+def make() -> MemoryBank:
+    return MemoryBank.ephemeral(preset="vector", seed=3)
+
+
+def table_of(bank: MemoryBank) -> ResidentTable:
+    return bank._ledger.resident.table
+
+
+def texts(bank: MemoryBank) -> dict[str, list[str]]:
+    return {name: [memory.content for memory in bank.agent(name).all()] for name in bank.agents()}
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_agents_that_grow_in_turns_keep_what_they_have(together) -> None:
+    chance, expected = random.Random(5), dict[str, list[str]]()
+    with make() as bank:
+        for step in range(60):
+            own = [(chance.choice(NAMES), f"memory {step} {n}") for n in range(chance.randrange(9))]
+            for name, text in own:
+                expected.setdefault(name, []).append(text)
+            if together:
+                bank.add_many(own)
+            else:
+                for name, text in own:
+                    bank.agent(name).add(text)
+            assert texts(bank) == {name: expected[name] for name in sorted(expected)}
+        query = "memory 31 2"
+        hits = bank.search_many([(name, query) for name in NAMES], limit=200)
+        assert [{hit.memory.content for hit in own} for own in hits] == [
+            set(expected[name]) for name in NAMES
+        ]
+
+
+def test_memories_of_many_agents_are_the_same_as_one_by_one() -> None:
+    with make() as bank:
+        for number, name in enumerate(NAMES):
+            agent = bank.agent(name)
+            agent.add("pinned", tier="pinned", tags=["a"])
+            agent.add("with all", metadata={"n": number}, kind="decision", ttl=9)
+            agent.add("hot", temperature="hot", tier="low")
+            bank.advance(number + 1)
+            agent.search("hot")
+            agent.add("plain")
+        blocks = [bank._ledger.resident.block(name) for name in NAMES]
+        rows = np.array([block.start + row for block in blocks for row in range(4)])
+        both = [[(b.agent_id, b.prefix)] * 4 for b in blocks]
+        agents, prefixes = zip(*chain.from_iterable(both), strict=True)
+        single = [tuple(m) for block in blocks for m in block.memories(range(4))]
+        assert [tuple(m) for m in table_of(bank).memories(rows, agents, prefixes)] == single
+
+
+@pytest.mark.parametrize("hashed", [True, False])
+def test_searches_at_once_count_uses_as_one_after_the_other(hashed) -> None:
+    with make() as one, make() as other:
+        for bank in (one, other):
+            for name in NAMES:
+                bank.agent(name).add_many([f"{name} likes {n}" for n in range(6)])
+            for name in NAMES[::2]:  # gaps
+                bank.agent(name).delete(bank.agent(name).all()[1].id)
+            if hashed:
+                bank.state_hash()
+            bank.advance(4)
+        asked = [(name, f"likes {number}") for number, name in enumerate(NAMES)]
+        again = [*asked, *asked[:3]]  # some agents twice
+        for pairs in (asked, again):
+            at_once = one.search_many(pairs, limit=3)
+            assert at_once == [other.agent(name).search(query, limit=3) for name, query in pairs]
+            assert one.state_hash() == other.state_hash()
+        used = [tuple(memory) for memory in one.agent(NAMES[0]).all()]
+        assert used == [tuple(memory) for memory in other.agent(NAMES[0]).all()]
+
+
+def test_what_is_undone_gives_its_rows_up() -> None:
+    with make() as bank:
+        bank.add_many([(name, f"kept {n}") for n in range(20) for name in NAMES])
+        before = texts(bank)
+        for _ in range(60):
+            with suppress(ZeroDivisionError), bank.transaction():
+                bank.add_many([(name, f"undone {n}") for n in range(20) for name in NAMES])
+                raise ZeroDivisionError
+        assert texts(bank) == before
+        assert len(table_of(bank).norms) < 10 * len(NAMES) * 20
+
+
+def test_a_text_that_is_forgotten_is_not_in_the_table() -> None:
+    with make() as bank:
+        alice = bank.agent("alice")
+        secret = alice.add("the secret word")
+        for n in range(300):  # she moves, and others come to where she was
+            alice.add(f"later {n}")
+            bank.agent(NAMES[n % 7]).add(f"of another {n}")
+        alice.forget(secret.id)
+        assert "the secret word" not in table_of(bank).contents.tolist()
+        alice.delete(alice.all()[0].id)
+        assert "later 0" not in table_of(bank).contents.tolist()
+
+
+@pytest.mark.parametrize("dims", [1, 3, 31, 256, 1041, 3072])
+def test_products_are_exact_with_whatever_the_processor_can_do(dims) -> None:
+    rng = np.random.default_rng(dims)
+    rows = rng.integers(-127, 128, (9, dims)).astype(np.int8)
+    rows[:2] = [[127], [-127]]
+    exact = rows.astype(np.int64) @ rows[0].astype(np.int64)
+    able = [name for name, has in simsimd.get_capabilities().items() if has and name != "serial"]
+    try:
+        for name in [None, *reversed(able)]:
+            if name is not None:
+                simsimd.disable_capability(name)
+            assert products(rows, rows[0]).tolist() == exact.tolist()
+    finally:
+        for name in able:
+            simsimd.enable_capability(name)
+    assert products(rows[:0], rows[0]).tolist() == []
