@@ -153,16 +153,12 @@ def flat(folder: Path, agents: int, ticks: int) -> dict[str, float]:
 
 def _taken(bank: Any) -> int:
     """The bytes that the memories themselves take: vectors, texts and numbers."""
-    total = 0
-    for block in bank._ledger.resident.blocks.values():
-        columns = (
-            block._vectors, block._norms, block._tiers, block._temperatures,
-            block._contents, block._metadata, block._traits,
-        )  # fmt: skip
-        total += sum(column.nbytes for column in columns)
-        total += sys.getsizeof(block._numbers) + sys.getsizeof(block._relevance)
-        total += sum(map(sys.getsizeof, block.contents()))
-    return total
+    resident = bank._ledger.resident
+    row = sum(column[:1].nbytes for column in resident.table.columns)
+    return sum(
+        row * block.size + sum(map(sys.getsizeof, block.contents()))
+        for block in resident.blocks.values()
+    )
 
 
 def _p95(values: list[float]) -> float:

@@ -19,7 +19,7 @@ from agents.storage.scoring import Scope, Scored, only_pinned, score, score_agai
 
 __all__ = ["Retrieval"]
 
-_WORTH_REMEMBERING = 256
+_WORTH_REMEMBERING = 1000
 """With fewer memories, to score all of them is as fast as to look up what was found before."""
 _MOST_NEW = 512
 """With more that came since, so is it as well."""
@@ -322,13 +322,9 @@ class Retrieval:
         for place, count in enumerate(ranked.counts.tolist()):
             if worth[place]:
                 block = blocks[scored.members[place]]
-                found = Found(
-                    block.size,
-                    most[place],
-                    rows[place, :count].copy(),  # a view would keep those of all the others
-                    scores[place, :count].copy(),
-                    scored.front[place],
-                )
+                own = np.append(scores[place, :count], scored.front[place])
+                own_rows = rows[place, :count].astype(np.int32)
+                found = Found(block.size, most[place], own_rows.tobytes(), own.tobytes())
                 block.remember(queries[scored.members[place]], found)
 
     def _ranked(

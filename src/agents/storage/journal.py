@@ -353,6 +353,12 @@ class Journal:
         kept = self.get("snapshot")
         return Snapshot(*kept) if kept else Snapshot(0, 0, bytes(32).hex(), 0)
 
+    def snapshot_size(self) -> int:
+        """The bytes of the numbers in all snapshots, which say how many memories they hold."""
+        with self.reading():
+            row = self._db.execute("SELECT total(length(columns)) FROM snapshots").fetchone()
+            return int(row[0])
+
     def snapshots(self, agents: Iterable[str] | None = None) -> Iterator[SnapshotRow]:
         """The snapshots of all agents, or of some."""
         with self.reading():

@@ -349,6 +349,8 @@ class Resident:
     def _load_snapshots(
         self, journal: Journal, commit: int, agents: Collection[str] | None
     ) -> None:
+        if agents is None:
+            self.table.expect(journal.snapshot_size() // (8 * snapshots.NUMBERS))
         for row in journal.snapshots(None if agents is None else sorted(agents)):
             self.blocks[row.agent] = snapshots.unpack(row, self.seed, self.dims, self.table)
         for agent in [None] if agents is None else sorted(agents):

@@ -29,24 +29,26 @@ Numbers = NDArray[np.int64]
 
 _TIERS, _TEMPERATURES = tuple(Tier), tuple(Temperature)
 _HOT = int(Temperature.HOT)
-_MEMORIES_PER_QUERY = 8
-"""What is kept of a query takes about as much as two memories do."""
+_MEMORIES_PER_QUERY = 16
+"""What is kept of a query takes about as much as a memory does."""
 _FEW = 64
 NUMBERS = 9
 """Columns of the table that a snapshot has: these, tier, temperature and relevance."""
 
 
 class Found(NamedTuple):
-    """What a query found: its candidates among the first ``size`` memories."""
+    """What a query found: its candidates among the first ``size`` memories.
+
+    There are many of these, so what they hold are bytes: arrays would take three times as much.
+    """
 
     size: int
     most: int
     """How many candidates were asked for."""
-    rows: NDArray[np.intp]
-    """Oldest first."""
-    scores: NDArray[np.float64]
-    pinned: list[float]
-    """The scores of the pinned memories, oldest pin first."""
+    rows: bytes
+    """int32, oldest first."""
+    scores: bytes
+    """float64, of these rows; and then of the pinned memories, oldest pin first."""
 
 
 class Pinned(NamedTuple):

@@ -17,9 +17,6 @@ __all__ = ["Scope", "Scored", "only_pinned", "score", "score_again", "similariti
 _GROUP_CELLS = 2_000_000
 """Agents are scored together up to this many cells, which bounds the memory of a batch."""
 
-_NO_ROWS = np.empty(0, np.intp)
-_NO_SCORES = np.empty(0)
-
 
 class Scope(NamedTuple):
     """What of an agent's memories a search is about, where that is not simply all of them."""
@@ -130,10 +127,10 @@ def only_pinned(blocks: Sequence[AgentColumns], queries: Quantised) -> list[Foun
     vectors = np.concatenate([each.vectors for each in pinned]).astype(wide.dtype)
     sums = np.einsum("ij,ij->i", vectors, wide[searches])
     lengths = np.concatenate([each.norms for each in pinned]) * norms(queries)[searches]
-    scores = np.clip(sums / lengths, 0.0, 1.0).tolist()
+    scores = np.clip(sums / lengths, 0.0, 1.0)
     found, start = [], 0
     for block, size in zip(blocks, sizes, strict=True):
-        found.append(Found(block.size, 0, _NO_ROWS, _NO_SCORES, scores[start : start + size]))
+        found.append(Found(block.size, 0, b"", scores[start : start + size].tobytes()))
         start += size
     return found
 
@@ -146,16 +143,18 @@ def score_again(
     A memory that was no candidate then is none now: the better ones are still there.
     """
     lengths = norms(queries).tolist()
-    known = max(len(each.rows) for each in found)
+    own_rows = [np.frombuffer(each.rows, np.int32) for each in found]
+    own_scores = [np.frombuffer(each.scores) for each in found]
+    known = max(map(len, own_rows))
     width = known + max(block.size - each.size for block, each in zip(blocks, found, strict=True))
     scores = np.full((len(blocks), width), EXCLUDED)
     tiers = np.full((len(blocks), width), Tier.NORMAL, np.int8)
     rows = np.zeros((len(blocks), width), np.intp)
-    for index, (block, each) in enumerate(zip(blocks, found, strict=True)):
-        end = len(each.rows)
-        rows[index, :end] = each.rows
-        scores[index, :end] = each.scores
-        tiers[index, :end] = block._tiers[each.rows]
+    for index, (block, each, old) in enumerate(zip(blocks, found, own_rows, strict=True)):
+        end = len(old)
+        rows[index, :end] = old
+        scores[index, :end] = own_scores[index][:end]
+        tiers[index, :end] = block._tiers[old]
         if block.size > each.size:
             new = slice(each.size, block.size)
             place = slice(known, known + block.size - each.size)
@@ -164,7 +163,8 @@ def score_again(
             rows[index, place] = np.arange(each.size, block.size)
             scores[index, place] = np.clip(own, 0.0, 1.0)
             tiers[index, place] = block._tiers[new]
-    return Scored(members, scores, tiers, [each.pinned for each in found], rows)
+    front = [own[len(old) :].tolist() for own, old in zip(own_scores, own_rows, strict=True)]
+    return Scored(members, scores, tiers, front, rows)
 
 
 def similarities(vectors: Quantised, query: Quantised) -> NDArray[np.float64]:

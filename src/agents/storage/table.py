@@ -5,6 +5,8 @@ about as much as one call for each agent would cost ten of them, so their rows a
 Each agent's lie together, with room to spare, and :class:`AgentRows` is its window on them.
 """
 
+import math
+import mmap
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
 from types import MappingProxyType
@@ -28,6 +30,8 @@ __all__ = ["WIDTH", "ResidentTable", "Window", "heat_of"]
 Rows = NDArray[np.intp]
 Floats = NDArray[np.float64]
 
+_LARGE = 50_000
+_PAGED = 1 << 20
 WIDTH = 6
 """Whole numbers per memory: sequence, created, entered its tier, expires, accesses, last access."""
 
@@ -62,16 +66,16 @@ class ResidentTable:
     def __init__(self, dims: int, windows: Mapping[str, Window]) -> None:
         self._windows = windows
         self._dims = dims
-        self._used = 0
         self._make(0)
 
     def _make(self, rows: int) -> None:
-        self.vectors: Quantised = np.empty((rows, self._dims), np.int8)
-        self.norms: Floats = np.empty(rows)
-        self.tiers = np.empty(rows, np.int8)
-        self.temperatures = np.empty(rows, np.int8)
-        self.numbers: NDArray[np.int64] = np.empty((rows, WIDTH), np.int64)
-        self.relevance: Floats = np.empty(rows)
+        self._used = 0
+        self.vectors: Quantised = _array((rows, self._dims), np.int8)
+        self.norms: Floats = _array((rows,), np.float64)
+        self.tiers: NDArray[np.int8] = _array((rows,), np.int8)
+        self.temperatures: NDArray[np.int8] = _array((rows,), np.int8)
+        self.numbers: NDArray[np.int64] = _array((rows, WIDTH), np.int64)
+        self.relevance: Floats = _array((rows,), np.float64)
         self.contents = np.empty(rows, object)
         self.metadata = np.empty(rows, object)  # None for a memory without
         self.traits = np.empty(rows, object)  # None for a plain fact
@@ -85,6 +89,10 @@ class ResidentTable:
         )  # fmt: skip
 
     # Room
+
+    def expect(self, memories: int) -> None:
+        """So many will come into a table that is empty: it need not grow meanwhile."""
+        self._make(memories + memories // 4)
 
     def make_room(self, wanted: Sequence[tuple[Window, int]]) -> None:
         """Have room for so many more memories of each of these agents."""
@@ -105,8 +113,8 @@ class ResidentTable:
         rooms = {id(each): (each, _room(each.size)) for each in self._windows.values()}
         rooms |= {id(window): (window, _room(window.size + count)) for window, count in wanted}
         rows = sum(room for _, room in rooms.values())
-        self._make(rows + rows // 2)
-        self._used = 0
+        # Rows given up later are kept until all move again: in a large table they may be few.
+        self._make(rows + rows // (2 if rows < _LARGE else 8))
         for window, room in rooms.values():
             self._move(window, room)
 
@@ -192,8 +200,20 @@ def heat_of(event: Added) -> int:
     return _WARM if event.start is None else event.start.temperature
 
 
+def _array(shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:
+    """A new array; a large one has pages of its own.
+
+    So it takes no more than what is written to it, and all of that is given back with it. What
+    NumPy takes from the heap leaves holes there when a table moves to a larger one.
+    """
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    if size < _PAGED:
+        return np.empty(shape, dtype)
+    return np.frombuffer(mmap.mmap(-1, size), dtype).reshape(shape)
+
+
 def _room(size: int) -> int:
-    return size + max(8, size // 4)
+    return size + max(8, min(size // 4, 64 + size // 16))
 
 
 def _objects(values: Sequence[str | KeptMetadata | None]) -> NDArray[Any]:
