@@ -13,6 +13,7 @@ from agents.memory.records import NEW_RELEVANCE
 from agents.memory.temperature import Temperature
 from agents.memory.traits import Traits, traits
 from agents.storage.fingerprints import of_activity, of_memory
+from agents.storage.pack import Leaving
 from agents.storage.rows import NUMBERS, SPACIOUS, WIDTH, AgentRows, Found
 from agents.storage.shelved import MOST_RECALLS, NEVER, UNUSED, Shelved
 from agents.storage.vectors import Quantised, norms
@@ -177,8 +178,38 @@ class AgentColumns(AgentRows):
                     ),
                 )
             )
+        self._close_gaps(rows)
+        return taken
+
+    def leaving(self, rows: Sequence[int], temperature: int) -> Leaving:
+        """All that there is of memories, but for recalls, with another temperature."""
+        own = np.array(self._numbers, np.int64).reshape(-1, WIDTH)[rows]
+        numbers = np.zeros((len(rows), 11), np.int64)
+        numbers[:, [0, 5, 6, 7, 8, 9]] = own
+        numbers[:, 1], numbers[:, 2] = self._tiers[rows], temperature
+        numbers[:, 10] = np.array(self._relevance, np.float64).view(np.int64)[rows]
+        return Leaving(
+            numbers,
+            self._traits[rows].tolist(),
+            self._metadata[rows].tolist(),
+            self._contents[rows].tolist(),
+            self._vectors[rows],
+        )
+
+    def drop(self, rows: Sequence[int]) -> None:
+        """Remove memories that were never recalled."""
+        if self._fingerprint is not None and 2 * len(rows) > self.size:
+            self._fingerprint = None  # what stays is less to count again than what goes
+        elif self._fingerprint is not None:
+            for row in rows:
+                self._without(row)
+                self._activity -= self._marks.pop(self.sequence(row), 0)
+        self._close_gaps(rows)
+
+    def _close_gaps(self, rows: Sequence[int]) -> None:
         keep = np.ones(self.size, bool)
         keep[rows] = False
+        numbers = self._numbers
         for name in SPACIOUS:
             setattr(self, name, getattr(self, name)[: self.size][keep])
         self._set_numbers(
@@ -188,7 +219,6 @@ class AgentColumns(AgentRows):
         if self._keywords is not None:
             self._keywords.keep(keep)
         self._changed()
-        return taken
 
     def put(self, records: Sequence[Shelved]) -> None:
         """Take memories back, each into its place."""

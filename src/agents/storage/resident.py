@@ -27,6 +27,7 @@ from agents.storage import snapshots
 from agents.storage.columns import AgentColumns
 from agents.storage.journal import Journal
 from agents.storage.note import Note
+from agents.storage.pack import Pack, chunks
 from agents.storage.shelf import Shelf
 from agents.storage.shelved import MOST_RECALLS, NEVER, Shelved
 from agents.storage.vectors import Quantised, norms
@@ -109,7 +110,7 @@ class Resident:
             if event.start is not None and event.start[0] == _COLD
         ]
         if cold:
-            self._shelve(block, block.take(cold))
+            self._become_cold(block, cold)
 
     def apply(self, event: TierChanged | Moved | Retained | Purged | Accessed | Noted) -> None:
         """Apply an event."""
@@ -154,7 +155,7 @@ class Resident:
         to = event.temperature
         rows, others = block.rows_of(event.sequences)
         if rows and to == Temperature.COLD:
-            self._shelve(block, block.take(rows, to))
+            self._become_cold(block, rows)
         elif rows:
             block.set_temperature(rows, to)
         if others:
@@ -270,6 +271,29 @@ class Resident:
                 self._count_cold(record, 1)
             if record.tier == Tier.CRITICAL:
                 self._note_critical(block, record)
+
+    def _become_cold(self, block: AgentColumns, rows: Sequence[int]) -> None:
+        """Resident memories leave: many at once in packs."""
+        if len(rows) >= Pack.FEWEST:
+            rows = self._leave_in_packs(block, sorted(rows))
+        if rows:
+            self._shelve(block, block.take(rows, _COLD))
+
+    def _leave_in_packs(self, block: AgentColumns, rows: Sequence[int]) -> list[int]:
+        """Those of them that can leave so; the rows of the others, as they are then."""
+        leaving = block.leaving(rows, _COLD)
+        packed, rest = chunks(
+            leaving.numbers, {*self.shelf.touched(block.agent_id), *block.recalls}
+        )
+        others = leaving.numbers[rest, 0].tolist()
+        if not packed:
+            return list(rows)
+        packs = [Pack.of(block.agent_id, leaving.only(part)) for part in packed]
+        block.shelf_sum += self.shelf.put_packs(packs)
+        if self._cold is not None:
+            self._cold += sum(map(len, packs))
+        block.drop([rows[place] for part in packed for place in part.tolist()])
+        return block.rows_of(others)[0]
 
     def _note_critical(self, block: AgentColumns, record: Shelved) -> None:
         if record.retention == Retention.ACTIVE:

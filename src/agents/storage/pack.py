@@ -1,0 +1,204 @@
+"""Memories that became cold together, in columns: many at once cost a fraction of one by one."""
+
+import json
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.memory.metadata import KeptMetadata, keep_metadata
+from agents.memory.tiers import Tier
+from agents.memory.traits import Traits
+from agents.storage.fingerprints import DIGEST, HEAD, of_many
+from agents.storage.shelved import NEVER, ColdFact, Shelved, Stored, traits_of
+from agents.storage.vectors import Quantised
+
+__all__ = ["WIDEST", "Leaving", "Pack", "chunks"]
+
+WIDEST = 2048
+"""The numbers of a pack's memories lie less than this apart. Journals rely on it: who looks for one
+memory looks at few packs, however many there are."""
+_ABSENT = ""
+"""In place of the JSON of what a memory doesn't have."""
+
+
+class Leaving(NamedTuple):
+    """Resident memories on their way to the shelf, in columns."""
+
+    numbers: NDArray[np.int64]
+    """A row per memory: what :class:`Shelved` begins with, relevance as its bits."""
+    traits: Sequence[Traits | None]
+    metadata: Sequence[KeptMetadata | None]
+    contents: Sequence[str]
+    vectors: Quantised
+
+    def only(self, places: NDArray[np.intp]) -> "Leaving":
+        """Some of them."""
+        chosen = places.tolist()
+        return Leaving(
+            self.numbers[places],
+            [self.traits[place] for place in chosen],
+            [self.metadata[place] for place in chosen],
+            [self.contents[place] for place in chosen],
+            self.vectors[places],
+        )
+
+
+class Pack:
+    """Cold memories of one agent, oldest first; it does not change.
+
+    They are such that nobody has to look into packs for them: not critical, not expiring, never
+    recalled.
+    """
+
+    __slots__ = ("_heads", "_size", "agent", "digests", "kinds", "metadata", "sequences", "texts",
+                 "vectors")  # fmt: skip
+
+    FEWEST = 64
+    """So many leave together to be packed."""
+    MOST = 256
+    """Of so many is a pack at most: who wants one of them reads all."""
+
+    def __init__(
+        self,
+        agent: str,
+        heads: bytes,
+        digests: bytes,
+        kinds: Sequence[str],
+        metadata: Sequence[str],
+        texts: Sequence[bytes],
+        vectors: bytes,
+    ) -> None:
+        self.agent = agent
+        self._heads = heads
+        self.digests = digests
+        self.kinds = kinds
+        """The JSON of each memory's kind and tags."""
+        self.metadata = metadata
+        self.texts = texts
+        self.vectors = vectors
+        """Of all of them; of none, for who only looks at the rest."""
+        self.sequences: list[int] = np.frombuffer(heads, "<i8")[:: HEAD.size // 8].tolist()
+        self._size = len(vectors) // len(texts)
+
+    @classmethod
+    def of(cls, agent: str, leaving: Leaving) -> "Pack":
+        """The pack of these memories."""
+        texts = [content.encode() for content in leaving.contents]
+        kinds = [_ABSENT if own is None else own.json for own in leaving.traits]
+        metadata = [_ABSENT if own is None else own.json for own in leaving.metadata]
+        heads = np.empty((len(texts), 12), "<i8")
+        heads[:, :11] = leaving.numbers
+        heads[:, 11] = list(map(len, texts))
+        packed, vectors = heads.tobytes(), leaving.vectors.tobytes()
+        digests = of_many(agent, packed, texts, vectors, metadata, kinds)
+        return cls(agent, packed, digests, kinds, metadata, texts, vectors)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def place_of(self, sequence: int) -> int | None:
+        """Where a memory is in it, if it is."""
+        place = bisect_left(self.sequences, sequence)
+        is_here = place < len(self.sequences) and self.sequences[place] == sequence
+        return place if is_here else None
+
+    @property
+    def tiers(self) -> NDArray[np.int64]:
+        """The tier of each memory."""
+        return np.frombuffer(self._heads, "<i8")[1 :: HEAD.size // 8]
+
+    def stored(self, place: int) -> Stored:
+        """A memory, with the hash that was taken over it."""
+        kinds, metadata = self.kinds[place], self.metadata[place]
+        head = HEAD.unpack_from(self._heads, place * HEAD.size)
+        record = Shelved._make(
+            (
+                *head[:11],
+                (),
+                traits_of(kinds) if kinds else None,
+                keep_metadata(json.loads(metadata)) if metadata else None,
+                self.texts[place].decode(),
+                self.vectors[place * self._size : (place + 1) * self._size],
+            )
+        )
+        return Stored(record, self.digests[place * DIGEST : (place + 1) * DIGEST])
+
+    def facts(self, gone: Collection[int]) -> Iterator[ColdFact]:
+        """What rules look at, of those that are not gone."""
+        for head, kinds in zip(HEAD.iter_unpack(self._heads), self.kinds, strict=True):
+            sequence, tier, _, _, _, created, _, _, count, last, relevance, _ = head
+            if sequence not in gone:
+                own = traits_of(kinds) if kinds else None
+                yield ColdFact(sequence, tier, created, count, last, relevance, 0, own)
+
+    def only(self, places: Sequence[int]) -> "Pack":
+        """The pack of these of its memories, which are at least one."""
+
+        def part(data: bytes, size: int) -> bytes:
+            return b"".join([data[place * size : (place + 1) * size] for place in places])
+
+        return Pack(
+            self.agent,
+            part(self._heads, HEAD.size),
+            part(self.digests, DIGEST),
+            [self.kinds[place] for place in places],
+            [self.metadata[place] for place in places],
+            [self.texts[place] for place in places],
+            part(self.vectors, self._size),
+        )
+
+    def total(self) -> int:
+        """The sum of the hashes."""
+        words = np.frombuffer(self.digests, ">u4").reshape(-1, DIGEST // 4)
+        total = 0
+        for word in words.sum(axis=0, dtype=np.uint64).tolist():
+            total = (total << 32) + word
+        return total
+
+    # As bytes
+
+    def parts(self) -> tuple[bytes, bytes, str, bytes]:
+        """All that there is but the vectors, for :meth:`read`."""
+        labels = json.dumps([_once(self.kinds), _once(self.metadata)], ensure_ascii=False)
+        return self._heads, self.digests, labels, b"\0".join(self.texts)  # no text has a NUL
+
+    @classmethod
+    def read(
+        cls, agent: str, heads: bytes, digests: bytes, labels: str, texts: bytes, vectors: bytes
+    ) -> "Pack":
+        """The pack that gave these :meth:`parts`; the vectors may be missing."""
+        kinds, metadata = ([known[n] for n in own] for known, own in json.loads(labels))
+        return cls(agent, heads, digests, kinds, metadata, texts.split(b"\0"), vectors)
+
+
+def _once(values: Sequence[str]) -> tuple[list[str], list[int]]:
+    """Each value once, and which of them each memory has."""
+    known: dict[str, int] = {}
+    own = [known.setdefault(value, len(known)) for value in values]
+    return list(known), own
+
+
+def chunks(
+    numbers: NDArray[np.int64], but: Collection[int]
+) -> tuple[list[NDArray[np.intp]], NDArray[np.intp]]:
+    """Which of these memories are packed together, and which are not; by place.
+
+    ``but`` are the sequence numbers of some that can't be.
+    """
+    is_plain = (numbers[:, 1] > int(Tier.CRITICAL)) & (numbers[:, 7] == NEVER)
+    if but:
+        is_plain &= ~np.isin(numbers[:, 0], np.fromiter(but, np.int64, len(but)))
+    places = np.flatnonzero(is_plain)
+    if len(places) < Pack.FEWEST:
+        return [], np.arange(len(numbers))
+    packed = [
+        part
+        for part in np.array_split(places, -(-len(places) // Pack.MOST))
+        if numbers[part[-1], 0] - numbers[part[0], 0] < WIDEST
+    ]
+    rest = np.ones(len(numbers), bool)
+    rest[np.concatenate([*packed, np.empty(0, np.intp)])] = False
+    return packed, np.flatnonzero(rest)
