@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.memory.metadata import KeptMetadata, keep_metadata
-from agents.memory.tiers import Tier
 from agents.memory.traits import Traits
 from agents.storage.fingerprints import DIGEST, HEAD, of_many
-from agents.storage.shelved import NEVER, ColdFact, Shelved, Stored, traits_of
+from agents.storage.shelved import ColdFact, Shelved, Stored, traits_of
 from agents.storage.vectors import Quantised
 
-__all__ = ["WIDEST", "Leaving", "Pack", "chunks"]
+__all__ = ["WIDEST", "Leaving", "Pack"]
 
 WIDEST = 2048
 """The numbers of a pack's memories lie less than this apart. Journals rely on it: who looks for one
@@ -160,45 +159,31 @@ class Pack:
 
     # As bytes
 
-    def parts(self) -> tuple[bytes, bytes, str, bytes]:
+    def parts(self) -> tuple[bytes, bytes, bytes, bytes]:
         """All that there is but the vectors, for :meth:`read`."""
         labels = json.dumps([_once(self.kinds), _once(self.metadata)], ensure_ascii=False)
-        return self._heads, self.digests, labels, b"\0".join(self.texts)  # no text has a NUL
+        texts = b"\0".join(self.texts)  # no text has a NUL
+        return self._heads, self.digests, labels.encode(), texts
 
     @classmethod
     def read(
-        cls, agent: str, heads: bytes, digests: bytes, labels: str, texts: bytes, vectors: bytes
+        cls, agent: str, heads: bytes, digests: bytes, labels: bytes, texts: bytes, vectors: bytes
     ) -> "Pack":
         """The pack that gave these :meth:`parts`; the vectors may be missing."""
-        kinds, metadata = ([known[n] for n in own] for known, own in json.loads(labels))
-        return cls(agent, heads, digests, kinds, metadata, texts.split(b"\0"), vectors)
+        members = texts.split(b"\0")
+        kinds, metadata = (_each(len(members), *column) for column in json.loads(labels))
+        return cls(agent, heads, digests, kinds, metadata, members, vectors)
 
 
 def _once(values: Sequence[str]) -> tuple[list[str], list[int]]:
-    """Each value once, and which of them each memory has."""
+    """Each value once, and which of them each memory has, unless it is plain."""
     known: dict[str, int] = {}
     own = [known.setdefault(value, len(known)) for value in values]
-    return list(known), own
+    return list(known), own if 1 < len(known) < len(own) else []
 
 
-def chunks(
-    numbers: NDArray[np.int64], but: Collection[int]
-) -> tuple[list[NDArray[np.intp]], NDArray[np.intp]]:
-    """Which of these memories are packed together, and which are not; by place.
-
-    ``but`` are the sequence numbers of some that can't be.
-    """
-    is_plain = (numbers[:, 1] > int(Tier.CRITICAL)) & (numbers[:, 7] == NEVER)
-    if but:
-        is_plain &= ~np.isin(numbers[:, 0], np.fromiter(but, np.int64, len(but)))
-    places = np.flatnonzero(is_plain)
-    if len(places) < Pack.FEWEST:
-        return [], np.arange(len(numbers))
-    packed = [
-        part
-        for part in np.array_split(places, -(-len(places) // Pack.MOST))
-        if numbers[part[-1], 0] - numbers[part[0], 0] < WIDEST
-    ]
-    rest = np.ones(len(numbers), bool)
-    rest[np.concatenate([*packed, np.empty(0, np.intp)])] = False
-    return packed, np.flatnonzero(rest)
+def _each(count: int, known: list[str], own: list[int]) -> list[str]:
+    """The values that :func:`_once` was given."""
+    if own:
+        return [known[number] for number in own]
+    return known if len(known) == count else known * count

@@ -27,7 +27,7 @@ from agents.storage import snapshots
 from agents.storage.columns import AgentColumns
 from agents.storage.journal import Journal
 from agents.storage.note import Note
-from agents.storage.pack import Pack, chunks
+from agents.storage.packing import pack_up
 from agents.storage.shelf import Shelf
 from agents.storage.shelved import MOST_RECALLS, NEVER, Shelved
 from agents.storage.vectors import Quantised, norms
@@ -274,26 +274,12 @@ class Resident:
 
     def _become_cold(self, block: AgentColumns, rows: Sequence[int]) -> None:
         """Resident memories leave: many at once in packs."""
-        if len(rows) >= Pack.FEWEST:
-            rows = self._leave_in_packs(block, sorted(rows))
-        if rows:
-            self._shelve(block, block.take(rows, _COLD))
-
-    def _leave_in_packs(self, block: AgentColumns, rows: Sequence[int]) -> list[int]:
-        """Those of them that can leave so; the rows of the others, as they are then."""
-        leaving = block.leaving(rows, _COLD)
-        packed, rest = chunks(
-            leaving.numbers, {*self.shelf.touched(block.agent_id), *block.recalls}
-        )
-        others = leaving.numbers[rest, 0].tolist()
-        if not packed:
-            return list(rows)
-        packs = [Pack.of(block.agent_id, leaving.only(part)) for part in packed]
+        packs, rest = pack_up(block, rows, self.shelf.touched(block.agent_id))
         block.shelf_sum += self.shelf.put_packs(packs)
         if self._cold is not None:
             self._cold += sum(map(len, packs))
-        block.drop([rows[place] for part in packed for place in part.tolist()])
-        return block.rows_of(others)[0]
+        if rest:
+            self._shelve(block, block.take(rest, _COLD))
 
     def _note_critical(self, block: AgentColumns, record: Shelved) -> None:
         if record.retention == Retention.ACTIVE:

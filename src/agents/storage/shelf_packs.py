@@ -8,7 +8,6 @@ one with the memories is read only by who wants one of them.
 
 import hashlib
 import heapq
-import json
 import sqlite3
 import struct
 from collections import OrderedDict
@@ -25,6 +24,7 @@ from agents.memory.temperature import Temperature
 from agents.storage.fingerprints import of_shelved
 from agents.storage.pack import WIDEST, Pack
 from agents.storage.shelved import ColdFact, Stored
+from agents.storage.sqlite_files import is_of_the_system
 
 __all__ = ["PACKS_SCHEMA", "Group", "Member", "ShelfPacks"]
 
@@ -39,18 +39,18 @@ CREATE TABLE shelf_packs (
     last INTEGER NOT NULL,     -- the highest
     since INTEGER NOT NULL,    -- the commit that put all of them there
     ended INTEGER NOT NULL,    -- the last commit that took one away, or 0
-    amounts TEXT NOT NULL,     -- JSON: tier, how many there are now, their tokens
+    amounts BLOB NOT NULL,     -- int64: tier, how many there are now, their tokens
     gone BLOB NOT NULL,        -- int64: sequence number and commit of each that was taken away
     body BLOB NOT NULL,        -- the hash over the other table's row, but for the vectors
     seal BLOB NOT NULL         -- the hash over all of these
 );
-CREATE INDEX shelf_packs_places ON shelf_packs (agent, first);
+CREATE INDEX shelf_packs_places ON shelf_packs (agent, first, last);
 CREATE TABLE shelf_bodies (
     id INTEGER PRIMARY KEY,    -- of the pack
     tokens BLOB NOT NULL,      -- int64
     numbers BLOB NOT NULL,     -- int64: 10 numbers, the relevance, and the length of the text
     digests BLOB NOT NULL,     -- the hash over each memory
-    labels TEXT NOT NULL,      -- JSON: kinds and tags, metadata
+    labels BLOB NOT NULL,      -- JSON: kinds and tags, metadata
     texts BLOB NOT NULL,
     vectors BLOB NOT NULL      -- int8, last for who can do without
 );
@@ -59,8 +59,9 @@ CREATE TABLE shelf_bodies (
 _KEPT = 8
 """Packs that are kept in memory: who reads one memory often reads its neighbours."""
 _GONE = struct.Struct("<qq")
-_HEADER = (int, str, int, int, int, int, str, bytes, bytes, bytes)
-_BODY = (bytes, bytes, bytes, str, bytes, bytes)
+_AMOUNT = struct.Struct("<qqq")
+_HEADER = (int, str, int, int, int, int, bytes, bytes, bytes, bytes)
+_BODY = (bytes,) * 6
 """One bit can make a text of bytes, which have the same hash."""
 
 
@@ -71,7 +72,7 @@ class _Header(NamedTuple):
     last: int
     since: int
     ended: int
-    amounts: str
+    amounts: bytes
     gone: bytes
     body: bytes
     seal: bytes
@@ -132,8 +133,7 @@ class ShelfPacks:
                 return
 
         # Packs may overlap: each is opened when its first memory is the next at the earliest.
-        headers = self._headers(agent, "since > :after ORDER BY agent, first", after=after)
-        for header in list(headers):
+        for header in self._headers(agent, "since > :after ORDER BY agent, first", after=after):
             while heap and heap[0][:2] < (header.agent, header.first):
                 _, _, number, member, members = heapq.heappop(heap)
                 yield member
@@ -155,7 +155,7 @@ class ShelfPacks:
     def counts(self, agent: str | None) -> Iterator[tuple[Group, tuple[int, int]]]:
         """How many there are and how many tokens; a group may come more than once."""
         for header in self._headers(agent):
-            for tier, items, tokens in json.loads(header.amounts):
+            for tier, items, tokens in _AMOUNT.iter_unpack(header.amounts):
                 yield (header.agent, Retention.ACTIVE, Temperature.COLD, tier), (items, tokens)
 
     def cold(self, agent: str) -> Iterator[ColdFact]:
@@ -207,18 +207,18 @@ class ShelfPacks:
 
     def rewind(self, commit: int) -> None:
         """Forget what came after a commit."""
-        for header in list(self._headers(None, "since > :commit", commit=commit)):
+        for header in self._headers(None, "since > :commit", commit=commit):
             self._delete(header.id)
-        for header in list(self._headers(None, "ended > :commit", commit=commit)):
+        for header in self._headers(None, "ended > :commit", commit=commit):
             gone = {key: when for key, when in header.when_gone().items() if when <= commit}
             self._save(header.id, header.since, self._whole(header), gone, header.body)
 
     def forget_versions(self, commit: int) -> None:
         """Delete what ended by a commit, where that is at least half of a pack."""
-        for header in list(self._headers(None, "ended > 0")):
+        for header in self._headers(None, "ended > 0"):
             gone = header.when_gone()
             over = {key for key, when in gone.items() if when <= commit}
-            left = sum(items for _, items, _ in json.loads(header.amounts))
+            left = sum(items for _, items, _ in _AMOUNT.iter_unpack(header.amounts))
             if over and 2 * len(over) >= left + len(gone):
                 self._rewrite(header, over)
 
@@ -239,23 +239,24 @@ class ShelfPacks:
 
     # Inside
 
-    def _headers(self, agent: str | None, where: str = "1", **values: object) -> Iterator[_Header]:
+    def _headers(self, agent: str | None, where: str = "1", **values: object) -> list[_Header]:
         """The packs of all agents or of one, without their bodies, checked."""
         which = "" if agent is None else "agent = :agent AND "
-        for row in self._db.execute(
+        rows = self._read(
             f"SELECT * FROM shelf_packs WHERE {which}{where}",  # noqa: S608
             {"agent": agent, **values},
-        ):
-            header = _Header(*row)
+        )
+        headers = [_Header(*row) for row in rows]
+        for header in headers:
             if tuple(map(type, header)) != _HEADER or _seal(header) != header.seal:
-                raise _damaged(header)
-            yield header
+                raise _damaged(header.agent)
+        return headers
 
     def _around(self, agent: str, sequence: int) -> list[_Header]:
         """The packs in which a memory may be, those where it was before as well."""
         where = "first BETWEEN :least AND :sequence AND last >= :sequence"
         least = sequence - WIDEST
-        return list(self._headers(agent, where, sequence=sequence, least=least))
+        return self._headers(agent, where, sequence=sequence, least=least)
 
     def _whole(self, header: _Header) -> _Body:
         """What is in a pack, kept for the next who asks."""
@@ -268,14 +269,23 @@ class ShelfPacks:
 
     def _body(self, header: _Header, *, vectors: bool = True) -> _Body:
         what = "vectors" if vectors else "x''"
-        row: tuple[Any, ...] | None = self._db.execute(
+        rows = self._read(
             f"SELECT tokens, numbers, digests, labels, texts, {what} FROM shelf_bodies "  # noqa: S608
-            "WHERE id = ?",
-            (header.id,),
-        ).fetchone()
-        if row is None or tuple(map(type, row)) != _BODY or _hash(row[:5]) != header.body:
-            raise _damaged(header)
+            "WHERE id = :id",
+            {"id": header.id},
+        )
+        row = rows[0] if rows else ()
+        if tuple(map(type, row)) != _BODY or _hash(row[:5]) != header.body:
+            raise _damaged(header.agent)
         return _Body(Pack.read(header.agent, *row[1:]), np.frombuffer(row[0], "<i8"))
+
+    def _read(self, statement: str, values: Mapping[str, object]) -> list[tuple[Any, ...]]:
+        try:
+            return self._db.execute(statement, values).fetchall()
+        except sqlite3.OperationalError as error:
+            if is_of_the_system(error):
+                raise
+            raise _damaged("an agent") from error  # bytes that a flipped bit made a text
 
     def _save(
         self, number: int, since: int, body: _Body, gone: Mapping[int, int], digest: bytes
@@ -285,7 +295,7 @@ class ShelfPacks:
         here = ~np.isin(pack.sequences, list(gone)) if gone else np.ones(len(pack), bool)
         tiers, tokens = pack.tiers[here], body.tokens[here]
         amounts = [
-            (tier, int((tiers == tier).sum()), int(tokens[tiers == tier].sum()))
+            _AMOUNT.pack(tier, (tiers == tier).sum(), tokens[tiers == tier].sum())
             for tier in np.unique(tiers).tolist()
         ]
         header = _Header(
@@ -295,7 +305,7 @@ class ShelfPacks:
             pack.sequences[-1],
             since,
             max(gone.values(), default=0),
-            json.dumps(amounts),
+            b"".join(amounts),
             b"".join([_GONE.pack(*each) for each in sorted(gone.items())]),
             digest,
             b"",
@@ -342,24 +352,24 @@ def _checked(pack: Pack, place: int) -> Stored:
     return stored
 
 
-def _damaged(header: _Header) -> BankDamaged:
+def _damaged(agent: str) -> BankDamaged:
     return BankDamaged(
-        f"what the journal keeps of cold memories of {header.agent} is not what was written; "
+        f"what the journal keeps of cold memories of {agent} is not what was written; "
         "nothing was changed",
         hint="restore the bank from a backup",
     )
 
 
-def _hash(parts: Iterable[str | bytes]) -> bytes:
+def _hash(parts: Iterable[bytes]) -> bytes:
     """The hash over parts, which can't be mistaken for others that are the same in a row."""
     result = hashlib.sha256()
     for part in parts:
-        data = part.encode() if isinstance(part, str) else part
-        result.update(b"%d " % len(data))
-        result.update(data)
+        result.update(b"%d " % len(part))
+        result.update(part)
     return result.digest()
 
 
 def _seal(header: _Header) -> bytes:
     numbers = f"{header.id} {header.first} {header.last} {header.since} {header.ended}"
-    return _hash((numbers, header.agent, header.amounts, header.gone, header.body))
+    own = (header.amounts, header.gone, header.body)
+    return _hash((numbers.encode(), header.agent.encode(), *own))
