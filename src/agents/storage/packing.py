@@ -1,6 +1,6 @@
 """Which of the memories that leave the columns together are packed."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,16 +15,19 @@ __all__ = ["pack_up"]
 
 
 def pack_up(
-    block: AgentColumns, rows: Sequence[int], but: Collection[int]
+    block: AgentColumns,
+    rows: Sequence[int],
+    those_not: Callable[[str, Sequence[int]], Collection[int]],
 ) -> tuple[list[Pack], list[int]]:
     """Memories become cold and leave in packs, as far as they can; the rows of the others then.
 
-    ``but`` are the sequence numbers of some that can't.
+    ``those_not`` says of an agent's sequence numbers which must not.
     """
     if len(rows) < Pack.FEWEST:
         return [], list(rows)
     rows = sorted(rows)
     leaving = block.leaving(rows, int(Temperature.COLD))
+    but = those_not(block.agent_id, leaving.numbers[:, 0].tolist())
     packed, rest = _chunks(leaving.numbers, {*but, *block.recalls})
     packs = [Pack.of(block.agent_id, leaving.only(part)) for part in packed]
     if packs:

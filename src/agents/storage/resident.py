@@ -274,7 +274,7 @@ class Resident:
 
     def _become_cold(self, block: AgentColumns, rows: Sequence[int]) -> None:
         """Resident memories leave: many at once in packs."""
-        packs, rest = pack_up(block, rows, self.shelf.touched(block.agent_id))
+        packs, rest = pack_up(block, rows, self.shelf.touched)
         block.shelf_sum += self.shelf.put_packs(packs)
         if self._cold is not None:
             self._cold += sum(map(len, packs))

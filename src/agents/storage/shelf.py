@@ -204,9 +204,9 @@ class Shelf:
             total += pack.total()
         return total
 
-    def touched(self, agent: str) -> list[int]:
-        """The sequence numbers of an agent's memories that came or left in this commit."""
-        return [sequence for owner, sequence in self._pending if owner == agent]
+    def touched(self, agent: str, sequences: Iterable[int]) -> list[int]:
+        """Those of these memories that came or left one by one in this commit."""
+        return [each for each in sequences if (agent, each) in self._pending]
 
     def take(self, agent: str, sequence: int) -> Stored | None:
         """A memory leaves, if it is here."""
