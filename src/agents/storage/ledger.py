@@ -269,6 +269,7 @@ class Ledger:
         self._forget_texts()
         vectors = b"".join([vector.tobytes() for vector in self._vectors])
         shelf = self.resident.shelf
+        changes = shelf.changes()
         try:
             self.journal.append(
                 self.resident.tick,
@@ -276,7 +277,8 @@ class Ledger:
                 vectors,
                 self.unsaved_embeddings,
                 self._note,
-                shelf.changes(),
+                changes,
+                self.resident.shelf_sum() if changes else 0,
                 self._purges,
                 not self._is_plain and any(isinstance(each, Purged) for each in self._events),
             )

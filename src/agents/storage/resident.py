@@ -319,8 +319,14 @@ class Resident:
                     journal.shelf.write(commit.id, self.shelf.changes())
                 self.shelf.committed(commit.id + 1)
                 count += len(events)
+            if agents is None:
+                journal.check_shelf(self.shelf_sum())
         self._cold = None
         return count
+
+    def shelf_sum(self) -> int:
+        """The sum of the hashes over all memories that are not resident."""
+        return sum([block.shelf_sum for block in self.blocks.values()])
 
     def _load_snapshots(
         self, journal: Journal, commit: int, agents: Collection[str] | None

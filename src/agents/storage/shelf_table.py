@@ -83,6 +83,9 @@ class Changes(NamedTuple):
     """What else it leaves there."""
     count_tokens: TokenCounter
 
+    def __bool__(self) -> bool:
+        return bool(self.now or self.packs)
+
 
 class ShelfTable:
     """Reads and writes the table; transactions are the journal's."""
