@@ -183,17 +183,18 @@ class AgentColumns(AgentRows):
 
     def leaving(self, rows: Sequence[int], temperature: int) -> Leaving:
         """All that there is of memories, but for recalls, with another temperature."""
-        own = np.array(self._numbers, np.int64).reshape(-1, WIDTH)[rows]
+        places = np.asarray(rows, np.intp)
         numbers = np.zeros((len(rows), 11), np.int64)
-        numbers[:, [0, 5, 6, 7, 8, 9]] = own
-        numbers[:, 1], numbers[:, 2] = self._tiers[rows], temperature
-        numbers[:, 10] = np.array(self._relevance, np.float64).view(np.int64)[rows]
+        own = np.array(self._numbers, np.int64).reshape(-1, WIDTH)
+        numbers[:, [0, 5, 6, 7, 8, 9]] = own[places]
+        numbers[:, 1], numbers[:, 2] = self._tiers[places], temperature
+        numbers[:, 10] = np.array(self._relevance, np.float64).view(np.int64)[places]
         return Leaving(
             numbers,
-            self._traits[rows].tolist(),
-            self._metadata[rows].tolist(),
-            self._contents[rows].tolist(),
-            self._vectors[rows],
+            self._traits[places].tolist(),
+            self._metadata[places].tolist(),
+            self._contents[places].tolist(),
+            self._vectors[places],
         )
 
     def drop(self, rows: Sequence[int]) -> None:

@@ -177,9 +177,11 @@ class Pack:
 
 def _once(values: Sequence[str]) -> tuple[list[str], list[int]]:
     """Each value once, and which of them each memory has, unless it is plain."""
-    known: dict[str, int] = {}
-    own = [known.setdefault(value, len(known)) for value in values]
-    return list(known), own if 1 < len(known) < len(own) else []
+    known = list(dict.fromkeys(values))
+    if len(known) in (1, len(values)):
+        return known, []
+    places = {value: place for place, value in enumerate(known)}
+    return known, [places[value] for value in values]
 
 
 def _each(count: int, known: list[str], own: list[int]) -> list[str]:

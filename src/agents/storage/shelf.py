@@ -253,6 +253,10 @@ class Shelf:
 
 def _what_is_left(members: Mapping[int, Pack]) -> Iterator[Pack]:
     """The packs of these memories, without those that left them."""
-    for pack in dict.fromkeys(members.values()):
+    packs = list(dict.fromkeys(members.values()))
+    if sum(map(len, packs)) == len(members):
+        yield from packs
+        return
+    for pack in packs:
         places = [place for place, each in enumerate(pack.sequences) if members.get(each) is pack]
         yield pack if len(places) == len(pack) else pack.only(places)
