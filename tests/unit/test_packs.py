@@ -98,6 +98,16 @@ def test_what_somebody_looks_for_among_all_is_a_row(open_bank: OpenBank, folder:
     assert len(contents(bank)) == 10
 
 
+def test_what_is_long_is_a_row(open_bank: OpenBank, folder: Path) -> None:
+    """Who reads one memory of a pack reads all of it."""
+    bank = open_bank()
+    fill(bank)
+    bank.agent("alice").add("long " * 500, **DECISION)
+    bank.agent("alice").add("short", 3, {"long": "x" * 3000}, **DECISION)
+    bank.compact()
+    assert (packed(folder), in_rows(folder)) == (3, [9, 10])
+
+
 def test_what_lies_far_apart_is_in_rows(open_bank: OpenBank, folder: Path) -> None:
     """One memory is in the range of few packs, however many there are."""
     bank = open_bank()

@@ -59,6 +59,8 @@ class Pack:
     """So many leave together to be packed."""
     MOST = 256
     """Of so many is a pack at most: who wants one of them reads all."""
+    LONGEST = 2000
+    """Characters of a text or of metadata, for the same reason."""
 
     def __init__(
         self,

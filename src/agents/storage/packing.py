@@ -27,8 +27,16 @@ def pack_up(
         return [], list(rows)
     rows = sorted(rows)
     leaving = block.leaving(rows, int(Temperature.COLD))
-    but = those_not(block.agent_id, leaving.numbers[:, 0].tolist())
-    packed, rest = _chunks(leaving.numbers, {*but, *block.recalls})
+    sequences = leaving.numbers[:, 0].tolist()
+    long = [
+        sequence
+        for sequence, content, own in zip(
+            sequences, leaving.contents, leaving.metadata, strict=True
+        )
+        if len(content) > Pack.LONGEST or (own is not None and len(own.json) > Pack.LONGEST)
+    ]
+    but = those_not(block.agent_id, sequences)
+    packed, rest = _chunks(leaving.numbers, {*but, *long, *block.recalls})
     packs = [Pack.of(block.agent_id, leaving.only(part)) for part in packed]
     if packs:
         block.drop([rows[place] for part in packed for place in part.tolist()])
