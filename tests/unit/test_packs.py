@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from agents import MemoryBank, MemoryNotFound
+from agents import MemoryBank, MemoryNotFound, Temperature
 from agents.history import rewind
 from agents.storage.pack import WIDEST, Pack
 from banks import OpenBank, change, contents, undone
 from embedders import Directions
 
+COLD = Temperature.COLD
 DECISION = {"kind": "decision", "tags": ["x"]}
 
 
@@ -62,9 +63,8 @@ def test_what_becomes_cold_together_is_in_packs_and_as_it_was(
     before = alice.all()
     assert bank.compact().cold == 8
     assert (packed(folder), in_rows(folder)) == (3, [])
-    cold = type(before[0].temperature)["COLD"]
     after = alice.all()
-    assert after == [each._replace(temperature=cold) for each in before]
+    assert after == [each._replace(temperature=COLD) for each in before]
     assert [alice.get(each.id) for each in before] == after
     assert open_bank().agent("alice").all() == after
 
@@ -135,6 +135,37 @@ def test_what_came_and_went_in_one_transaction_is_a_row(open_bank: OpenBank, fol
     again = open_bank()
     assert again.state_hash() == state
     assert [each.id for each in again.agent("alice").all(temperature="cold")] == ids[:4] + ids[5:]
+
+
+def test_what_was_cold_before_the_transaction_is_a_row_after_it(
+    open_bank: OpenBank, folder: Path
+) -> None:
+    bank = open_bank()
+    ids = fill(bank)
+    bank.compact()
+    alice = bank.agent("alice")
+    with bank.transaction():
+        for each in ids[:5]:
+            alice.promote(each)
+        assert bank.compact().cold == 5
+        assert [each.id for each in alice.all(temperature="cold")] == ids
+        assert [alice.get(each).id for each in ids] == ids
+        assert bank.status().temperatures["cold"].items == 8
+    assert in_rows(folder) == [1, 2, 3, 4, 5]
+    assert [each.id for each in alice.all(temperature="cold")] == ids
+
+
+def test_packs_that_overlap_are_read_in_order(open_bank: OpenBank) -> None:
+    bank = open_bank()
+    alice, shelf = bank.agent("alice"), bank._ledger.resident.shelf
+    ids = fill(bank, 24, kind="fact")
+    for part in (ids[::3], ids[1::3], ids[2::3]):
+        with bank.transaction():
+            bank._ledger.move("alice", [int(each[-6:], 16) for each in part], COLD, "spill")
+    assert [each.id for each in alice.all(temperature="cold")] == ids
+    assert [row[1] for row in shelf.table.all_now()] == [*range(1, 25)]
+    assert shelf.with_words("alice", ["TEXT"], 5) == [24, 23, 22, 21, 20]
+    assert shelf.with_words("alice", ["text00", "text021"], 4) == [22, 10, 9, 8]
 
 
 def test_packs_change_no_state(make_bank: OpenBank, monkeypatch: pytest.MonkeyPatch) -> None:
