@@ -31,6 +31,7 @@ from agents.storage.mem0_store import check_providers
 from agents.storage.sqlite_files import as_it_was
 from agents.storage.sync import Progress
 from agents.tick_log import TickLog
+from agents.undisturbed import undisturbed
 from agents.upkeep import Upkeep
 from agents.version import __version__
 
@@ -335,7 +336,7 @@ class MemoryBank(Upkeep):
 
         One commit, and the result of adding them one by one; if one is refused, none is stored.
         """
-        with self._using():
+        with self._using(), undisturbed():
             most = self.settings.memory.max_content_bytes
             return self._add_new([check_new(item, most) for item in check_iterable(items)])
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from agents.errors import BankClosed, NoteRefused
 from agents.memory.caps import Caps
 from agents.memory.context import TokenCounter
+from agents.memory.events import Accessed
 from agents.memory.filters import ANY, Filter
 from agents.memory.records import Hit, Hits, Memory, check_whole
 from agents.memory.requests import check_iterable, check_search
@@ -29,6 +30,7 @@ from agents.storage.mem0_store import payload
 from agents.storage.queries import QueryReader
 from agents.storage.resident import Resident
 from agents.storage.sync import StoreSync
+from agents.undisturbed import undisturbed
 
 __all__ = ["Engine", "Staged"]
 
@@ -108,7 +110,7 @@ class Engine:
         only: Filter,
         hot: HotLimits | None,
     ) -> list[Hits]:
-        with self._using():
+        with self._using(), undisturbed():
             asked = [check_search(request) for request in check_iterable(requests)]
             most, budget = self._limits(limit, tokens)
             blocks = [self._ledger.resident.block(agent) for agent, _ in asked]
@@ -141,15 +143,16 @@ class Engine:
     def _count_accesses(self, agents: Iterable[str], found: Iterable[Sequence[Hit]]) -> None:
         """Each retrieval that gives a memory to an agent counts, unless it is not similar."""
         least, metrics = self.settings.temperature.min_score, self._metrics
+        events = []
         for agent, hits in zip(agents, found, strict=True):
             given = hits if least == 0.0 else [hit for hit in hits if hit[1] >= least]
             metrics.searches += 1
             if given:
                 metrics.answered += 1
-                if self._is_observed:
-                    continue
                 sequences = [hit[0].sequence for hit in given]
-                self._ledger.accessed(agent, sequences, [hit[1] for hit in given])
+                events.append(Accessed("access", agent, sequences, [hit[1] for hit in given]))
+        if events and not self._is_observed:
+            self._ledger.accessed_by_all(events)
 
     @contextmanager
     def _using(self) -> Iterator[None]:

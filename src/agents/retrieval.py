@@ -186,33 +186,59 @@ class Retrieval:
         results: list[Hits],
     ) -> None:
         """Fill ``results[worded[i]]`` with what matches the ``i``-th query of ``asked``."""
-        make = tuple.__new__  # what Hit(…) comes down to, at half its cost
         for scored in self._scored(blocks, queries, worded, asked, limit, scopes):
             wanted, ranked = self._ranked(scored, limit, scopes)
             if asked.is_plain:
                 self._remember(scored, ranked, wanted, blocks, queries, scopes)
             cuts = np.minimum(ranked.counts, wanted)
             shown = np.arange(ranked.columns.shape[1]) < cuts[:, None]
+            searches, places = np.nonzero(shown)
             columns = ranked.columns[shown]
-            searches = np.nonzero(shown)[0]
-            tiers = scored.tiers[searches, columns]
-            rest = zip(
-                ranked.scores[shown].tolist(),
-                self._boost_array[tiers].tolist(),
-                ranked.boosted[shown].tolist(),
-                strict=True,
-            )
-            rows = columns if scored.rows is None else scored.rows[searches, columns]
-            flat = rows.tolist()
+            own = [blocks[member] for member in scored.members]
+            front = [
+                block.pinned.rows if (scope := scopes[member]) is None else scope.front
+                for block, member in zip(own, scored.members, strict=True)
+            ]
+            # Of each search what comes first and then the rest, search after search.
+            before = np.array([len(rows) for rows in front])
+            ends = np.cumsum(before + cuts)
+            is_front = np.ones(ends[-1], np.bool_)
+            rest = (ends - cuts)[searches] + places
+            is_front[rest] = False
+            rows, scores = np.empty(len(is_front), np.intp), np.empty(len(is_front))
+            rows[is_front] = [row for part in front for row in part]
+            scores[is_front] = [score for part in scored.front for score in part]
+            rows[rest] = columns if scored.rows is None else scored.rows[searches, columns]
+            scores[rest] = ranked.scores[shown]
+            hits = self._hits_of_all(own, before + cuts, rows, scores)
             start = 0
-            for index, cut, own in zip(scored.members, cuts.tolist(), scored.front, strict=True):
-                block, scope = blocks[index], scopes[index]
-                hits = Hits(self._front(block, scope, own)) if own else Hits()
-                memories = block.memories(flat[start : start + cut])
-                start += cut
-                for memory, (similarity, boost, total) in zip(memories, rest, strict=False):
-                    hits.append(make(Hit, (memory, similarity, boost, total)))
-                results[index] = hits
+            for member, end in zip(scored.members, ends.tolist(), strict=True):
+                results[member] = Hits(hits[start:end])
+                start = end
+
+    def _hits_of_all(
+        self,
+        blocks: Sequence[AgentColumns],
+        counts: NDArray[np.intp],
+        rows: NDArray[np.intp],
+        scores: NDArray[np.float64],
+    ) -> list[Hit]:
+        """So many memories of each block, in these rows of it, as hits with these scores."""
+        if len(blocks) == 1:  # a few rows are read faster one by one
+            return self._hits(blocks[0], rows.tolist(), scores.tolist())
+        table = blocks[0].table
+        rows += np.repeat([block.start for block in blocks], counts)
+        agents = np.repeat(np.array([block.agent_id for block in blocks], object), counts).tolist()
+        prefixes = np.repeat(np.array([block.prefix for block in blocks], object), counts).tolist()
+        boosts = self._boost_array[table.tiers[rows]]
+        fields = zip(
+            table.memories(rows, agents, prefixes),
+            scores.tolist(),
+            boosts.tolist(),
+            (scores + boosts).tolist(),
+            strict=True,
+        )
+        return list(map(tuple.__new__, repeat(Hit), fields))  # Hit(…), at half its cost
 
     def _scored(
         self,
@@ -346,13 +372,8 @@ class Retrieval:
         self, block: AgentColumns, scope: Scope | None, scores: Iterable[float]
     ) -> list[Hit]:
         """What comes first."""
-        if scope is not None:
-            return self._hits(block, scope.front, scores)
-        boost, make = self._boosts[Tier.PINNED], tuple.__new__
-        return [
-            make(Hit, (memory, similarity, boost, similarity + boost))
-            for memory, similarity in zip(block.pinned_memories(), scores, strict=False)
-        ]
+        rows = block.pinned.rows if scope is None else scope.front
+        return self._hits(block, list(rows), scores)
 
     @staticmethod
     def _wanted(block: AgentColumns, limit: int, scope: Scope | None) -> int:

@@ -1,6 +1,5 @@
 """The tick loop: observe, remember, decide, act, record, commit."""
 
-import gc
 import math
 import traceback
 from collections.abc import Mapping, Sequence
@@ -40,6 +39,7 @@ from agents.simulation.protocols import (
 )
 from agents.simulation.recorder import Recorder
 from agents.simulation.streams import Streams
+from agents.undisturbed import undisturbed
 
 __all__ = ["Loop", "Together", "check_number", "where_in"]
 
@@ -118,23 +118,16 @@ class Loop:
 
     def tick(self) -> dict[str, Any]:
         """One tick; what is recorded of it."""
-        # A tick makes thousands of records and no cycles. Looking for cycles among them, again and
-        # again, would take a tenth of its time.
         if self._spent:
             raise SimulationError(
                 "a tick of this simulation failed, and its world is not what it was",
                 hint="open it again",
             )
-        collecting = gc.isenabled()
-        gc.disable()
         self._spent = True
-        try:
+        with undisturbed():
             record = self._tick()
-            self._spent = False
-            return record
-        finally:
-            if collecting:
-                gc.enable()
+        self._spent = False
+        return record
 
     def _tick(self) -> dict[str, Any]:
         bank, streams = self._bank, self._streams

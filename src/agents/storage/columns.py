@@ -1,24 +1,24 @@
 """One agent's resident memories, as columns: how they change."""
 
-from array import array
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.memory.events import Added
+from agents.memory.events import Added, Start
 from agents.memory.metadata import KeptMetadata
-from agents.memory.records import NEW_RELEVANCE
 from agents.memory.temperature import Temperature
 from agents.memory.traits import Traits, traits
 from agents.storage.fingerprints import of_activity, of_memory
 from agents.storage.pack import Leaving
-from agents.storage.rows import NUMBERS, SPACIOUS, WIDTH, AgentRows, Found
-from agents.storage.shelved import MOST_RECALLS, NEVER, UNUSED, Shelved
+from agents.storage.rows import NUMBERS, AgentRows, Found
+from agents.storage.shelved import MOST_RECALLS, NEVER, Shelved
+from agents.storage.table import WIDTH, heat_of
 from agents.storage.vectors import Quantised, norms
 
-__all__ = ["NUMBERS", "AgentColumns", "Found"]
+__all__ = ["NUMBERS", "AgentColumns", "Found", "add_all"]
 
 
 # NumPy takes its time to find out that an enum is a number.
@@ -30,66 +30,28 @@ class AgentColumns(AgentRows):
 
     __slots__ = ()
 
-    def extend(
-        self,
-        events: Sequence[Added],
-        tick: int,
-        vectors: Quantised,
-        lengths: NDArray[np.float64],
-    ) -> None:
-        """Add the newest memories, of this tick; their sequence numbers are the next ones."""
-        first, count = self.size, len(events)
-        last = first + count
-        if last > len(self._norms):
-            self._resize(last + max(8, last // 4))
-        self._vectors[first:last] = vectors
-        self._norms[first:last] = lengths
-        self._temperatures[first:last] = _WARM
-        self._traits[first:last] = None
-        self._relevance.extend([NEW_RELEVANCE] * count)
-        changed = False
-        for row, (_, _, sequence, tier, content, metadata, start) in enumerate(events, first):
-            self._contents[row] = content
-            self._tiers[row] = tier
-            self._metadata[row] = metadata
-            expires = NEVER
-            if start is not None:
-                heat, kind, tags, ends = start
-                if heat != _WARM:
-                    self._temperatures[row] = heat
-                    changed = changed or heat == _HOT
-                if kind != "fact" or tags:
-                    self._traits[row] = traits(kind, tags)
-                if ends is not None:
-                    expires = ends
-                    self.next_expiry = min(self.next_expiry, ends)
-            if tier == 0:
-                self._temperatures[row] = _HOT
-                changed = True
-            self._numbers.extend((sequence, tick, tick, expires, 0, UNUSED))
-        self.size = last
-        self.next_sequence += count
-        if changed:
+    def take_in(self, event: Added) -> int:
+        """The row of the table where a new memory goes; it has the next sequence number."""
+        row = self.start + self.size
+        self.size += 1
+        self.next_sequence += 1
+        if event.start is not None and event.start.expires_tick is not None:
+            self.next_expiry = min(self.next_expiry, event.start.expires_tick)
+        if heat_of(event) == _HOT:
             self._pinned = self._hot = self.hot_tokens = None
             self.found.clear()
-        if self._fingerprint is not None:
-            self._fingerprint += self._fingerprint_of_new(events, first, tick, vectors)
+        return row
 
-    def _fingerprint_of_new(
-        self, events: Sequence[Added], first: int, tick: int, vectors: Quantised
-    ) -> int:
-        data, size, total = vectors.tobytes(), vectors.shape[1], 0
-        heats, kinds = self._temperatures[first : self.size].tolist(), self._traits
-        place = 0
-        for index, (_, _, sequence, tier, content, metadata, start) in enumerate(events):
-            expires = NEVER if start is None or start[3] is None else start[3]
-            vector = data[place : place + size]
-            place += size
-            total += of_memory(
-                sequence, tier, heats[index], tick, tick, expires, content or "", vector,
-                metadata, kinds[first + index],
+    def count_in(self, event: Added, tick: int, vector: bytes) -> None:
+        """A new memory is part of the fingerprint, if somebody asked for that before."""
+        if self._fingerprint is not None:
+            _, _, sequence, tier, content, metadata, start = event
+            _, kind, tags, expires = start or Start(_WARM, "fact", (), None)
+            own = traits(kind, tags) if kind != "fact" or tags else None
+            self._fingerprint += of_memory(
+                sequence, tier, heat_of(event), tick, tick, NEVER if expires is None else expires,
+                content or "", vector, metadata, own,
             )  # fmt: skip
-        return total
 
     def change_tier(self, row: int, tier: int, tick: int) -> None:
         """Move a memory to a tier that it enters in ``tick``. Pinned is hot, unpinned warm."""
@@ -118,25 +80,29 @@ class AgentColumns(AgentRows):
 
     def access(self, sequences: Sequence[int], scores: Sequence[float], tick: int) -> list[int]:
         """A search gave these memories; the places in the list of those that are not here."""
-        numbers, relevance, hashed = self._numbers, self._relevance, self._fingerprint is not None
-        missing, marks = [], self._marks
+        numbers, relevance = self._numbers, self._relevance
+        missing, used = [], []
         for index, sequence in enumerate(sequences):
-            row = sequence - 1  # where there are no gaps, and that is nearly always
-            if row >= self.size or numbers[WIDTH * row] != sequence:
-                found = self.row_of(sequence)
-                if found is None:
-                    missing.append(index)
-                    continue
-                row = found
+            row = self.row_of(sequence)
+            if row is None:
+                missing.append(index)
+                continue
             place = WIDTH * row
-            count = numbers[place + 4] = numbers[place + 4] + 1
+            numbers[place + 4] += 1
             numbers[place + 5] = tick
-            mean = relevance[row] = (relevance[row] + scores[index]) / 2
-            if hashed:
-                mark = of_activity(sequence, count, tick, mean)
-                self._activity += mark - marks.get(sequence, 0)
-                marks[sequence] = mark
+            relevance[row] = (relevance[row] + scores[index]) / 2
+            used.append((sequence, numbers[place + 4], relevance[row]))
+        if self.is_hashed:
+            self.mark(used, tick)
         return missing
+
+    def mark(self, used: Iterable[tuple[int, int, float]], tick: int) -> None:
+        """Hash how memories were used: each with how often, and how relevant it is now."""
+        marks = self._marks
+        for sequence, count, relevance in used:
+            mark = of_activity(sequence, count, tick, relevance)
+            self._activity += mark - marks.get(sequence, 0)
+            marks[sequence] = mark
 
     def recalled(self, sequence: int, tick: int) -> None:
         """An agent asked for a memory by :meth:`AgentMemory.recall`."""
@@ -185,10 +151,9 @@ class AgentColumns(AgentRows):
         """All that there is of memories, but for recalls, with another temperature."""
         places = np.asarray(rows, np.intp)
         numbers = np.zeros((len(rows), 11), np.int64)
-        own = np.array(self._numbers, np.int64).reshape(-1, WIDTH)
-        numbers[:, [0, 5, 6, 7, 8, 9]] = own[places]
+        numbers[:, [0, 5, 6, 7, 8, 9]] = self._figures[places]
         numbers[:, 1], numbers[:, 2] = self._tiers[places], temperature
-        numbers[:, 10] = np.array(self._relevance, np.float64).view(np.int64)[places]
+        numbers[:, 10] = np.asarray(self._relevance)[places].view(np.int64)
         return Leaving(
             numbers,
             self._traits[places].tolist(),
@@ -210,13 +175,7 @@ class AgentColumns(AgentRows):
     def _close_gaps(self, rows: Sequence[int]) -> None:
         keep = np.ones(self.size, bool)
         keep[rows] = False
-        numbers = self._numbers
-        for name in SPACIOUS:
-            setattr(self, name, getattr(self, name)[: self.size][keep])
-        self._set_numbers(
-            np.array(numbers, np.int64).reshape(-1, WIDTH)[keep],
-            np.array(self._relevance, np.float64)[keep],
-        )
+        self._reorder(keep)
         if self._keywords is not None:
             self._keywords.keep(keep)
         self._changed()
@@ -224,8 +183,7 @@ class AgentColumns(AgentRows):
     def put(self, records: Sequence[Shelved]) -> None:
         """Take memories back, each into its place."""
         first, last = self.size, self.size + len(records)
-        if last > len(self._norms):
-            self._resize(last + max(8, last // 4))
+        self.table.make_room([(self, len(records))])
         vectors = np.frombuffer(b"".join([each.vector for each in records]), np.int8)
         self._vectors[first:last] = vectors.reshape(len(records), -1)
         self._norms[first:last] = norms(self._vectors[first:last])
@@ -235,20 +193,17 @@ class AgentColumns(AgentRows):
             self._traits[row] = record.traits
             self._tiers[row] = record.tier
             self._temperatures[row] = record.temperature
-            self._numbers.extend((
+            self._figures[row] = (
                 record.sequence, record.created_tick, record.tier_tick, record.expires_tick,
                 record.access_count, record.last_access_tick,
-            ))  # fmt: skip
-            self._relevance.append(record.relevance)
+            )  # fmt: skip
+            self._relevance[row] = record.relevance
             if record.recalls:
                 self.recalls[record.sequence] = record.recalls
             self.next_expiry = min(self.next_expiry, record.expires_tick)
         self.size = last
-        table = np.array(self._numbers, np.int64).reshape(-1, WIDTH)
-        order = np.argsort(table[:, 0], kind="stable")
-        for name in SPACIOUS:
-            getattr(self, name)[:last] = getattr(self, name)[:last][order]
-        self._set_numbers(table[order], np.array(self._relevance, np.float64)[order])
+        order = np.argsort(self._figures[:last, 0], kind="stable")
+        self._reorder(order)
         if self._keywords is not None and self._keywords.size == first:
             self._keywords.extend([record.content for record in records])
             self._keywords.reorder(order)
@@ -272,15 +227,13 @@ class AgentColumns(AgentRows):
         vectors: Quantised,
     ) -> None:
         """Take over a whole state; ``numbers`` is what :meth:`numbers` gives."""
+        self.table.make_room([(self, len(contents))])
         self.size = len(contents)
-        self._contents = np.array(contents, object)
-        self._metadata, self._traits = np.empty(self.size, object), np.empty(self.size, object)
-        self._metadata[:], self._traits[:] = metadata, kinds
-        self._set_numbers(numbers[:, :WIDTH], np.ascontiguousarray(numbers[:, 8]).view(np.float64))
-        self._tiers = numbers[:, 6].astype(np.int8)
-        self._temperatures = numbers[:, 7].astype(np.int8)
-        self._vectors = vectors.copy()
-        self._norms = norms(vectors)
+        own = self.columns()
+        own[0][:], own[1][:] = vectors, norms(vectors)
+        own[2][:], own[3][:], own[4][:] = numbers[:, 6], numbers[:, 7], numbers[:, :WIDTH]
+        own[5][:] = np.ascontiguousarray(numbers[:, 8]).view(np.float64)
+        own[6][:], own[7][:], own[8][:] = contents, metadata, kinds
         self.next_expiry = int(numbers[:, 3].min(initial=NEVER))
         self._fingerprint = self._keywords = None
         self._changed()
@@ -295,20 +248,35 @@ class AgentColumns(AgentRows):
 
     def _changed(self) -> None:
         """Rows are other memories now."""
-        self.size = len(self._relevance)
         self._sessions = None
         self._pinned = self._hot = self.hot_tokens = None
         self.next_decay = 0
         self.found.clear()
 
-    def _set_numbers(self, numbers: NDArray[np.int64], relevance: NDArray[np.float64]) -> None:
-        self._numbers = array("q", np.ascontiguousarray(numbers, np.int64).tobytes())
-        self._relevance = array("d", relevance.astype(np.float64).tobytes())
+    def _reorder(self, rows: NDArray[np.bool_] | NDArray[np.intp]) -> None:
+        """Keep these rows, in this order."""
+        for column in self.columns():
+            kept = column[rows]
+            column[: len(kept)] = kept
+            if column.dtype == object:
+                column[len(kept) :] = None
+        self.size = len(kept)
 
-    def _resize(self, capacity: int) -> None:
-        rows = self.size
-        for name in SPACIOUS:
-            old = getattr(self, name)
-            new = np.empty((capacity, *old.shape[1:]), old.dtype)
-            new[:rows] = old[:rows]
-            setattr(self, name, new)
+
+def add_all(
+    blocks: Mapping[str, AgentColumns],
+    events: Sequence[Added],
+    tick: int,
+    vectors: Quantised,
+    lengths: NDArray[np.float64],
+) -> None:
+    """New memories of some of these agents, of this tick; their vectors have these lengths."""
+    owners = [blocks[event.agent_id] for event in events]
+    counts = Counter([event.agent_id for event in events])
+    owners[0].table.make_room([(blocks[agent], count) for agent, count in counts.items()])
+    rows = [block.take_in(event) for block, event in zip(owners, events, strict=True)]
+    owners[0].table.write(rows, events, tick, vectors, lengths)
+    if any(block.is_hashed for block in owners):
+        data, size = vectors.tobytes(), vectors.shape[1]
+        for index, (block, event) in enumerate(zip(owners, events, strict=True)):
+            block.count_in(event, tick, data[index * size : (index + 1) * size])

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from agents.memory.suggestions import Crowd
 from agents.storage.columns import AgentColumns
+from agents.storage.table import WIDTH
 
 __all__ = ["crowd_of"]
 
@@ -14,10 +15,12 @@ __all__ = ["crowd_of"]
 def crowd_of(blocks: Sequence[AgentColumns]) -> Crowd:
     """The memories of all these agents, agent by agent."""
     owners = np.repeat(np.arange(len(blocks)), [block.size for block in blocks])
-    table = np.frombuffer(b"".join([block._numbers for block in blocks]), np.int64)
-    _, created, entered, _, accesses, last = table.reshape(len(owners), 6).T
+    table = np.concatenate(
+        [np.empty((0, WIDTH), np.int64), *[b._figures[: b.size] for b in blocks]]
+    )
+    _, created, entered, _, accesses, last = table.T
     tiers: NDArray[np.int8] = np.concatenate(
         [np.empty(0, np.int8), *[block.tiers for block in blocks]]
     )
-    relevance = np.frombuffer(b"".join([block._relevance for block in blocks]), np.float64)
+    relevance = np.frombuffer(b"".join([b._relevance[: b.size] for b in blocks]), np.float64)
     return Crowd(owners, created, entered, accesses, last, tiers.astype(np.int64), relevance)

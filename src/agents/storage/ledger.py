@@ -1,8 +1,9 @@
 """The state of a bank and the journal behind it, changed together or not at all."""
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import repeat
 from types import MappingProxyType
 from typing import Literal
 
@@ -42,7 +43,9 @@ __all__ = ["Ledger", "New"]
 
 logger = logging.getLogger(__name__)
 
-_PLAIN = Start(int(Temperature.WARM), "fact", (), None)
+_HOT, _WARM = int(Temperature.HOT), int(Temperature.WARM)
+_TEMPERATURES = tuple(Temperature)
+_PLAIN = Start(_WARM, "fact", (), None)
 
 New = tuple[str, str, Tier, KeptMetadata | None, Start | None]
 """A new memory: agent, text, tier, metadata, and how it differs from a plain one."""
@@ -93,20 +96,24 @@ class Ledger:
         added: list[Memory] = []
         start = 0
         while start < len(items):
-            agent_id, _, tier, _, _ = items[start]
-            stop = start + 1
+            stop = start
+            while stop < len(items) and _is_plain(items[stop], caps):
+                stop += 1
+            if stop > start:  # they change nothing but themselves, so all of them come at once
+                rows = slice(start, stop)
+                added += self._add(items[rows], vectors[rows], lengths[rows])
+                start = stop
+                continue
+            agent_id, _, tier, _, _ = item = items[start]
             if caps.of(tier) is not None:
                 self.make_room(agent_id, tier, caps, None)
-            elif not _is_hot(items[start]):  # what follows and is like it goes with it
-                while stop < len(items) and _follows(items[stop], agent_id, caps):
-                    stop += 1
-            rows = slice(start, stop)
-            new = self._add(agent_id, items[rows], vectors[rows], lengths[rows])
-            if _is_hot(items[start]) or caps.of(tier) is not None:  # a demoted one got a new label
-                relieve_hot(agent_id, [new[0].sequence])
-                new = [self.resident.memory(agent_id, new[0].sequence) or new[0]]
-            added += new
-            start = stop
+            rows = slice(start, start + 1)
+            (new,) = self._add(items[rows], vectors[rows], lengths[rows])
+            if _is_hot(item) or caps.of(tier) is not None:  # a demoted one got a new label
+                relieve_hot(agent_id, [new.sequence])
+                new = self.resident.memory(agent_id, new.sequence) or new
+            added.append(new)
+            start += 1
         return added
 
     def make_room(self, agent_id: str, tier: Tier, caps: Caps, newcomer: int | None) -> None:
@@ -125,35 +132,50 @@ class Ledger:
                         self.change_tier(memory, lower, demoted=True)
 
     def _add(
-        self,
-        agent_id: str,
-        items: Sequence[New],
-        vectors: Quantised,
-        lengths: NDArray[np.float64],
+        self, items: Sequence[New], vectors: Quantised, lengths: NDArray[np.float64]
     ) -> list[Memory]:
-        block = self.resident.own_block(agent_id)
-        tick, prefix, first = self.resident.tick, block.prefix, block.next_sequence
+        resident, following = self.resident, dict[str, int]()
+        agents, contents, tiers, metadata, starts = zip(*items, strict=True)
+        sequences, prefixes = [], []
+        for agent in agents:
+            block = resident.own_block(agent)
+            sequence = following.get(agent) or block.next_sequence
+            following[agent] = sequence + 1
+            sequences.append(sequence)
+            prefixes.append(block.prefix)
         # tuple.__new__ is what the records' own constructors come down to, at half their cost.
-        make = tuple.__new__
-        events: list[Added] = []
-        memories: list[Memory] = []
-        for sequence, (_, content, tier, metadata, start) in enumerate(items, start=first):
-            event: tuple[object, ...] = (
-                "add", agent_id, sequence, tier.value, content, metadata, start
-            )  # fmt: skip
-            events.append(make(Added, event))
-            number, kind, tags, expires = start or _PLAIN
-            temperature = Temperature(number) if tier else Temperature.HOT
-            kept = NO_METADATA if metadata is None else MappingProxyType(metadata)
-            record = (
-                memory_id(prefix, sequence), agent_id, content, tier, tick, tick, sequence, kept,
-                kind, tags, temperature, Retention.ACTIVE, expires, 0, None, NEW_RELEVANCE,
-            )  # fmt: skip
-            memories.append(make(Memory, record))
+        fields: Iterable[tuple[object, ...]] = zip(
+            repeat("add"), agents, sequences, map(int, tiers), contents, metadata, starts,
+            strict=False,
+        )  # fmt: skip
+        events: list[Added] = list(map(tuple.__new__, repeat(Added), fields))
         self._events += events
         self._vectors.append(vectors)
-        self.resident.add(events, vectors, lengths)
-        return memories
+        resident.add(events, vectors, lengths)
+        begun = [start or _PLAIN for start in starts]
+        fields = zip(
+            map(memory_id, prefixes, sequences),
+            agents,
+            contents,
+            tiers,
+            repeat(resident.tick),
+            repeat(resident.tick),
+            sequences,
+            [NO_METADATA if own is None else MappingProxyType(own) for own in metadata],
+            [own[1] for own in begun],
+            [own[2] for own in begun],
+            [
+                _TEMPERATURES[own[0]] if tier else Temperature.HOT
+                for own, tier in zip(begun, tiers, strict=True)
+            ],
+            repeat(Retention.ACTIVE),
+            [own[3] for own in begun],
+            repeat(0),
+            repeat(None),
+            repeat(NEW_RELEVANCE),
+            strict=False,
+        )
+        return list(map(tuple.__new__, repeat(Memory), fields))
 
     def change_tier(self, memory: Memory, tier: Tier, *, demoted: bool) -> None:
         """A memory enters another tier."""
@@ -196,6 +218,15 @@ class Ledger:
         self._accesses.append(event)
         self._is_plain = self._is_plain and not recalled
         self.resident.apply(event)
+
+    def accessed_by_all(self, events: list[Accessed]) -> None:
+        """A search gave memories to its agent, or several searches resident ones to theirs."""
+        self._accesses += events
+        if 1 < len(events) == len({event.agent_id for event in events}):
+            self.resident.access(events)
+        else:  # a memory may be among them twice
+            for event in events:
+                self.resident.apply(event)
 
     def noted(
         self, agent_id: str, path: str, text: str | None, chunks: list[tuple[int, int, int]]
@@ -391,5 +422,11 @@ def _is_hot(item: New) -> bool:
     return item[2] is Tier.PINNED or (start is not None and start.temperature == Temperature.HOT)
 
 
-def _follows(item: New, agent_id: str, caps: Caps) -> bool:
-    return item[0] == agent_id and caps.of(item[2]) is None and not _is_hot(item)
+def _heat(start: Start, tier: Tier) -> Temperature:
+    return _TEMPERATURES[start[0]] if tier else Temperature.HOT
+
+
+def _is_plain(item: New, caps: Caps) -> bool:
+    """Whether a new memory is not hot, and in a tier without a cap."""
+    start = item[4]
+    return (start is None or start[0] != _HOT) and caps.of(item[2]) is None

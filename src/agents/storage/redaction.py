@@ -13,6 +13,7 @@ from typing import NamedTuple
 from agents.storage import snapshots
 from agents.storage.journal_tables import Commit, Snapshot, SnapshotRow
 from agents.storage.shelf_table import ShelfTable
+from agents.storage.table import ResidentTable
 
 __all__ = ["Purge", "redact", "redacted_digest"]
 
@@ -92,7 +93,7 @@ def _forgetting(
 ) -> SnapshotRow:
     numbers = len(row.columns) // (8 * snapshots.NUMBERS)
     dims = len(row.vectors) // numbers if numbers else 1
-    block = snapshots.unpack(row, 0, dims)
+    block = snapshots.unpack(row, 0, dims, ResidentTable(dims, {}))
     for sequence in sequences:
         place = block.row_of(sequence)
         if place is not None:

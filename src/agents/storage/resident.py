@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,12 +25,13 @@ from agents.memory.retention import Retention
 from agents.memory.temperature import Temperature
 from agents.memory.tiers import Tier
 from agents.storage import snapshots
-from agents.storage.columns import AgentColumns
+from agents.storage.columns import AgentColumns, add_all
 from agents.storage.journal import Journal
 from agents.storage.note import Note
 from agents.storage.packing import pack_up
 from agents.storage.shelf import Shelf
 from agents.storage.shelved import MOST_RECALLS, NEVER, Shelved
+from agents.storage.table import ResidentTable, heat_of
 from agents.storage.vectors import Quantised, norms
 
 __all__ = ["Resident"]
@@ -46,6 +48,7 @@ class Resident:
         self.dims = dims
         self.tick = 0
         self.blocks: dict[str, AgentColumns] = {}
+        self.table = ResidentTable(dims, self.blocks)
         self.changed: set[str] = set()
         """The agents that changed since their snapshot."""
         self.shelf = Shelf(journal.shelf, journal.head + 1)
@@ -66,13 +69,13 @@ class Resident:
     def block(self, agent_id: str) -> AgentColumns:
         """The agent's columns; empty ones, that are not kept, for an agent without memories."""
         block = self.blocks.get(agent_id)
-        return AgentColumns(agent_id, self.seed, self.dims) if block is None else block
+        return AgentColumns(agent_id, self.seed, self.table) if block is None else block
 
     def own_block(self, agent_id: str) -> AgentColumns:
         """The agent's columns, kept from now on."""
         block = self.blocks.get(agent_id)
         if block is None:
-            block = self.blocks[agent_id] = AgentColumns(agent_id, self.seed, self.dims)
+            block = self.blocks[agent_id] = AgentColumns(agent_id, self.seed, self.table)
         return block
 
     def tier_counts(self) -> dict[Tier, int]:
@@ -96,21 +99,52 @@ class Resident:
     def add(
         self, events: Sequence[Added], vectors: Quantised, lengths: NDArray[np.float64]
     ) -> None:
-        """Apply events of one agent, whose vectors have these lengths."""
-        agent_id = events[0].agent_id
-        block = self.own_block(agent_id)
-        if events[0].sequence != block.next_sequence:
-            raise BankDamaged(f"the journal gives {agent_id} a memory out of sequence")
-        first = block.size
-        block.extend(events, self.tick, vectors, lengths)
-        self.changed.add(agent_id)
-        cold = [
-            first + index
-            for index, event in enumerate(events)
-            if event.start is not None and event.start[0] == _COLD
-        ]
-        if cold:
-            self._become_cold(block, cold)
+        """Apply events, whose vectors have these lengths."""
+        following: dict[str, int] = {}
+        for event in events:
+            agent_id, sequence = event[1], event[2]
+            expected = following.get(agent_id) or self.own_block(agent_id).next_sequence
+            if sequence != expected:
+                raise BankDamaged(f"the journal gives {agent_id} a memory out of sequence")
+            following[agent_id] = sequence + 1
+        add_all(self.blocks, events, self.tick, vectors, lengths)
+        self.changed.update(following)
+        cold: dict[str, list[int]] = {}
+        for event in events:
+            if event[6] is not None and heat_of(event) == _COLD:
+                cold.setdefault(event.agent_id, []).append(event.sequence)
+        for agent_id, sequences in cold.items():
+            block = self.blocks[agent_id]
+            self._become_cold(block, block.rows_of(sequences)[0])
+
+    def access(self, events: Sequence[Accessed]) -> None:
+        """Apply events of searches that gave resident memories, no two of them of one agent."""
+        owners = [self.blocks[event.agent_id] for event in events]
+        counts = [len(event.sequences) for event in events]
+        sequences = np.array([each for event in events for each in event[2]], np.int64)
+        scores = np.array([each for event in events for each in event[3]], np.float64)
+        starts, sizes = np.repeat([(own.start, own.size) for own in owners], counts, axis=0).T
+        # Without gaps, the row is the number less one; gaps only move it up.
+        rows = starts + np.minimum(sequences, sizes) - 1
+        moved = np.flatnonzero(self.table.numbers[rows, 0] != sequences)
+        if len(moved):
+            whose = np.repeat(np.arange(len(owners)), counts)[moved].tolist()
+            for place, index in zip(moved.tolist(), whose, strict=True):
+                (row,), _ = owners[index].rows_of([int(sequences[place])])
+                rows[place] = owners[index].start + row
+        self.table.use(rows, scores, self.tick)
+        self.changed.update([event.agent_id for event in events])
+        if any(own.is_hashed for own in owners):
+            used = zip(
+                sequences.tolist(),
+                self.table.numbers[rows, 4].tolist(),
+                self.table.relevance[rows].tolist(),
+                strict=True,
+            )
+            for own, count in zip(owners, counts, strict=True):
+                part = list(islice(used, count))
+                if own.is_hashed:
+                    own.mark(part, self.tick)
 
     def apply(self, event: TierChanged | Moved | Retained | Purged | Accessed | Noted) -> None:
         """Apply an event."""
@@ -332,7 +366,7 @@ class Resident:
         self, journal: Journal, commit: int, agents: Collection[str] | None
     ) -> None:
         for row in journal.snapshots(None if agents is None else sorted(agents)):
-            self.blocks[row.agent] = snapshots.unpack(row, self.seed, self.dims)
+            self.blocks[row.agent] = snapshots.unpack(row, self.seed, self.dims, self.table)
         for agent in [None] if agents is None else sorted(agents):
             for owner, stored in journal.shelf.critical(agent, commit + 1):
                 self._note_critical(self.blocks[owner], stored.record)
@@ -348,13 +382,14 @@ class Resident:
         added = 0
         waiting: list[Added] = []
         for event in events:
-            if waiting and not _continues(event, waiting[0].agent_id):
+            if isinstance(event, Added) and event.content is not None:
+                waiting.append(event)
+                continue
+            if waiting:
                 added = self._replay_added(waiting, vectors, lengths, added, agents)
                 waiting = []
             if isinstance(event, TickAdvanced):
                 self.tick = event.tick
-            elif isinstance(event, Added) and event.content is not None:
-                waiting.append(event)
             elif isinstance(event, Added):  # purged since
                 added += 1
                 if agents is None or event.agent_id in agents:
@@ -373,20 +408,15 @@ class Resident:
         start: int,
         agents: Collection[str] | None,
     ) -> int:
-        """Apply events of one agent whose vectors begin at ``start``; where the next ones do."""
+        """Apply events whose vectors begin at ``start``; where the next ones do."""
         stop = start + len(events)
         if vectors is None or lengths is None or stop > len(vectors):
             raise ValueError("an added memory has no vector")
-        if agents is None or events[0].agent_id in agents:
-            numbers = [event.sequence for event in events]
-            if numbers != list(range(numbers[0], numbers[0] + len(numbers))):
-                raise BankDamaged(
-                    f"the journal gives {events[0].agent_id} memories out of sequence"
-                )
-            self.add(events, vectors[start:stop], lengths[start:stop])
+        vectors, lengths = vectors[start:stop], lengths[start:stop]
+        if agents is not None:
+            own = [place for place, event in enumerate(events) if event.agent_id in agents]
+            events = [events[place] for place in own]
+            vectors, lengths = vectors[own], lengths[own]
+        if events:
+            self.add(events, vectors, lengths)
         return stop
-
-
-def _continues(event: Event, agent_id: str) -> bool:
-    """Whether an event adds one more memory of the agent."""
-    return isinstance(event, Added) and event.content is not None and event.agent_id == agent_id

@@ -1,10 +1,9 @@
 """One agent's resident memories, as columns: how they lie there, and how they are read."""
 
-from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,20 +20,17 @@ from agents.storage.keywords import KeywordIndex, Vocabulary
 from agents.storage.note import Note
 from agents.storage.sessions import Sessions
 from agents.storage.shelved import NEVER, UNUSED
+from agents.storage.table import WIDTH, ResidentTable
 from agents.storage.vectors import Quantised
 
-__all__ = ["NUMBERS", "SPACIOUS", "WIDTH", "AgentRows", "Found"]
+__all__ = ["NUMBERS", "AgentRows", "Found"]
 
 Numbers = NDArray[np.int64]
 
 _TIERS, _TEMPERATURES = tuple(Tier), tuple(Temperature)
 _HOT = int(Temperature.HOT)
-_CONSTANT = Memory._fields.index("access_count")
 _MEMORIES_PER_QUERY = 8
 """What is kept of a query takes about as much as two memories do."""
-SPACIOUS = ("_contents", "_metadata", "_traits", "_vectors", "_norms", "_tiers", "_temperatures")
-WIDTH = 6
-"""Whole numbers per memory: sequence, created, entered its tier, expires, accesses, last access."""
 _FEW = 64
 NUMBERS = 9
 """Columns of the table that a snapshot has: these, tier, temperature and relevance."""
@@ -59,21 +55,18 @@ class Pinned(NamedTuple):
     rows: tuple[int, ...]
     vectors: Quantised
     norms: NDArray[np.float64]
-    constant: tuple[tuple[object, ...], ...]
-    """Each as a :class:`Memory`, without how it was used, which changes with every search."""
 
 
 class AgentRows:
-    """One agent's memories from the oldest to the newest: a row each, in columns.
+    """One agent's memories from the oldest to the newest: its rows of the table.
 
-    A :class:`Memory` is made for whoever asks for one and not kept, and texts lie in an array and
-    not in a list: a million memories would be a million objects for Python's garbage collector to
-    walk through, and it looks into lists but not into arrays.
+    A :class:`Memory` is made for whoever asks for one and not kept.
     """
 
     __slots__ = (
         "_activity",
         "_contents",
+        "_figures",
         "_fingerprint",
         "_hot",
         "_keywords",
@@ -98,11 +91,14 @@ class AgentRows:
         "notes",
         "prefix",
         "recalls",
+        "room",
         "shelf_sum",
         "size",
+        "start",
+        "table",
     )
 
-    def __init__(self, agent_id: str, seed: int, dims: int) -> None:
+    def __init__(self, agent_id: str, seed: int, table: ResidentTable) -> None:
         self.agent_id = agent_id
         self.prefix = id_prefix(seed, agent_id)
         self.next_sequence = 1
@@ -128,17 +124,8 @@ class AgentRows:
         self._activity = 0
         self._marks: dict[int, int] = {}
         """By sequence number, the hash over how a memory was used, of those that were."""
-        # What is read together lies together: six numbers row after row.
-        self._numbers = array("q")
-        self._relevance = array("d")
-        # These have room to spare; their first ``size`` rows are in use.
-        self._contents = np.empty(0, object)
-        self._metadata = np.empty(0, object)  # None for a memory without
-        self._traits = np.empty(0, object)  # None for a plain fact
-        self._vectors = np.empty((0, dims), np.int8)
-        self._norms = np.empty(0)
-        self._tiers = np.empty(0, np.int8)
-        self._temperatures = np.empty(0, np.int8)
+        self.table = table
+        self.look_at(0, 0)
         self._pinned: Pinned | None = None
         self._hot: list[int] | None = None
         self._keywords: KeywordIndex | None = None
@@ -147,12 +134,31 @@ class AgentRows:
     def __len__(self) -> int:
         return self.size
 
+    def look_at(self, start: int, room: int) -> None:
+        """The memories are in these rows of the table, of which the first ``size`` are in use."""
+        table, rows = self.table, slice(start, start + room)
+        self.start, self.room = start, room
+        self._contents, self._metadata = table.contents[rows], table.metadata[rows]
+        self._traits, self._vectors = table.traits[rows], table.vectors[rows]
+        self._tiers, self._temperatures = table.tiers[rows], table.temperatures[rows]
+        self._norms, self._figures = table.norms[rows], table.numbers[rows]
+        # One by one, numbers are read from these: they are Python's own, and twice as fast.
+        self._numbers = self._figures.reshape(-1).data
+        self._relevance = cast("memoryview[float]", table.relevance[rows].data)
+
+    def columns(self) -> tuple[NDArray[Any], ...]:
+        """The rows that are in use, column by column, as the table has them."""
+        columns = (
+            self._vectors, self._norms, self._tiers, self._temperatures, self._figures,
+            np.asarray(self._relevance), self._contents, self._metadata, self._traits,
+        )  # fmt: skip
+        return tuple(column[: self.size] for column in columns)
+
     # Reading
 
     def memories(self, rows: Iterable[int]) -> list[Memory]:
         """The memories in these rows."""
-        # A search makes thousands, so everything is at hand, and tuple.__new__ is what Memory(…)
-        # comes down to, at half its cost.
+        # As the table does for many agents at once; of a few memories, this takes a tenth of that.
         make, numbers, relevance = tuple.__new__, self._numbers, self._relevance
         tiers, temperatures, kinds = self._tiers, self._temperatures, self._traits
         prefix, agent_id, contents = self.prefix, self.agent_id, self._contents
@@ -222,7 +228,7 @@ class AgentRows:
             found = [(each, self.row_of(each)) for each in sequences]
             rows = [row for _, row in found if row is not None]
             return rows, [each for each, row in found if row is None]
-        own = np.array(self._numbers, np.int64)[::WIDTH]
+        own = self._figures[: self.size, 0]
         wanted = np.asarray(sequences, np.int64)
         places = np.searchsorted(own, wanted)
         here = own[np.minimum(places, max(0, len(own) - 1))] == wanted if len(own) else wanted < 0
@@ -251,19 +257,12 @@ class AgentRows:
         if self._pinned is None:
             memories = sorted(self.in_tier(Tier.PINNED), key=age)
             rows = [row for m in memories if (row := self.row_of(m.sequence)) is not None]
-            constant = tuple(m[:_CONSTANT] for m in memories)
-            self._pinned = Pinned(tuple(rows), self._vectors[rows], self._norms[rows], constant)
+            self._pinned = Pinned(tuple(rows), self._vectors[rows], self._norms[rows])
         return self._pinned
 
     def pinned_memories(self) -> list[Memory]:
-        """The pinned memories, oldest pin first: every search gives them, so they are at hand."""
-        make, numbers, relevance, result = tuple.__new__, self._numbers, self._relevance, []
-        for row, constant in zip(self.pinned.rows, self.pinned.constant, strict=True):
-            place = WIDTH * row
-            count, last = numbers[place + 4], numbers[place + 5]
-            use = (count, None if last == UNUSED else last, relevance[row])
-            result.append(make(Memory, constant + use))
-        return result
+        """The pinned memories, oldest pin first."""
+        return self.memories(self.pinned.rows)
 
     @property
     def hot(self) -> list[int]:
@@ -286,7 +285,7 @@ class AgentRows:
     def column(self, what: Literal["created", "expires", "accesses", "last"]) -> Numbers:
         """One number of each memory."""
         place = {"created": 1, "expires": 3, "accesses": 4, "last": 5}[what]
-        return np.array(self._numbers, np.int64).reshape(-1, WIDTH)[:, place]
+        return self._figures[: self.size, place].copy()
 
     @property
     def norms(self) -> NDArray[np.float64]:
@@ -302,10 +301,15 @@ class AgentRows:
         accesses, last access, tier, temperature, and the bits of its relevance.
         """
         table = np.empty((self.size, NUMBERS), np.int64)
-        table[:, :WIDTH] = np.array(self._numbers, np.int64).reshape(-1, WIDTH)
+        table[:, :WIDTH] = self._figures[: self.size]
         table[:, 6], table[:, 7] = self.tiers, self.temperatures
-        table[:, 8] = np.array(self._relevance, np.float64).view(np.int64)
+        table[:, 8] = np.asarray(self._relevance)[: self.size].view(np.int64)
         return table
+
+    @property
+    def is_hashed(self) -> bool:
+        """Whether somebody asked for the fingerprint, which is kept up to date since."""
+        return self._fingerprint is not None
 
     def fingerprint(self) -> bytes:
         """A hash over all memories, the same for equal ones however they came about.

@@ -1,7 +1,7 @@
 """Similarities of queries to all memories of their agents, exact and for many agents at once."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,20 +10,15 @@ from agents.memory.ranking import EXCLUDED
 from agents.memory.tiers import Tier
 from agents.storage.asked import Asked
 from agents.storage.columns import AgentColumns, Found
-from agents.storage.vectors import Quantised, norms, product_dtype
+from agents.storage.vectors import Quantised, norms, product_dtype, products
 
 __all__ = ["Scope", "Scored", "only_pinned", "score", "score_again", "similarities"]
-
-_Number = TypeVar("_Number", np.float64, np.int8)
 
 _GROUP_CELLS = 2_000_000
 """Agents are scored together up to this many cells, which bounds the memory of a batch."""
 
 _NO_ROWS = np.empty(0, np.intp)
 _NO_SCORES = np.empty(0)
-
-_CHUNK_ROWS = 512
-"""Vectors are widened for a product in chunks that stay in the processor's cache."""
 
 
 class Scope(NamedTuple):
@@ -62,7 +57,6 @@ def score(
 
     The scores are similarities; or what ``asked``, whose vectors these are, makes of them.
     """
-    wide: NDArray[np.floating] = queries.astype(product_dtype(queries.shape[1]))
     lengths = norms(queries)
     sizes = [block.size for block in blocks]
     order = sorted(range(len(blocks)), key=sizes.__getitem__)
@@ -75,13 +69,13 @@ def score(
             if width > smallest * 1.25 + 8 or (stop - start + 1) * width > _GROUP_CELLS:
                 break
             stop += 1
-        yield _score_group(blocks, wide, lengths, scopes, asked, order[start:stop])
+        yield _score_group(blocks, queries, lengths, scopes, asked, order[start:stop])
         start = stop
 
 
 def _score_group(
     blocks: Sequence[AgentColumns],
-    queries: NDArray[np.floating],
+    queries: Quantised,
     lengths: NDArray[np.float64],
     scopes: Sequence[Scope | None],
     asked: Asked | None,
@@ -90,25 +84,21 @@ def _score_group(
     group = [blocks[i] for i in members]
     sizes = [block.size for block in group]
     width = sizes[-1]
-    products = np.zeros((len(group), width), queries.dtype)
-    scratch = np.empty((min(width, _CHUNK_ROWS), queries.shape[1]), queries.dtype)
-    for query, block, size, row in zip(queries[members], group, sizes, products, strict=True):
-        # Bytes widened on the way are faster than floats from memory: a quarter is read.
-        if size == width == len(scratch):
-            np.copyto(scratch, block._vectors[:size])
-            np.dot(scratch, query, out=row)
-            continue
-        for start in range(0, size, _CHUNK_ROWS):
-            stop = min(start + _CHUNK_ROWS, size)
-            part = scratch[: stop - start]
-            np.copyto(part, block._vectors[start:stop])
-            np.dot(part, query, out=row[start:stop])
-    scale = _padded([block._norms[:size] for block, size in zip(group, sizes, strict=True)], 1.0)
-    tiers = _padded(
-        [block._tiers[:size] for block, size in zip(group, sizes, strict=True)], Tier.NORMAL
-    )
+    scores = np.zeros((len(group), width))
+    for query, block, size, row in zip(queries[members], group, sizes, scores, strict=True):
+        row[:size] = products(block._vectors[:size], query)
+    table = group[0].table
+    cells = np.array([block.start for block in group])[:, None] + np.arange(width)
+    padding = None
+    if sizes[0] != width:
+        padding = np.arange(width) >= np.array(sizes)[:, None]
+        cells[padding] = 0
+    tiers = table.tiers[cells]
+    scale = table.norms[cells]
+    if padding is not None:  # the first row may be nobody's
+        tiers[padding], scale[padding] = Tier.NORMAL, 1.0
     scale *= lengths[members, None]
-    scores = products / scale
+    scores /= scale
     # Below 0 means unrelated; a root rounded down can lift a perfect match above 1.
     np.clip(scores, 0.0, 1.0, out=scores)
     evidence: dict[int, NDArray[np.float64]] = {}
@@ -119,8 +109,8 @@ def _score_group(
             parts = asked.parts(member, row[:size].copy(), weighed=weighed)
             row[:size] = parts.score
             evidence[member] = parts.evidence
-    if sizes[0] != width:
-        scores[np.arange(width) >= np.asarray(sizes)[:, None]] = EXCLUDED
+    if padding is not None:
+        scores[padding] = EXCLUDED
     own = [scopes[member] for member in members]
     front = _take_front(group, own, scores)
     for row, size, scope, member in zip(scores, sizes, own, members, strict=True):
@@ -138,9 +128,9 @@ def only_pinned(blocks: Sequence[AgentColumns], queries: Quantised) -> list[Foun
     wide: NDArray[np.floating] = queries.astype(product_dtype(queries.shape[1]))
     searches = np.repeat(np.arange(len(blocks)), sizes)
     vectors = np.concatenate([each.vectors for each in pinned]).astype(wide.dtype)
-    products = np.einsum("ij,ij->i", vectors, wide[searches])
+    sums = np.einsum("ij,ij->i", vectors, wide[searches])
     lengths = np.concatenate([each.norms for each in pinned]) * norms(queries)[searches]
-    scores = np.clip(products / lengths, 0.0, 1.0).tolist()
+    scores = np.clip(sums / lengths, 0.0, 1.0).tolist()
     found, start = [], 0
     for block, size in zip(blocks, sizes, strict=True):
         found.append(Found(block.size, 0, _NO_ROWS, _NO_SCORES, scores[start : start + size]))
@@ -155,7 +145,6 @@ def score_again(
 
     A memory that was no candidate then is none now: the better ones are still there.
     """
-    wide: NDArray[np.floating] = queries.astype(product_dtype(queries.shape[1]))
     lengths = norms(queries).tolist()
     known = max(len(each.rows) for each in found)
     width = known + max(block.size - each.size for block, each in zip(blocks, found, strict=True))
@@ -170,8 +159,8 @@ def score_again(
         if block.size > each.size:
             new = slice(each.size, block.size)
             place = slice(known, known + block.size - each.size)
-            products = block._vectors[new].astype(wide.dtype) @ wide[index]
-            own = products / (block._norms[new] * lengths[index])
+            own = products(block._vectors[new], queries[index])
+            own = own / (block._norms[new] * lengths[index])
             rows[index, place] = np.arange(each.size, block.size)
             scores[index, place] = np.clip(own, 0.0, 1.0)
             tiers[index, place] = block._tiers[new]
@@ -180,23 +169,9 @@ def score_again(
 
 def similarities(vectors: Quantised, query: Quantised) -> NDArray[np.float64]:
     """The cosine similarity of each row to a query: the same bits as in the columns."""
-    wide: NDArray[np.floating] = query.astype(product_dtype(len(query)))
-    products = vectors.astype(wide.dtype) @ wide
     lengths = norms(vectors) * norms(query[None])[0]
-    scores: NDArray[np.float64] = np.clip(products / lengths, 0.0, 1.0)
+    scores: NDArray[np.float64] = np.clip(products(vectors, query) / lengths, 0.0, 1.0)
     return scores
-
-
-def _padded(columns: list[NDArray[_Number]], fill: float) -> NDArray[_Number]:
-    """Columns of growing length as the rows of a matrix."""
-    flat = np.concatenate(columns)
-    width = len(columns[-1])
-    if len(columns[0]) == width:
-        return flat.reshape(len(columns), width)
-    sizes = np.array([len(column) for column in columns])
-    padded = np.full((len(columns), width), fill, flat.dtype)
-    padded[np.arange(width) < sizes[:, None]] = flat
-    return padded
 
 
 def _take_front(

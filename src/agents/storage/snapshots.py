@@ -13,6 +13,7 @@ from agents.memory.traits import Traits, traits
 from agents.storage.columns import NUMBERS, AgentColumns
 from agents.storage.journal_tables import SnapshotRow
 from agents.storage.note import Note
+from agents.storage.table import ResidentTable
 
 __all__ = ["NUMBERS", "check", "digest_of", "pack", "unpack"]
 
@@ -47,10 +48,10 @@ def check(row: SnapshotRow) -> None:
         )
 
 
-def unpack(row: SnapshotRow, seed: int, dims: int) -> AgentColumns:
-    """The block that ``row`` was packed from."""
+def unpack(row: SnapshotRow, seed: int, dims: int, table: ResidentTable) -> AgentColumns:
+    """The block that ``row`` was packed from, in this table."""
     check(row)
-    block = AgentColumns(row.agent, seed, dims)
+    block = AgentColumns(row.agent, seed, table)
     numbers = np.frombuffer(row.columns, "<i8").reshape(-1, NUMBERS)
     sequences = numbers[:, 0].tolist()
     extras = json.loads(row.extras)

@@ -8,11 +8,12 @@ the batch. Products of whole numbers in [-127, 127] sum to whole numbers; as lon
 from typing import Any
 
 import numpy as np
+import simsimd
 from numpy.typing import ArrayLike, NDArray
 
 from agents.errors import EmbedderError
 
-__all__ = ["Quantised", "norms", "product_dtype", "quantise", "unit"]
+__all__ = ["Quantised", "norms", "product_dtype", "products", "quantise", "unit"]
 
 Quantised = NDArray[np.int8]
 
@@ -54,6 +55,13 @@ def quantise(vectors: ArrayLike, dims: int, count: int) -> Quantised:
         part *= _LIMIT
         result[start : start + _CHUNK] = np.rint(part, out=part)
     return result
+
+
+def products(vectors: Quantised, query: Quantised) -> NDArray[np.float64]:
+    """The product of each row with a query: whole numbers, summed as such."""
+    if not len(vectors):
+        return np.empty(0)
+    return np.asarray(simsimd.dot(query, vectors))  # bytes at a time, a third of NumPy's time
 
 
 def norms(vectors: Quantised) -> NDArray[np.float64]:
