@@ -217,10 +217,12 @@ class Movement:
         """Apply the rules to one agent's memories; how many moved to which temperature."""
         self.expire(agent_id, everywhere=True)
         moves, sequences = self._plan(agent_id)
-        for to in (Temperature.COLD, Temperature.WARM, Temperature.HOT):
-            going = [sequences[move.row] for move in moves if move.to is to]
-            self._ledger.move(agent_id, going, to, "compact")
-        return Counter(move.to for move in moves)
+        going: dict[Temperature, list[int]] = {to: [] for to in reversed(Temperature)}
+        for row, to, _ in moves:
+            going[to].append(sequences[row])
+        for to, chosen in going.items():  # cold first
+            self._ledger.move(agent_id, chosen, to, "compact")
+        return Counter({to: len(chosen) for to, chosen in going.items() if chosen})
 
     def would_move(self, agent_id: str) -> list[RuledMove]:
         """What :meth:`compact` would do; what expired is deleted, so undo it afterwards."""
@@ -366,7 +368,7 @@ def _lifts(rule: Rule) -> bool:
 
 def _facts(block: AgentColumns, cold: Sequence[ColdFact], tick: int) -> tuple[Facts, list[int]]:
     """What rules look at, the cold memories among the others; and the sequence numbers."""
-    sequences = [block.sequence(row) for row in range(block.size)]
+    sequences: list[int] = block.numbers()[:, 0].tolist()
     created, last = block.column("created"), block.column("last")
     accesses, kinds = block.column("accesses"), block.traits()
     tiers, temperatures = block.tiers, block.temperatures

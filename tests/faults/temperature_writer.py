@@ -109,9 +109,12 @@ def act(bank: MemoryBank, rng: random.Random, text: str, forgotten: list[str]) -
 
 def main(folder: str, seed: str) -> None:
     from agents.storage.ledger import Ledger
+    from agents.storage.pack import Pack
 
     if int(seed) % 2:
         Ledger.SNAPSHOT_ON_COMMIT = 10  # so that kills meet snapshots too
+    if int(seed) % 3:
+        Pack.FEWEST, Pack.MOST = 1, 3  # and packs, of what is rows for whoever follows
     os.write(1, READY)
     bank = open_bank(Path(folder))
     for _ in steps(bank, int(seed)):

@@ -253,6 +253,20 @@ def test_a_bit_flipped_in_what_is_not_resident_is_bank_damaged(
         look_at_all(open_bank(), memory.id)
 
 
+def test_a_lost_row_is_not_taken_for_a_purged_memory(open_bank: OpenBank, folder: Path) -> None:
+    """A replay skips what was purged; the sum over the shelf tells what it must not skip."""
+    bank = open_bank()
+    alice = bank.agent("alice")
+    lost = alice.add("lost", temperature="cold")
+    alice.forget(alice.add("purged", temperature="cold").id)
+    alice.promote(lost.id)
+    bank.close()
+    open_bank().close()
+    change(folder, "DELETE FROM shelf")
+    with pytest.raises(BankDamaged, match="has lost memories"):
+        open_bank()
+
+
 def look_at_all(bank: MemoryBank, memory_id: str) -> None:
     alice = bank.agent("alice")
     alice.all()

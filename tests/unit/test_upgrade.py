@@ -131,7 +131,7 @@ def test_it_goes_on_with_all_that_is_new_and_reopens_the_same(reopen: Open) -> N
 
 def test_opening_it_a_second_time_upgrades_nothing_more(reopen: Open, old: Path) -> None:
     before = reopen().state_hash()
-    assert value(old, "PRAGMA user_version") == 4
+    assert value(old, "PRAGMA user_version") == 5
     assert reopen().state_hash() == before
 
 

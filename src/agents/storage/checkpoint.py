@@ -271,7 +271,7 @@ def _read(database: sqlite3.Connection) -> Checkpoint:
     digest.add_embeddings(embeddings)
     shelf = []
     if version > 1:
-        shelf = list(map(digest.add_shelved, ShelfTable(database).all_now()))
+        shelf = list(map(digest.add_shelved, ShelfTable(database).rows_now()))
     if digest.hexdigest() != expected:
         raise ValueError("its contents are not what was written")
     if version == 1:

@@ -12,6 +12,7 @@ from agents.memory.metadata import KeptMetadata
 from agents.memory.temperature import Temperature
 from agents.memory.traits import Traits, traits
 from agents.storage.fingerprints import of_activity, of_memory
+from agents.storage.pack import Leaving
 from agents.storage.rows import NUMBERS, AgentRows, Found
 from agents.storage.shelved import MOST_RECALLS, NEVER, Shelved
 from agents.storage.table import WIDTH, heat_of
@@ -143,13 +144,41 @@ class AgentColumns(AgentRows):
                     ),
                 )
             )
+        self._close_gaps(rows)
+        return taken
+
+    def leaving(self, rows: Sequence[int], temperature: int) -> Leaving:
+        """All that there is of memories, but for recalls, with another temperature."""
+        places = np.asarray(rows, np.intp)
+        numbers = np.zeros((len(rows), 11), np.int64)
+        numbers[:, [0, 5, 6, 7, 8, 9]] = self._figures[places]
+        numbers[:, 1], numbers[:, 2] = self._tiers[places], temperature
+        numbers[:, 10] = np.asarray(self._relevance)[places].view(np.int64)
+        return Leaving(
+            numbers,
+            self._traits[places].tolist(),
+            self._metadata[places].tolist(),
+            self._contents[places].tolist(),
+            self._vectors[places],
+        )
+
+    def drop(self, rows: Sequence[int]) -> None:
+        """Remove memories that were never recalled."""
+        if self._fingerprint is not None and 2 * len(rows) > self.size:
+            self._fingerprint = None  # what stays is less to count again than what goes
+        elif self._fingerprint is not None:
+            for row in rows:
+                self._without(row)
+                self._activity -= self._marks.pop(self.sequence(row), 0)
+        self._close_gaps(rows)
+
+    def _close_gaps(self, rows: Sequence[int]) -> None:
         keep = np.ones(self.size, bool)
         keep[rows] = False
         self._reorder(keep)
         if self._keywords is not None:
             self._keywords.keep(keep)
         self._changed()
-        return taken
 
     def put(self, records: Sequence[Shelved]) -> None:
         """Take memories back, each into its place."""

@@ -4,16 +4,20 @@ What a search changes has a hash of its own: it changes with every tick, and tex
 """
 
 import struct
+from collections.abc import Sequence
 from hashlib import sha256
 
 from agents.memory.metadata import KeptMetadata
 from agents.memory.traits import Traits
 from agents.storage.shelved import Shelved
 
-__all__ = ["of_activity", "of_memory", "of_shelved"]
+__all__ = ["DIGEST", "HEAD", "of_activity", "of_many", "of_memory", "of_shelved"]
 
+DIGEST = 32
+"""Bytes of a hash."""
+HEAD = struct.Struct("<10qdq")
+"""The numbers that a :class:`Shelved` begins with, and how many bytes its text has."""
 _NUMBERS = struct.Struct("<qqqd")
-_SHELVED = struct.Struct("<10qdq")
 
 
 def of_memory(
@@ -49,7 +53,7 @@ def of_shelved(agent_id: str, record: Shelved) -> bytes:
     """Over all there is of a memory that is not resident."""
     recalls, traits, metadata, content, vector = record[11:]
     text = content.encode()
-    parts = [_SHELVED.pack(*record[:11], len(text)), agent_id.encode(), text, vector]
+    parts = [HEAD.pack(*record[:11], len(text)), agent_id.encode(), text, vector]
     if metadata is not None:
         parts.append(metadata.json.encode())
     if traits is not None:
@@ -57,3 +61,32 @@ def of_shelved(agent_id: str, record: Shelved) -> bytes:
     if recalls:
         parts.append(repr(recalls).encode())
     return sha256(b"".join(parts)).digest()
+
+
+def of_many(
+    agent_id: str,
+    heads: bytes,
+    texts: Sequence[bytes],
+    vectors: bytes,
+    metadata: Sequence[str],
+    traits: Sequence[str],
+) -> bytes:
+    """:func:`of_shelved` of many that were never recalled, one after another; both as JSON."""
+    owner, join, size = agent_id.encode(), b"".join, len(vectors) // len(texts)
+    starts = range(0, len(heads), HEAD.size)
+    places = range(0, len(vectors), size)
+    return join(
+        [
+            sha256(
+                join(
+                    (
+                        heads[start : start + HEAD.size], owner, text,
+                        vectors[place : place + size], (own + kind).encode(),
+                    )
+                )
+            ).digest()
+            for start, place, text, own, kind in zip(
+                starts, places, texts, metadata, traits, strict=True
+            )
+        ]
+    )  # fmt: skip

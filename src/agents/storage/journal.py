@@ -139,14 +139,15 @@ class Journal:
         embeddings: Mapping[bytes, bytes],
         note: TickNote | None = None,
         shelf: Changes | None = None,
+        shelf_sum: int = 0,
         purges: Sequence[Purge] = (),
         purged: bool = False,
     ) -> None:
         """Record one commit. When this returns, it is on disk; when it raises, nothing is.
 
-        ``shelf`` is what changes of the memories that are not resident. The texts and vectors of
-        ``purges`` are taken out of everything that is kept. ``purged``: sequence numbers may be
-        missing from now on.
+        ``shelf`` is what changes of the memories that are not resident, ``shelf_sum`` the sum of
+        the hashes over all of them then. The texts and vectors of ``purges`` are taken out of
+        everything that is kept. ``purged``: sequence numbers may be missing from now on.
         """
         row = None if note is None else note.row(tick, self.head + 1)
         mark = row.digest if row else b""
@@ -160,8 +161,9 @@ class Journal:
                 if row:
                     self._db.execute("INSERT INTO ticks VALUES (?, ?, ?, ?, ?, ?)", row)
                 self._embeddings.save(embeddings)
-                if shelf is not None:
+                if shelf:
                     self.shelf.write(self.head + 1, shelf)
+                    self._set({"shelf_sum": _hex(shelf_sum)})
                 if purges:
                     redact(self._db, self.shelf, self.snapshot(), self._commit, purges)
                 if purges or purged:
@@ -249,7 +251,8 @@ class Journal:
             self._db.execute("DELETE FROM redactions WHERE commit_id > ?", (commit,))
             self.shelf.rewind(commit)
             head, tick, digest = row or (0, 0, bytes(32))
-            self._set({"head": (head, tick, digest.hex()) if head else None, **values})
+            own = {"head": (head, tick, digest.hex()) if head else None, "shelf_sum": None}
+            self._set({**own, **values})
         self.head, self.tick, self.hash = head, tick, digest
 
     def adopt(
@@ -331,6 +334,14 @@ class Journal:
             self.shelf.clear()
             yield True
             self._set({"rebuild_shelf": False})
+
+    def check_shelf(self, shelf_sum: int) -> None:
+        """Raise :class:`BankDamaged` if a replay came to another sum than the last commit.
+
+        Then something on the shelf was not found, and was not purged either.
+        """
+        if self.get("shelf_sum") not in (None, _hex(shelf_sum)):
+            raise self._damaged("it has lost memories that are not resident")
 
     def vacuum(self) -> None:
         """Write the file anew, without what was deleted from it."""
@@ -422,3 +433,7 @@ class Journal:
             f"the journal {self._name} can't be read: {why}; nothing was changed",
             hint="restore it from a backup",
         )
+
+
+def _hex(total: int) -> str:
+    return f"{total % (1 << 256):064x}"

@@ -5,14 +5,15 @@ import sqlite3
 
 from agents.errors import BankTooNew
 from agents.storage.journal_tables import SCHEMA
-from agents.storage.upgrade import upgrade_journal
+from agents.storage.upgrade import add_packs, upgrade_journal
 
 __all__ = ["chain", "check_format", "create", "digest_of_value"]
 
 _APPLICATION_ID = 0x746D656D  # "tmem": tells our files from other SQLite databases
-_FORMAT = 4
-_SAME_TABLES = 3
-"""A format that differs only in what it never has: notes."""
+_FORMAT = 5
+_WITH_SHELF = (3, 4)
+"""Formats that lack no more than packs; format 3 never has notes, and differs in nothing else."""
+_WITHOUT_SHELF = 2
 
 
 def create(database: sqlite3.Connection) -> None:
@@ -38,19 +39,19 @@ def check_format(database: sqlite3.Connection, name: str) -> None:
         )
     if version == _FORMAT:
         return
-    if version == _SAME_TABLES:
-        database.execute(f"PRAGMA user_version = {_FORMAT}")
-        return
-    if version != _SAME_TABLES - 1:
+    if version not in (_WITHOUT_SHELF, *_WITH_SHELF):
         raise ValueError(
             f"it has format {version}, and this version of TierMem reads format {_FORMAT}"
         )
     database.execute("BEGIN IMMEDIATE")
     try:
-        upgrade_journal(database)
-        database.execute(
-            "INSERT INTO meta VALUES ('purged', 'true', ?)", (digest_of_value("purged", "true"),)
-        )
+        if version == _WITHOUT_SHELF:
+            upgrade_journal(database)
+            database.execute(
+                "INSERT INTO meta VALUES ('purged', 'true', ?)",
+                (digest_of_value("purged", "true"),),
+            )
+        add_packs(database)
         database.execute(f"PRAGMA user_version = {_FORMAT}")
         database.execute("COMMIT")
     finally:

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from agents.storage.shelf_packs import PACKS_SCHEMA
 from agents.storage.shelf_table import SHELF_SCHEMA
 
 __all__ = ["SCHEMA", "Commit", "Snapshot", "SnapshotRow"]
@@ -46,7 +47,7 @@ CREATE VIEW events AS
            json_extract(e.value, '$[4]') AS content, json_extract(e.value, '$[5]') AS metadata
     FROM commits, json_each(commits.events) AS e;
 """
-SCHEMA = _TABLES + SHELF_SCHEMA
+SCHEMA = _TABLES + SHELF_SCHEMA + PACKS_SCHEMA
 
 
 class Commit(NamedTuple):

@@ -43,7 +43,7 @@ __all__ = ["Ledger", "New"]
 
 logger = logging.getLogger(__name__)
 
-_WARM = int(Temperature.WARM)
+_HOT, _WARM = int(Temperature.HOT), int(Temperature.WARM)
 _TEMPERATURES = tuple(Temperature)
 _PLAIN = Start(_WARM, "fact", (), None)
 
@@ -300,6 +300,7 @@ class Ledger:
         self._forget_texts()
         vectors = b"".join([vector.tobytes() for vector in self._vectors])
         shelf = self.resident.shelf
+        changes = shelf.changes()
         try:
             self.journal.append(
                 self.resident.tick,
@@ -307,7 +308,8 @@ class Ledger:
                 vectors,
                 self.unsaved_embeddings,
                 self._note,
-                shelf.changes(),
+                changes,
+                self.resident.shelf_sum() if changes else 0,
                 self._purges,
                 not self._is_plain and any(isinstance(each, Purged) for each in self._events),
             )
@@ -425,6 +427,6 @@ def _heat(start: Start, tier: Tier) -> Temperature:
 
 
 def _is_plain(item: New, caps: Caps) -> bool:
-    """Whether a new memory is warm, and in a tier without a cap."""
+    """Whether a new memory is not hot, and in a tier without a cap."""
     start = item[4]
-    return (start is None or start[0] == _WARM) and caps.of(item[2]) is None
+    return (start is None or start[0] != _HOT) and caps.of(item[2]) is None

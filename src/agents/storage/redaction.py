@@ -68,7 +68,7 @@ def redact(
         for raw in database.execute("SELECT * FROM snapshots WHERE agent = ?", (agent,)).fetchall():
             row = _forgetting(SnapshotRow(*raw), sequences, shelf, snapshot.commit)
             database.execute("REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-    shelf.purge((purge.agent, purge.sequence) for purge in purges)
+        shelf.purge(agent, sequences)
     database.executemany(
         "DELETE FROM embeddings WHERE hash = ?",
         [(hashlib.sha256(purge.content.encode()).digest(),) for purge in purges],

@@ -28,6 +28,7 @@ from agents.storage import snapshots
 from agents.storage.columns import AgentColumns, add_all
 from agents.storage.journal import Journal
 from agents.storage.note import Note
+from agents.storage.packing import pack_up
 from agents.storage.shelf import Shelf
 from agents.storage.shelved import MOST_RECALLS, NEVER, Shelved
 from agents.storage.table import ResidentTable, heat_of
@@ -114,7 +115,7 @@ class Resident:
                 cold.setdefault(event.agent_id, []).append(event.sequence)
         for agent_id, sequences in cold.items():
             block = self.blocks[agent_id]
-            self._shelve(block, block.take(block.rows_of(sequences)[0]))
+            self._become_cold(block, block.rows_of(sequences)[0])
 
     def access(self, events: Sequence[Accessed]) -> None:
         """Apply events of searches that gave resident memories, no two of them of one agent."""
@@ -188,7 +189,7 @@ class Resident:
         to = event.temperature
         rows, others = block.rows_of(event.sequences)
         if rows and to == Temperature.COLD:
-            self._shelve(block, block.take(rows, to))
+            self._become_cold(block, rows)
         elif rows:
             block.set_temperature(rows, to)
         if others:
@@ -305,6 +306,15 @@ class Resident:
             if record.tier == Tier.CRITICAL:
                 self._note_critical(block, record)
 
+    def _become_cold(self, block: AgentColumns, rows: Sequence[int]) -> None:
+        """Resident memories leave: many at once in packs."""
+        packs, rest = pack_up(block, rows, self.shelf.touched)
+        block.shelf_sum += self.shelf.put_packs(packs)
+        if self._cold is not None:
+            self._cold += sum(map(len, packs))
+        if rest:
+            self._shelve(block, block.take(rest, _COLD))
+
     def _note_critical(self, block: AgentColumns, record: Shelved) -> None:
         if record.retention == Retention.ACTIVE:
             memory = record.memory(block.agent_id, block.prefix)
@@ -343,8 +353,14 @@ class Resident:
                     journal.shelf.write(commit.id, self.shelf.changes())
                 self.shelf.committed(commit.id + 1)
                 count += len(events)
+            if agents is None:
+                journal.check_shelf(self.shelf_sum())
         self._cold = None
         return count
+
+    def shelf_sum(self) -> int:
+        """The sum of the hashes over all memories that are not resident."""
+        return sum([block.shelf_sum for block in self.blocks.values()])
 
     def _load_snapshots(
         self, journal: Journal, commit: int, agents: Collection[str] | None

@@ -1,6 +1,6 @@
 """Where memories are that are not resident: in the journal, and what is pending before it."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from string import ascii_lowercase, ascii_uppercase
 
@@ -8,8 +8,9 @@ from agents.memory.context import TokenCounter, approximate_tokens
 from agents.memory.retention import Retention
 from agents.memory.temperature import Temperature
 from agents.storage.fingerprints import of_shelved
-from agents.storage.shelf_table import Changes, ColdFact, Key, ShelfTable, Stored
-from agents.storage.shelved import Shelved
+from agents.storage.pack import Pack
+from agents.storage.shelf_table import Changes, Group, Key, ShelfTable
+from agents.storage.shelved import ColdFact, Shelved, Stored
 
 __all__ = ["ColdFact", "Shelf"]
 
@@ -30,6 +31,9 @@ class Shelf:
         """What the commit leaves there; None for what it takes away."""
         self._ended: dict[Key, bytes] = {}
         """The digests of the versions in the table that it ends."""
+        self._packed: dict[str, dict[int, Pack]] = {}
+        """By agent and sequence number, what else it leaves there; none of it is in the table, and
+        whatever happens to one of these makes it one of the pending."""
 
     # Reading
 
@@ -37,14 +41,23 @@ class Shelf:
         """One memory, if it is here."""
         if key in self._pending:
             return self._pending[key]
-        return self.table.get(key, self.commit)
+        return self._in_pack(key) or self.table.get(key, self.commit)
+
+    def _in_pack(self, key: Key) -> Stored | None:
+        pack = self._packed.get(key[0], {}).get(key[1])
+        place = None if pack is None else pack.place_of(key[1])
+        return None if pack is None or place is None else pack.stored(place)
 
     def many(self, agent: str, sequences: Collection[int]) -> list[Stored]:
         """Those of these memories that are here, oldest first."""
         if self.commit == 0:
             return []
-        pending = [self._pending.get((agent, each)) for each in sequences]
-        other = [each for each in sequences if (agent, each) not in self._pending]
+        packed = self._packed.get(agent, {})
+        keys = [(agent, each) for each in sequences]
+        pending = [self._pending.get(key) or self._in_pack(key) for key in keys]
+        other = [
+            each for each in sequences if (agent, each) not in self._pending and each not in packed
+        ]
         found = [each for each in pending if each is not None]
         found += self.table.many(agent, other, self.commit)
         return sorted(found, key=lambda each: each.record.sequence)
@@ -125,9 +138,9 @@ class Shelf:
             (expired if retention == Retention.ACTIVE else over).append(sequence)
         return due
 
-    def counts(self, agent: str | None = None) -> dict[tuple[str, int, int, int], tuple[int, int]]:
+    def counts(self, agent: str | None = None) -> dict[Group, tuple[int, int]]:
         """How many there are and how many tokens, by agent, retention, temperature and tier."""
-        totals = {row[:4]: (row[4], row[5]) for row in self.table.counts(agent)}
+        totals = self.table.counts(agent)
         for key, stored in self._pending.items():
             if agent is not None and key[0] != agent:
                 continue
@@ -135,11 +148,14 @@ class Shelf:
                 self._count(totals, key[0], old.record, -1)
             if stored is not None:
                 self._count(totals, key[0], stored.record, 1)
+        for owner in self._packed if agent is None else [agent]:
+            for record in self._records_in_packs(owner):
+                self._count(totals, owner, record, 1)
         return {group: number for group, number in totals.items() if number[0]}
 
     def _count(
         self,
-        totals: dict[tuple[str, int, int, int], tuple[int, int]],
+        totals: dict[Group, tuple[int, int]],
         agent: str,
         record: Shelved,
         sign: int,
@@ -160,7 +176,14 @@ class Shelf:
                 continue
             if temperature is None or stored.record.temperature == temperature:
                 records.append(stored.record)
+        if retention == Retention.ACTIVE and temperature in (None, Temperature.COLD):
+            records += self._records_in_packs(agent)
         return sorted(records, key=lambda record: record.sequence)
+
+    def _records_in_packs(self, agent: str) -> Iterator[Shelved]:
+        for sequence in self._packed.get(agent, ()):
+            if stored := self._in_pack((agent, sequence)):
+                yield stored.record
 
     # Changing
 
@@ -173,13 +196,26 @@ class Shelf:
             total += int.from_bytes(digest, "big")
         return total
 
+    def put_packs(self, packs: Iterable[Pack]) -> int:
+        """Memories come here that are not :meth:`touched`; the sum of the hashes over them."""
+        total = 0
+        for pack in packs:
+            self._packed.setdefault(pack.agent, {}).update(dict.fromkeys(pack.sequences, pack))
+            total += pack.total()
+        return total
+
+    def touched(self, agent: str, sequences: Iterable[int]) -> list[int]:
+        """Those of these memories that came or left one by one in this commit."""
+        return [each for each in sequences if (agent, each) in self._pending]
+
     def take(self, agent: str, sequence: int) -> Stored | None:
         """A memory leaves, if it is here."""
         key = (agent, sequence)
         stored = self.get(key)
         if stored is None:
             return None
-        if key not in self._pending:
+        was_packed = self._packed.get(agent, {}).pop(sequence, None)
+        if key not in self._pending and was_packed is None:
             self._ended[key] = stored.digest
         self._pending[key] = None
         return stored
@@ -188,25 +224,39 @@ class Shelf:
 
     def changes(self) -> Changes:
         """What the commit does, to be written with it."""
-        return Changes(self._ended, self._pending, self.count_tokens)
+        packs = [pack for own in self._packed.values() for pack in _what_is_left(own)]
+        return Changes(self._ended, self._pending, packs, self.count_tokens)
 
     def committed(self, next_commit: int) -> None:
         """What was pending is in the table now."""
         self._pending.clear()
         self._ended.clear()
+        self._packed.clear()
         self.commit = next_commit
 
     @contextmanager
     def replaying(self, agents: Collection[str] | None) -> Iterator[None]:
         """Inside, commits are replayed: of all agents or of some, whose pending changes go."""
-        kept = [
-            {} if agents is None else {k: v for k, v in part.items() if k[0] not in agents}
-            for part in (self._pending, self._ended)
-        ]
+        gone = {*self._packed, *(agent for agent, _ in self._pending)}
+        gone = gone if agents is None else gone.intersection(agents)
+        pending = {key: own for key, own in self._pending.items() if key[0] not in gone}
+        ended = {key: own for key, own in self._ended.items() if key[0] not in gone}
+        packed = {agent: own for agent, own in self._packed.items() if agent not in gone}
         commit = self.commit
-        self._pending, self._ended = {}, {}
+        self._pending, self._ended, self._packed = {}, {}, {}
         try:
             yield
         finally:
-            self._pending, self._ended = kept  # type: ignore[assignment]
+            self._pending, self._ended, self._packed = pending, ended, packed
             self.commit = commit
+
+
+def _what_is_left(members: Mapping[int, Pack]) -> Iterator[Pack]:
+    """The packs of these memories, without those that left them."""
+    packs = list(dict.fromkeys(members.values()))
+    if sum(map(len, packs)) == len(members):
+        yield from packs
+        return
+    for pack in packs:
+        places = [place for place, each in enumerate(pack.sequences) if members.get(each) is pack]
+        yield pack if len(places) == len(pack) else pack.only(places)

@@ -5,22 +5,25 @@ state back, and a memory that returns to the columns is found as it was when it 
 ended before the last snapshot are deleted: nothing needs them any more.
 """
 
-import functools
+import heapq
 import json
 import sqlite3
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from agents.errors import BankDamaged
 from agents.memory.context import TokenCounter
 from agents.memory.metadata import keep_metadata
-from agents.memory.traits import Traits, traits
+from agents.memory.retention import Retention
+from agents.memory.temperature import Temperature
 from agents.storage.fingerprints import of_shelved
-from agents.storage.shelved import Shelved
+from agents.storage.pack import Pack
+from agents.storage.shelf_packs import Group, Member, ShelfPacks
+from agents.storage.shelved import ColdFact, Shelved, Stored, traits_of
 
-__all__ = ["SHELF_SCHEMA", "Changes", "ColdFact", "Key", "ShelfTable", "Stored"]
+__all__ = ["SHELF_SCHEMA", "Changes", "ColdFact", "Group", "Key", "ShelfTable", "Stored"]
 
 SHELF_SCHEMA = """
 CREATE TABLE shelf (
@@ -69,26 +72,6 @@ Key = tuple[str, int]
 """Agent and sequence number."""
 
 
-class Stored(NamedTuple):
-    """A memory on the shelf, with the hash over it."""
-
-    record: Shelved
-    digest: bytes
-
-
-class ColdFact(NamedTuple):
-    """A cold memory, as far as rules look at it."""
-
-    sequence: int
-    tier: int
-    created_tick: int
-    access_count: int
-    last_access_tick: int
-    relevance: float
-    recalls: int
-    traits: Traits | None
-
-
 class Changes(NamedTuple):
     """What a commit does to the shelf."""
 
@@ -96,7 +79,12 @@ class Changes(NamedTuple):
     """The digests of the versions that end."""
     now: Mapping[Key, Stored | None]
     """What it leaves there; None for what it takes away."""
+    packs: Sequence[Pack]
+    """What else it leaves there."""
     count_tokens: TokenCounter
+
+    def __bool__(self) -> bool:
+        return bool(self.now or self.packs)
 
 
 class ShelfTable:
@@ -104,6 +92,7 @@ class ShelfTable:
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._db = database
+        self._packs = ShelfPacks(database)
 
     # Reading. ``commit`` says when: what that commit found.
 
@@ -113,20 +102,29 @@ class ShelfTable:
             f"agent = :agent AND sequence = :sequence AND {_BEFORE}",
             agent=key[0], sequence=key[1], commit=commit,
         )  # fmt: skip
-        return next((stored for _, stored in found), None)
+        row = next((stored for _, stored in found), None)
+        return self._packs.get(*key, commit) if row is None else row
 
     def many(self, agent: str, sequences: Sequence[int], commit: int) -> Iterator[Stored]:
         """Those of these memories that are on the shelf."""
         for start in range(0, len(sequences), 500):
             part = [int(each) for each in sequences[start : start + 500]]
+            others = set(part)
             for _, stored in self._select(
                 f"agent = :agent AND sequence IN ({','.join(map(str, part))}) AND {_BEFORE}",
                 agent=agent, commit=commit,
             ):  # fmt: skip
+                others.discard(stored.record.sequence)
                 yield stored
+            for each in sorted(others):
+                if (packed := self._packs.get(agent, each, commit)) is not None:
+                    yield packed
 
     def critical(self, agent: str | None, commit: int) -> Iterator[tuple[str, Stored]]:
-        """The active critical ones, of all agents or of one: they count for the cap."""
+        """The active critical ones, of all agents or of one: they count for the cap.
+
+        In packs are none.
+        """
         which = "" if agent is None else "agent = :agent AND "
         return self._select(
             f"{which}tier = 1 AND retention = 0 AND {_BEFORE}", agent=agent, commit=commit
@@ -137,19 +135,32 @@ class ShelfTable:
     def of_agent(self, agent: str, retention: int, temperature: int | None) -> Iterator[Stored]:
         """An agent's memories with this retention and temperature, oldest first."""
         which = "" if temperature is None else " AND temperature = :temperature"
-        for _, stored in self._select(
+        rows = self._select(
             f"agent = :agent AND until IS NULL AND retention = :retention{which}",
             "ORDER BY sequence",
             agent=agent, retention=retention, temperature=temperature,
-        ):  # fmt: skip
+        )  # fmt: skip
+        packed: Iterable[Member] = ()
+        if retention == Retention.ACTIVE and temperature in (None, Temperature.COLD):
+            packed = self._packs.now(agent)
+        for _, stored in _merged(rows, packed):
             yield stored
 
     def active(self) -> Iterator[tuple[str, Stored]]:
         """All that is cold and active, by agent, oldest first."""
-        return self._select("until IS NULL AND retention = 0", "ORDER BY agent, sequence")
+        rows = self._select("until IS NULL AND retention = 0", "ORDER BY agent, sequence")
+        return _merged(rows, self._packs.now())
 
     def all_now(self) -> Iterator[tuple[Any, ...]]:
-        """Every row as it is now, checked, as :meth:`adopt` takes it."""
+        """All that is there, as rows, checked, as :meth:`adopt` takes them."""
+        packed = (
+            _row(member.agent, member.since, member.tokens, member.stored)
+            for member in self._packs.now()
+        )
+        return heapq.merge(self.rows_now(), packed, key=lambda row: (row[0], row[1]))
+
+    def rows_now(self) -> Iterator[tuple[Any, ...]]:
+        """Every row as it is now, checked; all that there is where there are no packs."""
         columns = _FIELDS.replace("tier,", "tokens, tier,", 1)
         for row in self._db.execute(
             f"SELECT {columns} FROM shelf WHERE until IS NULL ORDER BY agent, sequence"  # noqa: S608
@@ -164,9 +175,14 @@ class ShelfTable:
             agent=agent, commit=commit,
         ):  # fmt: skip
             yield stored
+        for member in self._packs.now(agent, after=commit):
+            yield member.stored
 
     def due(self, tick: int, deleted_before: int) -> Iterator[tuple[str, int, int]]:
-        """Agent, sequence and retention of what expired by ``tick``, or was deleted so long ago."""
+        """Agent, sequence and retention of what expired by ``tick``, or was deleted so long ago.
+
+        In packs is nothing that expires.
+        """
         yield from self._db.execute(
             "SELECT agent, sequence, retention FROM shelf WHERE until IS NULL AND retention = 0 "
             "AND expires_tick < 4611686018427387904 AND expires_tick <= ?",
@@ -178,14 +194,19 @@ class ShelfTable:
             (deleted_before,),
         )
 
-    def counts(self, agent: str | None = None) -> list[tuple[str, int, int, int, int, int]]:
-        """Agent, retention, temperature and tier, how many there are and how many tokens."""
+    def counts(self, agent: str | None = None) -> dict[Group, tuple[int, int]]:
+        """How many there are and how many tokens, by agent, retention, temperature and tier."""
         which = "" if agent is None else "AND agent = :agent "
-        return self._db.execute(
+        rows = self._db.execute(
             "SELECT agent, retention, temperature, tier, count(*), sum(tokens) FROM shelf "  # noqa: S608
             f"WHERE until IS NULL {which}GROUP BY agent, retention, temperature, tier",
             {"agent": agent},
-        ).fetchall()
+        )
+        totals: dict[Group, tuple[int, int]] = {row[:4]: row[4:] for row in rows}
+        for group, (items, tokens) in self._packs.counts(agent):
+            before = totals.get(group, (0, 0))
+            totals[group] = (before[0] + items, before[1] + tokens)
+        return totals
 
     def cold(self, agent: str) -> Iterator[ColdFact]:
         """All that is cold and active, without texts and vectors, so of many at once."""
@@ -195,8 +216,9 @@ class ShelfTable:
             (agent,),
         ):
             recalled = len(json.loads(recalls)) if recalls else 0
-            own = _traits(kinds) if kinds else None
+            own = traits_of(kinds) if kinds else None
             yield ColdFact(sequence, tier, created, count, last, relevance, recalled, own)
+        yield from self._packs.cold(agent)
 
     def with_words(self, agent: str, words: Sequence[str], most: int) -> list[int]:
         """The newest of an agent's cold and active memories whose text has one of these words."""
@@ -207,7 +229,8 @@ class ShelfTable:
             f"AND temperature = 2 AND ({found}) ORDER BY sequence DESC LIMIT ?",
             (agent, *patterns, most),
         )
-        return [sequence for (sequence,) in rows]
+        newest = [sequence for (sequence,) in rows] + self._packs.with_words(agent, words, most)
+        return sorted(newest, reverse=True)[:most]
 
     def _select(
         self, where: str, order: str = "", **values: object
@@ -219,19 +242,24 @@ class ShelfTable:
 
     def write(self, commit: int, changes: Changes) -> None:
         """What a commit changes."""
+        packed: dict[str, list[int]] = {}
         for (agent, sequence), digest in changes.ended.items():
             row = self._db.execute(
                 "SELECT since FROM shelf WHERE agent = ? AND sequence = ? AND until IS NULL",
                 (agent, sequence),
             ).fetchone()
             if row is None:
-                raise BankDamaged(f"the journal has lost memory {sequence} of {agent}")
+                packed.setdefault(agent, []).append(sequence)
+                continue
             self._db.execute(
                 "UPDATE shelf SET until = ?, seal = ? "
                 "WHERE agent = ? AND sequence = ? AND until IS NULL",
                 (commit, _seal(row[0], commit, digest), agent, sequence),
             )
+        for agent, sequences in packed.items():
+            self._packs.end(commit, agent, sequences)
         self.adopt(_rows(commit, changes))
+        self._packs.write(commit, changes.packs, changes.count_tokens)
 
     def adopt(self, rows: Iterable[Sequence[Any]]) -> None:
         """Take over rows, each a tuple of all columns."""
@@ -248,37 +276,52 @@ class ShelfTable:
                 "UPDATE shelf SET until = NULL, seal = ? WHERE rowid = ?",
                 (_seal(since, None, digest), number),
             )
+        self._packs.rewind(commit)
 
     def forget_versions(self, commit: int) -> None:
         """Delete the versions that ended by a commit."""
         self._db.execute("DELETE FROM shelf WHERE until <= ?", (commit,))
+        self._packs.forget_versions(commit)
 
-    def purge(self, keys: Iterable[Key]) -> None:
+    def purge(self, agent: str, sequences: Collection[int]) -> None:
         """Delete every version of these memories."""
-        self._db.executemany("DELETE FROM shelf WHERE agent = ? AND sequence = ?", keys)
+        self._db.executemany(
+            "DELETE FROM shelf WHERE agent = ? AND sequence = ?",
+            [(agent, sequence) for sequence in sequences],
+        )
+        self._packs.purge(agent, sequences)
 
     def clear(self) -> None:
         """Delete all."""
         self._db.execute("DELETE FROM shelf")
+        self._packs.clear()
+
+
+def _merged(
+    rows: Iterable[tuple[str, Stored]], packed: Iterable[Member]
+) -> Iterator[tuple[str, Stored]]:
+    """Both by agent, oldest first, as each of them is."""
+    members = ((member.agent, member.stored) for member in packed)
+    return heapq.merge(rows, members, key=lambda each: (each[0], each[1].record.sequence))
 
 
 def _rows(commit: int, changes: Changes) -> Iterator[tuple[Any, ...]]:
-    """The rows of what a commit puts there; there may be very many."""
-    count, crc32 = changes.count_tokens, zlib.crc32
-    seal = b"%d 0" % commit  # _seal()
-    for (agent, sequence), stored in changes.now.items():
-        if stored is None:
-            continue
-        record, digest = stored
-        recalls, kinds, metadata, content, vector = record[11:]
-        yield (
-            agent, sequence, commit, None, crc32(seal, crc32(digest)), digest, count(content),
-            *record[1:11],
-            json.dumps(recalls) if recalls else None,
-            kinds.json if kinds else None,
-            metadata.json if metadata else None,
-            content, vector,
-        )  # fmt: skip
+    """The rows of what a commit puts there."""
+    for (agent, _), stored in changes.now.items():
+        if stored is not None:
+            yield _row(agent, commit, changes.count_tokens(stored.record.content), stored)
+
+
+def _row(agent: str, since: int, tokens: int, stored: Stored) -> tuple[Any, ...]:
+    record, digest = stored
+    recalls, kinds, metadata, content, vector = record[11:]
+    return (
+        agent, record[0], since, None, _seal(since, None, digest), digest, tokens, *record[1:11],
+        json.dumps(recalls) if recalls else None,
+        kinds.json if kinds else None,
+        metadata.json if metadata else None,
+        content, vector,
+    )  # fmt: skip
 
 
 def _stored(row: Sequence[Any]) -> Stored:
@@ -291,7 +334,7 @@ def _stored(row: Sequence[Any]) -> Stored:
                 sequence,
                 *numbers,
                 tuple(json.loads(recalls)) if recalls else (),
-                _traits(kinds) if kinds else None,
+                traits_of(kinds) if kinds else None,
                 keep_metadata(json.loads(metadata)) if metadata else None,
                 content,
                 vector,
@@ -307,12 +350,6 @@ def _stored(row: Sequence[Any]) -> Stored:
             hint="restore the bank from a backup",
         )
     return Stored(record, digest)
-
-
-@functools.lru_cache(maxsize=4096)
-def _traits(text: str) -> Traits:
-    kind, tags = json.loads(text)
-    return traits(kind, tuple(tags))
 
 
 def _seal(since: int, until: int | None, digest: bytes) -> int:

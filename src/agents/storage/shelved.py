@@ -1,5 +1,7 @@
 """A memory that is not resident: cold, archived or deleted."""
 
+import functools
+import json
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -8,9 +10,9 @@ from agents.memory.records import NO_METADATA, Memory, memory_id
 from agents.memory.retention import Retention
 from agents.memory.temperature import Temperature
 from agents.memory.tiers import Tier
-from agents.memory.traits import PLAIN, Traits
+from agents.memory.traits import PLAIN, Traits, traits
 
-__all__ = ["MOST_RECALLS", "NEVER", "UNUSED", "Shelved"]
+__all__ = ["MOST_RECALLS", "NEVER", "UNUSED", "ColdFact", "Shelved", "Stored", "traits_of"]
 
 NEVER = 1 << 62
 """The tick in which a memory expires that doesn't."""
@@ -70,3 +72,30 @@ class Shelved(NamedTuple):
             None if self.last_access_tick == UNUSED else self.last_access_tick,
             self.relevance,
         )
+
+
+class Stored(NamedTuple):
+    """A memory on the shelf, with the hash over it."""
+
+    record: Shelved
+    digest: bytes
+
+
+class ColdFact(NamedTuple):
+    """A cold memory, as far as rules look at it."""
+
+    sequence: int
+    tier: int
+    created_tick: int
+    access_count: int
+    last_access_tick: int
+    relevance: float
+    recalls: int
+    traits: Traits | None
+
+
+@functools.lru_cache(maxsize=4096)
+def traits_of(text: str) -> Traits:
+    """Kind and tags of their JSON text."""
+    kind, tags = json.loads(text)
+    return traits(kind, tuple(tags))

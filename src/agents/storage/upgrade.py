@@ -1,6 +1,6 @@
-"""Reading what earlier versions wrote: checkpoints of format 1, and journals of format 2.
+"""Reading what earlier versions wrote: checkpoints of format 1, and journals of formats 2 to 4.
 
-They know no temperature, no lifetime and no use of memories.
+The first of them know no temperature, no lifetime and no use of memories.
 """
 
 import json
@@ -13,11 +13,12 @@ from agents.memory.records import NEW_RELEVANCE
 from agents.memory.temperature import Temperature
 from agents.memory.tiers import Tier
 from agents.storage.journal_tables import SnapshotRow
+from agents.storage.shelf_packs import PACKS_SCHEMA
 from agents.storage.shelf_table import SHELF_SCHEMA
 from agents.storage.shelved import NEVER, UNUSED
 from agents.storage.snapshots import NUMBERS, digest_of
 
-__all__ = ["upgrade_journal", "upgrade_snapshot"]
+__all__ = ["add_packs", "upgrade_journal", "upgrade_snapshot"]
 
 
 def upgrade_snapshot(row: SnapshotRow) -> SnapshotRow:
@@ -51,3 +52,9 @@ def upgrade_journal(database: sqlite3.Connection) -> None:
     for raw in database.execute("SELECT * FROM snapshots").fetchall():
         row = upgrade_snapshot(SnapshotRow(*raw))
         database.execute("REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+
+
+def add_packs(database: sqlite3.Connection) -> None:
+    """Give a journal of format 3 or 4 the tables of format 5; what is on the shelf stays rows."""
+    for statement in PACKS_SCHEMA.split(";"):
+        database.execute(statement)
