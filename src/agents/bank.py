@@ -336,7 +336,7 @@ class MemoryBank(Upkeep):
 
         One commit, and the result of adding them one by one; if one is refused, none is stored.
         """
-        with self._using(), undisturbed():
+        with undisturbed(), self._using():
             most = self.settings.memory.max_content_bytes
             return self._add_new([check_new(item, most) for item in check_iterable(items)])
 

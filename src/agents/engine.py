@@ -110,7 +110,7 @@ class Engine:
         only: Filter,
         hot: HotLimits | None,
     ) -> list[Hits]:
-        with self._using(), undisturbed():
+        with undisturbed(), self._using():
             asked = [check_search(request) for request in check_iterable(requests)]
             most, budget = self._limits(limit, tokens)
             blocks = [self._ledger.resident.block(agent) for agent, _ in asked]

@@ -26,6 +26,7 @@ __all__ = [
     "check_query",
     "check_text",
     "check_whole",
+    "digits",
     "id_prefix",
     "memory_id",
     "sequence_of",
@@ -244,7 +245,13 @@ def id_prefix(seed: int, agent_id: str) -> str:
 
 def memory_id(prefix: str, sequence: int) -> str:
     """The id of the agent's ``sequence``-th memory."""
-    return prefix + hex(sequence)[2:].zfill(12)  # faster than a format, and very frequent
+    return prefix + digits(sequence)
+
+
+@functools.lru_cache(maxsize=65_536)
+def digits(sequence: int) -> str:
+    """The last 12 characters of a memory's id; a search makes thousands, most of them again."""
+    return f"{sequence:012x}"
 
 
 def sequence_of(prefix: str, identifier: object) -> int | None:

@@ -49,7 +49,7 @@ def check_new(item: object, most_bytes: int) -> NewMemory:
             f"got {item!r:.80}"
         )
     metadata, options = item[3] if len(item) > 3 else None, item[4] if len(item) > 4 else None
-    if isinstance(options, Mapping) and not options.keys().isdisjoint(_OF_A_TALK):
+    if options is not None and isinstance(options, Mapping):
         metadata, options = _with_talk(metadata, options)
     return (
         check_agent_id(item[0]),
@@ -62,6 +62,8 @@ def check_new(item: object, most_bytes: int) -> NewMemory:
 
 def _with_talk(metadata: object, options: Mapping[str, object]) -> tuple[object, object]:
     """Session and speaker are metadata, and may be given as options."""
+    if options.keys().isdisjoint(_OF_A_TALK):
+        return metadata, options
     own = {name: options[name] for name in _OF_A_TALK if options.get(name) is not None}
     if isinstance(metadata, Mapping):
         for name, value in own.items():

@@ -154,13 +154,12 @@ class CachedEmbedder:
     def encode(self, texts: Sequence[str]) -> Quantised:
         """One row of whole numbers per text."""
         cache = self._cache
-        missing = [text for text in texts if text not in cache]
-        fresh: dict[str, bytes] = {}
-        if missing:
-            fresh = self._embed(list(dict.fromkeys(missing)))
-        vectors = self._rows(texts, {text: fresh.get(text) or cache[text] for text in texts})
-        self._remember(fresh)
-        return vectors
+        known = {text: vector for text in texts if (vector := cache.get(text)) is not None}
+        if len(known) < len(texts):
+            fresh = self._embed([text for text in dict.fromkeys(texts) if text not in known])
+            self._remember(fresh)
+            known |= fresh
+        return self._rows(texts, known)
 
     def in_parts(self, texts: Sequence[str]) -> Iterator[Quantised]:
         """:meth:`encode` in parts of some rows, in order, for who does something with each part.
@@ -211,7 +210,7 @@ class CachedEmbedder:
         return vectors
 
     def _rows(self, texts: Sequence[str], made: Mapping[str, bytes]) -> Quantised:
-        data = b"".join([made[text] for text in texts])
+        data = b"".join(map(made.__getitem__, texts))
         return np.frombuffer(data, np.int8).reshape(len(texts), self.dims)
 
     def _remember(self, fresh: dict[str, bytes]) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from agents.memory.caps import age
 from agents.memory.metadata import KeptMetadata
-from agents.memory.records import NO_METADATA, Memory, id_prefix
+from agents.memory.records import NO_METADATA, Memory, digits, id_prefix
 from agents.memory.retention import Retention
 from agents.memory.temperature import Temperature
 from agents.memory.tiers import Tier
@@ -175,7 +175,7 @@ class AgentRows:
                 make(
                     Memory,
                     (
-                        prefix + hex(sequence)[2:].zfill(12),  # memory_id()
+                        prefix + digits(sequence),  # memory_id()
                         agent_id,
                         contents[row],
                         _TIERS[tiers.item(row)],

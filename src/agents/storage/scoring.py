@@ -82,10 +82,11 @@ def _score_group(
     sizes = [block.size for block in group]
     width = sizes[-1]
     scores = np.zeros((len(group), width))
-    for query, block, size, row in zip(queries[members], group, sizes, scores, strict=True):
-        row[:size] = products(block._vectors[:size], query)
     table = group[0].table
-    cells = np.array([block.start for block in group])[:, None] + np.arange(width)
+    vectors, starts = table.vectors, [block.start for block in group]
+    for query, start, size, row in zip(queries[members], starts, sizes, scores, strict=True):
+        row[:size] = products(vectors[start : start + size], query)
+    cells = np.array(starts)[:, None] + np.arange(width)
     padding = None
     if sizes[0] != width:
         padding = np.arange(width) >= np.array(sizes)[:, None]

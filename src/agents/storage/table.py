@@ -9,6 +9,7 @@ import math
 import mmap
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
+from operator import add
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from agents.memory.events import Added
 from agents.memory.metadata import KeptMetadata
-from agents.memory.records import NEW_RELEVANCE, NO_METADATA, Memory
+from agents.memory.records import NEW_RELEVANCE, NO_METADATA, Memory, Metadata, digits
 from agents.memory.retention import Retention
 from agents.memory.temperature import Temperature
 from agents.memory.tiers import Tier
@@ -92,7 +93,7 @@ class ResidentTable:
 
     def expect(self, memories: int) -> None:
         """So many will come into a table that is empty: it need not grow meanwhile."""
-        self._make(memories + memories // 4)
+        self._make(memories + memories // 2)
 
     def make_room(self, wanted: Sequence[tuple[Window, int]]) -> None:
         """Have room for so many more memories of each of these agents."""
@@ -132,22 +133,29 @@ class ResidentTable:
     ) -> Iterable[Memory]:
         """The memories in these rows, whose agents and the beginnings of their ids are given."""
         sequences, created, entered, expires, counts, last = self.numbers[rows].T.tolist()
-        metadata = self.metadata[rows].tolist()
-        kinds = [own or PLAIN for own in self.traits[rows].tolist()]
+        metadata, kinds = self.metadata[rows].tolist(), self.traits[rows].tolist()
+        # Most memories have none of what few have.
+        names: Iterable[str] = repeat(PLAIN.kind)
+        tags: Iterable[tuple[str, ...]] = repeat(PLAIN.tags)
+        given: Iterable[Metadata] = repeat(NO_METADATA)
+        if kinds.count(None) < len(kinds):
+            names, tags, _ = zip(*[own or PLAIN for own in kinds], strict=True)
+        if metadata.count(None) < len(metadata):
+            given = [NO_METADATA if own is None else MappingProxyType(own) for own in metadata]
         fields = zip(
-            [p + hex(s)[2:].zfill(12) for p, s in zip(prefixes, sequences, strict=True)],
+            map(add, prefixes, map(digits, sequences)),
             agents,
             self.contents[rows].tolist(),
             _TIERS[self.tiers[rows]].tolist(),
             created,
             entered,
             sequences,
-            [NO_METADATA if own is None else MappingProxyType(own) for own in metadata],
-            [own[0] for own in kinds],
-            [own[1] for own in kinds],
+            given,
+            names,
+            tags,
             _TEMPERATURES[self.temperatures[rows]].tolist(),
             repeat(Retention.ACTIVE),
-            [None if tick == NEVER else tick for tick in expires],
+            repeat(None) if expires.count(NEVER) == len(expires) else map(_or_none, expires),
             counts,
             [None if tick == UNUSED else tick for tick in last],
             self.relevance[rows].tolist(),
@@ -212,8 +220,13 @@ def _array(shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:
     return np.frombuffer(mmap.mmap(-1, size), dtype).reshape(shape)
 
 
+def _or_none(tick: int) -> int | None:
+    """A tick, or None for never."""
+    return None if tick == NEVER else tick
+
+
 def _room(size: int) -> int:
-    return size + max(8, min(size // 4, 64 + size // 16))
+    return size + max(8, min(size // 2, 128 + size // 16))
 
 
 def _objects(values: Sequence[str | KeptMetadata | None]) -> NDArray[Any]:

@@ -59,9 +59,8 @@ def quantise(vectors: ArrayLike, dims: int, count: int) -> Quantised:
 
 def products(vectors: Quantised, query: Quantised) -> NDArray[np.float64]:
     """The product of each row with a query: whole numbers, summed as such."""
-    if not len(vectors):
-        return np.empty(0)
-    return np.asarray(simsimd.dot(query, vectors))  # bytes at a time, a third of NumPy's time
+    # Bytes as such: a third of the time that NumPy takes, which has to widen them.
+    return np.asarray(simsimd.dot(query, vectors)) if len(vectors) else np.empty(0)
 
 
 def norms(vectors: Quantised) -> NDArray[np.float64]:
