@@ -25,13 +25,13 @@ from agents.storage import checkpoint
 from agents.storage.embedders import Embedder
 from agents.storage.identity import prepare
 from agents.storage.journal import Journal
-from agents.storage.ledger import New
 from agents.storage.lock import lock_folder
 from agents.storage.mem0_store import check_providers
+from agents.storage.newcomers import New
 from agents.storage.sqlite_files import as_it_was
 from agents.storage.sync import Progress
+from agents.storage.undisturbed import undisturbed
 from agents.tick_log import TickLog
-from agents.undisturbed import undisturbed
 from agents.upkeep import Upkeep
 from agents.version import __version__
 

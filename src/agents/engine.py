@@ -30,7 +30,7 @@ from agents.storage.mem0_store import payload
 from agents.storage.queries import QueryReader
 from agents.storage.resident import Resident
 from agents.storage.sync import StoreSync
-from agents.undisturbed import undisturbed
+from agents.storage.undisturbed import undisturbed
 
 __all__ = ["Engine", "Staged"]
 

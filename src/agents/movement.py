@@ -20,7 +20,7 @@ from agents.memory.lifetime import initial_temperature
 from agents.memory.outcomes import RuledMove
 from agents.memory.prune import choose_prune
 from agents.memory.records import Memory, memory_id
-from agents.memory.requests import Options
+from agents.memory.requests import PLAIN_OPTIONS, Options
 from agents.memory.retention import Retention
 from agents.memory.spill import (
     HotFact,
@@ -74,11 +74,14 @@ class Movement:
             tuple(half_lives), settings.decay.hot_below, settings.decay.warm_below
         )
         self._idle_limits = decays.limits(fading) if settings.decay.enabled else None
+        self._plain_start = self.start(Tier.NORMAL, Options(), 0)
 
     # New memories
 
     def start(self, tier: Tier, options: Options, tick: int) -> Start | None:
         """How a new memory begins; None for a plain one."""
+        if options is PLAIN_OPTIONS and tier is not Tier.PINNED:
+            return self._plain_start
         key = (options, tier is Tier.PINNED)
         if key in self._starts:
             return self._starts[key]
@@ -349,7 +352,7 @@ class Movement:
         later = due[due > tick].min(initial=tick + int(idle_limits.min()))
         for to, sequences in fading.items():
             self._ledger.move(block.agent_id, sequences, to, "decay")
-        block.next_decay = tick + 1 if any_due else int(later)
+        block.next_decay = tick if any_due else int(later)  # what faded once may fade again
 
 
 def _fits(tokens: int, room: HotLimits) -> bool:

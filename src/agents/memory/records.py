@@ -154,10 +154,9 @@ class Hits(list[Hit]):
 _AGENT_ID = re.compile(r"[A-Za-z0-9_@-][A-Za-z0-9._@-]{0,127}")
 
 
-@functools.lru_cache(maxsize=65_536)
-def _is_agent_id(text: str) -> bool:
-    """Whether an id is one; a tick asks it three times of every agent."""
-    return _AGENT_ID.fullmatch(text) is not None
+_SEEN: set[str] = set()
+"""Ids that are known to be some; a tick asks it three times of every agent."""
+_MOST_SEEN = 65_536
 
 
 def check_agent_id(agent_id: object) -> str:
@@ -166,10 +165,13 @@ def check_agent_id(agent_id: object) -> str:
     The alphabet leaves out whatever mem0's filters, a file system or a terminal could take for
     something else: ``*`` would match every agent in mem0.
     """
-    if type(agent_id) is str and _is_agent_id(agent_id):
+    if type(agent_id) is str and agent_id in _SEEN:
         return agent_id
     if isinstance(agent_id, str) and _AGENT_ID.fullmatch(agent_id):
-        return str.__str__(agent_id)  # a subclass would come back as something else
+        own = str.__str__(agent_id)  # a subclass would come back as something else
+        if len(_SEEN) < _MOST_SEEN:
+            _SEEN.add(own)
+        return own
     shown = repr(agent_id) if len(repr(agent_id)) <= 160 else repr(agent_id)[:150] + "…"
     raise InvalidAgentId(
         f"{shown} is not an agent id",

@@ -11,7 +11,15 @@ from agents.memory.temperature import Temperature, parse_temperature
 from agents.memory.tiers import Tier, parse_tier
 from agents.memory.traits import check_kind, check_tags
 
-__all__ = ["NewMemory", "Options", "check_iterable", "check_new", "check_options", "check_search"]
+__all__ = [
+    "PLAIN_OPTIONS",
+    "NewMemory",
+    "Options",
+    "check_iterable",
+    "check_new",
+    "check_options",
+    "check_search",
+]
 
 _SEQUENCES = (tuple, list)
 
@@ -27,7 +35,7 @@ class Options(NamedTuple):
     expires_tick: int | None = None
 
 
-_PLAIN = Options()
+PLAIN_OPTIONS = Options()
 _OF_A_TALK = ("session", "speaker")
 
 NewMemory = tuple[str, str, Tier, KeptMetadata | None, Options]
@@ -84,7 +92,7 @@ def check_options(options: object) -> Options:
     if type(options) is Options:
         return options
     if options is None:
-        return _PLAIN
+        return PLAIN_OPTIONS
     if not isinstance(options, Mapping):
         raise InvalidInput(f"a memory's options are a mapping; got {options!r:.80}")
     unknown = [name for name in options if name not in Options._fields]

@@ -4,8 +4,9 @@ import functools
 import hashlib
 import importlib.util
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -198,6 +199,21 @@ class CachedEmbedder:
             return lambda: self._remember(self._embed(missing))
         embedding = worker.submit(self._call, missing)
         return lambda: self._remember(embedding.result())
+
+    @contextmanager
+    def ahead(self, texts: Iterable[str]) -> Iterator[None]:
+        """Inside, the offline embedder embeds these texts on another thread; after it, they are
+        known, unless that failed: whoever needs them then is told.
+        """
+        missing = list(dict.fromkeys(text for text in texts if text not in self._cache))
+        if len(missing) < _PART or not isinstance(self.embedder, OfflineEmbedder):
+            yield
+            return
+        with ThreadPoolExecutor(1, "tiermem-embedder") as worker:
+            embedding = worker.submit(self._call, missing)
+            yield
+            with suppress(EmbedderError):
+                self._remember(embedding.result())
 
     def forget(self, text: str) -> None:
         """Don't keep the vector of a text."""

@@ -1,10 +1,8 @@
 """The state of a bank and the journal behind it, changed together or not at all."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import repeat
-from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
@@ -22,33 +20,26 @@ from agents.memory.events import (
     Noted,
     Purged,
     Retained,
-    Start,
     TickAdvanced,
     TierChanged,
     encode,
 )
-from agents.memory.metadata import KeptMetadata
-from agents.memory.records import NEW_RELEVANCE, NO_METADATA, Memory, memory_id
+from agents.memory.records import Memory
 from agents.memory.retention import Retention
 from agents.memory.temperature import Temperature
 from agents.memory.tiers import Tier
 from agents.storage import snapshots
 from agents.storage.journal import Journal
+from agents.storage.newcomers import New, events_of, is_hot, memories_of, which_are_plain
 from agents.storage.redaction import Purge
 from agents.storage.resident import Resident
 from agents.storage.ticks import TickNote
+from agents.storage.undisturbed import undisturbed
 from agents.storage.vectors import Quantised, norms
 
-__all__ = ["Ledger", "New"]
+__all__ = ["Ledger"]
 
 logger = logging.getLogger(__name__)
-
-_HOT, _WARM = int(Temperature.HOT), int(Temperature.WARM)
-_TEMPERATURES = tuple(Temperature)
-_PLAIN = Start(_WARM, "fact", (), None)
-
-New = tuple[str, str, Tier, KeptMetadata | None, Start | None]
-"""A new memory: agent, text, tier, metadata, and how it differs from a plain one."""
 
 
 class Ledger:
@@ -94,11 +85,10 @@ class Ledger:
         lengths = norms(vectors)
         self._flush_accesses()
         added: list[Memory] = []
+        is_plain = [*which_are_plain(items, caps), False]
         start = 0
         while start < len(items):
-            stop = start
-            while stop < len(items) and _is_plain(items[stop], caps):
-                stop += 1
+            stop = is_plain.index(False, start)
             if stop > start:  # they change nothing but themselves, so all of them come at once
                 rows = slice(start, stop)
                 added += self._add(items[rows], vectors[rows], lengths[rows])
@@ -109,7 +99,7 @@ class Ledger:
                 self.make_room(agent_id, tier, caps, None)
             rows = slice(start, start + 1)
             (new,) = self._add(items[rows], vectors[rows], lengths[rows])
-            if _is_hot(item) or caps.of(tier) is not None:  # a demoted one got a new label
+            if is_hot(item) or caps.of(tier) is not None:  # a demoted one got a new label
                 relieve_hot(agent_id, [new.sequence])
                 new = self.resident.memory(agent_id, new.sequence) or new
             added.append(new)
@@ -135,47 +125,18 @@ class Ledger:
         self, items: Sequence[New], vectors: Quantised, lengths: NDArray[np.float64]
     ) -> list[Memory]:
         resident, following = self.resident, dict[str, int]()
-        agents, contents, tiers, metadata, starts = zip(*items, strict=True)
         sequences, prefixes = [], []
-        for agent in agents:
+        for agent, _, _, _, _ in items:
             block = resident.own_block(agent)
             sequence = following.get(agent) or block.next_sequence
             following[agent] = sequence + 1
             sequences.append(sequence)
             prefixes.append(block.prefix)
-        # tuple.__new__ is what the records' own constructors come down to, at half their cost.
-        fields: Iterable[tuple[object, ...]] = zip(
-            repeat("add"), agents, sequences, map(int, tiers), contents, metadata, starts,
-            strict=False,
-        )  # fmt: skip
-        events: list[Added] = list(map(tuple.__new__, repeat(Added), fields))
+        events = events_of(items, sequences)
         self._events += events
         self._vectors.append(vectors)
         resident.add(events, vectors, lengths)
-        begun = [start or _PLAIN for start in starts]
-        fields = zip(
-            map(memory_id, prefixes, sequences),
-            agents,
-            contents,
-            tiers,
-            repeat(resident.tick),
-            repeat(resident.tick),
-            sequences,
-            [NO_METADATA if own is None else MappingProxyType(own) for own in metadata],
-            [own[1] for own in begun],
-            [own[2] for own in begun],
-            [
-                _TEMPERATURES[own[0]] if tier else Temperature.HOT
-                for own, tier in zip(begun, tiers, strict=True)
-            ],
-            repeat(Retention.ACTIVE),
-            [own[3] for own in begun],
-            repeat(0),
-            repeat(None),
-            repeat(NEW_RELEVANCE),
-            strict=False,
-        )
-        return list(map(tuple.__new__, repeat(Memory), fields))
+        return memories_of(items, sequences, prefixes, resident.tick)
 
     def change_tier(self, memory: Memory, tier: Tier, *, demoted: bool) -> None:
         """A memory enters another tier."""
@@ -293,6 +254,10 @@ class Ledger:
 
     def commit(self) -> None:
         """Write what is pending to the journal, durably. On an error nothing of it is kept."""
+        with undisturbed():
+            self._commit()
+
+    def _commit(self) -> None:
         self._flush_accesses()
         if not self._events and self._note is None:
             self._save_embeddings()
@@ -415,18 +380,3 @@ def _common(first: str, second: str) -> int:
 
 def _keys(event: Purged) -> list[tuple[str, int]]:
     return [(event.agent_id, sequence) for sequence in event.sequences]
-
-
-def _is_hot(item: New) -> bool:
-    start = item[4]
-    return item[2] is Tier.PINNED or (start is not None and start.temperature == Temperature.HOT)
-
-
-def _heat(start: Start, tier: Tier) -> Temperature:
-    return _TEMPERATURES[start[0]] if tier else Temperature.HOT
-
-
-def _is_plain(item: New, caps: Caps) -> bool:
-    """Whether a new memory is not hot, and in a tier without a cap."""
-    start = item[4]
-    return (start is None or start[0] != _HOT) and caps.of(item[2]) is None

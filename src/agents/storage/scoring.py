@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import simsimd
 from numpy.typing import NDArray
 
 from agents.memory.ranking import EXCLUDED
@@ -85,7 +86,8 @@ def _score_group(
     table = group[0].table
     vectors, starts = table.vectors, [block.start for block in group]
     for query, start, size, row in zip(queries[members], starts, sizes, scores, strict=True):
-        row[:size] = products(vectors[start : start + size], query)
+        if size:  # products(), without an array in between
+            row[:size] = simsimd.dot(query, vectors[start : start + size])
     cells = np.array(starts)[:, None] + np.arange(width)
     padding = None
     if sizes[0] != width:
