@@ -46,19 +46,13 @@ def tick(folder: Path, agents: int, memories: int, ticks: int) -> dict[str, floa
     while _memories(bank) < agents * memories:
         loop.tick()
     texts: list[str] = []
-    encode, in_parts = bank._embedder.encode, bank._embedder.in_parts
+    encode = bank._embedder.encode
 
     def noting(given: list[str]) -> Any:
         texts.extend(given)
         return encode(given)
 
-    def noting_parts(given: list[str]) -> Any:
-        before = len(texts)
-        yield from in_parts(given)
-        if len(texts) == before:  # it did not ask the other
-            texts.extend(given)
-
-    bank._embedder.encode, bank._embedder.in_parts = noting, noting_parts
+    bank._embedder.encode = noting
     whole, alone, new = [], [], []
     for _ in range(ticks):
         texts.clear()

@@ -351,11 +351,8 @@ class MemoryBank(Upkeep):
         with self._changing():
             for agent in {each[0]: None for each in started}:
                 self._movement.expire(agent)
-            added: list[Memory] = []
-            for vectors in self._embedder.in_parts([each[1] for each in started]):
-                part = started[len(added) : len(added) + len(vectors)]
-                added += self._ledger.add_many(part, vectors, self._caps, relieve)
-            return added
+            vectors = self._embedder.encode([each[1] for each in started])
+            return self._ledger.add_many(started, vectors, self._caps, relieve)
 
     def search_many(
         self,

@@ -344,20 +344,6 @@ def test_an_embedder_that_fails_inside_a_transaction_leaves_the_rest_of_it(
     assert [memory.content for memory in bank.agent("alice").all()] == ["good"]
 
 
-def test_many_memories_are_stored_as_if_they_were_embedded_at_once(
-    make_bank: OpenBank, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def stored(part: int) -> tuple[str, list[str]]:
-        monkeypatch.setattr("agents.storage.embedders._PART", part)
-        with make_bank(embedder=OfflineEmbedder()) as bank:
-            items = [(f"agent_{n // 3}", f"deal {n % 40}", n % 5) for n in range(200)]
-            with bank.transaction():
-                bank.add_many(items)
-            return bank.state_hash(), [m.id for m in bank.agent("agent_7").all()]
-
-    assert stored(10) == stored(33) == stored(1000)
-
-
 def test_an_embedder_of_ones_own_is_asked_once_for_many(make_bank: OpenBank) -> None:
     embedder = Counting()
     bank = make_bank(embedder=embedder)

@@ -2,7 +2,7 @@
 
 import math
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -136,21 +136,20 @@ class Loop:
             bank.advance(number)
             streams.begin(number)
             observations = [self._observe(agent, number) for agent in self._agents]
-            with bank._embedder.ahead(_to_be_stored(observations)):
-                found = bank.context_many(
-                    [(seen.agent_id, seen.text if seen.query is None else seen.query)
-                     for seen in observations]
-                )  # fmt: skip
-                decided = self._decide(observations, found)
-                self._errors, self._no_ops = {}, 0
-                if self._contexts is not None:
-                    self._contexts.begin_tick(observations, found)
-                tick = Recorder(bank, self._contexts)
-                for agent in streams.order():
-                    seen, actions = decided[agent]
-                    tick.observed(seen)
-                    for given in actions:
-                        self._act(agent, given, tick)
+            found = bank.context_many(
+                [(seen.agent_id, seen.text if seen.query is None else seen.query)
+                 for seen in observations]
+            )  # fmt: skip
+            decided = self._decide(observations, found)
+            self._errors, self._no_ops = {}, 0
+            if self._contexts is not None:
+                self._contexts.begin_tick(observations, found)
+            tick = Recorder(bank, self._contexts)
+            for agent in streams.order():
+                seen, actions = decided[agent]
+                tick.observed(seen)
+                for given in actions:
+                    self._act(agent, given, tick)
             tick.flush()
             if self._contexts is not None:
                 self._contexts.end_tick(self._saving(observations, found))
@@ -327,16 +326,6 @@ class Loop:
 
     def _name(self) -> str:
         return type(self._world).__name__
-
-
-def _to_be_stored(observations: Sequence[Observation]) -> Iterator[str]:
-    """The texts that will be memories at the end of the tick, as far as they are known before."""
-    for seen in observations:
-        if seen.query is not None and isinstance(seen.text, str):
-            yield seen.text
-        for remark in seen.heard:
-            if isinstance(remark.text, str):
-                yield remark.text
 
 
 def check_number(value: object) -> float:

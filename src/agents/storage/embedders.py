@@ -3,10 +3,8 @@
 import functools
 import hashlib
 import importlib.util
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -18,9 +16,6 @@ from agents.errors import EmbedderError
 from agents.storage.vectors import Quantised, quantise, unit
 
 __all__ = ["CachedEmbedder", "Embedder", "NoEmbedder", "OfflineEmbedder"]
-
-_PART = 512
-"""Texts that are embedded while those before them are stored."""
 
 
 @runtime_checkable
@@ -162,33 +157,6 @@ class CachedEmbedder:
             known |= fresh
         return self._rows(texts, known)
 
-    def in_parts(self, texts: Sequence[str]) -> Iterator[Quantised]:
-        """:meth:`encode` in parts of some rows, in order, for who does something with each part.
-
-        The offline embedder does the next on another thread meanwhile. Somebody's own may not like
-        another thread than its caller's, or many calls: all its rows come at once.
-        """
-        if len(texts) < 2 * _PART or not isinstance(self.embedder, OfflineEmbedder):
-            yield self.encode(texts)
-            return
-        made = {text: vector for text in texts if (vector := self._cache.get(text)) is not None}
-        missing = list(dict.fromkeys(text for text in texts if text not in made))
-        with ThreadPoolExecutor(1, "tiermem-embedder") as worker:
-            embedding = deque(
-                worker.submit(self._call, missing[start : start + _PART])
-                for start in range(0, len(missing), _PART)
-            )
-            start = 0
-            for stop, text in enumerate(texts):
-                if text not in made:
-                    if stop > start:
-                        yield self._rows(texts[start:stop], made)
-                        start = stop
-                    fresh = embedding.popleft().result()
-                    self._remember(fresh)
-                    made.update(fresh)
-            yield self._rows(texts[start:], made)
-
     def begin(self, texts: Sequence[str], worker: Executor) -> Callable[[], None]:
         """Embed these texts ahead of time; they are known once what this gives back was called.
 
@@ -199,21 +167,6 @@ class CachedEmbedder:
             return lambda: self._remember(self._embed(missing))
         embedding = worker.submit(self._call, missing)
         return lambda: self._remember(embedding.result())
-
-    @contextmanager
-    def ahead(self, texts: Iterable[str]) -> Iterator[None]:
-        """Inside, the offline embedder embeds these texts on another thread; after it, they are
-        known, unless that failed: whoever needs them then is told.
-        """
-        missing = list(dict.fromkeys(text for text in texts if text not in self._cache))
-        if len(missing) < _PART or not isinstance(self.embedder, OfflineEmbedder):
-            yield
-            return
-        with ThreadPoolExecutor(1, "tiermem-embedder") as worker:
-            embedding = worker.submit(self._call, missing)
-            yield
-            with suppress(EmbedderError):
-                self._remember(embedding.result())
 
     def forget(self, text: str) -> None:
         """Don't keep the vector of a text."""
