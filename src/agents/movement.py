@@ -334,8 +334,10 @@ class Movement:
 
     def _fade(self, block: AgentColumns, tick: int, idle_limits: NDArray[np.int64]) -> None:
         last = np.maximum(block.column("last"), block.column("created"))
-        used = (block.column("accesses") > 0).astype(np.intp)
-        due = last + np.minimum(idle_limits[block.tiers, block.temperatures, used], NEVER - last)
+        # The place of each memory's limit in the table, read as a list.
+        places = (block.tiers * len(Temperature) + block.temperatures) * 2
+        places += block.column("accesses") > 0
+        due = last + np.minimum(idle_limits.ravel().take(places), NEVER - last)
         rows = (due <= tick).nonzero()[0]
         any_due = len(rows) > 0
         if any_due and block.hot:  # what a rule keeps hot does not fade: it would come and go

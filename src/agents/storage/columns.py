@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from agents.memory.events import Added, Start
 from agents.memory.metadata import KeptMetadata
 from agents.memory.temperature import Temperature
 from agents.memory.traits import Traits, traits
-from agents.storage.fingerprints import of_activity, of_memory
+from agents.storage.fingerprints import of_memory
 from agents.storage.pack import Leaving
 from agents.storage.rows import NUMBERS, AgentRows, Found
 from agents.storage.shelved import MOST_RECALLS, NEVER, Shelved
@@ -81,7 +81,7 @@ class AgentColumns(AgentRows):
     def access(self, sequences: Sequence[int], scores: Sequence[float], tick: int) -> list[int]:
         """A search gave these memories; the places in the list of those that are not here."""
         numbers, relevance = self._numbers, self._relevance
-        missing, used = [], []
+        missing, used = [], list[tuple[int, int]]()
         for index, sequence in enumerate(sequences):
             row = self.row_of(sequence)
             if row is None:
@@ -91,18 +91,16 @@ class AgentColumns(AgentRows):
             numbers[place + 4] += 1
             numbers[place + 5] = tick
             relevance[row] = (relevance[row] + scores[index]) / 2
-            used.append((sequence, numbers[place + 4], relevance[row]))
-        if self.is_hashed:
-            self.mark(used, tick)
+            if self.is_hashed:
+                used.append((sequence, self._activity_of(row)))
+        if used:
+            self.mark(*zip(*used, strict=True))
         return missing
 
-    def mark(self, used: Iterable[tuple[int, int, float]], tick: int) -> None:
-        """Hash how memories were used: each with how often, and how relevant it is now."""
-        marks = self._marks
-        for sequence, count, relevance in used:
-            mark = of_activity(sequence, count, tick, relevance)
-            self._activity += mark - marks.get(sequence, 0)
-            marks[sequence] = mark
+    def mark(self, sequences: Sequence[int], marks: Sequence[int]) -> None:
+        """Memories were used; each has this hash over its use now."""
+        self._activity += sum(marks) - sum([self._marks.get(each, 0) for each in sequences])
+        self._marks.update(zip(sequences, marks, strict=True))
 
     def recalled(self, sequence: int, tick: int) -> None:
         """An agent asked for a memory by :meth:`AgentMemory.recall`."""

@@ -7,11 +7,14 @@ import struct
 from collections.abc import Sequence
 from hashlib import sha256
 
+import numpy as np
+from numpy.typing import NDArray
+
 from agents.memory.metadata import KeptMetadata
 from agents.memory.traits import Traits
 from agents.storage.shelved import Shelved
 
-__all__ = ["DIGEST", "HEAD", "of_activity", "of_many", "of_memory", "of_shelved"]
+__all__ = ["DIGEST", "HEAD", "of_activities", "of_activity", "of_many", "of_memory", "of_shelved"]
 
 DIGEST = 32
 """Bytes of a hash."""
@@ -47,6 +50,23 @@ def of_activity(sequence: int, count: int, last: int, relevance: float) -> int:
         return 0
     data = _NUMBERS.pack(sequence, count, last, relevance)
     return int.from_bytes(sha256(data).digest(), "big")
+
+
+def of_activities(
+    sequences: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    last: int,
+    relevance: NDArray[np.float64],
+) -> list[int]:
+    """:func:`of_activity` of many that were used in one tick."""
+    numbers = np.empty((len(sequences), 4), "<i8")
+    numbers[:, 0], numbers[:, 1], numbers[:, 2] = sequences, counts, last
+    numbers.view("<f8")[:, 3] = relevance
+    data, size, whole = numbers.tobytes(), _NUMBERS.size, int.from_bytes
+    return [
+        whole(sha256(data[place : place + size]).digest(), "big")
+        for place in range(0, len(data), size)
+    ]
 
 
 def of_shelved(agent_id: str, record: Shelved) -> bytes:

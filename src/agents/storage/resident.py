@@ -26,6 +26,7 @@ from agents.memory.temperature import Temperature
 from agents.memory.tiers import Tier
 from agents.storage import snapshots
 from agents.storage.columns import AgentColumns, add_all
+from agents.storage.fingerprints import of_activities
 from agents.storage.journal import Journal
 from agents.storage.note import Note
 from agents.storage.packing import pack_up
@@ -135,16 +136,12 @@ class Resident:
         self.table.use(rows, scores, self.tick)
         self.changed.update([event.agent_id for event in events])
         if any(own.is_hashed for own in owners):
-            used = zip(
-                sequences.tolist(),
-                self.table.numbers[rows, 4].tolist(),
-                self.table.relevance[rows].tolist(),
-                strict=True,
-            )
-            for own, count in zip(owners, counts, strict=True):
-                part = list(islice(used, count))
+            count, relevance = self.table.numbers[rows, 4], self.table.relevance[rows]
+            marks = iter(of_activities(sequences, count, self.tick, relevance))
+            for own, event in zip(owners, events, strict=True):
+                part = list(islice(marks, len(event.sequences)))
                 if own.is_hashed:
-                    own.mark(part, self.tick)
+                    own.mark(event.sequences, part)
 
     def apply(self, event: TierChanged | Moved | Retained | Purged | Accessed | Noted) -> None:
         """Apply an event."""
