@@ -185,6 +185,8 @@ class _Look:
 
     def _used(self, block: AgentColumns, rows: Sequence[int]) -> AgentStatus:
         limits, count = self._movement.limits, self._count
+        if not rows:  # as of most, where there are many
+            return AgentStatus(block.agent_id, 0, 0, 0.0, 0.0)
         tokens = sum([cost(memory, count) for memory in block.memories(rows)])
         of_tokens, of_facts = share(tokens, limits.tokens), share(len(rows), limits.facts)
         return AgentStatus(block.agent_id, len(rows), tokens, of_tokens, of_facts)

@@ -12,8 +12,11 @@ __all__ = ["near_ones"]
 
 _STACKED_CELLS = 300_000
 """Vectors are widened in stacks that stay in the processor's cache."""
-_SLACK = 1e-9
-"""More than roots and products are rounded by."""
+_SLACK = 1e-6
+"""More than roots and products are rounded by: what is possible is looked at exactly."""
+
+_FAR = 1e15
+"""The length of padding, which is near to nothing."""
 
 
 def near_ones(
@@ -34,16 +37,19 @@ def near_ones(
     below = np.tri(width, k=-1, dtype=bool)
     for start in range(0, len(blocks), together):
         group = blocks[start : start + together]
-        heads = np.zeros((len(group), width, head), product_dtype(dims))
-        lengths = np.full((len(group), width), np.inf)  # of padding, which is near to nothing
-        for block, own, length in zip(group, heads, lengths, strict=True):
-            number = min(width, block.size)
-            own[:number] = block.vectors()[-number:, :head]
-            length[:number] = block.norms[-number:]
-        tails = np.sqrt(np.maximum(lengths**2 - np.einsum("ijk,ijk->ij", heads, heads), 0.0))
-        tails[np.isinf(tails)] = 0.0
-        needed = (at - _SLACK) * lengths[:, :, None] * lengths[:, None]
-        needed -= tails[:, :, None] * tails[:, None]
+        table = group[0].table
+        ends = np.array([block.start + block.size for block in group])
+        rows = ends[:, None] + np.arange(-width, 0)
+        padding = np.array([block.size for block in group])[:, None] + np.arange(-width, 0) < 0
+        rows[padding] = 0
+        heads: NDArray[np.floating] = table.vectors[:, :head][rows].astype(product_dtype(dims))
+        lengths: NDArray[np.floating] = table.norms[rows].astype(heads.dtype)
+        squares = lengths**2 - np.einsum("ijk,ijk->ij", heads, heads)
+        tails = np.sqrt(np.maximum(squares, 0.0))
+        heads[padding], lengths[padding], tails[padding] = 0.0, _FAR, 0.0
+        # The least product of the heads: what is needed in all, less what the tails may add.
+        parts = np.stack([(at - _SLACK) * lengths, -tails], axis=2)
+        needed = parts @ np.stack([lengths, tails], axis=1)
         possible = (heads @ heads.transpose(0, 2, 1) >= needed) & below
         for place in np.flatnonzero(possible.any(axis=(1, 2))).tolist():
             near = _similarity(group[place], width) >= at
