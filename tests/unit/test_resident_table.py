@@ -1,5 +1,7 @@
 """All agents' memories are in one table, where each agent's rows lie together and may move."""
 
+import itertools
+import os
 import random
 from contextlib import suppress
 from itertools import chain
@@ -9,6 +11,7 @@ import pytest
 import simsimd
 
 from agents import MemoryBank
+from agents.storage.rows import AgentRows
 from agents.storage.table import ResidentTable
 from agents.storage.vectors import products
 
@@ -110,6 +113,48 @@ def test_a_text_that_is_forgotten_is_not_in_the_table() -> None:
         assert "the secret word" not in table_of(bank).contents.tolist()
         alice.delete(alice.all()[0].id)
         assert "later 0" not in table_of(bank).contents.tolist()
+
+
+@pytest.mark.parametrize("at", range(1, 16))
+def test_an_interrupt_leaves_no_agent_between_two_tables(monkeypatch, at) -> None:
+    with make() as bank:
+        bank.add_many([(name, f"{name} kept {n}") for name in NAMES for n in range(9)])
+        before, number = texts(bank), len(table_of(bank).norms)
+        calls, look_at = itertools.count(1), AgentRows.look_at
+
+        def interrupted(self: AgentRows, start: int, room: int) -> None:
+            if next(calls) == at:
+                raise KeyboardInterrupt
+            look_at(self, start, room)
+
+        monkeypatch.setattr(AgentRows, "look_at", interrupted)
+        with suppress(KeyboardInterrupt):
+            bank.add_many([("newcomer", f"new {n}") for n in range(number)])
+        monkeypatch.undo()
+        found = bank.search_many([(name, "kept") for name in NAMES], limit=9)
+        assert [{hit.memory.content for hit in hits} for hits in found] == [
+            set(before[name]) for name in NAMES
+        ]
+        bank.add_many([(name, "one more") for name in NAMES])
+        assert {name: texts(bank)[name] for name in NAMES} == {
+            name: [*before[name], "one more"] for name in NAMES
+        }
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no other way to share memory by accident")
+def test_a_forked_process_has_a_table_of_its_own() -> None:
+    with make() as bank:
+        names = [f"agent_{number}" for number in range(300)]
+        bank.add_many([(name, f"text {n}") for name in names for n in range(30)])
+        vectors = table_of(bank).vectors
+        before = int(vectors[0, 0])
+        child = os.fork()
+        if not child:
+            vectors[0, 0] = before + 1
+            os._exit(0)
+        os.waitpid(child, 0)
+        assert vectors.nbytes > 1 << 20
+        assert vectors[0, 0] == before
 
 
 @pytest.mark.parametrize("dims", [1, 3, 31, 256, 1041, 3072])
