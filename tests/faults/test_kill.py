@@ -18,9 +18,9 @@ from agents import BankLocked, MemoryBank, StoreError
 from plain_mem0 import PlainMem0, assert_store_is_exact
 from property.model import ModelBank, SmallEmbedder, embed, quantise
 
-KILLS = int(os.environ.get("TIERMEM_KILLS", "15"))
+KILLS = int(os.environ.get("TIERMEM_KILLS", "35"))
 BIRTHS = max(10, KILLS // 5)
-STORE_KILLS = max(2, KILLS // 50)
+STORE_KILLS = max(5, KILLS // 50)
 
 
 class Writer:

@@ -20,7 +20,7 @@ from agents.simulation.replay import Replay, verify_files
 from agents.simulation.run import checkpoints
 from openai_server import OpenAIServer
 
-KILLS = int(os.environ.get("TIERMEM_RUN_KILLS", "10"))
+KILLS = int(os.environ.get("TIERMEM_RUN_KILLS", "25"))
 OUTPUTS = ("metrics.parquet", "ticks.parquet", "summary.json", "report.html", "config.yaml")
 TICKS = 60
 MARKET: dict[str, Any] = {

@@ -23,7 +23,15 @@ from agents import (
 )
 from agents.memory.caps import Caps, age, make_room, relieve
 from agents.memory.context import approximate_tokens, fit, line, render
-from agents.memory.records import NO_METADATA, Hit, Hits, id_prefix, memory_id, sequence_of
+from agents.memory.records import (
+    NO_METADATA,
+    Hit,
+    Hits,
+    digits,
+    id_prefix,
+    memory_id,
+    sequence_of,
+)
 from agents.memory.tiers import parse_tier
 
 BOOSTS = (1.0, 0.5, 0.25, 0.0, -0.25)
@@ -60,6 +68,14 @@ def test_nothing_else_is_a_tier(value) -> None:
 def test_an_id_gives_back_its_sequence(seed, agent, sequence) -> None:
     prefix = id_prefix(seed, agent)
     assert sequence_of(prefix, memory_id(prefix, sequence)) == sequence
+
+
+@pytest.mark.parametrize("end", ["0" * 12, "-00000000001", "+00000000001", "1", "f" * 10_000])
+def test_no_other_end_is_a_sequence_and_none_is_kept(end) -> None:
+    prefix = id_prefix(0, memory("of sequence 1").agent_id)
+    before = digits.cache_info().currsize
+    assert sequence_of(prefix, prefix + end) is None
+    assert digits.cache_info().currsize == before
 
 
 @given(st.integers(0, 3), agent_ids, agent_ids, sequences)

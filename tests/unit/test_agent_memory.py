@@ -268,6 +268,7 @@ def test_an_unknown_id_is_memory_not_found(
         memory.id + " ", memory.id.upper(), memory.id.replace("-", ""), memory.id[:24],
         memory.id + "0", "\0", "\ud800",
         None, 1, memory.id.encode(), ["a"], "9" * 10_000, memory.id[:-1] + "١",
+        memory.id[:24] + "0" * 12, memory.id[:24] + "-00000000001", memory.id[:24] + "f" * 10_000,
     ]  # fmt: skip
     for bad in unknown:
         with pytest.raises(MemoryNotFound):

@@ -250,18 +250,23 @@ def memory_id(prefix: str, sequence: int) -> str:
     return prefix + digits(sequence)
 
 
+_DIGITS = 12
+
+
 @functools.lru_cache(maxsize=65_536)
 def digits(sequence: int) -> str:
     """The last 12 characters of a memory's id; a search makes thousands, most of them again."""
-    return f"{sequence:012x}"
+    return f"{sequence:0{_DIGITS}x}"
 
 
 def sequence_of(prefix: str, identifier: object) -> int | None:
     """The sequence number in an id with this prefix; None for any other value."""
-    if not isinstance(identifier, str) or not identifier.startswith(prefix):
+    if not isinstance(identifier, str) or len(identifier) != len(prefix) + _DIGITS:
+        return None  # of whatever length: what is no id is not kept by digits()
+    if not identifier.startswith(prefix):
         return None
     try:
         sequence = int(identifier[len(prefix) :], 16)
     except ValueError:
         return None
-    return sequence if memory_id(prefix, sequence) == identifier else None
+    return sequence if sequence > 0 and memory_id(prefix, sequence) == identifier else None

@@ -89,7 +89,8 @@ class _Columns(NamedTuple):
 
     def put(self, start: int, own: tuple[NDArray[Any], ...]) -> None:
         """Write rows of the same columns, from ``start`` on."""
-        for column, part in zip(self, own, strict=True):
+        columns: tuple[NDArray[Any], ...] = self
+        for column, part in zip(columns, own, strict=True):
             column[start : start + len(part)] = part
 
 
