@@ -373,7 +373,7 @@ def _lifts(rule: Rule) -> bool:
 
 def _facts(block: AgentColumns, cold: Sequence[ColdFact], tick: int) -> tuple[Facts, list[int]]:
     """What rules look at, the cold memories among the others; and the sequence numbers."""
-    sequences: list[int] = block.numbers()[:, 0].tolist()
+    sequences: list[int] = block.column("sequence").tolist()
     created, last = block.column("created"), block.column("last")
     accesses, kinds = block.column("accesses"), block.traits()
     tiers, temperatures = block.tiers, block.temperatures

@@ -284,9 +284,11 @@ class AgentRows:
         """The temperature of each memory."""
         return self._temperatures[: self.size]
 
-    def column(self, what: Literal["created", "expires", "accesses", "last"]) -> Numbers:
+    def column(
+        self, what: Literal["sequence", "created", "expires", "accesses", "last"]
+    ) -> Numbers:
         """One number of each memory."""
-        place = {"created": 1, "expires": 3, "accesses": 4, "last": 5}[what]
+        place = {"sequence": 0, "created": 1, "expires": 3, "accesses": 4, "last": 5}[what]
         return self._figures[: self.size, place].copy()
 
     @property
