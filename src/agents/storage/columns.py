@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.errors import BankDamaged
 from agents.memory.events import Added, Start
 from agents.memory.metadata import KeptMetadata
 from agents.memory.temperature import Temperature
@@ -23,6 +24,7 @@ __all__ = ["NUMBERS", "AgentColumns", "Found", "add_all"]
 
 # NumPy takes its time to find out that an enum is a number.
 _HOT, _WARM = int(Temperature.HOT), int(Temperature.WARM)
+_PLAIN = Start(_WARM, "fact", (), None)
 
 
 class AgentColumns(AgentRows):
@@ -32,12 +34,15 @@ class AgentColumns(AgentRows):
 
     def take_in(self, event: Added) -> int:
         """The row of the table where a new memory goes; it has the next sequence number."""
+        _, _, sequence, tier, _, _, start = event
+        if sequence != self.next_sequence:
+            raise BankDamaged(f"the journal gives {self.agent_id} a memory out of sequence")
         row = self.start + self.size
         self.size += 1
         self.next_sequence += 1
-        if event.start is not None and event.start.expires_tick is not None:
-            self.next_expiry = min(self.next_expiry, event.start.expires_tick)
-        if heat_of(event) == _HOT:
+        if start is not None and start[3] is not None:
+            self.next_expiry = min(self.next_expiry, start[3])
+        if tier == 0 or (start is not None and start[0] == _HOT):
             self._pinned = self._hot = self.hot_tokens = None
             self.found.clear()
         return row
@@ -46,7 +51,7 @@ class AgentColumns(AgentRows):
         """A new memory is part of the fingerprint, if somebody asked for that before."""
         if self._fingerprint is not None:
             _, _, sequence, tier, content, metadata, start = event
-            _, kind, tags, expires = start or Start(_WARM, "fact", (), None)
+            _, kind, tags, expires = start or _PLAIN
             own = traits(kind, tags) if kind != "fact" or tags else None
             self._fingerprint += of_memory(
                 sequence, tier, heat_of(event), tick, tick, NEVER if expires is None else expires,

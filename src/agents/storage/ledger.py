@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from agents.errors import CommitFailed
 from agents.memory.caps import Caps, make_room, relieve
@@ -30,7 +29,7 @@ from agents.memory.temperature import Temperature
 from agents.memory.tiers import Tier
 from agents.storage import snapshots
 from agents.storage.journal import Journal
-from agents.storage.newcomers import New, events_of, is_hot, memories_of, which_are_plain
+from agents.storage.newcomers import New, events_of, is_hot, memories_of, number, which_matter
 from agents.storage.redaction import Purge
 from agents.storage.resident import Resident
 from agents.storage.ticks import TickNote
@@ -82,28 +81,49 @@ class Ledger:
 
         ``relieve_hot`` is called where hot ones came.
         """
-        lengths = norms(vectors)
+        if not items:
+            return []
         self._flush_accesses()
-        added: list[Memory] = []
-        is_plain = [*which_are_plain(items, caps), False]
-        start = 0
-        while start < len(items):
-            stop = is_plain.index(False, start)
-            if stop > start:  # they change nothing but themselves, so all of them come at once
-                rows = slice(start, stop)
-                added += self._add(items[rows], vectors[rows], lengths[rows])
-                start = stop
-                continue
-            agent_id, _, tier, _, _ = item = items[start]
+        resident = self.resident
+        numbered = number(items, resident.block)
+        lengths = norms(vectors)
+        added = memories_of(items, numbered, resident.tick)
+        events = events_of(items, numbered)
+        told = kept = 0
+        entered = set[str]()
+        """The agents that have one among those that wait which others make room for."""
+
+        def tell(stop: int) -> None:
+            nonlocal told
+            self._events += events[told:stop]
+            self._vectors.append(vectors[told:stop])
+            told = stop
+
+        def keep(stop: int) -> None:
+            """They come into the table: all that wait at once, which takes a fraction."""
+            nonlocal kept
+            tell(stop)
+            rows = slice(kept, stop)
+            if kept < stop:
+                resident.add(events[rows], vectors[rows], lengths[rows])
+            kept = stop
+            entered.clear()
+
+        for place in which_matter(items, caps):
+            agent_id, _, tier, _, _ = items[place]
+            if agent_id in entered:
+                keep(place)
+            tell(place)
             if caps.of(tier) is not None:
                 self.make_room(agent_id, tier, caps, None)
-            rows = slice(start, start + 1)
-            (new,) = self._add(items[rows], vectors[rows], lengths[rows])
-            if is_hot(item) or caps.of(tier) is not None:  # a demoted one got a new label
-                relieve_hot(agent_id, [new.sequence])
-                new = self.resident.memory(agent_id, new.sequence) or new
-            added.append(new)
-            start += 1
+            entered.add(agent_id)
+            if (tier is not Tier.PINNED and is_hot(items[place])) or resident.block(agent_id).hot:
+                # A demoted one got a new label.
+                keep(place + 1)
+                sequence = events[place].sequence
+                relieve_hot(agent_id, [sequence])
+                added[place] = resident.memory(agent_id, sequence) or added[place]
+        keep(len(items))
         return added
 
     def make_room(self, agent_id: str, tier: Tier, caps: Caps, newcomer: int | None) -> None:
@@ -120,23 +140,6 @@ class Ledger:
                 while demotions := relieve(tier, caps, block.occupants):
                     for memory, lower in demotions:
                         self.change_tier(memory, lower, demoted=True)
-
-    def _add(
-        self, items: Sequence[New], vectors: Quantised, lengths: NDArray[np.float64]
-    ) -> list[Memory]:
-        resident, following = self.resident, dict[str, int]()
-        sequences, prefixes = [], []
-        for agent, _, _, _, _ in items:
-            block = resident.own_block(agent)
-            sequence = following.get(agent) or block.next_sequence
-            following[agent] = sequence + 1
-            sequences.append(sequence)
-            prefixes.append(block.prefix)
-        events = events_of(items, sequences)
-        self._events += events
-        self._vectors.append(vectors)
-        resident.add(events, vectors, lengths)
-        return memories_of(items, sequences, prefixes, resident.tick)
 
     def change_tier(self, memory: Memory, tier: Tier, *, demoted: bool) -> None:
         """A memory enters another tier."""

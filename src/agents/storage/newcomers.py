@@ -1,21 +1,26 @@
 """New memories: as what they are asked for, as events, and as the records that callers get."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import repeat
+from operator import add
 from types import MappingProxyType
 
 from agents.memory.caps import Caps
 from agents.memory.events import Added, Start
 from agents.memory.metadata import KeptMetadata
-from agents.memory.records import NEW_RELEVANCE, NO_METADATA, Memory, memory_id
+from agents.memory.records import NEW_RELEVANCE, NO_METADATA, Memory, digits
 from agents.memory.retention import Retention
 from agents.memory.temperature import Temperature
 from agents.memory.tiers import Tier
+from agents.storage.rows import AgentRows
 
-__all__ = ["New", "events_of", "is_hot", "memories_of", "which_are_plain"]
+__all__ = ["New", "events_of", "is_hot", "memories_of", "number", "which_matter"]
 
 New = tuple[str, str, Tier, KeptMetadata | None, Start | None]
 """A new memory: agent, text, tier, metadata, and how it differs from a plain one."""
+
+Numbered = Sequence[tuple[int, str]]
+"""The sequence number of each new memory, and how its id begins."""
 
 _HOT, _WARM = int(Temperature.HOT), int(Temperature.WARM)
 _TEMPERATURES = tuple(Temperature)
@@ -28,32 +33,54 @@ def is_hot(item: New) -> bool:
     return item[2] is Tier.PINNED or (start is not None and start.temperature == Temperature.HOT)
 
 
-def which_are_plain(items: Sequence[New], caps: Caps) -> list[bool]:
-    """Of each new memory, whether it is not hot, and in a tier without a cap."""
-    is_free = [caps.of(tier) is None for tier in Tier]
-    return [is_free[item[2]] and (item[4] is None or item[4][0] != _HOT) for item in items]
+def which_matter(items: Sequence[New], caps: Caps) -> list[int]:
+    """The places of those that change more than themselves: they are hot, or in a tier with a cap.
+
+    Others may have to make room for them.
+    """
+    has_cap = [caps.of(tier) is not None for tier in Tier]
+    return [
+        place
+        for place, (_, _, tier, _, start) in enumerate(items)
+        if has_cap[tier] or (start is not None and start[0] == _HOT)
+    ]
+
+
+def number(items: Sequence[New], block: Callable[[str], AgentRows]) -> Numbered:
+    """Give each new memory the number that follows in its agent's block."""
+    following: dict[str, tuple[int, str]] = {}
+    numbers = []
+    for agent, _, _, _, _ in items:
+        own = following.get(agent)
+        if own is None:
+            of_agent = block(agent)
+            own = of_agent.next_sequence, of_agent.prefix
+        following[agent] = own[0] + 1, own[1]
+        numbers.append(own)
+    return numbers
 
 
 # tuple.__new__ is what the records' own constructors come down to, at half their cost.
 
 
-def events_of(items: Sequence[New], sequences: Sequence[int]) -> list[Added]:
-    """The events that add these memories, with these sequence numbers."""
+def events_of(items: Sequence[New], numbered: Numbered) -> list[Added]:
+    """The events that add these memories."""
     agents, contents, tiers, metadata, starts = zip(*items, strict=True)
+    sequences, _ = zip(*numbered, strict=True)
     fields = zip(
         repeat("add"), agents, sequences, map(int, tiers), contents, metadata, starts, strict=False
     )
     return list(map(tuple.__new__, repeat(Added), fields))
 
 
-def memories_of(
-    items: Sequence[New], sequences: Sequence[int], prefixes: Iterable[str], tick: int
-) -> list[Memory]:
-    """These memories as they are in their first tick; their ids have these beginnings."""
+def memories_of(items: Sequence[New], numbered: Numbered, tick: int) -> list[Memory]:
+    """These memories as they are in their first tick."""
     agents, contents, tiers, metadata, starts = zip(*items, strict=True)
+    sequences, prefixes = zip(*numbered, strict=True)
     begun = [start or _PLAIN for start in starts]
+    heats, kinds, tags, expires = zip(*begun, strict=True)
     fields = zip(
-        map(memory_id, prefixes, sequences),
+        map(add, prefixes, map(digits, sequences)),  # memory_id()
         agents,
         contents,
         tiers,
@@ -61,14 +88,14 @@ def memories_of(
         repeat(tick),
         sequences,
         [NO_METADATA if own is None else MappingProxyType(own) for own in metadata],
-        [own[1] for own in begun],
-        [own[2] for own in begun],
+        kinds,
+        tags,
         [
-            _TEMPERATURES[own[0]] if tier else Temperature.HOT
-            for own, tier in zip(begun, tiers, strict=True)
+            _TEMPERATURES[heat] if tier else Temperature.HOT
+            for heat, tier in zip(heats, tiers, strict=True)
         ],
         repeat(Retention.ACTIVE),
-        [own[3] for own in begun],
+        expires,
         repeat(0),
         repeat(None),
         repeat(NEW_RELEVANCE),

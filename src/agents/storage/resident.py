@@ -101,15 +101,11 @@ class Resident:
         self, events: Sequence[Added], vectors: Quantised, lengths: NDArray[np.float64]
     ) -> None:
         """Apply events, whose vectors have these lengths."""
-        following: dict[str, int] = {}
-        for event in events:
-            agent_id, sequence = event[1], event[2]
-            expected = following.get(agent_id) or self.own_block(agent_id).next_sequence
-            if sequence != expected:
-                raise BankDamaged(f"the journal gives {agent_id} a memory out of sequence")
-            following[agent_id] = sequence + 1
+        agents = dict.fromkeys([event[1] for event in events])
+        for agent_id in agents:
+            self.own_block(agent_id)
         add_all(self.blocks, events, self.tick, vectors, lengths)
-        self.changed.update(following)
+        self.changed.update(agents)
         cold: dict[str, list[int]] = {}
         for event in events:
             if event[6] is not None and heat_of(event) == _COLD:

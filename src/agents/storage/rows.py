@@ -8,7 +8,6 @@ from typing import Any, Literal, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.memory.caps import age
 from agents.memory.metadata import KeptMetadata
 from agents.memory.records import NO_METADATA, Memory, digits, id_prefix
 from agents.memory.retention import Retention
@@ -257,8 +256,9 @@ class AgentRows:
     def pinned(self) -> Pinned:
         """The pinned memories, oldest pin first."""
         if self._pinned is None:
-            memories = sorted(self.in_tier(Tier.PINNED), key=age)
-            rows = [row for m in memories if (row := self.row_of(m.sequence)) is not None]
+            numbers = self._numbers
+            rows: list[int] = (self.tiers == 0).nonzero()[0].tolist()
+            rows.sort(key=lambda row: numbers[WIDTH * row + 2])  # age(): rows are in sequence
             self._pinned = Pinned(tuple(rows), self._vectors[rows], self._norms[rows])
         return self._pinned
 

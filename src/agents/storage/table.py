@@ -16,13 +16,13 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.memory.events import Added
+from agents.memory.events import Added, Start
 from agents.memory.metadata import KeptMetadata
 from agents.memory.records import NEW_RELEVANCE, NO_METADATA, Memory, Metadata, digits
 from agents.memory.retention import Retention
 from agents.memory.temperature import Temperature
 from agents.memory.tiers import Tier
-from agents.memory.traits import PLAIN, traits
+from agents.memory.traits import PLAIN, Traits, traits
 from agents.storage.shelved import NEVER, UNUSED
 from agents.storage.vectors import Quantised
 
@@ -207,24 +207,23 @@ class ResidentTable:
         self.vectors[where] = vectors
         self.norms[where] = norms
         self.tiers[where] = tiers
-        self.temperatures[where] = _WARM
         self.numbers[where] = (0, tick, tick, NEVER, 0, UNUSED)
         self.numbers[where, 0] = sequences
         self.relevance[where] = NEW_RELEVANCE
         self.contents[where] = _objects(contents)
         self.metadata[where] = _objects(metadata)
-        self.traits[where] = None
-        for row, tier, start in zip(rows, tiers, starts, strict=True):
-            if tier == 0:
-                self.temperatures[row] = _HOT
-            if start is not None:
-                heat, kind, tags, expires = start
-                if tier:
-                    self.temperatures[row] = heat
-                if kind != "fact" or tags:
-                    self.traits[row] = traits(kind, tags)
-                if expires is not None:
-                    self.numbers[row, 3] = expires
+        # Most memories have none of what few have.
+        if starts.count(None) == len(starts):
+            self.traits[where] = None
+        else:
+            self.traits[where] = _objects([None if own is None else _traits(own) for own in starts])
+            for row, start in zip(rows, starts, strict=True):
+                if start is not None and start[3] is not None:
+                    self.numbers[row, 3] = start[3]
+        if 0 in tiers or starts.count(None) < len(starts):
+            self.temperatures[where] = list(map(heat_of, events))
+        else:
+            self.temperatures[where] = _WARM
 
     def use(self, rows: Rows, scores: Floats, tick: int) -> None:
         """A search gave the memories in these rows, each once."""
@@ -235,9 +234,15 @@ class ResidentTable:
 
 def heat_of(event: Added) -> int:
     """How warm a new memory is."""
-    if event.tier == 0:
+    if event[3] == 0:
         return _HOT
-    return _WARM if event.start is None else event.start.temperature
+    return _WARM if event[6] is None else event[6][0]
+
+
+def _traits(start: Start) -> Traits | None:
+    """The traits of a new memory that begins so; None for a plain fact."""
+    _, kind, tags, _ = start
+    return traits(kind, tags) if kind != "fact" or tags else None
 
 
 def _array(shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:
@@ -263,7 +268,7 @@ def _room(size: int) -> int:
     return size + max(8, min(size // 2, 128 + size // 16))
 
 
-def _objects(values: Sequence[str | KeptMetadata | None]) -> NDArray[Any]:
+def _objects(values: Sequence[str | KeptMetadata | Traits | None]) -> NDArray[Any]:
     """An array of these values, as they are."""
     array = np.empty(len(values), object)
     array[:] = values
