@@ -56,7 +56,7 @@ def tick(folder: Path, agents: int, memories: int, ticks: int) -> dict[str, floa
     whole, alone, new = [], [], []
     for _ in range(ticks):
         texts.clear()
-        known = set(bank._embedder._cache)
+        known = set(bank._embedder._newest.rows)
         start = perf_counter()
         loop.tick()
         whole.append(perf_counter() - start)

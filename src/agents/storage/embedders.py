@@ -5,7 +5,6 @@ import hashlib
 import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -144,33 +143,41 @@ class CachedEmbedder:
         self._stored = stored
         self._persistent = not getattr(embedder, "reproducible", False)
         self.is_additive = bool(getattr(embedder, "additive", False)) and not self._persistent
-        self._size = size
-        self._cache: dict[str, bytes] = {}
+        self._newest = _Newest(size, self.dims)
 
     def encode(self, texts: Sequence[str]) -> Quantised:
         """One row of whole numbers per text."""
-        cache = self._cache
-        known = {text: vector for text in texts if (vector := cache.get(text)) is not None}
-        if len(known) < len(texts):
-            fresh = self._embed([text for text in dict.fromkeys(texts) if text not in known])
-            self._remember(fresh)
-            known |= fresh
-        return self._rows(texts, known)
+        newest = self._newest
+        rows = list(map(newest.rows.get, texts))
+        known = [row for row in rows if row is not None]
+        if len(known) == len(rows):
+            return newest.vectors[known]
+        missing = [text for text, row in zip(texts, rows, strict=True) if row is None]
+        distinct = dict(zip(dict.fromkeys(missing), range(len(missing)), strict=False))
+        fresh = self._embed(list(distinct))
+        result = fresh
+        if len(distinct) < len(texts):  # else they are these, in this order
+            result = np.empty((len(texts), self.dims), np.int8)
+            is_new = np.array([row is None for row in rows])
+            result[~is_new] = newest.vectors[known]
+            result[is_new] = fresh[[distinct[text] for text in missing]]
+        newest.keep(list(distinct), fresh)
+        return result
 
     def begin(self, texts: Sequence[str], worker: Executor) -> Callable[[], None]:
         """Embed these texts ahead of time; they are known once what this gives back was called.
 
         The offline embedder does it on the worker's thread, meanwhile; another in that call.
         """
-        missing = list(dict.fromkeys(text for text in texts if text not in self._cache))
+        missing = list(dict.fromkeys(text for text in texts if text not in self._newest.rows))
         if not isinstance(self.embedder, OfflineEmbedder):
-            return lambda: self._remember(self._embed(missing))
+            return lambda: self._newest.keep(missing, self._embed(missing))
         embedding = worker.submit(self._call, missing)
-        return lambda: self._remember(embedding.result())
+        return lambda: self._newest.keep(missing, embedding.result())
 
     def forget(self, text: str) -> None:
         """Don't keep the vector of a text."""
-        self._cache.pop(text, None)
+        self._newest.forget(text)
         self.unsaved.pop(hashlib.sha256(text.encode()).digest(), None)
 
     def units(self, texts: Sequence[str]) -> list[list[float]]:
@@ -178,37 +185,67 @@ class CachedEmbedder:
         vectors: list[list[float]] = unit(self.encode(texts)).tolist()
         return vectors
 
-    def _rows(self, texts: Sequence[str], made: Mapping[str, bytes]) -> Quantised:
-        data = b"".join(map(made.__getitem__, texts))
-        return np.frombuffer(data, np.int8).reshape(len(texts), self.dims)
-
-    def _remember(self, fresh: dict[str, bytes]) -> None:
-        cache = self._cache
-        cache.update(fresh)
-        excess = len(cache) - self._size
-        if excess > 0:
-            for text in list(islice(cache, excess)):
-                del cache[text]
-
-    def _embed(self, texts: list[str]) -> dict[str, bytes]:
+    def _embed(self, texts: list[str]) -> Quantised:
         if not self._persistent:
             return self._call(texts)
-        keys = {text: hashlib.sha256(text.encode()).digest() for text in texts}
-        known = {**self._stored(list(keys.values())), **self.unsaved}
-        result = {text: known[key] for text, key in keys.items() if key in known}
-        fresh = self._call([text for text in texts if text not in result])
-        self.unsaved.update((keys[text], vector) for text, vector in fresh.items())
-        return {**result, **fresh}
+        keys = [hashlib.sha256(text.encode()).digest() for text in texts]
+        known = {**self._stored(keys), **self.unsaved}
+        missing = [place for place, key in enumerate(keys) if key not in known]
+        for place, vector in zip(missing, self._call([texts[i] for i in missing]), strict=True):
+            known[keys[place]] = self.unsaved[keys[place]] = vector.tobytes()
+        data = b"".join([known[key] for key in keys])
+        return np.frombuffer(data, np.int8).reshape(len(texts), self.dims)
 
-    def _call(self, texts: list[str]) -> dict[str, bytes]:
+    def _call(self, texts: list[str]) -> Quantised:
         if not texts:
-            return {}
+            return np.empty((0, self.dims), np.int8)
         try:
             rows = self.embedder.embed(texts)
         except EmbedderError:
             raise
         except Exception as error:  # a caller's own embedder may raise anything
             raise EmbedderError(f"the embedder {self.embedder.name} failed: {error}") from error
-        vectors = quantise(rows, self.dims, len(texts))
-        data, size = vectors.tobytes(), self.dims
-        return {text: data[i * size : (i + 1) * size] for i, text in enumerate(texts)}
+        return quantise(rows, self.dims, len(texts))
+
+
+class _Newest:
+    """The vectors of the newest texts, in the rows of one array, which are used in turn."""
+
+    def __init__(self, size: int, dims: int) -> None:
+        self.rows: dict[str, int] = {}
+        self.vectors: Quantised = np.empty((0, dims), np.int8)
+        self._size = size
+        self._texts: list[str | None] = []
+        """Whose row it is; None for one that was forgotten."""
+        self._next = 0
+
+    def keep(self, texts: list[str], vectors: Quantised) -> None:
+        """These are the newest now."""
+        if not self._size:
+            return
+        texts, vectors = texts[-self._size :], vectors[-self._size :]
+        self._grow(min(self._size, len(self._texts) + len(texts)))
+        while texts:
+            start, stop = self._next, min(self._next + len(texts), len(self.vectors))
+            self._next = stop % self._size
+            count = stop - start
+            for row, old in enumerate(self._texts[start:stop], start):
+                if old is not None and self.rows.get(old) == row:
+                    del self.rows[old]
+            self._texts[start:stop] = texts[:count]
+            self.vectors[start:stop] = vectors[:count]
+            self.rows.update(zip(texts, range(start, stop), strict=False))
+            texts, vectors = texts[count:], vectors[count:]
+
+    def forget(self, text: str) -> None:
+        """This one is not to be kept."""
+        row = self.rows.pop(text, None)
+        if row is not None:
+            self._texts[row] = None
+            self.vectors[row] = 0
+
+    def _grow(self, rows: int) -> None:
+        if rows > len(self.vectors):
+            larger = np.empty((min(self._size, 2 * rows), self.vectors.shape[1]), np.int8)
+            larger[: len(self.vectors)] = self.vectors
+            self.vectors = larger

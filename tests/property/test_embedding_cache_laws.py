@@ -1,0 +1,52 @@
+"""Laws of the cache of embeddings: whatever it keeps and drops, a text has its own vector."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from agents.storage.embedders import CachedEmbedder
+from agents.storage.vectors import quantise
+
+_TEXTS = [f"text {n}" for n in range(9)]
+_BATCHES = st.lists(st.sampled_from(_TEXTS), max_size=14)
+_CALLS = st.lists(st.tuples(st.sampled_from(["encode", "forget"]), _BATCHES), max_size=14)
+
+
+class _Counting:
+    """Gives each text a vector of its own, and says which it was asked for."""
+
+    name = "test/counting"
+    dims = 3
+    reproducible = True
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def embed(self, texts: Sequence[str], /) -> NDArray[np.float64]:
+        self.asked += texts
+        return np.array([[len(_TEXTS), _TEXTS.index(text), -1.0] for text in texts])
+
+
+@given(st.integers(0, 12), _CALLS)
+def test_texts_have_their_vectors_and_the_newest_are_embedded_once(
+    size: int, calls: list[tuple[str, list[str]]]
+) -> None:
+    embedder = _Counting()
+    cached = CachedEmbedder(embedder, size, lambda keys: {})
+    newest: list[str] = []
+    """The rows that the cache uses in turn; a forgotten text leaves its row empty."""
+    for name, texts in calls:
+        embedder.asked.clear()
+        if name == "forget":
+            for text in texts:
+                cached.forget(text)
+                newest = ["" if each == text else each for each in newest]
+            continue
+        rows = cached.encode(texts)
+        missing = list(dict.fromkeys(text for text in texts if text not in newest))
+        assert rows.tolist() == quantise(embedder.embed(texts), 3, len(texts)).tolist()
+        assert embedder.asked == missing + texts
+        newest = [*newest, *missing][-size:] if size else []
