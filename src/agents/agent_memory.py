@@ -167,7 +167,7 @@ class AgentMemory:
             self._bank._movement.expire(self.agent_id)
             if wanted is Tier.PINNED or memory.retention is Retention.ACTIVE:  # else it takes none
                 ledger.make_room(self.agent_id, wanted, self._bank._caps, memory.sequence)
-            ledger.change_tier(memory, wanted, demoted=False)
+            ledger.change_tier(memory.agent_id, memory.sequence, wanted, demoted=False)
             # The label of a tier is part of the line, so a hot one may need more room now.
             self._bank._movement.relieve_hot(self.agent_id, [memory.sequence])
             return ledger.resident.memory(self.agent_id, memory.sequence) or memory

@@ -2,15 +2,26 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from agents.errors import TierFull
-from agents.memory.records import Memory
 from agents.memory.tiers import TIER_NAMES, Tier
 
-__all__ = ["Caps", "Demotion", "age", "make_room", "relieve"]
+__all__ = ["Caps", "Demotion", "Occupant", "age", "make_room", "relieve"]
 
-Occupants = Callable[[Tier], Sequence[Memory]]
+
+class Occupant(Protocol):
+    """A memory, as far as caps look at it."""
+
+    @property
+    def sequence(self) -> int: ...
+    @property
+    def tier(self) -> Tier: ...
+    @property
+    def tier_tick(self) -> int: ...
+
+
+Occupants = Callable[[Tier], Sequence[Occupant]]
 """Gives an agent's memories in a tier, in any order."""
 
 
@@ -35,11 +46,11 @@ class Caps:
 class Demotion(NamedTuple):
     """A memory that moves down to make room."""
 
-    memory: Memory
+    memory: Occupant
     to: Tier
 
 
-def age(memory: Memory) -> tuple[int, int]:
+def age(memory: Occupant) -> tuple[int, int]:
     """Sorts the memories of a tier from the oldest: by when they entered it, then by sequence."""
     return memory.tier_tick, memory.sequence
 
@@ -65,7 +76,7 @@ def make_room(tier: Tier, caps: Caps, occupants: Occupants, newcomer: int | None
 
 
 def _move_down(
-    memory: Memory, caps: Caps, occupants: Occupants, newcomer: int | None
+    memory: Occupant, caps: Caps, occupants: Occupants, newcomer: int | None
 ) -> list[Demotion]:
     target = Tier(memory.tier + 1)
     while caps.of(target) == 0:  # a tier that holds nothing is passed through

@@ -149,11 +149,14 @@ def encode(events: Sequence[Event]) -> str:
 
 def _row(event: Event) -> object:
     """An event as orjson takes it; numbers that it would write in another way as text."""
-    if isinstance(event, Added) and (event.metadata is not None or event.start is not None):
-        metadata, start = event.metadata, event.start
+    if isinstance(event, Added):
+        kind, agent, sequence, tier, content, metadata, start = event
+        if metadata is None and start is None:
+            return tuple(event)
         own = None if metadata is None else orjson.Fragment(metadata.json)
-        return (*event[:5], own, None if start is None else tuple(start))
-    if isinstance(event, Accessed) and not all(map(_PLAIN.__le__, event.scores)):
+        begun = None if start is None else tuple(start)
+        return kind, agent, sequence, tier, content, own, begun
+    if isinstance(event, Accessed) and min(event[3], default=_PLAIN) < _PLAIN:
         return orjson.Fragment(_json(event))
     return tuple(event)
 

@@ -338,7 +338,7 @@ class AgentNotes:
             if memory is None or memory.retention is Retention.DELETED:
                 continue
             if memory.tier is Tier.PINNED:  # the note says so no longer
-                ledger.change_tier(memory, Tier.NORMAL, demoted=False)
+                ledger.change_tier(memory.agent_id, memory.sequence, Tier.NORMAL, demoted=False)
             gone.append(number)
         ledger.retain(self.agent_id, gone, Retention.DELETED, "set")
 

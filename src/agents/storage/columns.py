@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.errors import BankDamaged
-from agents.memory.events import Added, Start
+from agents.memory.events import Added
 from agents.memory.metadata import KeptMetadata
 from agents.memory.temperature import Temperature
-from agents.memory.traits import Traits, traits
-from agents.storage.fingerprints import of_memory
+from agents.memory.traits import Traits
+from agents.storage.fingerprints import of_new
 from agents.storage.pack import Leaving
 from agents.storage.rows import NUMBERS, AgentRows, Found
 from agents.storage.shelved import MOST_RECALLS, NEVER, Shelved
-from agents.storage.table import WIDTH, heat_of
+from agents.storage.table import WIDTH
 from agents.storage.vectors import Quantised, norms
 
 __all__ = ["NUMBERS", "AgentColumns", "Found", "add_all"]
@@ -24,7 +24,6 @@ __all__ = ["NUMBERS", "AgentColumns", "Found", "add_all"]
 
 # NumPy takes its time to find out that an enum is a number.
 _HOT, _WARM = int(Temperature.HOT), int(Temperature.WARM)
-_PLAIN = Start(_WARM, "fact", (), None)
 
 
 class AgentColumns(AgentRows):
@@ -47,16 +46,10 @@ class AgentColumns(AgentRows):
             self.found.clear()
         return row
 
-    def count_in(self, event: Added, tick: int, vector: bytes) -> None:
-        """A new memory is part of the fingerprint, if somebody asked for that before."""
+    def count_in(self, mark: int) -> None:
+        """A new memory, with this hash over it, is part of the fingerprint from now on."""
         if self._fingerprint is not None:
-            _, _, sequence, tier, content, metadata, start = event
-            _, kind, tags, expires = start or _PLAIN
-            own = traits(kind, tags) if kind != "fact" or tags else None
-            self._fingerprint += of_memory(
-                sequence, tier, heat_of(event), tick, tick, NEVER if expires is None else expires,
-                content or "", vector, metadata, own,
-            )  # fmt: skip
+            self._fingerprint += mark
 
     def change_tier(self, row: int, tier: int, tick: int) -> None:
         """Move a memory to a tier that it enters in ``tick``. Pinned is hot, unpinned warm."""
@@ -279,7 +272,9 @@ def add_all(
     owners[0].table.make_room([(blocks[agent], count) for agent, count in counts.items()])
     rows = [block.take_in(event) for block, event in zip(owners, events, strict=True)]
     owners[0].table.write(rows, events, tick, vectors, lengths)
-    if any(block.is_hashed for block in owners):
-        data, size = vectors.tobytes(), vectors.shape[1]
-        for index, (block, event) in enumerate(zip(owners, events, strict=True)):
-            block.count_in(event, tick, data[index * size : (index + 1) * size])
+    own = [place for place, block in enumerate(owners) if block.is_hashed]
+    if own:
+        hashed = events if len(own) == len(events) else [events[place] for place in own]
+        marks = of_new(hashed, tick, vectors[own].tobytes())
+        for place, mark in zip(own, marks, strict=True):
+            owners[place].count_in(mark)

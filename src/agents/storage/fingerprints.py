@@ -10,11 +10,22 @@ from hashlib import sha256
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.memory.events import Added, Start
 from agents.memory.metadata import KeptMetadata
 from agents.memory.traits import Traits
 from agents.storage.shelved import Shelved
+from agents.storage.table import begun
 
-__all__ = ["DIGEST", "HEAD", "of_activities", "of_activity", "of_many", "of_memory", "of_shelved"]
+__all__ = [
+    "DIGEST",
+    "HEAD",
+    "of_activities",
+    "of_activity",
+    "of_many",
+    "of_memory",
+    "of_new",
+    "of_shelved",
+]
 
 DIGEST = 32
 """Bytes of a hash."""
@@ -42,6 +53,25 @@ def of_memory(
     if traits is not None:
         extra += traits.json.encode()
     return int.from_bytes(sha256(head + text + vector + extra).digest(), "big")
+
+
+def of_new(events: Sequence[Added], tick: int, vectors: bytes) -> list[int]:
+    """:func:`of_memory` of many that were added in one tick; ``vectors`` has theirs in a row."""
+    size, whole, join = len(vectors) // len(events), int.from_bytes, b"".join
+    known: dict[tuple[int, Start | None], tuple[bytes, bytes]] = {}
+    marks = []
+    for place, (_, _, sequence, tier, content, metadata, start) in enumerate(events):
+        own = known.get((tier, start))
+        if own is None:  # most of a tick's are alike
+            heat, kinds, expires = begun(tier, start)
+            head = f" {tier} {heat} {tick} {tick} {expires} ".encode()
+            own = known[tier, start] = head, b"" if kinds is None else kinds.json.encode()
+        text = (content or "").encode()
+        head = b"%d%b%d " % (sequence, own[0], len(text))
+        extra = b"" if metadata is None else metadata.json.encode()
+        vector = vectors[place * size : (place + 1) * size]
+        marks.append(whole(sha256(join((head, text, vector, extra, own[1]))).digest(), "big"))
+    return marks
 
 
 def of_activity(sequence: int, count: int, last: int, relevance: float) -> int:

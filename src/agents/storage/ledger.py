@@ -130,7 +130,7 @@ class Ledger:
         """Demote what has to go before a memory enters ``tier``, or raise :class:`TierFull`."""
         block = self.resident.block(agent_id)
         for memory, lower in make_room(tier, caps, block.occupants, newcomer):
-            self.change_tier(memory, lower, demoted=True)
+            self.change_tier(agent_id, memory.sequence, lower, demoted=True)
 
     def relieve(self, caps: Caps) -> None:
         """Bring every agent within caps that may be smaller than when it last wrote."""
@@ -139,12 +139,12 @@ class Ledger:
             for tier in (Tier.PINNED, Tier.CRITICAL):
                 while demotions := relieve(tier, caps, block.occupants):
                     for memory, lower in demotions:
-                        self.change_tier(memory, lower, demoted=True)
+                        self.change_tier(agent_id, memory.sequence, lower, demoted=True)
 
-    def change_tier(self, memory: Memory, tier: Tier, *, demoted: bool) -> None:
+    def change_tier(self, agent_id: str, sequence: int, tier: Tier, *, demoted: bool) -> None:
         """A memory enters another tier."""
         cause: Literal["set", "demote"] = "demote" if demoted else "set"
-        self._happen(TierChanged("tier", memory.agent_id, memory.sequence, int(tier), cause))
+        self._happen(TierChanged("tier", agent_id, sequence, int(tier), cause))
 
     def move(self, agent_id: str, sequences: Sequence[int], to: Temperature, cause: Cause) -> None:
         """Memories get another temperature."""

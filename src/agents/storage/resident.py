@@ -32,7 +32,7 @@ from agents.storage.note import Note
 from agents.storage.packing import pack_up
 from agents.storage.shelf import Shelf
 from agents.storage.shelved import MOST_RECALLS, NEVER, Shelved
-from agents.storage.table import ResidentTable, heat_of
+from agents.storage.table import ResidentTable, begun
 from agents.storage.vectors import Quantised, norms
 
 __all__ = ["Resident"]
@@ -108,7 +108,7 @@ class Resident:
         self.changed.update(agents)
         cold: dict[str, list[int]] = {}
         for event in events:
-            if event[6] is not None and heat_of(event) == _COLD:
+            if event[6] is not None and begun(event[3], event[6])[0] == _COLD:
                 cold.setdefault(event.agent_id, []).append(event.sequence)
         for agent_id, sequences in cold.items():
             block = self.blocks[agent_id]

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.memory.caps import Occupant
 from agents.memory.metadata import KeptMetadata
 from agents.memory.records import NO_METADATA, Memory, digits, id_prefix
 from agents.memory.retention import Retention
@@ -56,6 +57,14 @@ class Pinned(NamedTuple):
     rows: tuple[int, ...]
     vectors: Quantised
     norms: NDArray[np.float64]
+
+
+class Standing(NamedTuple):
+    """Where a memory stands in its tier."""
+
+    sequence: int
+    tier: Tier
+    tier_tick: int
 
 
 class AgentRows:
@@ -239,18 +248,16 @@ class AgentRows:
         """The sequence number of the memory in a row."""
         return self._numbers[WIDTH * row]
 
-    def in_tier(self, tier: Tier) -> list[Memory]:
-        """The memories of a tier, oldest memory first."""
-        # NumPy asks an enum a dozen questions before it takes it for the number it is.
-        return self.memories((self.tiers == int(tier)).nonzero()[0].tolist())
-
-    def occupants(self, tier: Tier) -> Sequence[Memory]:
+    def occupants(self, tier: Tier) -> Sequence[Occupant]:
         """The memories of a tier, in any order: those that are cold as well."""
+        rows: Sequence[int]
         if tier is Tier.PINNED:
-            return self.pinned_memories()
-        if tier is Tier.CRITICAL and self.critical_elsewhere:
-            return [*self.in_tier(tier), *self.critical_elsewhere.values()]
-        return self.in_tier(tier)
+            rows = self.pinned.rows
+        else:  # NumPy asks an enum a dozen questions before it takes it for the number it is
+            rows = (self.tiers == int(tier)).nonzero()[0].tolist()
+        numbers = self._numbers
+        own = [Standing(numbers[WIDTH * row], tier, numbers[WIDTH * row + 2]) for row in rows]
+        return [*own, *self.critical_elsewhere.values()] if tier is Tier.CRITICAL else own
 
     @property
     def pinned(self) -> Pinned:

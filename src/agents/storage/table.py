@@ -5,6 +5,7 @@ takes a fraction of what a call for each takes. So their rows are in one table, 
 lie together, with room to spare; :class:`AgentRows` is its window on them.
 """
 
+import functools
 import math
 import mmap
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,7 +27,7 @@ from agents.memory.traits import PLAIN, Traits, traits
 from agents.storage.shelved import NEVER, UNUSED
 from agents.storage.vectors import Quantised
 
-__all__ = ["WIDTH", "ResidentTable", "Window", "heat_of"]
+__all__ = ["WIDTH", "ResidentTable", "Window", "begun"]
 
 Rows = NDArray[np.intp]
 Floats = NDArray[np.float64]
@@ -41,6 +42,7 @@ _TIERS = np.array(tuple(Tier), object)
 _TEMPERATURES = np.array(tuple(Temperature), object)
 # NumPy takes its time to find out that an enum is a number.
 _HOT, _WARM = int(Temperature.HOT), int(Temperature.WARM)
+_PLAIN = Start(_WARM, PLAIN.kind, PLAIN.tags, None)
 
 
 class Window(Protocol):
@@ -212,18 +214,12 @@ class ResidentTable:
         self.relevance[where] = NEW_RELEVANCE
         self.contents[where] = _objects(contents)
         self.metadata[where] = _objects(metadata)
-        # Most memories have none of what few have.
-        if starts.count(None) == len(starts):
-            self.traits[where] = None
+        if starts.count(None) == len(starts) and 0 not in tiers:
+            self.temperatures[where], self.traits[where] = _WARM, None
         else:
-            self.traits[where] = _objects([None if own is None else _traits(own) for own in starts])
-            for row, start in zip(rows, starts, strict=True):
-                if start is not None and start[3] is not None:
-                    self.numbers[row, 3] = start[3]
-        if 0 in tiers or starts.count(None) < len(starts):
-            self.temperatures[where] = list(map(heat_of, events))
-        else:
-            self.temperatures[where] = _WARM
+            heats, kinds, expires = zip(*map(begun, tiers, starts), strict=True)
+            self.temperatures[where], self.traits[where] = heats, _objects(kinds)
+            self.numbers[where, 3] = expires
 
     def use(self, rows: Rows, scores: Floats, tick: int) -> None:
         """A search gave the memories in these rows, each once."""
@@ -232,17 +228,15 @@ class ResidentTable:
         self.relevance[rows] = (self.relevance[rows] + scores) / 2
 
 
-def heat_of(event: Added) -> int:
-    """How warm a new memory is."""
-    if event[3] == 0:
-        return _HOT
-    return _WARM if event[6] is None else event[6][0]
+@functools.lru_cache(maxsize=1024)
+def begun(tier: int, start: Start | None) -> tuple[int, Traits | None, int]:
+    """Temperature, traits and end of a new memory in this tier that begins so.
 
-
-def _traits(start: Start) -> Traits | None:
-    """The traits of a new memory that begins so; None for a plain fact."""
-    _, kind, tags, _ = start
-    return traits(kind, tags) if kind != "fact" or tags else None
+    Most of a tick's are alike.
+    """
+    heat, kind, tags, expires = start or _PLAIN
+    own = traits(kind, tags) if kind != "fact" or tags else None
+    return _HOT if tier == 0 else heat, own, NEVER if expires is None else expires
 
 
 def _array(shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:
