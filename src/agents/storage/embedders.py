@@ -149,18 +149,20 @@ class CachedEmbedder:
         """One row of whole numbers per text."""
         newest = self._newest
         rows = list(map(newest.rows.get, texts))
+        if rows.count(None) == len(texts) == len(set(texts)):  # all are new, as in most calls
+            fresh = self._embed(list(texts))
+            newest.keep(list(texts), fresh)
+            return fresh
         known = [row for row in rows if row is not None]
         if len(known) == len(rows):
             return newest.vectors[known]
         missing = [text for text, row in zip(texts, rows, strict=True) if row is None]
         distinct = dict(zip(dict.fromkeys(missing), range(len(missing)), strict=False))
         fresh = self._embed(list(distinct))
-        result = fresh
-        if len(distinct) < len(texts):  # else they are these, in this order
-            result = np.empty((len(texts), self.dims), np.int8)
-            is_new = np.array([row is None for row in rows])
-            result[~is_new] = newest.vectors[known]
-            result[is_new] = fresh[[distinct[text] for text in missing]]
+        result = np.empty((len(texts), self.dims), np.int8)
+        is_new = np.array([row is None for row in rows])
+        result[~is_new] = newest.vectors[known]
+        result[is_new] = fresh[[distinct[text] for text in missing]]
         newest.keep(list(distinct), fresh)
         return result
 

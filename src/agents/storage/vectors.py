@@ -43,11 +43,13 @@ def quantise(vectors: ArrayLike, dims: int, count: int) -> Quantised:
             f"vectors have {dims} dimensions, so ({count}, {dims}) was expected"
         )
     result = np.empty(rows.shape, np.int8)
-    dtype = np.float32 if rows.dtype == np.float32 else np.float64
+    dtype, bits = (np.float32, np.int32) if rows.dtype == np.float32 else (np.float64, np.int64)
     for start in range(0, count, _CHUNK):
         part: NDArray[Any] = rows[start : start + _CHUNK].astype(dtype)
-        largest = np.maximum(part.max(axis=1), -part.min(axis=1))
-        if not np.isfinite(largest).all():  # the largest of a row is NaN if one of it is
+        # Floats without a sign are in the order of their bits, which are compared in a third of
+        # the time; NaN comes last.
+        largest = np.abs(part).view(bits).max(axis=1).view(dtype)
+        if not np.isfinite(largest).all():
             raise EmbedderError("the embedder gave a vector with NaN or infinity in it")
         largest[largest == 0.0] = 1.0
         # Divide first: the largest finite numbers would overflow times 127.
@@ -68,11 +70,7 @@ def norms(vectors: Quantised) -> NDArray[np.float64]:
 
     The squares sum exactly, and a root is rounded the same everywhere.
     """
-    dtype = product_dtype(vectors.shape[1])
-    squares = np.empty(len(vectors))
-    for start in range(0, len(vectors), _CHUNK):
-        part: NDArray[np.floating] = vectors[start : start + _CHUNK].astype(dtype)
-        squares[start : start + _CHUNK] = np.einsum("ij,ij->i", part, part)
+    squares = np.asarray(simsimd.dot(vectors, vectors)) if len(vectors) else np.empty(0)
     return np.sqrt(np.maximum(squares, 1.0))
 
 
