@@ -78,8 +78,6 @@ class Journal:
             )  # before anything is written to another program's file
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = FULL")
-        # A checkpoint of the write-ahead log costs two more fsyncs: every 16 MB, not every 4.
-        self._db.execute("PRAGMA wal_autocheckpoint = 4000")
         if is_new:  # or a process was killed while it made the file
             create(self._db)
             if path:
