@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from agents.memory.context import TokenCounter, fit
 from agents.memory.filters import ANY, Filter
-from agents.memory.ranking import EXCLUDED, Ranked, rank
+from agents.memory.ranking import EXCLUDED, Boosts, Ranked, rank
 from agents.memory.records import Explanation, Hit, Hits, Memory
 from agents.memory.spill import HotLimits
 from agents.memory.tiers import Tier
@@ -82,7 +82,7 @@ class Retrieval:
         """The ``most`` memories that match best, without those that come first anyway."""
         (scored,) = score([block], asked.vectors, [scope], asked)
         wanted = np.array([min(most, block.size)])
-        ranked = rank(scored.scores, scored.tiers, wanted, 1, self._boost_array)
+        ranked = rank(scored.scores, self._boosts_of(scored), wanted, 1)
         columns = ranked.columns[0, : ranked.counts[0]].tolist()
         return self._hits(block, columns, scored.scores[0][columns].tolist())
 
@@ -340,8 +340,11 @@ class Retrieval:
         # No more than there are: a huge limit times the multiplier would overflow.
         width = scored.scores.shape[1]
         wanted = np.minimum(np.maximum(limit - pinned, 0), width)
-        ranked = rank(scored.scores, scored.tiers, wanted, self._multiplier, self._boost_array)
-        return wanted, ranked
+        return wanted, rank(scored.scores, self._boosts_of(scored), wanted, self._multiplier)
+
+    def _boosts_of(self, scored: Scored) -> Boosts:
+        boosts = self._boost_array
+        return lambda columns: boosts[scored.tiers(columns)]
 
     def newest(
         self, block: AgentColumns, most: int, scope: Scope | None

@@ -350,7 +350,11 @@ def score_tables(draw):
 @settings(max_examples=500)
 def test_ranking_equals_a_naive_sort(table, multiplier, boosts) -> None:
     scores, tier_table, wanted = table
-    ranked = rank(scores, tier_table, wanted, multiplier, np.array(boosts))
+
+    def boosts_of(columns):
+        return np.array(boosts)[np.take_along_axis(tier_table, columns, axis=1)]
+
+    ranked = rank(scores, boosts_of, wanted, multiplier)
     for agent in range(len(scores)):
         cells = [
             (float(score), float(score) + boosts[tier], column)

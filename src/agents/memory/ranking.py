@@ -4,15 +4,19 @@ Works on many agents at once, one row each, because a tick asks for all of them 
 search is a batch of one, so both give the same bits.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["EXCLUDED", "Ranked", "rank"]
+__all__ = ["EXCLUDED", "Boosts", "Ranked", "rank"]
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
+
+Boosts = Callable[[Rows], Floats]
+"""What is added to the scores of the memories in these columns, of which each agent has a row."""
 
 EXCLUDED = -1.0
 """The score of a pinned memory and of padding, which are no candidates. Others are in [0, 1]."""
@@ -27,13 +31,11 @@ class Ranked(NamedTuple):
     counts: Rows
 
 
-def rank(
-    scores: Floats, tiers: NDArray[np.int8], wanted: Rows, multiplier: int, boosts: Floats
-) -> Ranked:
+def rank(scores: Floats, boosts: Boosts, wanted: Rows, multiplier: int) -> Ranked:
     """Order each agent's candidates by boosted score, then score, then the newest.
 
-    ``scores`` and ``tiers`` hold an agent's memories from oldest to newest. The candidates are the
-    ``wanted × multiplier`` most similar, the newer first where scores are equal.
+    ``scores`` holds an agent's memories from oldest to newest. The candidates are the ``wanted ×
+    multiplier`` most similar, the newer first where scores are equal.
     """
     agents, width = scores.shape
     most = min(int(wanted.max(initial=0)) * multiplier, width)
@@ -44,23 +46,31 @@ def rank(
     # Everything from the most-th largest score up, ties included, newest first.
     threshold = np.partition(scores, width - most, axis=1)[:, width - most]
     reach = np.maximum(threshold, 0.0)[:, None]
-    cells = np.flatnonzero(scores >= reach)[::-1]
-    agent, column = np.divmod(cells, width)
-    counts = np.bincount(agent, minlength=agents)
-    place = np.arange(len(cells)) - (len(cells) - np.cumsum(counts))[agent]
-    shape = (agents, int(counts.max()))
-    columns = np.zeros(shape, np.intp)
-    columns[agent, place] = column
-    candidate_scores = np.full(shape, EXCLUDED)
-    candidate_scores[agent, place] = scores[agent, column]
+    cells = np.flatnonzero(scores >= reach)
+    ends = np.searchsorted(cells, np.arange(1, agents + 1) * width)
+    counts = np.diff(ends, prepend=0)
+    agent = np.repeat(np.arange(agents), counts)
+    filled = int(counts.max())
+    place = agent * filled + ends[agent] - 1 - np.arange(len(cells))
+    columns = np.zeros((agents, filled), np.intp)
+    columns.put(place, cells - agent * width)
+    candidate_scores = np.full((agents, filled), EXCLUDED)
+    candidate_scores.put(place, scores.take(cells))
 
     # Stable sorts: the first orders by score with the newest first among equals, the second by
     # boosted score and leaves that order among equals.
-    rows = np.arange(agents)[:, None]
     order = np.argsort(-candidate_scores, axis=1, kind="stable")[:, :most]
-    columns, candidate_scores = columns[rows, order], candidate_scores[rows, order]
+    columns, candidate_scores = _in_order(order, columns, candidate_scores)
     counts = np.minimum(counts, wanted * multiplier)
-    boosted = candidate_scores + boosts[tiers[rows, columns]]
+    boosted = candidate_scores + boosts(columns)
     boosted[np.arange(boosted.shape[1]) >= counts[:, None]] = -np.inf
     order = np.argsort(-boosted, axis=1, kind="stable")
-    return Ranked(columns[rows, order], candidate_scores[rows, order], boosted[rows, order], counts)
+    columns, candidate_scores, boosted = _in_order(order, columns, candidate_scores, boosted)
+    return Ranked(columns, candidate_scores, boosted, counts)
+
+
+def _in_order(order: Rows, *tables: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+    """Each row of these tables in this order."""
+    # Cells are taken by their number, in half the time that rows and columns take.
+    cells = order + np.arange(len(order))[:, None] * tables[0].shape[1]
+    return tuple(table.take(cells) for table in tables)

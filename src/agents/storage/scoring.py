@@ -1,6 +1,6 @@
 """Similarities of queries to all memories of their agents, exact and for many agents at once."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -8,7 +8,6 @@ import simsimd
 from numpy.typing import NDArray
 
 from agents.memory.ranking import EXCLUDED
-from agents.memory.tiers import Tier
 from agents.storage.asked import Asked
 from agents.storage.columns import AgentColumns, Found
 from agents.storage.vectors import Quantised, norms, product_dtype, products
@@ -32,13 +31,14 @@ class Scope(NamedTuple):
 
 
 class Scored(NamedTuple):
-    """A group of searches: for each, a row of scores and tiers, oldest memory first."""
+    """A group of searches: for each, a row of scores, oldest memory first."""
 
     members: list[int]
     """Which of the searches these are."""
     scores: NDArray[np.float64]
     """Cosine similarities; what comes first, what is hidden and padding are EXCLUDED."""
-    tiers: NDArray[np.int8]
+    tiers: Callable[[NDArray[np.intp]], NDArray[np.int8]]
+    """The tiers of the memories in these columns, of which each search has a row."""
     front: list[list[float]]
     """The scores of what comes first in each search: of its pinned memories, oldest pin first."""
     rows: NDArray[np.intp] | None = None
@@ -84,19 +84,18 @@ def _score_group(
     width = sizes[-1]
     scores = np.zeros((len(group), width))
     table = group[0].table
-    vectors, starts = table.vectors, [block.start for block in group]
+    # An agent without memories has no row of its own.
+    starts = [block.start if block.size else group[-1].start for block in group]
+    vectors = table.vectors
     for query, start, size, row in zip(queries[members], starts, sizes, scores, strict=True):
         if size:  # products(), without an array in between
             row[:size] = simsimd.dot(query, vectors[start : start + size])
-    cells = np.array(starts)[:, None] + np.arange(width)
+    first = np.array(starts)[:, None]
+    scale = table.norms.take(first + np.arange(width), mode="clip")
     padding = None
     if sizes[0] != width:
         padding = np.arange(width) >= np.array(sizes)[:, None]
-        cells[padding] = 0
-    tiers = table.tiers[cells]
-    scale = table.norms[cells]
-    if padding is not None:  # the first row may be nobody's
-        tiers[padding], scale[padding] = Tier.NORMAL, 1.0
+        scale[padding] = 1.0
     scale *= lengths[members, None]
     scores /= scale
     # Below 0 means unrelated; a root rounded down can lift a perfect match above 1.
@@ -118,7 +117,7 @@ def _score_group(
             if scope.hidden is not None:
                 row[:size][scope.hidden] = EXCLUDED
             row[:size][evidence.get(member, row[:size]) < scope.min_score] = EXCLUDED
-    return Scored(members, scores, tiers, front)
+    return Scored(members, scores, lambda columns: table.tiers.take(first + columns), front)
 
 
 def only_pinned(blocks: Sequence[AgentColumns], queries: Quantised) -> list[Found]:
@@ -151,13 +150,11 @@ def score_again(
     known = max(map(len, own_rows))
     width = known + max(block.size - each.size for block, each in zip(blocks, found, strict=True))
     scores = np.full((len(blocks), width), EXCLUDED)
-    tiers = np.full((len(blocks), width), Tier.NORMAL, np.int8)
     rows = np.zeros((len(blocks), width), np.intp)
     for index, (block, each, old) in enumerate(zip(blocks, found, own_rows, strict=True)):
         end = len(old)
         rows[index, :end] = old
         scores[index, :end] = own_scores[index][:end]
-        tiers[index, :end] = block._tiers[old]
         if block.size > each.size:
             new = slice(each.size, block.size)
             place = slice(known, known + block.size - each.size)
@@ -165,8 +162,13 @@ def score_again(
             own = own / (block._norms[new] * lengths[index])
             rows[index, place] = np.arange(each.size, block.size)
             scores[index, place] = np.clip(own, 0.0, 1.0)
-            tiers[index, place] = block._tiers[new]
     front = [own[len(old) :].tolist() for own, old in zip(own_scores, own_rows, strict=True)]
+    first = np.array([block.start for block in blocks])[:, None]
+    table = blocks[0].table
+
+    def tiers(columns: NDArray[np.intp]) -> NDArray[np.int8]:
+        return table.tiers.take(first + np.take_along_axis(rows, columns, axis=1))
+
     return Scored(members, scores, tiers, front, rows)
 
 
