@@ -145,12 +145,15 @@ class Engine:
         least, metrics = self.settings.temperature.min_score, self._metrics
         events = []
         for agent, hits in zip(agents, found, strict=True):
-            given = hits if least == 0.0 else [hit for hit in hits if hit[1] >= least]
             metrics.searches += 1
-            if given:
-                metrics.answered += 1
-                sequences = [hit[0].sequence for hit in given]
-                events.append(Accessed("access", agent, sequences, [hit[1] for hit in given]))
+            scores = [hit[1] for hit in hits]
+            if scores and min(scores) < least:
+                hits = [hit for hit in hits if hit[1] >= least]
+                scores = [hit[1] for hit in hits]
+            if scores:
+                sequences = [hit[0].sequence for hit in hits]
+                events.append(Accessed("access", agent, sequences, scores))
+        metrics.answered += len(events)
         if events and not self._is_observed:
             self._ledger.accessed_by_all(events)
 

@@ -144,21 +144,25 @@ _KINDS: dict[str, type[Event]] = {
 
 def encode(events: Sequence[Event]) -> str:
     """The JSON text of ``events``; the same events give the same text, byte for byte."""
-    return orjson.dumps([_row(event) for event in events]).decode()
+    rows = [
+        event
+        if (event[0] == "add" and event[5] is None)
+        or (event[0] == "access" and min(event[3], default=_PLAIN) >= _PLAIN)
+        else _row(event)
+        for event in events
+    ]
+    return orjson.dumps(rows, default=tuple).decode()
 
 
 def _row(event: Event) -> object:
     """An event as orjson takes it; numbers that it would write in another way as text."""
     if isinstance(event, Added):
         kind, agent, sequence, tier, content, metadata, start = event
-        if metadata is None and start is None:
-            return tuple(event)
         own = None if metadata is None else orjson.Fragment(metadata.json)
-        begun = None if start is None else tuple(start)
-        return kind, agent, sequence, tier, content, own, begun
-    if isinstance(event, Accessed) and min(event[3], default=_PLAIN) < _PLAIN:
+        return kind, agent, sequence, tier, content, own, start
+    if isinstance(event, Accessed) and min(event.scores, default=_PLAIN) < _PLAIN:
         return orjson.Fragment(_json(event))
-    return tuple(event)
+    return event
 
 
 def _json(event: Event) -> str:

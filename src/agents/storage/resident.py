@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,11 +116,13 @@ class Resident:
 
     def access(self, events: Sequence[Accessed]) -> None:
         """Apply events of searches that gave resident memories, no two of them of one agent."""
-        owners = [self.blocks[event.agent_id] for event in events]
-        counts = [len(event.sequences) for event in events]
-        sequences = np.array([each for event in events for each in event[2]], np.int64)
-        scores = np.array([each for event in events for each in event[3]], np.float64)
-        starts, sizes = np.repeat([(own.start, own.size) for own in owners], counts, axis=0).T
+        _, agents, given, similar = zip(*events, strict=True)
+        owners = [self.blocks[agent] for agent in agents]
+        counts = list(map(len, given))
+        sequences = np.array(list(chain.from_iterable(given)), np.int64)
+        scores = np.array(list(chain.from_iterable(similar)))
+        starts = np.repeat([own.start for own in owners], counts)
+        sizes = np.repeat([own.size for own in owners], counts)
         # Without gaps, the row is the number less one; gaps only move it up.
         rows = starts + np.minimum(sequences, sizes) - 1
         moved = np.flatnonzero(self.table.numbers[rows, 0] != sequences)
@@ -130,14 +132,14 @@ class Resident:
                 (row,), _ = owners[index].rows_of([int(sequences[place])])
                 rows[place] = owners[index].start + row
         self.table.use(rows, scores, self.tick)
-        self.changed.update([event.agent_id for event in events])
+        self.changed.update(agents)
         if any(own.is_hashed for own in owners):
             count, relevance = self.table.numbers[rows, 4], self.table.relevance[rows]
             marks = iter(of_activities(sequences, count, self.tick, relevance))
-            for own, event in zip(owners, events, strict=True):
-                part = list(islice(marks, len(event.sequences)))
+            for own, used in zip(owners, given, strict=True):
+                part = list(islice(marks, len(used)))
                 if own.is_hashed:
-                    own.mark(event.sequences, part)
+                    own.mark(used, part)
 
     def apply(self, event: TierChanged | Moved | Retained | Purged | Accessed | Noted) -> None:
         """Apply an event."""
