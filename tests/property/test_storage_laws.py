@@ -242,7 +242,9 @@ def blocks(draw) -> AgentColumns:
         numbers = np.array([vector], np.int8)
         kept = check_metadata(extra)
         event = Added("add", block.agent_id, block.next_sequence, tier, content, kept, start)
-        add_all({block.agent_id: block}, [event], tick, numbers, norms(numbers))
+        add_all(
+            {block.agent_id: block}, {block.agent_id: 1}, [event], tick, numbers, norms(numbers)
+        )
     for row in draw(st.lists(st.integers(0, 9), max_size=3)):
         if row < len(block):
             block.change_tier(row, draw(tiers), draw(ticks))

@@ -181,7 +181,10 @@ def check_agent_id(agent_id: object) -> str:
 
 def check_content(content: object, max_bytes: int) -> str:
     """``content`` itself if every byte of it can be kept, or :class:`InvalidContent`."""
-    text = check_text(content, "memory")
+    if type(content) is str and content.isascii() and "\0" not in content:
+        text = content  # as most are
+    else:
+        text = check_text(content, "memory")
     if not text or text.isspace():
         raise InvalidContent("a memory needs some text; this one is blank")
     # A character is at most 4 bytes, so most texts need no encoding to be known to fit.

@@ -56,16 +56,14 @@ def check_new(item: object, most_bytes: int) -> NewMemory:
             "(agent_id, content, tier, metadata) or (agent_id, content, tier, metadata, options); "
             f"got {item!r:.80}"
         )
-    metadata, options = item[3] if len(item) > 3 else None, item[4] if len(item) > 4 else None
+    agent, content = check_agent_id(item[0]), check_content(item[1], most_bytes)
+    tier = parse_tier(item[2]) if len(item) > 2 else Tier.NORMAL
+    if len(item) < 4:
+        return agent, content, tier, None, PLAIN_OPTIONS
+    metadata, options = item[3], item[4] if len(item) > 4 else None
     if options is not None and isinstance(options, Mapping):
         metadata, options = _with_talk(metadata, options)
-    return (
-        check_agent_id(item[0]),
-        check_content(item[1], most_bytes),
-        parse_tier(item[2]) if len(item) > 2 else Tier.NORMAL,
-        None if metadata is None else check_metadata(metadata),
-        check_options(options),
-    )
+    return agent, content, tier, check_metadata(metadata), check_options(options)
 
 
 def _with_talk(metadata: object, options: Mapping[str, object]) -> tuple[object, object]:

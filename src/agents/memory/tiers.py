@@ -38,7 +38,7 @@ def parse_tier(value: object) -> Tier:
     if type(value) is Tier:
         return value
     if isinstance(value, str):
-        tier = TIER_VALUES.get(value.lower())
+        tier = TIER_VALUES.get(value) or TIER_VALUES.get(value.lower())
         if tier is not None:
             return tier
     elif isinstance(value, Integral) and not isinstance(value, bool) and int(value) in range(5):

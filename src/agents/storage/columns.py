@@ -1,14 +1,12 @@
 """One agent's resident memories, as columns: how they change."""
 
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.errors import BankDamaged
-from agents.memory.events import Added
+from agents.memory.events import Added, Start
 from agents.memory.metadata import KeptMetadata
 from agents.memory.temperature import Temperature
 from agents.memory.traits import Traits
@@ -31,20 +29,20 @@ class AgentColumns(AgentRows):
 
     __slots__ = ()
 
-    def take_in(self, event: Added) -> int:
-        """The row of the table where a new memory goes; it has the next sequence number."""
-        _, _, sequence, tier, _, _, start = event
-        if sequence != self.next_sequence:
-            raise BankDamaged(f"the journal gives {self.agent_id} a memory out of sequence")
-        row = self.start + self.size
-        self.size += 1
-        self.next_sequence += 1
+    def take_in(self, count: int) -> int:
+        """So many new memories come; what to add to a sequence number to have its row."""
+        to_row = self.start + self.size - self.next_sequence
+        self.size += count
+        self.next_sequence += count
+        return to_row
+
+    def notice(self, tier: int, start: Start | None) -> None:
+        """One of the new memories is in this tier, and begins so."""
         if start is not None and start[3] is not None:
             self.next_expiry = min(self.next_expiry, start[3])
         if tier == 0 or (start is not None and start[0] == _HOT):
             self._pinned = self._hot = self.hot_tokens = None
             self.found.clear()
-        return row
 
     def count_in(self, mark: int) -> None:
         """A new memory, with this hash over it, is part of the fingerprint from now on."""
@@ -261,20 +259,27 @@ class AgentColumns(AgentRows):
 
 def add_all(
     blocks: Mapping[str, AgentColumns],
+    counts: Mapping[str, int],
     events: Sequence[Added],
     tick: int,
     vectors: Quantised,
     lengths: NDArray[np.float64],
 ) -> None:
-    """New memories of some of these agents, of this tick; their vectors have these lengths."""
-    owners = [blocks[event.agent_id] for event in events]
-    counts = Counter([event.agent_id for event in events])
-    owners[0].table.make_room([(blocks[agent], count) for agent, count in counts.items()])
-    rows = [block.take_in(event) for block, event in zip(owners, events, strict=True)]
-    owners[0].table.write(rows, events, tick, vectors, lengths)
-    own = [place for place, block in enumerate(owners) if block.is_hashed]
-    if own:
-        hashed = events if len(own) == len(events) else [events[place] for place in own]
-        marks = of_new(hashed, tick, vectors[own].tobytes())
-        for place, mark in zip(own, marks, strict=True):
-            owners[place].count_in(mark)
+    """New memories of these agents, so many of each, of this tick.
+
+    Of each agent, they have the sequence numbers that follow. Their vectors have these lengths.
+    """
+    table = blocks[events[0][1]].table
+    table.make_room([(block, counts[agent]) for agent, block in blocks.items()])
+    to_row = {agent: block.take_in(counts[agent]) for agent, block in blocks.items()}
+    rows = [to_row[event[1]] + event[2] for event in events]
+    table.write(rows, events, tick, vectors, lengths)
+    for _, agent, _, tier, _, _, start in events:
+        if start is not None or tier == 0:
+            blocks[agent].notice(tier, start)
+    hashed = {agent for agent, block in blocks.items() if block.is_hashed}
+    if hashed:
+        own = [place for place, event in enumerate(events) if event[1] in hashed]
+        new = events if len(own) == len(events) else [events[place] for place in own]
+        for event, mark in zip(new, of_new(new, tick, vectors[own].tobytes()), strict=True):
+            blocks[event[1]].count_in(mark)

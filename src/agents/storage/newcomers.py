@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from itertools import repeat
 from operator import add
 from types import MappingProxyType
+from typing import NamedTuple
 
 from agents.memory.caps import Caps
 from agents.memory.events import Added, Start
@@ -19,8 +20,13 @@ __all__ = ["New", "events_of", "is_hot", "memories_of", "number", "which_matter"
 New = tuple[str, str, Tier, KeptMetadata | None, Start | None]
 """A new memory: agent, text, tier, metadata, and how it differs from a plain one."""
 
-Numbered = Sequence[tuple[int, str]]
-"""The sequence number of each new memory, and how its id begins."""
+
+class Numbered(NamedTuple):
+    """The sequence number of each new memory, and how its id begins."""
+
+    sequences: list[int]
+    prefixes: list[str]
+
 
 _HOT, _WARM = int(Temperature.HOT), int(Temperature.WARM)
 _TEMPERATURES = tuple(Temperature)
@@ -48,16 +54,17 @@ def which_matter(items: Sequence[New], caps: Caps) -> list[int]:
 
 def number(items: Sequence[New], block: Callable[[str], AgentRows]) -> Numbered:
     """Give each new memory the number that follows in its agent's block."""
-    following: dict[str, tuple[int, str]] = {}
-    numbers = []
+    following: dict[str, int] = {}
+    prefixes: dict[str, str] = {}
+    sequences = []
     for agent, _, _, _, _ in items:
-        own = following.get(agent)
-        if own is None:
-            of_agent = block(agent)
-            own = of_agent.next_sequence, of_agent.prefix
-        following[agent] = own[0] + 1, own[1]
-        numbers.append(own)
-    return numbers
+        sequence = following.get(agent)
+        if sequence is None:
+            own = block(agent)
+            sequence, prefixes[agent] = own.next_sequence, own.prefix
+        following[agent] = sequence + 1
+        sequences.append(sequence)
+    return Numbered(sequences, [prefixes[item[0]] for item in items])
 
 
 # tuple.__new__ is what the records' own constructors come down to, at half their cost.
@@ -66,9 +73,15 @@ def number(items: Sequence[New], block: Callable[[str], AgentRows]) -> Numbered:
 def events_of(items: Sequence[New], numbered: Numbered) -> list[Added]:
     """The events that add these memories."""
     agents, contents, tiers, metadata, starts = zip(*items, strict=True)
-    sequences, _ = zip(*numbered, strict=True)
     fields = zip(
-        repeat("add"), agents, sequences, map(int, tiers), contents, metadata, starts, strict=False
+        repeat("add"),
+        agents,
+        numbered.sequences,
+        map(int, tiers),
+        contents,
+        metadata,
+        starts,
+        strict=False,
     )
     return list(map(tuple.__new__, repeat(Added), fields))
 
@@ -76,7 +89,7 @@ def events_of(items: Sequence[New], numbered: Numbered) -> list[Added]:
 def memories_of(items: Sequence[New], numbered: Numbered, tick: int) -> list[Memory]:
     """These memories as they are in their first tick."""
     agents, contents, tiers, metadata, starts = zip(*items, strict=True)
-    sequences, prefixes = zip(*numbered, strict=True)
+    sequences, prefixes = numbered
     begun = [start or _PLAIN for start in starts]
     heats, kinds, tags, expires = zip(*begun, strict=True)
     fields = zip(

@@ -1,5 +1,6 @@
 """The state of a bank in memory. It changes only by events, so a replay gives the same state."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from itertools import chain, islice
@@ -100,12 +101,11 @@ class Resident:
     def add(
         self, events: Sequence[Added], vectors: Quantised, lengths: NDArray[np.float64]
     ) -> None:
-        """Apply events, whose vectors have these lengths."""
-        agents = dict.fromkeys([event[1] for event in events])
-        for agent_id in agents:
-            self.own_block(agent_id)
-        add_all(self.blocks, events, self.tick, vectors, lengths)
-        self.changed.update(agents)
+        """Apply events of memories that follow their agents' others; vectors with these lengths."""
+        counts = Counter([event[1] for event in events])
+        blocks = {agent_id: self.own_block(agent_id) for agent_id in counts}
+        add_all(blocks, counts, events, self.tick, vectors, lengths)
+        self.changed.update(counts)
         cold: dict[str, list[int]] = {}
         for event in events:
             if event[6] is not None and begun(event[3], event[6])[0] == _COLD:
@@ -415,5 +415,13 @@ class Resident:
             events = [events[place] for place in own]
             vectors, lengths = vectors[own], lengths[own]
         if events:
+            self._check_sequences(events)
             self.add(events, vectors, lengths)
         return stop
+
+    def _check_sequences(self, events: Sequence[Added]) -> None:
+        following: dict[str, int] = {}
+        for _, agent_id, sequence, _, _, _, _ in events:
+            if sequence != (following.get(agent_id) or self.block(agent_id).next_sequence):
+                raise BankDamaged(f"the journal gives {agent_id} a memory out of sequence")
+            following[agent_id] = sequence + 1

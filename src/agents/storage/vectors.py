@@ -45,15 +45,15 @@ def quantise(vectors: ArrayLike, dims: int, count: int) -> Quantised:
     result = np.empty(rows.shape, np.int8)
     dtype, bits = (np.float32, np.int32) if rows.dtype == np.float32 else (np.float64, np.int64)
     for start in range(0, count, _CHUNK):
-        part: NDArray[Any] = rows[start : start + _CHUNK].astype(dtype)
+        own: NDArray[Any] = rows[start : start + _CHUNK].astype(dtype, copy=False)
         # Floats without a sign are in the order of their bits, which are compared in a third of
         # the time; NaN comes last.
-        largest = np.abs(part).view(bits).max(axis=1).view(dtype)
+        largest = np.abs(own).view(bits).max(axis=1).view(dtype)
         if not np.isfinite(largest).all():
             raise EmbedderError("the embedder gave a vector with NaN or infinity in it")
         largest[largest == 0.0] = 1.0
         # Divide first: the largest finite numbers would overflow times 127.
-        part /= largest[:, None]
+        part = own / largest[:, None]
         part *= _LIMIT
         result[start : start + _CHUNK] = np.rint(part, out=part)
     return result
