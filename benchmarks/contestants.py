@@ -46,26 +46,27 @@ class TierMem:
         from agents import MemoryBank
 
         self.bank = MemoryBank.open(folder / "bank", embedder=embedder, preset="vector")
+        self._clock = embedder.clock
 
     def seed(self, items: list[Item]) -> None:
         for part in batches(items):
             self.bank.add_many(part)
 
     def tick(self, tick: int, requests: list[Request], items: list[Item]) -> Split:
-        start = perf_counter()
+        start = self._clock()
         with self.bank.transaction():
             self.bank.advance(tick)
             self.bank.search_many(requests, LIMIT)
-            searched = perf_counter()
+            searched = self._clock()
             self.bank.add_many(items)
-            stored = perf_counter()
-        return Split(searched - start, stored - searched, perf_counter() - stored)
+            stored = self._clock()
+        return Split(searched - start, stored - searched, self._clock() - stored)
 
     def search(self, requests: list[Request]) -> float:
         """The seconds that these searches take alone."""
-        start = perf_counter()
+        start = self._clock()
         self.bank.search_many(requests, LIMIT)
-        return perf_counter() - start
+        return self._clock() - start
 
 
 class MachineLimit:

@@ -4,7 +4,6 @@ import hashlib
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
@@ -59,13 +58,13 @@ class PlainMem0:
             )
 
     def tick(self, tick: int, requests: list[Request], items: list[Item]) -> Split:
-        start = perf_counter()
+        start = self._embedder.clock()
         for agent, query in requests:
             self._memory.search(query, filters={"user_id": agent}, top_k=LIMIT)
-        searched = perf_counter()
+        searched = self._embedder.clock()
         for agent, text, _ in items:
             self._memory.add(text, user_id=agent, infer=False)
-        return Split(searched - start, perf_counter() - searched)
+        return Split(searched - start, self._embedder.clock() - searched)
 
 
 class _Mem0Embedder:
@@ -102,17 +101,17 @@ class PlainChroma:
             self._add(part)
 
     def tick(self, tick: int, requests: list[Request], items: list[Item]) -> Split:
-        start = perf_counter()
+        start = self._embedder.clock()
         for agent, query in requests:
             self._collection.query(
                 query_embeddings=self._embedder.embed([query]),
                 where={"agent": agent},
                 n_results=LIMIT,
             )
-        searched = perf_counter()
+        searched = self._embedder.clock()
         for part in batches(items):
             self._add(part)
-        return Split(searched - start, perf_counter() - searched)
+        return Split(searched - start, self._embedder.clock() - searched)
 
     def _add(self, items: Sequence[Item]) -> None:
         self._collection.add(
@@ -134,6 +133,7 @@ class LangGraph:
     def __init__(self, folder: Path, embedder: TableEmbedder) -> None:
         from langgraph.store.memory import InMemoryStore
 
+        self._embedder = embedder
         self._store = InMemoryStore(
             index={"dims": DIMS, "embed": self._embed(embedder), "fields": ["text"]}
         )
@@ -146,13 +146,13 @@ class LangGraph:
     def tick(self, tick: int, requests: list[Request], items: list[Item]) -> Split:
         from langgraph.store.base import SearchOp
 
-        start = perf_counter()
+        start = self._embedder.clock()
         self._store.batch(
             [SearchOp((agent,), query=query, limit=LIMIT) for agent, query in requests]
         )
-        searched = perf_counter()
+        searched = self._embedder.clock()
         self._store.batch(self._puts(items))
-        return Split(searched - start, perf_counter() - searched)
+        return Split(searched - start, self._embedder.clock() - searched)
 
     @staticmethod
     def _embed(embedder: TableEmbedder) -> Any:

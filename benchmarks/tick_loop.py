@@ -85,9 +85,8 @@ def measure(
         for turn in range(_TURNS):
             for name, child in children.items():
                 os.sync()  # so that nobody waits for what another left to write
-                if turn == 0 and asking[name] == workload.agents:
-                    for _ in range(_WARM_UP):
-                        child.ask(None)
+                for _ in range(_WARM_UP):  # nor reads what another left of the caches
+                    child.ask(None)
                 for _ in range(turn * ticks // _TURNS, (turn + 1) * ticks // _TURNS):
                     taken[name].append(child.ask(None))
         return asking, taken
