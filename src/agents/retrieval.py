@@ -201,7 +201,7 @@ class Retrieval:
             ]
             # Of each search what comes first and then the rest, search after search.
             before = np.array([len(rows) for rows in front])
-            ends = np.cumsum(before + cuts)
+            ends = (before + cuts).cumsum()
             is_front = np.ones(ends[-1], np.bool_)
             rest = (ends - cuts)[searches] + places
             is_front[rest] = False
@@ -227,9 +227,9 @@ class Retrieval:
         if len(blocks) == 1:  # a few rows are read faster one by one
             return self._hits(blocks[0], rows.tolist(), scores.tolist())
         table = blocks[0].table
-        rows += np.repeat([block.start for block in blocks], counts)
-        agents = np.repeat(np.array([block.agent_id for block in blocks], object), counts).tolist()
-        prefixes = np.repeat(np.array([block.prefix for block in blocks], object), counts).tolist()
+        rows += np.array([block.start for block in blocks]).repeat(counts)
+        agents = np.array([block.agent_id for block in blocks], object).repeat(counts).tolist()
+        prefixes = np.array([block.prefix for block in blocks], object).repeat(counts).tolist()
         boosts = self._boost_array[table.tiers[rows]]
         fields = zip(
             table.memories(rows, agents, prefixes),
@@ -264,8 +264,8 @@ class Retrieval:
             if scopes[index] is not None:
                 fresh.append((place, index))
                 continue
-            wanted = self._wanted(block, limit, None)
-            if wanted == 0:  # the pinned fill the limit: the others need no score
+            wanted = min(limit - len(block.pinned.rows), block.size)
+            if wanted <= 0:  # the pinned fill the limit: the others need no score
                 full.append((place, index))
                 continue
             found = block.found.get(queries[index]) if block.size >= _WORTH_REMEMBERING else None

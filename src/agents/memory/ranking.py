@@ -47,9 +47,10 @@ def rank(scores: Floats, boosts: Boosts, wanted: Rows, multiplier: int) -> Ranke
     threshold = np.partition(scores, width - most, axis=1)[:, width - most]
     reach = np.maximum(threshold, 0.0)[:, None]
     cells = np.flatnonzero(scores >= reach)
-    ends = np.searchsorted(cells, np.arange(1, agents + 1) * width)
-    counts = np.diff(ends, prepend=0)
-    agent = np.repeat(np.arange(agents), counts)
+    ends = cells.searchsorted(np.arange(1, agents + 1) * width)
+    counts = ends.copy()
+    counts[1:] -= ends[:-1]
+    agent = np.arange(agents).repeat(counts)
     filled = int(counts.max())
     place = agent * filled + ends[agent] - 1 - np.arange(len(cells))
     columns = np.zeros((agents, filled), np.intp)

@@ -121,8 +121,8 @@ class Resident:
         counts = list(map(len, given))
         sequences = np.array(list(chain.from_iterable(given)), np.int64)
         scores = np.array(list(chain.from_iterable(similar)))
-        starts = np.repeat([own.start for own in owners], counts)
-        sizes = np.repeat([own.size for own in owners], counts)
+        starts = np.array([own.start for own in owners]).repeat(counts)
+        sizes = np.array([own.size for own in owners]).repeat(counts)
         # Without gaps, the row is the number less one; gaps only move it up.
         rows = starts + np.minimum(sequences, sizes) - 1
         moved = np.flatnonzero(self.table.numbers[rows, 0] != sequences)

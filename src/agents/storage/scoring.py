@@ -191,7 +191,7 @@ def _take_front(
     columns = [column for own in places for column in own]
     if not columns:
         return [[] for _ in group]
-    rows = np.repeat(np.arange(len(group)), sizes)
+    rows = np.arange(len(group)).repeat(sizes)
     flat = scores[rows, columns].tolist()
     scores[rows, columns] = EXCLUDED
     result: list[list[float]] = []
