@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from agents.errors import BankClosed, NoteRefused
 from agents.memory.caps import Caps
 from agents.memory.context import TokenCounter
@@ -22,6 +24,7 @@ from agents.recall import ColdSearch
 from agents.retrieval import Retrieval
 from agents.settings import Settings
 from agents.storage.embedders import CachedEmbedder, Embedder
+from agents.storage.given import Given
 from agents.storage.journal import Journal
 from agents.storage.ledger import Ledger
 from agents.storage.lock import BankLock
@@ -119,12 +122,16 @@ class Engine:
             read = self._queries.read(
                 [blocks[i] for i in worded], [queries[i] for i in worded], self.tick
             )
-            found = self._retrieval.search(
+            found, given = self._retrieval.search(
                 blocks, queries, worded, read, most, budget, self.tick, only, hot
             )
             for place, note in read.notes.items():
                 found[worded[place]].note = note
-            self._count_accesses((asked[i][0] for i in worded), (found[i] for i in worded))
+            agents = [agent for agent, _ in asked]
+            if budget is None and 1 < len(worded) == len({agents[i] for i in worded}):
+                self._count_given(agents, len(worded), given)
+            else:
+                self._count_accesses([agents[i] for i in worded], [found[i] for i in worded])
             return found
 
     @contextmanager
@@ -139,6 +146,15 @@ class Engine:
                 yield
             finally:
                 self._is_observed = before
+
+    def _count_given(self, agents: Sequence[str], searches: int, given: Sequence[Given]) -> None:
+        """:meth:`_count_accesses` of many agents, each of which searched once."""
+        self._metrics.searches += searches
+        least = self.settings.temperature.min_score
+        enough = [each.at_least(least) for each in given]
+        self._metrics.answered += sum(int(np.count_nonzero(each.counts)) for each in enough)
+        if not self._is_observed:
+            self._ledger.given(agents, enough)
 
     def _count_accesses(self, agents: Iterable[str], found: Iterable[Sequence[Hit]]) -> None:
         """Each retrieval that gives a memory to an agent counts, unless it is not similar."""

@@ -15,6 +15,7 @@ from agents.memory.tiers import Tier
 from agents.scopes import scope_of
 from agents.storage.asked import Asked
 from agents.storage.columns import AgentColumns, Found
+from agents.storage.given import Given
 from agents.storage.scoring import Scope, Scored, only_pinned, score, score_again, similarities
 
 __all__ = ["Retrieval"]
@@ -49,26 +50,28 @@ class Retrieval:
         tick: int,
         only: Filter = ANY,
         hot: HotLimits | None = None,
-    ) -> list[Hits]:
+    ) -> tuple[list[Hits], list[Given]]:
         """The hits of each block for its query; ``asked`` has those that ``worded`` lists.
 
         The others are blank. ``only`` says what may be found. With ``hot``, the hot memories come
-        after the pinned ones, as many as these limits allow, and only warm ones are ranked.
+        after the pinned ones, as many as these limits allow, and only warm ones are ranked. What
+        was given to ``worded`` comes again as numbers, before the budget cut it.
         """
         results: list[Hits] = [Hits()] * len(blocks)
         scopes = [self.scope(block, tick, only, hot) for block in blocks]
-        self._similar(blocks, queries, worded, asked, limit, scopes, results)
+        given = self._similar(blocks, queries, worded, asked, limit, scopes, results)
         if len(worded) < len(blocks):
             for i in set(range(len(blocks))).difference(worded):
                 wanted = self._wanted(blocks[i], limit, scopes[i])
                 front, rest = self.newest(blocks[i], wanted, scopes[i])
                 results[i] = Hits(front + rest)
         if budget is None:
-            return results
-        return [
+            return results, given
+        fitted = [
             self._fitted(hits, _pinned_in(block, scope), budget)
             for hits, block, scope in zip(results, blocks, scopes, strict=True)
         ]
+        return fitted, given
 
     def scope(
         self, block: AgentColumns, tick: int, only: Filter = ANY, hot: HotLimits | None = None
@@ -184,8 +187,9 @@ class Retrieval:
         limit: int,
         scopes: Sequence[Scope | None],
         results: list[Hits],
-    ) -> None:
+    ) -> list[Given]:
         """Fill ``results[worded[i]]`` with what matches the ``i``-th query of ``asked``."""
+        given = []
         for scored in self._scored(blocks, queries, worded, asked, limit, scopes):
             wanted, ranked = self._ranked(scored, limit, scopes)
             if asked.is_plain:
@@ -210,11 +214,15 @@ class Retrieval:
             scores[is_front] = [score for part in scored.front for score in part]
             rows[rest] = columns if scored.rows is None else scored.rows[searches, columns]
             scores[rest] = ranked.scores[shown]
-            hits = self._hits_of_all(own, before + cuts, rows, scores)
+            counts = before + cuts
+            rows += np.array([block.start for block in own]).repeat(counts)
+            given.append(Given(scored.members, counts, rows, scores))
+            hits = self._hits_of_all(own, counts, rows, scores)
             start = 0
             for member, end in zip(scored.members, ends.tolist(), strict=True):
                 results[member] = Hits(hits[start:end])
                 start = end
+        return given
 
     def _hits_of_all(
         self,
@@ -223,11 +231,10 @@ class Retrieval:
         rows: NDArray[np.intp],
         scores: NDArray[np.float64],
     ) -> list[Hit]:
-        """So many memories of each block, in these rows of it, as hits with these scores."""
+        """So many memories of each block, in these rows of the table, as hits with these scores."""
         if len(blocks) == 1:  # a few rows are read faster one by one
-            return self._hits(blocks[0], rows.tolist(), scores.tolist())
+            return self._hits(blocks[0], (rows - blocks[0].start).tolist(), scores.tolist())
         table = blocks[0].table
-        rows += np.array([block.start for block in blocks]).repeat(counts)
         agents = np.array([block.agent_id for block in blocks], object).repeat(counts).tolist()
         prefixes = np.array([block.prefix for block in blocks], object).repeat(counts).tolist()
         boosts = self._boost_array[table.tiers[rows]]

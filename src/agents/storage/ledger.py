@@ -28,6 +28,7 @@ from agents.memory.retention import Retention
 from agents.memory.temperature import Temperature
 from agents.memory.tiers import Tier
 from agents.storage import snapshots
+from agents.storage.given import Given, events_of_given
 from agents.storage.journal import Journal
 from agents.storage.newcomers import New, events_of, is_hot, memories_of, number, which_matter
 from agents.storage.redaction import Purge
@@ -191,6 +192,18 @@ class Ledger:
         else:  # a memory may be among them twice
             for event in events:
                 self.resident.apply(event)
+
+    def given(self, agents: Sequence[str], given: Sequence[Given]) -> None:
+        """The same of many agents, each of which searched once, and as numbers."""
+        resident = self.resident
+        events: dict[int, Accessed] = {}
+        for each in given:
+            events |= events_of_given(agents, each, resident.table.numbers[each.rows, 0])
+        self._accesses += [events[place] for place in sorted(events)]
+        for each in given:
+            own = [events[place] for place in each.members if place in events]
+            if own:
+                resident.use(own, each.rows, each.scores)
 
     def noted(
         self, agent_id: str, path: str, text: str | None, chunks: list[tuple[int, int, int]]

@@ -131,11 +131,23 @@ class Resident:
             for place, index in zip(moved.tolist(), whose, strict=True):
                 (row,), _ = owners[index].rows_of([int(sequences[place])])
                 rows[place] = owners[index].start + row
-        self.table.use(rows, scores, self.tick)
+        self.use(events, rows, scores)
+
+    def use(
+        self,
+        events: Sequence[Accessed],
+        rows: NDArray[np.intp],
+        scores: NDArray[np.float64],
+    ) -> None:
+        """The same where the rows of the table are known that the memories are in."""
+        table = self.table
+        table.use(rows, scores, self.tick)
+        _, agents, given, _ = zip(*events, strict=True)
         self.changed.update(agents)
+        owners = [self.blocks[agent] for agent in agents]
         if any(own.is_hashed for own in owners):
-            count, relevance = self.table.numbers[rows, 4], self.table.relevance[rows]
-            marks = iter(of_activities(sequences, count, self.tick, relevance))
+            sequences, counts = table.numbers[rows, 0], table.numbers[rows, 4]
+            marks = iter(of_activities(sequences, counts, self.tick, table.relevance[rows]))
             for own, used in zip(owners, given, strict=True):
                 part = list(islice(marks, len(used)))
                 if own.is_hashed:
