@@ -16,7 +16,7 @@ from agents.errors import BankError, InvalidInput
 from agents.memory.context import TokenCounter, approximate_tokens, render
 from agents.memory.filters import ANY
 from agents.memory.records import Hits, Memory, check_agent_id, check_whole
-from agents.memory.requests import NewMemory, check_iterable, check_new
+from agents.memory.requests import PLAIN_OPTIONS, NewMemory, check_iterable, check_new
 from agents.notes.agent_notes import Synced
 from agents.notes.opening import open_notes, sync_notes
 from agents.notes.watching import NoteWatch, watch_notes
@@ -342,15 +342,15 @@ class MemoryBank(Upkeep):
 
     def _add_new(self, new: Iterable[NewMemory]) -> list[Memory]:
         """Store what was checked."""
-        tick, start = self.tick, self._movement.start
+        tick, start, plain = self.tick, self._movement.start, self._movement.plain_start
         started: list[New] = [
-            (agent, content, tier, metadata, start(tier, options, tick))
+            (agent, content, tier, metadata,
+             plain if tier and options is PLAIN_OPTIONS else start(tier, options, tick))
             for agent, content, tier, metadata, options in new
-        ]
+        ]  # fmt: skip
         relieve = self._movement.relieve_hot
         with self._changing():
-            for agent in {each[0]: None for each in started}:
-                self._movement.expire(agent)
+            self._movement.expire_of({each[0]: None for each in started})
             vectors = self._embedder.encode([each[1] for each in started])
             return self._ledger.add_many(started, vectors, self._caps, relieve)
 

@@ -5,7 +5,7 @@ Each decision is a pure rule of :mod:`agents.memory`; here it meets an agent's m
 
 import zlib
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -74,14 +74,13 @@ class Movement:
             tuple(half_lives), settings.decay.hot_below, settings.decay.warm_below
         )
         self._idle_limits = decays.limits(fading) if settings.decay.enabled else None
-        self._plain_start = self.start(Tier.NORMAL, Options(), 0)
+        self.plain_start = self.start(Tier.NORMAL, PLAIN_OPTIONS, 0)
+        """How a memory begins of which nothing is said, and that is not pinned."""
 
     # New memories
 
     def start(self, tier: Tier, options: Options, tick: int) -> Start | None:
         """How a new memory begins; None for a plain one."""
-        if options is PLAIN_OPTIONS and tier is not Tier.PINNED:
-            return self._plain_start
         key = (options, tier is Tier.PINNED)
         if key in self._starts:
             return self._starts[key]
@@ -304,6 +303,14 @@ class Movement:
             notes = resident.block(agent_id).notes
             outdated = [each for each in gone if is_of_note(each) and not note_of(each, notes)]
             self._ledger.purge(outdated, redacted=False)
+
+    def expire_of(self, agents: Iterable[str]) -> None:
+        """:meth:`expire` for these agents."""
+        blocks, tick = self._ledger.resident.blocks, self._ledger.resident.tick
+        for agent_id in agents:
+            block = blocks.get(agent_id)
+            if block is not None and (block.next_expiry <= tick or block.critical_elsewhere):
+                self.expire(agent_id)
 
     def expire(self, agent_id: str, *, everywhere: bool = False) -> None:
         """Delete what expired and takes a place that others could have, in hot or in a tier.

@@ -147,7 +147,7 @@ def encode(events: Sequence[Event]) -> str:
     rows = [
         event
         if (event[0] == "add" and event[5] is None)
-        or (event[0] == "access" and min(event[3], default=_PLAIN) >= _PLAIN)
+        or (event[0] == "access" and (not event[3] or min(event[3]) >= _PLAIN))
         else _row(event)
         for event in events
     ]

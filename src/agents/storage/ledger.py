@@ -88,8 +88,10 @@ class Ledger:
         resident = self.resident
         numbered = number(items, resident.block)
         lengths = norms(vectors)
-        added = memories_of(items, numbered, resident.tick)
-        events = events_of(items, numbered)
+        agents, contents, tiers, metadata, starts = zip(*items, strict=True)
+        columns = (agents, contents, tiers, metadata, starts)
+        added = memories_of(columns, numbered, resident.tick)
+        events = events_of(columns, numbered)
         told = kept = 0
         entered = set[str]()
         """The agents that have one among those that wait which others make room for."""

@@ -21,6 +21,13 @@ New = tuple[str, str, Tier, KeptMetadata | None, Start | None]
 """A new memory: agent, text, tier, metadata, and how it differs from a plain one."""
 
 
+Columns = tuple[
+    Sequence[str], Sequence[str], Sequence[Tier], Sequence[KeptMetadata | None],
+    Sequence[Start | None],
+]  # fmt: skip
+"""The same of many new memories."""
+
+
 class Numbered(NamedTuple):
     """The sequence number of each new memory, and how its id begins."""
 
@@ -70,9 +77,9 @@ def number(items: Sequence[New], block: Callable[[str], AgentRows]) -> Numbered:
 # tuple.__new__ is what the records' own constructors come down to, at half their cost.
 
 
-def events_of(items: Sequence[New], numbered: Numbered) -> list[Added]:
+def events_of(columns: Columns, numbered: Numbered) -> list[Added]:
     """The events that add these memories."""
-    agents, contents, tiers, metadata, starts = zip(*items, strict=True)
+    agents, contents, tiers, metadata, starts = columns
     fields = zip(
         repeat("add"),
         agents,
@@ -86,9 +93,9 @@ def events_of(items: Sequence[New], numbered: Numbered) -> list[Added]:
     return list(map(tuple.__new__, repeat(Added), fields))
 
 
-def memories_of(items: Sequence[New], numbered: Numbered, tick: int) -> list[Memory]:
+def memories_of(columns: Columns, numbered: Numbered, tick: int) -> list[Memory]:
     """These memories as they are in their first tick."""
-    agents, contents, tiers, metadata, starts = zip(*items, strict=True)
+    agents, contents, tiers, metadata, starts = columns
     sequences, prefixes = numbered
     begun = [start or _PLAIN for start in starts]
     heats, kinds, tags, expires = zip(*begun, strict=True)

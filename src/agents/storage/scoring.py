@@ -1,7 +1,7 @@
 """Similarities of queries to all memories of their agents, exact and for many agents at once."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import simsimd
@@ -82,22 +82,28 @@ def _score_group(
     group = [blocks[i] for i in members]
     sizes = [block.size for block in group]
     width = sizes[-1]
-    scores = np.zeros((len(group), width))
     table = group[0].table
     # An agent without memories has no row of its own.
     starts = [block.start if block.size else group[-1].start for block in group]
     vectors = table.vectors
-    for query, start, size, row in zip(queries[members], starts, sizes, scores, strict=True):
-        if size:  # products(), without an array in between
-            row[:size] = simsimd.dot(query, vectors[start : start + size])
+    made: list[Any] = [  # products(), without arrays in between
+        simsimd.dot(query, vectors[start : start + size])
+        for query, start, size in zip(queries[members], starts, sizes, strict=True)
+        if size
+    ]
+    products = np.frombuffer(b"".join(made)) if made else np.empty(0)
     first = np.array(starts)[:, None]
     scale = table.norms.take(first + np.arange(width), mode="clip")
-    padding = None
-    if sizes[0] != width:
-        padding = np.arange(width) >= np.array(sizes)[:, None]
-        scale[padding] = 1.0
     scale *= lengths[members, None]
-    scores /= scale
+    padding = None
+    if sizes[0] == width:
+        scores = products.reshape(scale.shape) / scale
+    else:
+        padding = np.arange(width) >= np.array(sizes)[:, None]
+        scores = np.zeros(scale.shape)
+        scores[~padding] = products
+        scale[padding] = 1.0
+        scores /= scale
     # Below 0 means unrelated; a root rounded down can lift a perfect match above 1.
     np.clip(scores, 0.0, 1.0, out=scores)
     evidence: dict[int, NDArray[np.float64]] = {}
