@@ -58,7 +58,10 @@ class Retrieval:
         was given to ``worded`` comes again as numbers, before the budget cut it.
         """
         results: list[Hits] = [Hits()] * len(blocks)
-        scopes = [self.scope(block, tick, only, hot) for block in blocks]
+        if only is ANY and hot is None:  # as in most ticks, nearly all agents see all they have
+            scopes = [self.scope(b, tick) if b.next_expiry <= tick else None for b in blocks]
+        else:
+            scopes = [self.scope(block, tick, only, hot) for block in blocks]
         given = self._similar(blocks, queries, worded, asked, limit, scopes, results)
         if len(worded) < len(blocks):
             for i in set(range(len(blocks))).difference(worded):
@@ -195,9 +198,11 @@ class Retrieval:
             if asked.is_plain:
                 self._remember(scored, ranked, wanted, blocks, queries, scopes)
             cuts = np.minimum(ranked.counts, wanted)
-            shown = np.arange(ranked.columns.shape[1]) < cuts[:, None]
-            searches, places = np.nonzero(shown)
-            columns = ranked.columns[shown]
+            width = ranked.columns.shape[1]
+            shown = np.flatnonzero(np.arange(width) < cuts[:, None])
+            searches = np.arange(len(cuts)).repeat(cuts)
+            places = shown - searches * width
+            columns = ranked.columns.take(shown)
             own = [blocks[member] for member in scored.members]
             front = [
                 block.pinned.rows if (scope := scopes[member]) is None else scope.front
@@ -213,7 +218,7 @@ class Retrieval:
             rows[is_front] = [row for part in front for row in part]
             scores[is_front] = [score for part in scored.front for score in part]
             rows[rest] = columns if scored.rows is None else scored.rows[searches, columns]
-            scores[rest] = ranked.scores[shown]
+            scores[rest] = ranked.scores.take(shown)
             counts = before + cuts
             rows += np.array([block.start for block in own]).repeat(counts)
             given.append(Given(scored.members, counts, rows, scores))

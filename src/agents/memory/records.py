@@ -181,10 +181,7 @@ def check_agent_id(agent_id: object) -> str:
 
 def check_content(content: object, max_bytes: int) -> str:
     """``content`` itself if every byte of it can be kept, or :class:`InvalidContent`."""
-    if type(content) is str and content.isascii() and "\0" not in content:
-        text = content  # as most are
-    else:
-        text = check_text(content, "memory")
+    text = check_text(content, "memory")
     if not text or text.isspace():
         raise InvalidContent("a memory needs some text; this one is blank")
     # A character is at most 4 bytes, so most texts need no encoding to be known to fit.
@@ -206,6 +203,8 @@ def check_query(query: object) -> str:
 
 
 def check_text(text: object, what: str) -> str:
+    if type(text) is str and text.isascii() and "\0" not in text:  # as most are
+        return text
     if not isinstance(text, str):
         raise InvalidContent(f"a {what} is text, not {type(text).__name__}")
     if type(text) is not str:  # a subclass would come back from the journal as something else

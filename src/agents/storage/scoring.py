@@ -1,5 +1,6 @@
 """Similarities of queries to all memories of their agents, exact and for many agents at once."""
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -58,15 +59,11 @@ def score(
     lengths = norms(queries)
     sizes = [block.size for block in blocks]
     order = sorted(range(len(blocks)), key=sizes.__getitem__)
+    ordered = [sizes[index] for index in order]
     start = 0
     while start < len(order):
-        stop = start + 1
-        smallest = sizes[order[start]]
-        while stop < len(order):
-            width = sizes[order[stop]]
-            if width > smallest * 1.25 + 8 or (stop - start + 1) * width > _GROUP_CELLS:
-                break
-            stop += 1
+        stop = bisect_right(ordered, ordered[start] * 1.25 + 8)
+        stop = min(stop, start + max(1, _GROUP_CELLS // max(1, ordered[stop - 1])))
         yield _score_group(blocks, queries, lengths, scopes, asked, order[start:stop])
         start = stop
 

@@ -191,7 +191,7 @@ class ResidentTable:
             repeat(Retention.ACTIVE),
             repeat(None) if expires.count(NEVER) == len(expires) else map(_or_none, expires),
             counts,
-            [None if tick == UNUSED else tick for tick in last],
+            [None if tick == UNUSED else tick for tick in last] if UNUSED in last else last,
             self.relevance[rows].tolist(),
             strict=False,
         )
