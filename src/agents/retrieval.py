@@ -1,7 +1,7 @@
 """Choosing memories for queries: pinned first, then the ranked rest, within limit and budget."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import repeat
+from itertools import chain, repeat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -240,8 +240,9 @@ class Retrieval:
         if len(blocks) == 1:  # a few rows are read faster one by one
             return self._hits(blocks[0], (rows - blocks[0].start).tolist(), scores.tolist())
         table = blocks[0].table
-        agents = np.array([block.agent_id for block in blocks], object).repeat(counts).tolist()
-        prefixes = np.array([block.prefix for block in blocks], object).repeat(counts).tolist()
+        each = counts.tolist()
+        agents = chain.from_iterable(map(repeat, [block.agent_id for block in blocks], each))
+        prefixes = chain.from_iterable(map(repeat, [block.prefix for block in blocks], each))
         boosts = self._boost_array[table.tiers[rows]]
         fields = zip(
             table.memories(rows, agents, prefixes),

@@ -90,6 +90,44 @@ def test_searches_at_once_count_uses_as_one_after_the_other(hashed) -> None:
         assert used == [tuple(memory) for memory in other.agent(NAMES[0]).all()]
 
 
+@pytest.mark.parametrize("least", [0.0, 0.3, 1.0])
+def test_only_what_is_as_similar_counts_and_agents_without_memories_may_ask(least) -> None:
+    """As when each asks alone; some find nothing that counts, and one has no memory at all."""
+    hashes, metrics = [], []
+    for together in (True, False):
+        settings = {"temperature": {"min_score": least}}
+        with MemoryBank.ephemeral(settings, preset="vector", seed=3) as bank:
+            for number, name in enumerate(NAMES):
+                bank.add_many([(name, f"the price of grain {n}") for n in range(number + 2)])
+                bank.agent(name).add("a ship came in")
+            asked = [(name, "the price of grain") for name in (*NAMES, "nobody")]
+            if together:
+                bank.search_many(asked, limit=4)
+            else:
+                for name, query in asked:
+                    bank.agent(name).search(query, limit=4)
+            hashes.append(bank.state_hash())
+            metrics.append(bank.metrics())
+            assert "nobody" not in bank.agents()
+    assert hashes[0] == hashes[1]
+    assert metrics[0] == metrics[1]
+
+
+def test_what_is_in_rows_of_nobody_does_not_matter() -> None:
+    """Agents with fewer memories are scored beside others, over rows that nobody wrote."""
+    with make() as bank:
+        bank.add_many([("alice", f"memory {n}") for n in range(7)])
+        bank.add_many([("bob", "memory 1")])
+        table = table_of(bank)
+        used = {row for block in bank._ledger.resident.blocks.values()
+                for row in range(block.start, block.start + block.size)}  # fmt: skip
+        for row in set(range(len(table.norms))) - used:
+            table.norms[row], table.tiers[row] = 1e308, 100
+        asked = [("alice", "memory 1"), ("bob", "memory 1"), ("carol", "memory 1")]
+        found = bank.search_many(asked)
+        assert found == [bank.agent(name).search(query) for name, query in asked]
+
+
 def test_what_is_undone_gives_its_rows_up() -> None:
     with make() as bank:
         bank.add_many([(name, f"kept {n}") for n in range(20) for name in NAMES])

@@ -91,15 +91,16 @@ def _score_group(
     products = np.frombuffer(b"".join(made)) if made else np.empty(0)
     first = np.array(starts)[:, None]
     scale = table.norms.take(first + np.arange(width), mode="clip")
-    scale *= lengths[members, None]
     padding = None
-    if sizes[0] == width:
+    if sizes[0] != width:  # the rows after an agent's own are another's, or nobody's
+        padding = np.arange(width) >= np.array(sizes)[:, None]
+        scale[padding] = 1.0
+    scale *= lengths[members, None]
+    if padding is None:
         scores = products.reshape(scale.shape) / scale
     else:
-        padding = np.arange(width) >= np.array(sizes)[:, None]
         scores = np.zeros(scale.shape)
         scores[~padding] = products
-        scale[padding] = 1.0
         scores /= scale
     # Below 0 means unrelated; a root rounded down can lift a perfect match above 1.
     np.clip(scores, 0.0, 1.0, out=scores)
