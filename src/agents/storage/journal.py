@@ -121,7 +121,7 @@ class Journal:
             self._set(values)
 
     def _set(self, values: Mapping[str, object]) -> None:
-        texts = {key: json.dumps(value, sort_keys=True) for key, value in values.items()}
+        texts = {key: _to_json(value) for key, value in values.items()}
         self._db.executemany(
             "REPLACE INTO meta VALUES (?, ?, ?)",
             [(key, text, digest_of_value(key, text)) for key, text in texts.items()],
@@ -431,6 +431,9 @@ class Journal:
             f"the journal {self._name} can't be read: {why}; nothing was changed",
             hint="restore it from a backup",
         )
+
+
+_to_json = json.JSONEncoder(sort_keys=True).encode
 
 
 def _hex(total: int) -> str:

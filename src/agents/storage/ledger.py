@@ -315,7 +315,7 @@ class Ledger:
     def _add_to_totals(self) -> None:
         if self._is_plain:  # most commits are, and to look at each event takes its time
             added = sum(map(len, self._vectors))
-            self.totals = self.totals._replace(added=self.totals.added + added)
+            self.totals = Changes(self.totals.added + added, *self.totals[1:])
         else:
             self.totals = Changes(*map(sum, zip(self.totals, self.pending(), strict=True)))
 

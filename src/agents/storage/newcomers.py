@@ -1,6 +1,6 @@
 """New memories: as what they are asked for, as events, and as the records that callers get."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 from operator import add
 from types import MappingProxyType
@@ -97,8 +97,13 @@ def memories_of(columns: Columns, numbered: Numbered, tick: int) -> list[Memory]
     """These memories as they are in their first tick."""
     agents, contents, tiers, metadata, starts = columns
     sequences, prefixes = numbered
-    begun = [start or _PLAIN for start in starts]
-    heats, kinds, tags, expires = zip(*begun, strict=True)
+    heats: Iterable[int] = repeat(_WARM)
+    kinds: Iterable[str] = repeat(_PLAIN.kind)
+    tags: Iterable[tuple[str, ...]] = repeat(_PLAIN.tags)
+    expires: Iterable[int | None] = repeat(None)
+    if starts.count(None) < len(starts):
+        begun = [start or _PLAIN for start in starts]
+        heats, kinds, tags, expires = zip(*begun, strict=True)
     fields = zip(
         map(add, prefixes, map(digits, sequences)),  # memory_id()
         agents,
@@ -112,7 +117,7 @@ def memories_of(columns: Columns, numbered: Numbered, tick: int) -> list[Memory]
         tags,
         [
             _TEMPERATURES[heat] if tier else Temperature.HOT
-            for heat, tier in zip(heats, tiers, strict=True)
+            for heat, tier in zip(heats, tiers, strict=False)
         ],
         repeat(Retention.ACTIVE),
         expires,
