@@ -43,10 +43,7 @@ def count_changes(events: Iterable[Event]) -> Changes:
     events = list(events)
     n = Counter(map(itemgetter(0), events))  # most of a tick's are adds and accesses
     n["recall"] = 0
-    for event in events:
-        kind = event[0]
-        if kind in _UNCOUNTED:
-            continue
+    for event in [event for event in events if event[0] not in _UNCOUNTED]:
         if isinstance(event, TierChanged):
             n[event.cause] += 1
         elif isinstance(event, Moved) and event.cause == "spill":

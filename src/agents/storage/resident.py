@@ -82,19 +82,16 @@ class Resident:
 
     def tier_counts(self) -> dict[Tier, int]:
         """How many resident memories are in each tier."""
-        return dict(zip(Tier, self._counts("tiers", 5), strict=True))
+        return dict(zip(Tier, self._counts(self.table.tiers, 5), strict=True))
 
     def temperature_counts(self) -> dict[Temperature, int]:
         """How many memories have each temperature."""
-        hot, warm, _ = self._counts("temperatures", 3)
+        hot, warm, _ = self._counts(self.table.temperatures, 3)
         return {Temperature.HOT: hot, Temperature.WARM: warm, Temperature.COLD: self.cold}
 
-    def _counts(self, column: str, values: int) -> list[int]:
-        columns = [getattr(block, column) for block in self.blocks.values()]
-        if not columns:
-            return [0] * values
-        counts: list[int] = np.bincount(np.concatenate(columns), minlength=values).tolist()
-        return counts
+    def _counts(self, column: NDArray[np.int8], values: int) -> list[int]:
+        in_use = self.table.in_use()
+        return [int(np.count_nonzero(in_use & (column == value))) for value in range(values)]
 
     # Events
 

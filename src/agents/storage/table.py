@@ -48,6 +48,8 @@ _PLAIN = Start(_WARM, PLAIN.kind, PLAIN.tags, None)
 class Window(Protocol):
     """The rows of one agent."""
 
+    start: int
+    """Where they begin."""
     size: int
     """How many of them are in use."""
     room: int
@@ -159,6 +161,14 @@ class ResidentTable:
         except BaseException:  # an interrupt; agents that nobody changes must not be between two
             move()
             raise
+
+    def in_use(self) -> NDArray[np.bool_]:
+        """Which rows hold a memory of an agent."""
+        edges = np.zeros(len(self.norms) + 1, np.int8)
+        windows = [window for window in self._windows.values() if window.size]
+        edges[[window.start for window in windows]] += 1
+        edges[[window.start + window.size for window in windows]] -= 1
+        return edges[:-1].cumsum(dtype=np.int8).view(np.bool_)
 
     # Many agents at once
 
