@@ -1,0 +1,60 @@
+"""Laws of storing many memories at once: it is what storing them one by one in this order is."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents import MemoryBank, TierFull
+
+_items = st.lists(
+    st.tuples(
+        st.sampled_from(["alice", "bob", "carol"]),
+        st.sampled_from(["pinned", "critical", "important", "normal"]),
+        st.sampled_from([None, "hot", "warm", "cold"]),
+        st.integers(1, 12),
+    ),
+    max_size=24,
+)
+_caps = st.fixed_dictionaries(
+    {
+        "max_pinned": st.integers(0, 3),
+        "max_critical": st.integers(0, 3),
+        "on_tier_full": st.sampled_from(["demote", "demote", "reject"]),
+    }
+)
+_hot = st.fixed_dictionaries({"hot_max_facts": st.integers(0, 5), "hot_max_tokens": st.just(30)})
+
+
+def _memory(number, item):
+    agent, tier, temperature, words = item
+    options = {} if temperature is None or tier == "pinned" else {"temperature": temperature}
+    return agent, f"memory {number}" + " word" * words, tier, None, options
+
+
+@given(_items, _items, _caps, _hot)
+def test_many_at_once_are_the_same_events_as_one_by_one(before, items, caps, hot) -> None:
+    outcomes = []
+    for together in (True, False):
+        settings = {"memory": caps, "temperature": hot}
+        with MemoryBank.ephemeral(settings, preset="vector", seed=3) as bank:
+            for number, item in enumerate(before):  # some tiers are full, and some are hot
+                try:
+                    bank.add_many([_memory(number, item)])
+                except TierFull:
+                    continue
+            bank.advance(2)
+            new = [_memory(100 + number, item) for number, item in enumerate(items)]
+            refused = None
+            try:
+                with bank.transaction():
+                    if together:
+                        added = bank.add_many(new)
+                    else:
+                        added = [bank.add_many([each])[0] for each in new]
+            except TierFull as error:
+                added, refused = [], str(error)
+            agents = {name: list(map(tuple, bank.agent(name).all())) for name in bank.agents()}
+            outcomes.append(
+                (refused, list(map(tuple, added)), agents, bank.state_hash(),
+                 bank.ticks.journal_hash())
+            )  # fmt: skip
+    assert outcomes[0] == outcomes[1]
