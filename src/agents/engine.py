@@ -23,7 +23,8 @@ from agents.movement import Movement
 from agents.recall import ColdSearch
 from agents.retrieval import Retrieval
 from agents.settings import Settings
-from agents.storage.embedders import CachedEmbedder, Embedder
+from agents.storage.embedders import Embedder
+from agents.storage.embedding_cache import CachedEmbedder
 from agents.storage.given import Given
 from agents.storage.journal import Journal
 from agents.storage.ledger import Ledger

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from agents.storage.embedders import CachedEmbedder
+from agents.storage.embedding_cache import CachedEmbedder
 from agents.storage.vectors import quantise
 
 _TEXTS = [f"text {n}" for n in range(9)]

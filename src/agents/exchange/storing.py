@@ -12,7 +12,8 @@ from agents.memory.records import Memory
 from agents.memory.requests import NewMemory
 from agents.memory.temperature import Temperature
 from agents.memory.tiers import Tier
-from agents.storage.embedders import CachedEmbedder, NoEmbedder
+from agents.storage.embedders import NoEmbedder
+from agents.storage.embedding_cache import CachedEmbedder
 
 __all__ = ["Imported", "Refused", "check_rows", "store_rows"]
 

@@ -156,7 +156,8 @@ def space(place: Path, what: str) -> Findings:
 
 def embedding(embedder: Any = None) -> Findings:
     """Whether an embedder, the offline one if none, gives vectors that tell two texts apart."""
-    from agents.storage.embedders import CachedEmbedder, OfflineEmbedder
+    from agents.storage.embedders import OfflineEmbedder
+    from agents.storage.embedding_cache import CachedEmbedder
 
     embedder = embedder or OfflineEmbedder()
     one, other = CachedEmbedder(embedder, 0, lambda _: {}).encode(["the sea", "a tax form"])

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from agents.errors import TierMemError
 from agents.notes.chunks import Chunk
-from agents.storage.embedders import CachedEmbedder
+from agents.storage.embedding_cache import CachedEmbedder
 
 __all__ = ["Changed", "embedded"]
 

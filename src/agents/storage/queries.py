@@ -11,7 +11,8 @@ from agents.memory.bm25 import Matches, Measure, keyword_scores, measure, word_w
 from agents.settings import RetrievalSettings
 from agents.storage.asked import Asked, Asking, Wording
 from agents.storage.columns import AgentColumns
-from agents.storage.embedders import CachedEmbedder, NoEmbedder
+from agents.storage.embedders import NoEmbedder
+from agents.storage.embedding_cache import CachedEmbedder
 from agents.storage.keywords import Query, Vocabulary
 from agents.storage.sessions import Sessions
 from agents.storage.vectors import Quantised, quantise
