@@ -156,6 +156,22 @@ def test_a_folder_that_is_replaced_is_followed(bank: MemoryBank, note: Path, fol
         assert until(lambda: finds(bank, "water <1 1>"))
 
 
+def test_a_folder_that_is_replaced_while_others_write_is_followed(
+    bank: MemoryBank, note: Path, folder: Path
+) -> None:
+    """The system may give the new folder the number that the old one had."""
+    with bank.watch_notes(SOON):
+        write(note, "tea <1 1>")
+        assert until(lambda: finds(bank, "tea <1 1>"))
+        with bank.transaction():  # the watcher waits for its end
+            shutil.rmtree(folder / "notes")
+            time.sleep(10 * SOON)
+            write(note, "coffee <1 1>")
+        assert until(lambda: finds(bank, "coffee <1 1>"))
+        write(note, "water <1 1>")
+        assert until(lambda: finds(bank, "water <1 1>"))
+
+
 def test_closing_the_bank_ends_it_quietly(
     bank: MemoryBank, note: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

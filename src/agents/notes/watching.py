@@ -4,8 +4,10 @@ import atexit
 import importlib.util
 import logging
 import math
+import os
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, final
@@ -99,7 +101,8 @@ class NoteWatch:
     def _run(self) -> None:
         try:
             while self._is_wanted():
-                with suppress(FileNotFoundError):  # the folder is gone; it may come back
+                # The folder may be gone, or no folder now; it may come back.
+                with suppress(FileNotFoundError, NotADirectoryError):
                     self._follow()
         except BankClosed:
             pass
@@ -110,12 +113,15 @@ class NoteWatch:
 
     def _follow(self) -> None:
         """Index what changes in the folder, until it is another folder or none."""
-        from watchfiles import watch
-
         if not self._folder.is_dir():
             self._stopping.wait(_PAUSE)
             return
-        followed = self._folder.stat().st_ino
+        with _number_of(self._folder) as followed:
+            self._follow_one(followed)
+
+    def _follow_one(self, followed: int) -> None:
+        from watchfiles import watch
+
         is_first = True
         for changes in watch(
             self._folder,
@@ -161,3 +167,16 @@ class NoteWatch:
 
     def _is_wanted(self) -> bool:
         return self._bank._is_open and not self._stopping.is_set()
+
+
+@contextmanager
+def _number_of(folder: Path) -> Iterator[int]:
+    """The number that the system knows a folder by. Inside, no other gets it if it is deleted."""
+    if os.name == "nt":  # can't open a folder, and is slow to give numbers again
+        yield folder.stat().st_ino
+        return
+    held = os.open(folder, getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY)
+    try:
+        yield os.fstat(held).st_ino
+    finally:
+        os.close(held)
