@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from agents.storage.embedders import OfflineEmbedder
 from agents.storage.embedding_cache import CachedEmbedder
 from agents.storage.vectors import quantise
 
@@ -50,3 +51,26 @@ def test_texts_have_their_vectors_and_the_newest_are_embedded_once(
         assert rows.tolist() == quantise(embedder.embed(texts), 3, len(texts)).tolist()
         assert embedder.asked == missing + texts
         newest = [*newest, *missing][-size:] if size else []
+
+
+_WORDS = st.sampled_from(
+    ["a", "Wheat", "coins:", "agent_0042", "", "\n", "a\tb", "<s>", "a</s>", "<", "unk>", "\u2581b",
+     "a\u2581", "\u00a0", "\u00e9", "e\u0301", "\u6f22\u5b57", "\U0001f44d", "x" * 70]
+)  # fmt: skip
+_TEXT = st.lists(_WORDS | st.text(max_size=3), max_size=5).map(" ".join)
+_WRITTEN = st.lists(_TEXT, max_size=5)
+
+
+@example([(["a\u2581 \u2581b"], False)])
+@given(st.lists(st.tuples(_WRITTEN, st.booleans()), max_size=4))
+def test_of_words_that_were_met_before_a_text_has_the_same_vector(
+    calls: list[tuple[list[str], bool]],
+) -> None:
+    plain = OfflineEmbedder()
+    cached = CachedEmbedder(plain, 0, lambda keys: {})
+    for texts, forgotten in calls:
+        expected = quantise(plain.embed(texts), plain.dims, len(texts))
+        assert np.array_equal(cached.encode(texts), expected)
+        assert np.array_equal(cached.encode(texts[::-1]), expected[::-1])
+        for text in texts[::2] if forgotten else ():
+            cached.forget(text)

@@ -157,6 +157,49 @@ def test_reopening_embeds_nothing_again_to_have_the_memories(open_bank: OpenBank
     assert embedder.batches == []
 
 
+def test_words_that_were_met_before_are_not_embedded_again(monkeypatch: Any) -> None:
+    asked: list[str] = []
+    embed = OfflineEmbedder.embed
+    monkeypatch.setattr(
+        OfflineEmbedder, "embed", lambda self, texts: asked.extend(texts) or embed(self, texts)
+    )
+    with MemoryBank.ephemeral(preset="vector") as bank:
+        alice = bank.agent("alice")
+        alice.add("the red fox")
+        assert asked == ["the", "red", "fox"]
+        alice.add("the fox sleeps")
+        assert asked[3:] == ["sleeps"]
+        alice.add("two  spaces")  # whose words say less than the text
+        assert asked[4:] == ["two  spaces"]
+
+
+def test_nothing_is_kept_of_the_words_of_a_memory_that_is_forgotten() -> None:
+    with MemoryBank.ephemeral(preset="vector") as bank:
+        alice = bank.agent("alice")
+        secret = alice.add("the key is hunter2")
+        words = bank._embedder.words
+        assert "hunter2" in words._places
+        row = words._places["hunter2"]
+        alice.forget(secret.id)
+        assert "hunter2" not in words._places
+        assert not words._vectors[row].any()
+
+
+def test_words_that_are_kept_are_bounded(monkeypatch: Any) -> None:
+    monkeypatch.setattr("agents.storage.word_vectors._MOST", 8)
+    monkeypatch.setattr("agents.storage.word_vectors._LETTERS", 40)
+    with MemoryBank.ephemeral(preset="vector") as bank:
+        alice, words = bank.agent("alice"), bank._embedder.words
+        plain = OfflineEmbedder()
+        for text in ["a b c", "d e f", "a g h", "i j k l m n", "o " + "p" * 30, "a" * 25 + " b"]:
+            vector = np.array(plain.embed([text])[0], np.float64)
+            alice.add(text)
+            (found,) = bank._embedder.encode([text])
+            assert found.tolist() == np.rint(vector / np.abs(vector).max() * 127).tolist()
+            assert len(words._places) <= 8
+            assert sum(map(len, words._places)) <= 40
+
+
 # Embedders that are not reproducible
 
 

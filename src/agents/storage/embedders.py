@@ -53,6 +53,16 @@ class OfflineEmbedder:
     _CHUNK_TOKENS = 1 << 16
     """Texts are summed in chunks of about this many tokens, which bounds the memory used."""
 
+    @staticmethod
+    def words(text: str) -> list[str] | None:
+        """Words whose vectors sum to the text's, if cutting it at its spaces gives such."""
+        # No token has a space behind a letter, so none reaches from one word into the next. Runs
+        # of spaces are tokens, and so are "<s>" and the like; "\u2581" stands for a space.
+        if "<" in text or "\u2581" in text:
+            return None
+        words = text.split(" ")
+        return None if "" in words else words
+
     def embed(self, texts: Sequence[str], /) -> NDArray[np.int64]:
         """The sum of each text's token vectors; zeros for a text without tokens."""
         tokenizer, table = _weights()

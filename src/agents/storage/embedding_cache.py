@@ -9,6 +9,7 @@ import numpy as np
 from agents.errors import EmbedderError
 from agents.storage.embedders import Embedder, OfflineEmbedder
 from agents.storage.vectors import Quantised, quantise, unit
+from agents.storage.word_vectors import WordVectors
 
 __all__ = ["CachedEmbedder"]
 
@@ -16,8 +17,9 @@ __all__ = ["CachedEmbedder"]
 class CachedEmbedder:
     """An embedder whose vectors come out quantised, each text embedded once.
 
-    The newest ``size`` texts are kept in memory. Vectors of an embedder that is not reproducible
-    are looked up in the bank's journal as well, and wait in ``unsaved`` for the next commit.
+    The newest ``size`` texts are kept in memory, and so are words of the offline embedder, whose
+    vectors sum to a text's. Vectors of an embedder that is not reproducible are looked up in the
+    bank's journal as well, and wait in ``unsaved`` for the next commit.
     """
 
     def __init__(
@@ -33,6 +35,7 @@ class CachedEmbedder:
         self._persistent = not getattr(embedder, "reproducible", False)
         self.is_additive = bool(getattr(embedder, "additive", False)) and not self._persistent
         self._newest = _Newest(size, self.dims)
+        self.words = WordVectors(embedder)
 
     def encode(self, texts: Sequence[str]) -> Quantised:
         """One row of whole numbers per text."""
@@ -69,6 +72,7 @@ class CachedEmbedder:
     def forget(self, text: str) -> None:
         """Don't keep the vector of a text."""
         self._newest.forget(text)
+        self.words.forget(text.split(" "))
         self.unsaved.pop(hashlib.sha256(text.encode()).digest(), None)
 
     def units(self, texts: Sequence[str]) -> list[list[float]]:
@@ -77,6 +81,8 @@ class CachedEmbedder:
         return vectors
 
     def _embed(self, texts: list[str]) -> Quantised:
+        if isinstance(self.embedder, OfflineEmbedder) and texts:
+            return self._sum(self.embedder, texts)
         if not self._persistent:
             return self._call(texts)
         keys = [hashlib.sha256(text.encode()).digest() for text in texts]
@@ -86,6 +92,21 @@ class CachedEmbedder:
             known[keys[place]] = self.unsaved[keys[place]] = vector.tobytes()
         data = b"".join([known[key] for key in keys])
         return np.frombuffer(data, np.int8).reshape(len(texts), self.dims)
+
+    def _sum(self, embedder: OfflineEmbedder, texts: list[str]) -> Quantised:
+        """As the embedder would give it, of words that were met before in a quarter of the time."""
+        words = embedder.words(" ".join(texts))
+        if words is None:
+            whole = [place for place, text in enumerate(texts) if embedder.words(text) is None]
+            if len(whole) == len(texts):
+                return self._call(texts)
+            vectors = np.empty((len(texts), self.dims), np.int8)
+            vectors[whole] = self._call([texts[place] for place in whole])
+            others = np.setdiff1d(np.arange(len(texts)), whole)
+            vectors[others] = self._sum(embedder, [texts[place] for place in others])
+            return vectors
+        sums = self.words.sums(words, [text.count(" ") + 1 for text in texts])
+        return self._call(texts) if sums is None else quantise(sums, self.dims, len(texts))
 
     def _call(self, texts: list[str]) -> Quantised:
         if not texts:

@@ -16,7 +16,6 @@ from agents.storage.embedding_cache import CachedEmbedder
 from agents.storage.keywords import Query, Vocabulary
 from agents.storage.sessions import Sessions
 from agents.storage.vectors import Quantised, quantise
-from agents.storage.word_vectors import WordVectors
 
 __all__ = ["QueryReader"]
 
@@ -44,7 +43,7 @@ class QueryReader:
         self._is_plain = settings.mode == "vector" and not settings.sif and self._spread is None
         self._vocabulary = Vocabulary(None if settings.stemmer == "none" else settings.stemmer)
         self._weighs = settings.sif > 0.0 and settings.mode != "keyword" and embedder.is_additive
-        self._words = WordVectors(embedder.embedder)
+        self._words = embedder.words
         self._has_embedder = not isinstance(embedder.embedder, NoEmbedder)
 
     def read(self, blocks: Sequence[AgentColumns], texts: Sequence[str], tick: int) -> Asked:

@@ -1,6 +1,6 @@
 """The vectors of single words, for embedders whose vector of a text is the sum of these."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,10 @@ __all__ = ["WordVectors"]
 
 _MOST = 20_000
 """Words that are kept, a kilobyte each; beyond, all are forgotten and kept anew."""
+_LETTERS = 20 * _MOST
+"""The letters of all these words."""
+_AT_ONCE = 1 << 10
+"""Words whose vectors are summed together: they stay in the processor's cache."""
 
 
 class WordVectors:
@@ -21,23 +25,62 @@ class WordVectors:
         self._embedder = embedder
         self._places: dict[str, int] = {}
         self._vectors = np.empty((0, embedder.dims), np.int32)
+        self._used = 0
+        """Rows of the vectors; those of forgotten words are zeros."""
+        self._letters = 0
 
     def of(self, texts: Sequence[Sequence[str]]) -> Iterator[NDArray[np.int32]]:
         """The vectors of the words of each text, a row each."""
         every = dict.fromkeys(word for words in texts for word in words)
-        new = [word for word in every if word not in self._places]
-        if new and len(self._places) + len(new) > _MOST:
-            self._places.clear()
-            self._vectors = self._vectors[:0]
-            new = list(every)
-        if new:
-            self._learn(new)
+        self._learn([word for word in every if word not in self._places], every)
         places, vectors = self._places, self._vectors
         for words in texts:
             yield vectors[[places[word] for word in words]]
 
-    def _learn(self, words: Sequence[str]) -> None:
-        start, stop = len(self._places), len(self._places) + len(words)
+    def sums(self, words: Sequence[str], counts: Sequence[int]) -> NDArray[np.int32] | None:
+        """The sum of the first so many words, of the next so many, and so on: a row each.
+
+        None if there are too many new words to keep.
+        """
+        places = list(map(self._places.get, words))
+        if None in places:
+            new = dict.fromkeys(w for w, place in zip(words, places, strict=True) if place is None)
+            if len(new) > _MOST // 2 or sum(map(len, new)) > _LETTERS // 2:
+                return None
+            self._learn(new, words)
+            places = list(map(self._places.get, words))
+        rows, lengths = np.array(places, np.intp), np.array(counts, np.intp)
+        starts = np.cumsum(lengths) - lengths
+        sums = np.empty((len(counts), self._vectors.shape[1]), np.int32)
+        for length in np.unique(lengths).tolist():
+            alike = np.flatnonzero(lengths == length)
+            step = max(1, _AT_ONCE // length)
+            for first in range(0, len(alike), step):
+                some = alike[first : first + step]
+                own = rows[starts[some, None] + np.arange(length)]
+                sums[some] = self._vectors[own].sum(axis=1, dtype=np.int32)
+        return sums
+
+    def forget(self, words: Iterable[str]) -> None:
+        """Don't keep the vectors of these."""
+        for word in words:
+            place = self._places.pop(word, None)
+            if place is not None:
+                self._vectors[place] = 0
+
+    def _learn(self, new: Collection[str], every: Iterable[str]) -> None:
+        """Embed the new ones; if there is no room for them, forget all but ``every`` one."""
+        if not new:
+            return
+        letters = sum(map(len, new))
+        if self._used + len(new) > _MOST or self._letters + letters > _LETTERS:
+            self._places.clear()
+            self._vectors = self._vectors[:0]
+            self._used = self._letters = 0
+            new = dict.fromkeys(every)
+            letters = sum(map(len, new))
+        words = list(new)
+        start, stop = self._used, self._used + len(words)
         try:
             vectors = np.asarray(self._embedder.embed(words))
         except EmbedderError:
@@ -59,4 +102,6 @@ class WordVectors:
             larger[:start] = self._vectors[:start]
             self._vectors = larger
         self._vectors[start:stop] = vectors
+        self._used = stop
+        self._letters += letters
         self._places.update(zip(words, range(start, stop), strict=True))
