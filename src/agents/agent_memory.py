@@ -98,7 +98,7 @@ class AgentMemory:
             if not isinstance(item, str | tuple | list):
                 raise InvalidInput(f"a new memory is a text or a tuple; got {item!r:.80}")
             rows.append((self.agent_id, *([item] if isinstance(item, str) else item)))
-        return self._bank.add_many(rows)
+        return list(self._bank.add_many(rows))
 
     def record_action(
         self,

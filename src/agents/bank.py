@@ -1,7 +1,7 @@
 """The memories of all agents of one run, in one folder."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from os import PathLike
@@ -328,19 +328,20 @@ class MemoryBank(Upkeep):
 
     # Storing and searching for many agents at once
 
-    def add_many(self, items: Iterable[tuple[object, ...]]) -> list[Memory]:
+    def add_many(self, items: Iterable[tuple[object, ...]]) -> Sequence[Memory]:
         """Store tuples ``(agent_id, content, tier, metadata, options)``, the last three optional.
 
         ``options`` is a mapping of ``kind``, ``tags``, ``temperature``, ``ttl``, ``expires_tick``,
         ``session`` and ``speaker``, as :meth:`AgentMemory.add` takes them.
 
         One commit, and the result of adding them one by one; if one is refused, none is stored.
+        What comes back is made when somebody looks at it.
         """
         with undisturbed(), self._using():
             most = self.settings.memory.max_content_bytes
             return self._add_new([check_new(item, most) for item in check_iterable(items)])
 
-    def _add_new(self, new: Iterable[NewMemory]) -> list[Memory]:
+    def _add_new(self, new: Iterable[NewMemory]) -> Sequence[Memory]:
         """Store what was checked."""
         tick, start, plain = self.tick, self._movement.start, self._movement.plain_start
         started: list[New] = [

@@ -73,6 +73,22 @@ def test_add_many_gives_the_memories_in_order(bank: MemoryBank) -> None:
     ]
 
 
+def test_what_add_many_gives_is_what_was_stored_however_late_one_looks(make_bank: OpenBank) -> None:
+    bank = make_bank(memory={"max_pinned": 1})
+    new = [("a", "1"), ("a", "2", "pinned", {"k": 1}), ("b", "3", "low", None, {"tags": ["t"]})]
+    late, early = bank.add_many(new), []
+    with make_bank(memory={"max_pinned": 1}) as other:
+        early = list(other.add_many(new))
+    bank.advance(4)
+    bank.agent("a").add("4", "pinned")
+    bank.agent("b").delete(bank.agent("b").all()[0].id)
+    assert late == early
+    assert early == late
+    assert late != early[:2]
+    assert (len(late), late[-1], late[:2], repr(late)) == (3, early[2], early[:2], repr(early))
+    assert [memory.content for memory in late] == ["1", "2", "3"]
+
+
 def test_add_many_is_one_commit(open_bank: OpenBank, folder: Path) -> None:
     open_bank().add_many([(f"agent{n}", "x") for n in range(50)])
     assert value(folder, "SELECT count(*) FROM commits") == 1

@@ -1,6 +1,6 @@
 """One agent's Markdown notes: plain files that a person may edit, indexed as memories."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import date
 from functools import partial
@@ -342,7 +342,7 @@ class AgentNotes:
             gone.append(number)
         ledger.retain(self.agent_id, gone, Retention.DELETED, "set")
 
-    def _add(self, path: str, chunks: list[tuple[Chunk, Tier]]) -> list[Memory]:
+    def _add(self, path: str, chunks: list[tuple[Chunk, Tier]]) -> Sequence[Memory]:
         most, agent = self._bank.settings.memory.max_content_bytes, self.agent_id
         # All but the text is the same for each, and to check that takes longer than the text.
         *_, metadata, options = check_new((agent, path, 3, {"path": path}, {"kind": "note"}), most)

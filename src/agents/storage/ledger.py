@@ -30,7 +30,7 @@ from agents.memory.tiers import Tier
 from agents.storage import snapshots
 from agents.storage.given import Given, events_of_given
 from agents.storage.journal import Journal
-from agents.storage.newcomers import New, events_of, is_hot, memories_of, number, which_matter
+from agents.storage.newcomers import New, NewMemories, events_of, is_hot, number, which_matter
 from agents.storage.redaction import Purge
 from agents.storage.resident import Resident
 from agents.storage.ticks import TickNote
@@ -77,7 +77,7 @@ class Ledger:
         vectors: Quantised,
         caps: Caps,
         relieve_hot: Callable[[str, list[int]], object],
-    ) -> list[Memory]:
+    ) -> Sequence[Memory]:
         """New memories, in order; where a tier is full, it makes room first.
 
         ``relieve_hot`` is called where hot ones came.
@@ -90,7 +90,7 @@ class Ledger:
         lengths = norms(vectors)
         agents, contents, tiers, metadata, starts = zip(*items, strict=True)
         columns = (agents, contents, tiers, metadata, starts)
-        added = memories_of(columns, numbered, resident.tick)
+        added = NewMemories(columns, numbered, resident.tick)
         events = events_of(columns, numbered)
         told = kept = 0
         entered = set[str]()
@@ -125,7 +125,9 @@ class Ledger:
                 keep(place + 1)
                 sequence = events[place].sequence
                 relieve_hot(agent_id, [sequence])
-                added[place] = resident.memory(agent_id, sequence) or added[place]
+                memory = resident.memory(agent_id, sequence)
+                if memory is not None:
+                    added.replace(place, memory)
         keep(len(items))
         return added
 

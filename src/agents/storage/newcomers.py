@@ -1,10 +1,10 @@
 """New memories: as what they are asked for, as events, and as the records that callers get."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import repeat
 from operator import add
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, final, overload
 
 from agents.memory.caps import Caps
 from agents.memory.events import Added, Start
@@ -15,7 +15,7 @@ from agents.memory.temperature import Temperature
 from agents.memory.tiers import Tier
 from agents.storage.rows import AgentRows
 
-__all__ = ["New", "events_of", "is_hot", "memories_of", "number", "which_matter"]
+__all__ = ["New", "NewMemories", "events_of", "is_hot", "number", "which_matter"]
 
 New = tuple[str, str, Tier, KeptMetadata | None, Start | None]
 """A new memory: agent, text, tier, metadata, and how it differs from a plain one."""
@@ -93,7 +93,59 @@ def events_of(columns: Columns, numbered: Numbered) -> list[Added]:
     return list(map(tuple.__new__, repeat(Added), fields))
 
 
-def memories_of(columns: Columns, numbered: Numbered, tick: int) -> list[Memory]:
+@final
+class NewMemories(Sequence[Memory]):
+    """These memories as they were when they were stored; made when somebody looks at them.
+
+    Few do who store thousands, and to make them takes as long as to store them in the table.
+    """
+
+    __slots__ = ("_columns", "_made", "_numbered", "_other", "_tick")
+
+    def __init__(self, columns: Columns, numbered: Numbered, tick: int) -> None:
+        self._columns = columns
+        self._numbered = numbered
+        self._tick = tick
+        self._other: dict[int, Memory] = {}
+        self._made: list[Memory] | None = None
+
+    def replace(self, place: int, memory: Memory) -> None:
+        """This one is not what was asked for."""
+        self._other[place] = memory
+
+    def __len__(self) -> int:
+        return len(self._numbered.sequences)
+
+    @overload
+    def __getitem__(self, place: int) -> Memory: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Memory]: ...
+    def __getitem__(self, place: int | slice) -> Memory | list[Memory]:
+        return self._memories()[place]
+
+    def __iter__(self) -> Iterator[Memory]:
+        return iter(self._memories())
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, list | tuple | NewMemories):
+            return self._memories() == list(other)
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # as a list's
+
+    def __repr__(self) -> str:
+        return repr(self._memories())
+
+    def _memories(self) -> list[Memory]:
+        if self._made is None:
+            made = _memories_of(self._columns, self._numbered, self._tick)
+            for place, memory in self._other.items():
+                made[place] = memory
+            self._made = made
+        return self._made
+
+
+def _memories_of(columns: Columns, numbered: Numbered, tick: int) -> list[Memory]:
     """These memories as they are in their first tick."""
     agents, contents, tiers, metadata, starts = columns
     sequences, prefixes = numbered
