@@ -186,7 +186,7 @@ class Movement:
         return left
 
     def _hot(self, block: AgentColumns) -> list[HotFact]:
-        pinned = block.pinned.rows
+        pinned = block.pinned
         rows = [*pinned, *block.hot]
         return [
             HotFact(

@@ -57,7 +57,7 @@ class ColdSearch:
             near += [self._retrieval.hit(each, 0.0) for each in self._newest(block, limit, only)]
             near.sort(key=lambda hit: (hit.memory.tier, -hit.memory.sequence))
             return front, near[: max(0, limit - len(front))]
-        wanted = max(0, limit - (len(block.pinned.rows) if scope is None else scope.pinned))
+        wanted = max(0, limit - (len(block.pinned) if scope is None else scope.pinned))
         most = wanted * self._retrieval.multiplier
         records = self._found(block, asked, most, only, may_sync)
         if records:

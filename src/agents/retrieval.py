@@ -195,7 +195,7 @@ class Retrieval:
         given = []
         for scored in self._scored(blocks, queries, worded, asked, limit, scopes):
             wanted, ranked = self._ranked(scored, limit, scopes)
-            if asked.is_plain:
+            if asked.is_plain and wanted.any():
                 self._remember(scored, ranked, wanted, blocks, queries, scopes)
             cuts = np.minimum(ranked.counts, wanted)
             width = ranked.columns.shape[1]
@@ -205,7 +205,7 @@ class Retrieval:
             columns = ranked.columns.take(shown)
             own = [blocks[member] for member in scored.members]
             front = [
-                block.pinned.rows if (scope := scopes[member]) is None else scope.front
+                block.pinned if (scope := scopes[member]) is None else scope.front
                 for block, member in zip(own, scored.members, strict=True)
             ]
             # Of each search what comes first and then the rest, search after search.
@@ -277,7 +277,7 @@ class Retrieval:
             if scopes[index] is not None:
                 fresh.append((place, index))
                 continue
-            wanted = min(limit - len(block.pinned.rows), block.size)
+            wanted = min(limit - len(block.pinned), block.size)
             if wanted <= 0:  # the pinned fill the limit: the others need no score
                 full.append((place, index))
                 continue
@@ -291,9 +291,8 @@ class Retrieval:
             else:
                 fresh.append((place, index))
         if full:
-            places = [place for place, _ in full]
-            filled = only_pinned([blocks[index] for _, index in full], vectors[places])
-            again += [(*each, found) for each, found in zip(full, filled, strict=True)]
+            places, members = map(list, zip(*full, strict=True))
+            yield only_pinned([blocks[index] for index in members], vectors[places], members)
         if again:
             for start in range(0, len(again), _GROUP):
                 part = again[start : start + _GROUP]
@@ -303,6 +302,7 @@ class Retrieval:
                     [found for _, _, found in part],
                     [index for _, index, _ in part],
                 )
+        if len(fresh) < len(worded):
             vectors = vectors[[place for place, _ in fresh]]
         chosen = [index for _, index in fresh]
         own = [scopes[index] for index in chosen]
@@ -384,7 +384,7 @@ class Retrieval:
         self, block: AgentColumns, scope: Scope | None, scores: Iterable[float]
     ) -> list[Hit]:
         """What comes first."""
-        rows = block.pinned.rows if scope is None else scope.front
+        rows = block.pinned if scope is None else scope.front
         return self._hits(block, list(rows), scores)
 
     @staticmethod
@@ -399,4 +399,4 @@ class Retrieval:
 
 
 def _pinned_in(block: AgentColumns, scope: Scope | None) -> int:
-    return len(block.pinned.rows) if scope is None else scope.pinned
+    return len(block.pinned) if scope is None else scope.pinned

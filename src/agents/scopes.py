@@ -28,7 +28,7 @@ def scope_of(
         hidden |= (block.column("expires") <= tick) & (block.tiers != Tier.PINNED)
     if only is not ANY:
         hidden |= ~_allowed(block, only)
-    front = [row for row in block.pinned.rows if not hidden[row]]
+    front = [row for row in block.pinned if not hidden[row]]
     pinned = len(front)
     if hot is not None and with_hot:
         front += _hot_rows(block, hot, hidden, count)

@@ -60,7 +60,12 @@ class TickLog:
         with bank._using():
             resident = bank._ledger.resident
             least = bank.settings.temperature.min_score
-            hits = sum(any(hit[1] >= least for hit in hits) for hits in found)
+            hits = 0
+            for own in found:
+                for hit in own:
+                    if hit[1] >= least:
+                        hits += 1
+                        break
             counts = resident.temperature_counts()
             return {
                 **{TEMPERATURE_NAMES[each]: number for each, number in counts.items()},

@@ -276,7 +276,7 @@ def test_a_snapshot_gives_back_the_agent_it_was_made_from(block) -> None:
     assert list(map(tuple, again.memories(range(len(again))))) == list(map(tuple, memories))
     assert [again.row_of(memory.sequence) for memory in memories] == [*range(len(block))]
     assert again.next_sequence == block.next_sequence
-    assert again.pinned.rows == block.pinned.rows
+    assert again.pinned == block.pinned
     assert again.hot == block.hot
     assert again.recalls == block.recalls
     assert again.shelf_sum == block.shelf_sum

@@ -42,7 +42,7 @@ def check_metadata(metadata: object) -> KeptMetadata | None:
     """``metadata`` with its keys in order, None for none, or :class:`InvalidMetadata`."""
     if metadata is None:
         return None
-    if not isinstance(metadata, Mapping):
+    if type(metadata) is not dict and not isinstance(metadata, Mapping):
         raise InvalidMetadata(f"metadata is a mapping, not {type(metadata).__name__}")
     if not metadata:
         return None

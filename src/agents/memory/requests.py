@@ -61,7 +61,7 @@ def check_new(item: object, most_bytes: int) -> NewMemory:
     if len(item) < 4:
         return agent, content, tier, None, PLAIN_OPTIONS
     metadata, options = item[3], item[4] if len(item) > 4 else None
-    if options is not None and isinstance(options, Mapping):
+    if type(options) is not Options and isinstance(options, Mapping):
         metadata, options = _with_talk(metadata, options)
     return agent, content, tier, check_metadata(metadata), check_options(options)
 

@@ -1,6 +1,5 @@
 """One agent's resident memories, as columns: how they change."""
 
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -77,7 +76,7 @@ class AgentColumns(AgentRows):
     def access(self, sequences: Sequence[int], scores: Sequence[float], tick: int) -> list[int]:
         """A search gave these memories; the places in the list of those that are not here."""
         numbers, relevance = self._numbers, self._relevance
-        missing, used = [], list[tuple[int, int]]()
+        missing = []
         for index, sequence in enumerate(sequences):
             row = self.row_of(sequence)
             if row is None:
@@ -88,15 +87,13 @@ class AgentColumns(AgentRows):
             numbers[place + 5] = tick
             relevance[row] = (relevance[row] + scores[index]) / 2
             if self.is_hashed:
-                used.append((sequence, self._activity_of(row)))
-        if used:
-            self.mark(*zip(*used, strict=True))
+                self._activity -= self._mark(row)
+                self._activity += self._marked(row)
         return missing
 
-    def mark(self, sequences: Sequence[int], marks: Sequence[int]) -> None:
-        """Memories were used; each has this hash over its use now."""
-        self._activity += sum(marks) - sum([self._marks.get(each, 0) for each in sequences])
-        self._marks.update(zip(sequences, marks, strict=True))
+    def count_use(self, more: int) -> None:
+        """Memories were used, and the sum of their marks is so much more."""
+        self._activity += more
 
     def recalled(self, sequence: int, tick: int) -> None:
         """An agent asked for a memory by :meth:`AgentMemory.recall`."""
@@ -114,7 +111,7 @@ class AgentColumns(AgentRows):
             sequence, created, entered, expires, count, last = numbers[place : place + WIDTH]
             if hashed:
                 self._without(row)
-                self._activity -= self._marks.pop(sequence, 0)
+                self._activity -= self._mark(row)
             taken.append(
                 make(
                     Shelved,
@@ -163,7 +160,7 @@ class AgentColumns(AgentRows):
         elif self._fingerprint is not None:
             for row in rows:
                 self._without(row)
-                self._activity -= self._marks.pop(self.sequence(row), 0)
+                self._activity -= self._mark(row)
         self._close_gaps(rows)
 
     def _close_gaps(self, rows: Sequence[int]) -> None:
@@ -192,6 +189,9 @@ class AgentColumns(AgentRows):
                 record.access_count, record.last_access_tick,
             )  # fmt: skip
             self._relevance[row] = record.relevance
+            if self._fingerprint is not None:
+                self._with(row)
+                self._activity += self._marked(row)
             if record.recalls:
                 self.recalls[record.sequence] = record.recalls
             self.next_expiry = min(self.next_expiry, record.expires_tick)
@@ -204,13 +204,6 @@ class AgentColumns(AgentRows):
         else:  # some are not indexed yet, and would be in the midst of others
             self._keywords = None
         self._changed()
-        if self._fingerprint is not None:
-            for record in records:
-                row = bisect_left(range(last), record.sequence, key=self.sequence)
-                self._with(row)
-                if record.access_count:
-                    mark = self._marks[record.sequence] = self._activity_of(row)
-                    self._activity += mark
 
     def load(
         self,
@@ -227,7 +220,7 @@ class AgentColumns(AgentRows):
         own[0][:], own[1][:] = vectors, norms(vectors)
         own[2][:], own[3][:], own[4][:] = numbers[:, 6], numbers[:, 7], numbers[:, :WIDTH]
         own[5][:] = np.ascontiguousarray(numbers[:, 8]).view(np.float64)
-        own[6][:], own[7][:], own[8][:] = contents, metadata, kinds
+        own[7][:], own[8][:], own[9][:] = contents, metadata, kinds
         self.next_expiry = int(numbers[:, 3].min(initial=NEVER))
         self._fingerprint = self._keywords = None
         self._changed()

@@ -14,7 +14,7 @@ from agents.memory.events import Added, Start
 from agents.memory.metadata import KeptMetadata
 from agents.memory.traits import Traits
 from agents.storage.shelved import Shelved
-from agents.storage.table import begun
+from agents.storage.table import MARK, begun
 
 __all__ = [
     "DIGEST",
@@ -25,9 +25,10 @@ __all__ = [
     "of_memory",
     "of_new",
     "of_shelved",
+    "sums_of",
 ]
 
-DIGEST = 32
+DIGEST = MARK
 """Bytes of a hash."""
 HEAD = struct.Struct("<10qdq")
 """The numbers that a :class:`Shelved` begins with, and how many bytes its text has."""
@@ -87,16 +88,31 @@ def of_activities(
     counts: NDArray[np.int64],
     last: int,
     relevance: NDArray[np.float64],
-) -> list[int]:
-    """:func:`of_activity` of many that were used in one tick."""
+) -> NDArray[np.uint8]:
+    """:func:`of_activity` of many that were used in one tick, a row of bytes each."""
     numbers = np.empty((len(sequences), 4), "<i8")
     numbers[:, 0], numbers[:, 1], numbers[:, 2] = sequences, counts, last
     numbers.view("<f8")[:, 3] = relevance
-    data, size, whole = numbers.tobytes(), _NUMBERS.size, int.from_bytes
-    return [
-        whole(sha256(data[place : place + size]).digest(), "big")
-        for place in range(0, len(data), size)
-    ]
+    data, size = numbers.tobytes(), _NUMBERS.size
+    digests = b"".join(
+        [sha256(data[place : place + size]).digest() for place in range(0, len(data), size)]
+    )
+    return np.frombuffer(digests, np.uint8).reshape(-1, DIGEST)
+
+
+def sums_of(marks: NDArray[np.uint8], less: NDArray[np.uint8], counts: Sequence[int]) -> list[int]:
+    """The sum of the first so many hashes less the others, of the next so many, and so on."""
+    limbs = marks.view(">u4").astype(np.int64)
+    limbs -= less.view(">u4")
+    sizes = np.array(counts, np.intp)
+    sums = np.add.reduceat(limbs, np.cumsum(sizes) - sizes, axis=0).tolist()
+    totals = []
+    for own in sums:
+        total = 0
+        for limb in own:
+            total = (total << 32) + limb
+        totals.append(total)
+    return totals
 
 
 def of_shelved(agent_id: str, record: Shelved) -> bytes:

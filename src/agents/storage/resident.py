@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from agents.memory.temperature import Temperature
 from agents.memory.tiers import Tier
 from agents.storage import snapshots
 from agents.storage.columns import AgentColumns, add_all
-from agents.storage.fingerprints import of_activities
+from agents.storage.fingerprints import of_activities, sums_of
 from agents.storage.journal import Journal
 from agents.storage.note import Note
 from agents.storage.packing import pack_up
@@ -58,7 +58,7 @@ class Resident:
         self._has_purged = bool(journal.get("purged"))
 
     def __len__(self) -> int:
-        return sum(len(block) for block in self.blocks.values())
+        return sum([block.size for block in self.blocks.values()])
 
     @property
     def cold(self) -> int:
@@ -86,8 +86,12 @@ class Resident:
 
     def temperature_counts(self) -> dict[Temperature, int]:
         """How many memories have each temperature."""
-        hot, warm, _ = self._counts(self.table.temperatures, 3)
-        return {Temperature.HOT: hot, Temperature.WARM: warm, Temperature.COLD: self.cold}
+        hot = sum([len(own.pinned) + len(own.hot) for own in self.blocks.values()])
+        return {
+            Temperature.HOT: hot,
+            Temperature.WARM: len(self) - hot,
+            Temperature.COLD: self.cold,
+        }
 
     def _counts(self, column: NDArray[np.int8], values: int) -> list[int]:
         in_use = self.table.in_use()
@@ -144,11 +148,11 @@ class Resident:
         owners = [self.blocks[agent] for agent in agents]
         if any(own.is_hashed for own in owners):
             sequences, counts = table.numbers[rows, 0], table.numbers[rows, 4]
-            marks = iter(of_activities(sequences, counts, self.tick, table.relevance[rows]))
-            for own, used in zip(owners, given, strict=True):
-                part = list(islice(marks, len(used)))
-                if own.is_hashed:
-                    own.mark(used, part)
+            marks = of_activities(sequences, counts, self.tick, table.relevance[rows])
+            more = sums_of(marks, table.marks[rows], list(map(len, given)))
+            table.marks[rows] = marks
+            for own, each in zip(owners, more, strict=True):
+                own.count_use(each)
 
     def apply(self, event: TierChanged | Moved | Retained | Purged | Accessed | Noted) -> None:
         """Apply an event."""

@@ -20,7 +20,7 @@ from agents.storage.keywords import KeywordIndex, Vocabulary
 from agents.storage.note import Note
 from agents.storage.sessions import Sessions
 from agents.storage.shelved import NEVER, UNUSED
-from agents.storage.table import WIDTH, ResidentTable
+from agents.storage.table import MARK, WIDTH, ResidentTable
 from agents.storage.vectors import Quantised
 
 __all__ = ["NUMBERS", "AgentRows", "Found"]
@@ -49,14 +49,6 @@ class Found(NamedTuple):
     """int32, oldest first."""
     scores: bytes
     """float64, of these rows; and then of the pinned memories, oldest pin first."""
-
-
-class Pinned(NamedTuple):
-    """The pinned memories of an agent, oldest pin first."""
-
-    rows: tuple[int, ...]
-    vectors: Quantised
-    norms: NDArray[np.float64]
 
 
 class Standing(NamedTuple):
@@ -132,11 +124,9 @@ class AgentRows:
         """What the hot memories take in a context, if somebody counted since they changed."""
         self._fingerprint: int | None = None
         self._activity = 0
-        self._marks: dict[int, int] = {}
-        """By sequence number, the hash over how a memory was used, of those that were."""
         self.table = table
         self.look_at(0, 0)
-        self._pinned: Pinned | None = None
+        self._pinned: tuple[int, ...] | None = None
         self._hot: list[int] | None = None
         self._keywords: KeywordIndex | None = None
         self._sessions: Sessions | None = None
@@ -155,12 +145,14 @@ class AgentRows:
         # One by one, numbers are read from these: they are Python's own, and twice as fast.
         self._numbers = self._figures.reshape(-1).data
         self._relevance = cast("memoryview[float]", table.relevance[rows].data)
+        self._marks = table.marks[rows].reshape(-1).data
 
     def columns(self) -> tuple[NDArray[Any], ...]:
         """The rows that are in use, column by column, as the table has them."""
         columns = (
             self._vectors, self._norms, self._tiers, self._temperatures, self._figures,
-            np.asarray(self._relevance), self._contents, self._metadata, self._traits,
+            np.asarray(self._relevance), np.asarray(self._marks).reshape(-1, MARK),
+            self._contents, self._metadata, self._traits,
         )  # fmt: skip
         return tuple(column[: self.size] for column in columns)
 
@@ -252,7 +244,7 @@ class AgentRows:
         """The memories of a tier, in any order: those that are cold as well."""
         rows: Sequence[int]
         if tier is Tier.PINNED:
-            rows = self.pinned.rows
+            rows = self.pinned
         else:  # NumPy asks an enum a dozen questions before it takes it for the number it is
             rows = (self.tiers == int(tier)).nonzero()[0].tolist()
         numbers = self._numbers
@@ -260,18 +252,18 @@ class AgentRows:
         return [*own, *self.critical_elsewhere.values()] if tier is Tier.CRITICAL else own
 
     @property
-    def pinned(self) -> Pinned:
-        """The pinned memories, oldest pin first."""
+    def pinned(self) -> tuple[int, ...]:
+        """The rows of the pinned memories, oldest pin first."""
         if self._pinned is None:
             numbers = self._numbers
             rows: list[int] = (self.tiers == 0).nonzero()[0].tolist()
             rows.sort(key=lambda row: numbers[WIDTH * row + 2])  # age(): rows are in sequence
-            self._pinned = Pinned(tuple(rows), self._vectors[rows], self._norms[rows])
+            self._pinned = tuple(rows)
         return self._pinned
 
     def pinned_memories(self) -> list[Memory]:
         """The pinned memories, oldest pin first."""
-        return self.memories(self.pinned.rows)
+        return self.memories(self.pinned)
 
     @property
     def hot(self) -> list[int]:
@@ -330,9 +322,7 @@ class AgentRows:
         """
         if self._fingerprint is None:
             self._fingerprint = sum(map(self._fingerprint_of, range(self.size)))
-            used = (self.column("accesses") > 0).nonzero()[0].tolist()
-            self._marks = {self.sequence(row): self._activity_of(row) for row in used}
-            self._activity = sum(self._marks.values())
+            self._activity = sum(map(self._marked, range(self.size)))
         total = (self._fingerprint + self._activity + self.shelf_sum) % (1 << 256)
         result = total.to_bytes(32, "big")
         if self.recalls:
@@ -357,10 +347,17 @@ class AgentRows:
             self._traits[row],
         )
 
-    def _activity_of(self, row: int) -> int:
+    def _mark(self, row: int) -> int:
+        """The hash over how a memory was used, as it was marked."""
+        return int.from_bytes(self._marks[MARK * row : MARK * (row + 1)], "big")
+
+    def _marked(self, row: int) -> int:
+        """The same as it is now, marked."""
         place = WIDTH * row
         sequence, _, _, _, count, last = self._numbers[place : place + WIDTH]
-        return of_activity(sequence, count, last, self._relevance[row])
+        mark = of_activity(sequence, count, last, self._relevance[row])
+        self._marks[MARK * row : MARK * (row + 1)] = mark.to_bytes(MARK, "big")
+        return mark
 
     def keywords(self, vocabulary: Vocabulary) -> KeywordIndex:
         """The words of all memories; what is new is indexed now, when somebody searches."""

@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from agents.memory.ranking import EXCLUDED
 from agents.storage.asked import Asked
 from agents.storage.columns import AgentColumns, Found
-from agents.storage.vectors import Quantised, norms, product_dtype, products
+from agents.storage.vectors import Quantised, norms, products, row_products
 
 __all__ = ["Scope", "Scored", "only_pinned", "score", "score_again", "similarities"]
 
@@ -124,21 +125,20 @@ def _score_group(
     return Scored(members, scores, lambda columns: table.tiers.take(first + columns), front)
 
 
-def only_pinned(blocks: Sequence[AgentColumns], queries: Quantised) -> list[Found]:
-    """What queries find where the pinned memories leave no room: nothing but their scores."""
-    pinned = [block.pinned for block in blocks]
-    sizes = [len(each.rows) for each in pinned]
-    wide: NDArray[np.floating] = queries.astype(product_dtype(queries.shape[1]))
-    searches = np.repeat(np.arange(len(blocks)), sizes)
-    vectors = np.concatenate([each.vectors for each in pinned]).astype(wide.dtype)
-    sums = np.einsum("ij,ij->i", vectors, wide[searches])
-    lengths = np.concatenate([each.norms for each in pinned]) * norms(queries)[searches]
-    scores = np.clip(sums / lengths, 0.0, 1.0)
-    found, start = [], 0
-    for block, size in zip(blocks, sizes, strict=True):
-        found.append(Found(block.size, 0, b"", scores[start : start + size].tobytes()))
-        start += size
-    return found
+def only_pinned(blocks: Sequence[AgentColumns], queries: Quantised, members: list[int]) -> Scored:
+    """Score the pinned memories alone, where they leave no room for others."""
+    own = [block.pinned for block in blocks]
+    sizes = list(map(len, own))
+    table = blocks[0].table
+    rows = np.array([row for each in own for row in each], np.intp)
+    rows += np.array([block.start for block in blocks]).repeat(sizes)
+    searches = np.arange(len(blocks)).repeat(sizes)
+    lengths = table.norms[rows] * norms(queries)[searches]
+    products = row_products(table.vectors[rows], queries[searches])
+    scores = np.clip(products / lengths, 0.0, 1.0).tolist()
+    ends = accumulate(sizes)
+    front = [scores[end - size : end] for end, size in zip(ends, sizes, strict=True)]
+    return Scored(members, np.empty((len(blocks), 0)), table.tiers.take, front)
 
 
 def score_again(
@@ -188,7 +188,7 @@ def _take_front(
 ) -> list[list[float]]:
     """Read the scores of what comes first, and exclude it from the ranking."""
     places = [
-        block.pinned.rows if scope is None else scope.front
+        block.pinned if scope is None else scope.front
         for block, scope in zip(group, scopes, strict=True)
     ]
     sizes = [len(columns) for columns in places]

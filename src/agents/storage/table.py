@@ -27,7 +27,7 @@ from agents.memory.traits import PLAIN, Traits, traits
 from agents.storage.shelved import NEVER, UNUSED
 from agents.storage.vectors import Quantised
 
-__all__ = ["WIDTH", "ResidentTable", "Window", "begun"]
+__all__ = ["MARK", "WIDTH", "ResidentTable", "Window", "begun"]
 
 Rows = NDArray[np.intp]
 Floats = NDArray[np.float64]
@@ -37,6 +37,8 @@ _PAGED = 1 << 20
 _PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 WIDTH = 6
 """Whole numbers per memory: sequence, created, entered its tier, expires, accesses, last access."""
+MARK = 32
+"""Bytes of the hash over how a memory was used."""
 
 _TIERS = np.array(tuple(Tier), object)
 _TEMPERATURES = np.array(tuple(Temperature), object)
@@ -71,6 +73,8 @@ class _Columns(NamedTuple):
     temperatures: NDArray[np.int8]
     numbers: NDArray[np.int64]
     relevance: Floats
+    marks: NDArray[np.uint8]
+    """Over how a memory was used, of agents that are hashed; zeros for one that never was."""
     contents: NDArray[Any]
     metadata: NDArray[Any]
     """None for a memory without."""
@@ -86,6 +90,7 @@ class _Columns(NamedTuple):
             _array((rows,), np.int8),
             _array((rows, WIDTH), np.int64),
             _array((rows,), np.float64),
+            _array((rows, MARK), np.uint8),
             np.empty(rows, object),
             np.empty(rows, object),
             np.empty(rows, object),
@@ -114,8 +119,8 @@ class ResidentTable:
         """These are the columns from now on, and so many of their rows are given away."""
         self.columns = columns
         self.vectors, self.norms, self.tiers, self.temperatures = columns[:4]
-        self.numbers, self.relevance = columns[4:6]
-        self.contents, self.metadata, self.traits = columns[6:]
+        self.numbers, self.relevance, self.marks = columns[4:7]
+        self.contents, self.metadata, self.traits = columns[7:]
         self._used = used
 
     # Room
@@ -222,6 +227,7 @@ class ResidentTable:
         self.numbers[where] = (0, tick, tick, NEVER, 0, UNUSED)
         self.numbers[where, 0] = sequences
         self.relevance[where] = NEW_RELEVANCE
+        self.marks[where] = 0
         self.contents[where] = _objects(contents)
         self.metadata[where] = _objects(metadata)
         if starts.count(None) == len(starts) and 0 not in tiers:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from agents.errors import EmbedderError
 
-__all__ = ["Quantised", "norms", "product_dtype", "products", "quantise", "unit"]
+__all__ = ["Quantised", "norms", "product_dtype", "products", "quantise", "row_products", "unit"]
 
 Quantised = NDArray[np.int8]
 
@@ -31,7 +31,7 @@ def quantise(vectors: ArrayLike, dims: int, count: int) -> Quantised:
     """
     try:
         rows = np.asarray(vectors)
-        if rows.dtype not in (np.float32, np.float64, np.int64):
+        if rows.dtype not in (np.float32, np.float64, np.int64, np.int32):
             rows = np.asarray(vectors, np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise EmbedderError(f"the embedder gave no table of numbers: {error}") from None
@@ -65,13 +65,17 @@ def products(vectors: Quantised, query: Quantised) -> NDArray[np.float64]:
     return np.asarray(simsimd.dot(query, vectors)) if len(vectors) else np.empty(0)
 
 
+def row_products(vectors: Quantised, others: Quantised) -> NDArray[np.float64]:
+    """The product of each row with the other of its place."""
+    return np.asarray(simsimd.dot(vectors, others)) if len(vectors) else np.empty(0)
+
+
 def norms(vectors: Quantised) -> NDArray[np.float64]:
     """The length of each row, to divide by: 1 for a row of zeros.
 
     The squares sum exactly, and a root is rounded the same everywhere.
     """
-    squares = np.asarray(simsimd.dot(vectors, vectors)) if len(vectors) else np.empty(0)
-    return np.sqrt(np.maximum(squares, 1.0))
+    return np.sqrt(np.maximum(row_products(vectors, vectors), 1.0))
 
 
 def unit(vectors: Quantised) -> NDArray[np.float32]:
