@@ -148,8 +148,7 @@ def flat(folder: Path, agents: int, ticks: int) -> dict[str, float]:
 def _taken(bank: Any) -> int:
     """The bytes that the memories themselves take: vectors, texts and numbers."""
     resident = bank._ledger.resident
-    columns = resident.table.columns
-    row = sum(column[:1].nbytes for column in columns if column is not columns.marks)
+    row = sum(column[:1].nbytes for column in resident.table.columns)
     return sum(
         row * block.size + sum(map(sys.getsizeof, block.contents()))
         for block in resident.blocks.values()

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from agents.errors import InvalidInput
 from agents.memory import decay as decays
 from agents.memory.compaction import Facts, Move, Rule, parse_rules, plan, resting_places
-from agents.memory.context import TokenCounter, cost
+from agents.memory.context import TokenCounter, cost, cost_of
 from agents.memory.events import Start
 from agents.memory.lifetime import initial_temperature
 from agents.memory.outcomes import RuledMove
@@ -203,8 +203,8 @@ class Movement:
     def hot_tokens(self, block: AgentColumns) -> int:
         """What the hot memories take, pinned ones included."""
         if block.hot_tokens is None:
-            hot = [*block.pinned_memories(), *block.memories(block.hot)]
-            block.hot_tokens = sum([cost(memory, self._count) for memory in hot])
+            hot = block.labels([*block.pinned, *block.hot])
+            block.hot_tokens = sum([cost_of(*label, self._count) for label in hot])
         return block.hot_tokens
 
     def utilization(self) -> float:

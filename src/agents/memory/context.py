@@ -15,6 +15,7 @@ __all__ = [
     "TokenCounter",
     "approximate_tokens",
     "cost",
+    "cost_of",
     "fit",
     "line",
     "one_line",
@@ -57,15 +58,18 @@ def line(memory: Memory) -> str:
 
     A memory is data: what could end the line, reorder it or pass for a label is shown escaped.
     """
-    content = memory.content
-    if memory.kind == "note":  # a part of a file ends with its line
+    return _line(memory.content, memory.tier, memory.kind)
+
+
+def _line(content: str, tier: Tier, kind: str) -> str:
+    if kind == "note":  # a part of a file ends with its line
         content = content.rstrip("\r\n")
     text = one_line(content)
     if "[" in text:
         text = _escape_leading_bracket(text)
-    if memory.tier is Tier.NORMAL:
+    if tier is Tier.NORMAL:
         return f"- {text}"
-    return f"- [{TIER_NAMES[memory.tier]}] {text}"
+    return f"- [{TIER_NAMES[tier]}] {text}"
 
 
 def _escape_leading_bracket(text: str) -> str:
@@ -116,7 +120,12 @@ def fit(
 
 def cost(memory: Memory, count: TokenCounter) -> int:
     """The tokens of a memory's line, line end included."""
-    tokens = count(line(memory) + "\n")
+    return cost_of(memory.content, memory.tier, memory.kind, count)
+
+
+def cost_of(content: str, tier: Tier, kind: str, count: TokenCounter) -> int:
+    """:func:`cost` of a memory with this text, tier and kind."""
+    tokens = count(_line(content, tier, kind) + "\n")
     if tokens < 0:
         raise InvalidInput(f"the token counter gave {tokens} for a memory; it must not be negative")
     return tokens

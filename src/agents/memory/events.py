@@ -148,6 +148,8 @@ def encode(events: Sequence[Event]) -> str:
         event
         if (event[0] == "add" and event[5] is None)
         or (event[0] == "access" and (not event[3] or min(event[3]) >= _PLAIN))
+        else (*event[:5], orjson.Fragment(event[5].json), event[6])  # type: ignore[union-attr]
+        if event[0] == "add"
         else _row(event)
         for event in events
     ]
@@ -156,10 +158,6 @@ def encode(events: Sequence[Event]) -> str:
 
 def _row(event: Event) -> object:
     """An event as orjson takes it; numbers that it would write in another way as text."""
-    if isinstance(event, Added):
-        kind, agent, sequence, tier, content, metadata, start = event
-        own = None if metadata is None else orjson.Fragment(metadata.json)
-        return kind, agent, sequence, tier, content, own, start
     if isinstance(event, Accessed) and min(event.scores, default=_PLAIN) < _PLAIN:
         return orjson.Fragment(_json(event))
     return event

@@ -136,7 +136,7 @@ class Loop:
         with bank.transaction():
             bank.advance(number)
             streams.begin(number)
-            observations = [self._observe(agent, number) for agent in self._agents]
+            observations = self._observe(number)
             found = bank.context_many(
                 [(seen.agent_id, seen.text if seen.query is None else seen.query)
                  for seen in observations]
@@ -160,8 +160,17 @@ class Loop:
                 bank.compact()
             return self._record(found)
 
-    def _observe(self, agent: str, tick: int) -> Observation:
-        seen = self._call("observe", agent)
+    def _observe(self, tick: int) -> list[Observation]:
+        observe = self._world.observe
+        try:
+            given = list(map(observe, self._agents))
+        except Exception as error:  # a user's own world may raise anything
+            raise self._failed(self._world, "observe", error) from error
+        return [
+            self._seen(agent, seen, tick) for agent, seen in zip(self._agents, given, strict=True)
+        ]
+
+    def _seen(self, agent: str, seen: object, tick: int) -> Observation:
         if isinstance(seen, str):
             seen = Observation(seen)
         if not isinstance(seen, Observation):

@@ -76,7 +76,7 @@ class AgentColumns(AgentRows):
     def access(self, sequences: Sequence[int], scores: Sequence[float], tick: int) -> list[int]:
         """A search gave these memories; the places in the list of those that are not here."""
         numbers, relevance = self._numbers, self._relevance
-        missing = []
+        missing, used = [], list[int]()
         for index, sequence in enumerate(sequences):
             row = self.row_of(sequence)
             if row is None:
@@ -86,13 +86,13 @@ class AgentColumns(AgentRows):
             numbers[place + 4] += 1
             numbers[place + 5] = tick
             relevance[row] = (relevance[row] + scores[index]) / 2
-            if self.is_hashed:
-                self._activity -= self._mark(row)
-                self._activity += self._marked(row)
+            used.append(row)
+        if self.is_hashed and used:
+            self._mark(list(dict.fromkeys(used)))
         return missing
 
     def count_use(self, more: int) -> None:
-        """Memories were used, and the sum of their marks is so much more."""
+        """Memories were used, and the sum of the hashes over that is so much more."""
         self._activity += more
 
     def recalled(self, sequence: int, tick: int) -> None:
@@ -105,13 +105,14 @@ class AgentColumns(AgentRows):
         data, dims = self._vectors[rows].tobytes(), self._vectors.shape[1]
         tiers, relevance, contents = self._tiers, self._relevance, self._contents
         recalls, hashed = self.recalls, self._fingerprint is not None
+        if hashed:
+            self._activity -= self.unmark(rows)
         taken = []
         for index, row in enumerate(rows):
             place = WIDTH * row
             sequence, created, entered, expires, count, last = numbers[place : place + WIDTH]
             if hashed:
                 self._without(row)
-                self._activity -= self._mark(row)
             taken.append(
                 make(
                     Shelved,
@@ -157,10 +158,11 @@ class AgentColumns(AgentRows):
         """Remove memories that were never recalled."""
         if self._fingerprint is not None and 2 * len(rows) > self.size:
             self._fingerprint = None  # what stays is less to count again than what goes
+            self.unmark(slice(self.size))
         elif self._fingerprint is not None:
+            self._activity -= self.unmark(rows)
             for row in rows:
                 self._without(row)
-                self._activity -= self._mark(row)
         self._close_gaps(rows)
 
     def _close_gaps(self, rows: Sequence[int]) -> None:
@@ -189,9 +191,11 @@ class AgentColumns(AgentRows):
                 record.access_count, record.last_access_tick,
             )  # fmt: skip
             self._relevance[row] = record.relevance
+            self._places[row] = 0
             if self._fingerprint is not None:
                 self._with(row)
-                self._activity += self._marked(row)
+                if record.access_count:
+                    self._mark([row])
             if record.recalls:
                 self.recalls[record.sequence] = record.recalls
             self.next_expiry = min(self.next_expiry, record.expires_tick)
@@ -214,12 +218,14 @@ class AgentColumns(AgentRows):
         vectors: Quantised,
     ) -> None:
         """Take over a whole state; ``numbers`` is what :meth:`numbers` gives."""
+        self.unmark(slice(self.size))
         self.table.make_room([(self, len(contents))])
         self.size = len(contents)
         own = self.columns()
         own[0][:], own[1][:] = vectors, norms(vectors)
         own[2][:], own[3][:], own[4][:] = numbers[:, 6], numbers[:, 7], numbers[:, :WIDTH]
         own[5][:] = np.ascontiguousarray(numbers[:, 8]).view(np.float64)
+        own[6][:] = 0
         own[7][:], own[8][:], own[9][:] = contents, metadata, kinds
         self.next_expiry = int(numbers[:, 3].min(initial=NEVER))
         self._fingerprint = self._keywords = None

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from agents.memory.events import Added, Start
 from agents.memory.metadata import KeptMetadata
 from agents.memory.traits import Traits
+from agents.storage.marks import MARK
 from agents.storage.shelved import Shelved
-from agents.storage.table import MARK, begun
+from agents.storage.table import begun
 
 __all__ = [
     "DIGEST",
@@ -59,28 +60,29 @@ def of_memory(
 def of_new(events: Sequence[Added], tick: int, vectors: bytes) -> list[int]:
     """:func:`of_memory` of many that were added in one tick; ``vectors`` has theirs in a row."""
     size, whole, join = len(vectors) // len(events), int.from_bytes, b"".join
-    known: dict[tuple[int, Start | None], tuple[bytes, bytes]] = {}
+    known: dict[tuple[int, Start | None], tuple[str, bytes]] = {}
     marks = []
     for place, (_, _, sequence, tier, content, metadata, start) in enumerate(events):
         own = known.get((tier, start))
         if own is None:  # most of a tick's are alike
             heat, kinds, expires = begun(tier, start)
-            head = f" {tier} {heat} {tick} {tick} {expires} ".encode()
+            head = f" {tier} {heat} {tick} {tick} {expires} "
             own = known[tier, start] = head, b"" if kinds is None else kinds.json.encode()
         text = (content or "").encode()
-        head = b"%d%b%d " % (sequence, own[0], len(text))
-        extra = b"" if metadata is None else metadata.json.encode()
-        vector = vectors[place * size : (place + 1) * size]
-        marks.append(whole(sha256(join((head, text, vector, extra, own[1]))).digest(), "big"))
+        data = join(
+            (
+                f"{sequence}{own[0]}{len(text)} ".encode(), text,
+                vectors[place * size : (place + 1) * size],
+                b"" if metadata is None else metadata.json.encode(), own[1],
+            )
+        )  # fmt: skip
+        marks.append(whole(sha256(data).digest(), "big"))
     return marks
 
 
-def of_activity(sequence: int, count: int, last: int, relevance: float) -> int:
-    """Over how a memory was used; 0 for one that never was."""
-    if not count:
-        return 0
-    data = _NUMBERS.pack(sequence, count, last, relevance)
-    return int.from_bytes(sha256(data).digest(), "big")
+def of_activity(sequence: int, count: int, last: int, relevance: float) -> bytes:
+    """Over how a memory was used that was."""
+    return sha256(_NUMBERS.pack(sequence, count, last, relevance)).digest()
 
 
 def of_activities(
@@ -88,21 +90,18 @@ def of_activities(
     counts: NDArray[np.int64],
     last: int,
     relevance: NDArray[np.float64],
-) -> NDArray[np.uint8]:
-    """:func:`of_activity` of many that were used in one tick, a row of bytes each."""
+) -> list[bytes]:
+    """:func:`of_activity` of many that were used in one tick."""
     numbers = np.empty((len(sequences), 4), "<i8")
     numbers[:, 0], numbers[:, 1], numbers[:, 2] = sequences, counts, last
     numbers.view("<f8")[:, 3] = relevance
     data, size = numbers.tobytes(), _NUMBERS.size
-    digests = b"".join(
-        [sha256(data[place : place + size]).digest() for place in range(0, len(data), size)]
-    )
-    return np.frombuffer(digests, np.uint8).reshape(-1, DIGEST)
+    return [sha256(data[place : place + size]).digest() for place in range(0, len(data), size)]
 
 
-def sums_of(marks: NDArray[np.uint8], less: NDArray[np.uint8], counts: Sequence[int]) -> list[int]:
+def sums_of(marks: Sequence[bytes], less: NDArray[np.uint8], counts: Sequence[int]) -> list[int]:
     """The sum of the first so many hashes less the others, of the next so many, and so on."""
-    limbs = marks.view(">u4").astype(np.int64)
+    limbs = np.frombuffer(b"".join(marks), ">u4").astype(np.int64).reshape(-1, DIGEST // 4)
     limbs -= less.view(">u4")
     sizes = np.array(counts, np.intp)
     sums = np.add.reduceat(limbs, np.cumsum(sizes) - sizes, axis=0).tolist()

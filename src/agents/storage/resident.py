@@ -149,10 +149,11 @@ class Resident:
         if any(own.is_hashed for own in owners):
             sequences, counts = table.numbers[rows, 0], table.numbers[rows, 4]
             marks = of_activities(sequences, counts, self.tick, table.relevance[rows])
-            more = sums_of(marks, table.marks[rows], list(map(len, given)))
-            table.marks[rows] = marks
-            for own, each in zip(owners, more, strict=True):
-                own.count_use(each)
+            places = table.places[rows]
+            old = table.marks.exchange(places, marks)
+            table.places[rows] = places
+            for own, more in zip(owners, sums_of(marks, old, list(map(len, given))), strict=True):
+                own.count_use(more)
 
     def apply(self, event: TierChanged | Moved | Retained | Purged | Accessed | Noted) -> None:
         """Apply an event."""
@@ -340,7 +341,9 @@ class Resident:
         The number of events that came after the last snapshot.
         """
         for agent in list(self.blocks) if agents is None else agents:
-            self.blocks.pop(agent, None)
+            block = self.blocks.pop(agent, None)
+            if block is not None:
+                block.unmark(slice(block.size))
         self._cold = None
         count = 0
         with (

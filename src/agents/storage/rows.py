@@ -15,12 +15,12 @@ from agents.memory.retention import Retention
 from agents.memory.temperature import Temperature
 from agents.memory.tiers import Tier
 from agents.memory.traits import PLAIN, Traits
-from agents.storage.fingerprints import of_activity, of_memory
+from agents.storage.fingerprints import of_activity, of_memory, sums_of
 from agents.storage.keywords import KeywordIndex, Vocabulary
 from agents.storage.note import Note
 from agents.storage.sessions import Sessions
 from agents.storage.shelved import NEVER, UNUSED
-from agents.storage.table import MARK, WIDTH, ResidentTable
+from agents.storage.table import WIDTH, ResidentTable
 from agents.storage.vectors import Quantised
 
 __all__ = ["NUMBERS", "AgentRows", "Found"]
@@ -72,11 +72,11 @@ class AgentRows:
         "_fingerprint",
         "_hot",
         "_keywords",
-        "_marks",
         "_metadata",
         "_norms",
         "_numbers",
         "_pinned",
+        "_places",
         "_relevance",
         "_sessions",
         "_temperatures",
@@ -145,14 +145,13 @@ class AgentRows:
         # One by one, numbers are read from these: they are Python's own, and twice as fast.
         self._numbers = self._figures.reshape(-1).data
         self._relevance = cast("memoryview[float]", table.relevance[rows].data)
-        self._marks = table.marks[rows].reshape(-1).data
+        self._places = table.places[rows]
 
     def columns(self) -> tuple[NDArray[Any], ...]:
         """The rows that are in use, column by column, as the table has them."""
         columns = (
             self._vectors, self._norms, self._tiers, self._temperatures, self._figures,
-            np.asarray(self._relevance), np.asarray(self._marks).reshape(-1, MARK),
-            self._contents, self._metadata, self._traits,
+            np.asarray(self._relevance), self._places, self._contents, self._metadata, self._traits,
         )  # fmt: skip
         return tuple(column[: self.size] for column in columns)
 
@@ -195,6 +194,13 @@ class AgentRows:
                 )
             )
         return result
+
+    def labels(self, rows: Iterable[int]) -> list[tuple[str, Tier, str]]:
+        """Text, tier and kind of the memories in these rows: what a line shows of them."""
+        tiers, contents, kinds = self._tiers, self._contents, self._traits
+        return [
+            (contents[row], _TIERS[tiers.item(row)], (kinds[row] or PLAIN).kind) for row in rows
+        ]
 
     def memory(self, row: int) -> Memory:
         """The memory in a row."""
@@ -322,7 +328,9 @@ class AgentRows:
         """
         if self._fingerprint is None:
             self._fingerprint = sum(map(self._fingerprint_of, range(self.size)))
-            self._activity = sum(map(self._marked, range(self.size)))
+            self.unmark(slice(self.size))
+            self._activity = 0
+            self._mark((self.column("accesses") > 0).nonzero()[0].tolist())
         total = (self._fingerprint + self._activity + self.shelf_sum) % (1 << 256)
         result = total.to_bytes(32, "big")
         if self.recalls:
@@ -347,17 +355,25 @@ class AgentRows:
             self._traits[row],
         )
 
-    def _mark(self, row: int) -> int:
-        """The hash over how a memory was used, as it was marked."""
-        return int.from_bytes(self._marks[MARK * row : MARK * (row + 1)], "big")
+    def unmark(self, rows: slice | Sequence[int]) -> int:
+        """The sum of the hashes over how these memories were used, which are kept no longer."""
+        places = self._places[rows]
+        total = self.table.marks.take(places)
+        self._places[rows] = places
+        return total
 
-    def _marked(self, row: int) -> int:
-        """The same as it is now, marked."""
-        place = WIDTH * row
-        sequence, _, _, _, count, last = self._numbers[place : place + WIDTH]
-        mark = of_activity(sequence, count, last, self._relevance[row])
-        self._marks[MARK * row : MARK * (row + 1)] = mark.to_bytes(MARK, "big")
-        return mark
+    def _mark(self, rows: Sequence[int]) -> None:
+        """These memories, no two alike, were used: the hashes over that are other ones now."""
+        if not rows:
+            return
+        marks = []
+        for row in rows:
+            sequence, _, _, _, count, last = self._numbers[WIDTH * row : WIDTH * (row + 1)]
+            marks.append(of_activity(sequence, count, last, self._relevance[row]))
+        places = self._places[rows]
+        (more,) = sums_of(marks, self.table.marks.exchange(places, marks), [len(marks)])
+        self._places[rows] = places
+        self._activity += more
 
     def keywords(self, vocabulary: Vocabulary) -> KeywordIndex:
         """The words of all memories; what is new is indexed now, when somebody searches."""

@@ -24,21 +24,21 @@ from agents.memory.retention import Retention
 from agents.memory.temperature import Temperature
 from agents.memory.tiers import Tier
 from agents.memory.traits import PLAIN, Traits, traits
+from agents.storage.marks import Marks, Places
 from agents.storage.shelved import NEVER, UNUSED
 from agents.storage.vectors import Quantised
 
-__all__ = ["MARK", "WIDTH", "ResidentTable", "Window", "begun"]
+__all__ = ["WIDTH", "ResidentTable", "Window", "begun"]
 
 Rows = NDArray[np.intp]
 Floats = NDArray[np.float64]
 
 _LARGE = 50_000
 _PAGED = 1 << 20
+_WORTH_GIVING = 1 << 17
 _PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 WIDTH = 6
 """Whole numbers per memory: sequence, created, entered its tier, expires, accesses, last access."""
-MARK = 32
-"""Bytes of the hash over how a memory was used."""
 
 _TIERS = np.array(tuple(Tier), object)
 _TEMPERATURES = np.array(tuple(Temperature), object)
@@ -73,8 +73,8 @@ class _Columns(NamedTuple):
     temperatures: NDArray[np.int8]
     numbers: NDArray[np.int64]
     relevance: Floats
-    marks: NDArray[np.uint8]
-    """Over how a memory was used, of agents that are hashed; zeros for one that never was."""
+    places: Places
+    """Of the hashes over how memories were used."""
     contents: NDArray[Any]
     metadata: NDArray[Any]
     """None for a memory without."""
@@ -90,7 +90,7 @@ class _Columns(NamedTuple):
             _array((rows,), np.int8),
             _array((rows, WIDTH), np.int64),
             _array((rows,), np.float64),
-            _array((rows, MARK), np.uint8),
+            _array((rows,), np.int32),
             np.empty(rows, object),
             np.empty(rows, object),
             np.empty(rows, object),
@@ -113,13 +113,15 @@ class ResidentTable:
     def __init__(self, dims: int, windows: Mapping[str, Window]) -> None:
         self._windows = windows
         self._dims = dims
+        self.marks = Marks()
+        """Over how memories were used, of agents that are hashed."""
         self._take(_Columns.make(0, dims))
 
     def _take(self, columns: "_Columns", used: int = 0) -> None:
         """These are the columns from now on, and so many of their rows are given away."""
         self.columns = columns
         self.vectors, self.norms, self.tiers, self.temperatures = columns[:4]
-        self.numbers, self.relevance, self.marks = columns[4:7]
+        self.numbers, self.relevance, self.places = columns[4:7]
         self.contents, self.metadata, self.traits = columns[7:]
         self._used = used
 
@@ -140,11 +142,12 @@ class ResidentTable:
         if self._used + rows <= len(self.norms):
             for window, room in moving.values():
                 start, self._used = self._used, self._used + room
-                old = window.columns()
+                old, left = window.columns(), slice(window.start, window.start + window.room)
                 self.columns.put(start, old)
                 window.look_at(start, room)
                 for column in old[-3:]:  # what is forgotten must not be kept here
                     column[:] = None
+                self._give_back(left)
             return
         # None are left: all agents move to a larger table, without the rows that were given up.
         rooms = {id(each): (each, _room(each.size)) for each in self._windows.values()}
@@ -166,6 +169,16 @@ class ResidentTable:
         except BaseException:  # an interrupt; agents that nobody changes must not be between two
             move()
             raise
+
+    def _give_back(self, rows: slice) -> None:
+        """Nobody has these rows; the system gets their pages, where they are more than a few."""
+        columns: tuple[NDArray[Any], ...] = self.columns
+        for column in columns:
+            pages, width = _pages_of(column), column[:1].nbytes
+            first = -(-rows.start * width // mmap.PAGESIZE) * mmap.PAGESIZE
+            size = rows.stop * width // mmap.PAGESIZE * mmap.PAGESIZE - first
+            if pages is not None and size >= _WORTH_GIVING:
+                pages.madvise(mmap.MADV_DONTNEED, first, size)
 
     def in_use(self) -> NDArray[np.bool_]:
         """Which rows hold a memory of an agent."""
@@ -227,7 +240,7 @@ class ResidentTable:
         self.numbers[where] = (0, tick, tick, NEVER, 0, UNUSED)
         self.numbers[where, 0] = sequences
         self.relevance[where] = NEW_RELEVANCE
-        self.marks[where] = 0
+        self.places[where] = 0
         self.contents[where] = _objects(contents)
         self.metadata[where] = _objects(metadata)
         if starts.count(None) == len(starts) and 0 not in tiers:
@@ -267,6 +280,15 @@ def _array(shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:
     # Private: a process that is forked has its own.
     pages = mmap.mmap(-1, size, **_PRIVATE)
     return np.frombuffer(pages, dtype).reshape(shape)
+
+
+def _pages_of(array: Any) -> mmap.mmap | None:
+    """What :func:`_array` took for an array, if it can be given back in parts."""
+    while isinstance(array, np.ndarray):
+        array = array.base
+    if isinstance(array, memoryview):
+        array = array.obj
+    return array if isinstance(array, mmap.mmap) and hasattr(array, "madvise") else None
 
 
 def _or_none(tick: int) -> int | None:
