@@ -1,10 +1,13 @@
 """All agents' memories are in one table, where each agent's rows lie together and may move."""
 
 import itertools
+import mmap
 import os
+import platform
 import random
 from contextlib import suppress
 from itertools import chain
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -211,3 +214,30 @@ def test_products_are_exact_with_whatever_the_processor_can_do(dims) -> None:
         for name in able:
             simsimd.enable_capability(name)
     assert products(rows[:0], rows[0]).tolist() == []
+
+
+def test_bytes_are_multiplied_by_what_an_arm_processor_has_for_that() -> None:
+    can = Path("/proc/cpuinfo").read_text() if platform.machine() == "aarch64" else ""
+    if " asimddp" not in can:
+        pytest.skip("not an ARM processor on Linux that multiplies bytes")
+    assert simsimd.get_capabilities()["neon_i8"]
+
+
+@pytest.mark.skipif(not hasattr(mmap, "MADV_DONTNEED"), reason="the system takes no pages back")
+def test_rows_that_an_agent_leaves_go_back_to_the_system() -> None:
+    with make() as bank:
+        bank.add_many(
+            [(name, f"{name} says {n}") for name in ("alice", "bob") for n in range(2000)]
+        )
+        block, table = bank._ledger.resident.blocks["alice"], table_of(bank)
+        start, room, vectors = block.start, block.room, table.vectors
+        assert vectors[start : start + 2000].any(axis=1).all()
+        bank.add_many([("alice", f"alice says {n}") for n in range(2000, 2001 + room - 2000)])
+        assert table.vectors is vectors, "all moved to a larger table, which this is not about"
+        assert block.start != start
+        page = mmap.PAGESIZE // vectors.shape[1] + 1
+        assert not vectors[start + page : start + room - page].any()
+        assert texts(bank) == {
+            "alice": [f"alice says {n}" for n in range(2001 + room - 2000)],
+            **{name: [f"{name} says {n}" for n in range(2000)] for name in names[1:]},
+        }
