@@ -165,12 +165,16 @@ def test_words_that_were_met_before_are_not_embedded_again(monkeypatch: Any) -> 
     )
     with MemoryBank.ephemeral(preset="vector") as bank:
         alice = bank.agent("alice")
-        alice.add("the red fox")
-        assert asked == ["the", "red", "fox"]
+        alice.add("the red fox")  # three new words: to learn them would take longer
+        assert asked == ["the red fox"]
+        alice.add("red the fox")
+        assert asked[1:] == ["red", "the", "fox"]
         alice.add("the fox sleeps")
-        assert asked[3:] == ["sleeps"]
-        alice.add("two  spaces")  # whose words say less than the text
-        assert asked[4:] == ["two  spaces"]
+        assert asked[4:] == ["sleeps"]
+        alice.add_many(["a fox", "the fox", "fox a"])
+        assert asked[5:] == ["a"]
+        alice.add("the  fox")  # two spaces are more than their words
+        assert asked[6:] == ["the  fox"]
 
 
 def test_nothing_is_kept_of_the_words_of_a_memory_that_is_forgotten() -> None:
@@ -178,10 +182,13 @@ def test_nothing_is_kept_of_the_words_of_a_memory_that_is_forgotten() -> None:
         alice = bank.agent("alice")
         secret = alice.add("the key is hunter2")
         words = bank._embedder.words
-        assert "hunter2" in words._places
+        assert "hunter2" in words._met
+        again = alice.add("hunter2 is the key")
         row = words._places["hunter2"]
-        alice.forget(secret.id)
-        assert "hunter2" not in words._places
+        other = alice.add("hunter3 they say is new here")
+        for memory in (secret, again, other):
+            alice.forget(memory.id)
+        assert not {"hunter2", "hunter3"} & {*words._places, *words._met}
         assert not words._vectors[row].any()
 
 
@@ -196,7 +203,9 @@ def test_words_that_are_kept_are_bounded(monkeypatch: Any) -> None:
             alice.add(text)
             (found,) = bank._embedder.encode([text])
             assert found.tolist() == np.rint(vector / np.abs(vector).max() * 127).tolist()
+            alice.add(" ".join(reversed(text.split())))
             assert len(words._places) <= 8
+            assert len(words._met) <= 8
             assert sum(map(len, words._places)) <= 40
 
 

@@ -226,9 +226,8 @@ def test_bytes_are_multiplied_by_what_an_arm_processor_has_for_that() -> None:
 @pytest.mark.skipif(not hasattr(mmap, "MADV_DONTNEED"), reason="the system takes no pages back")
 def test_rows_that_an_agent_leaves_go_back_to_the_system() -> None:
     with make() as bank:
-        bank.add_many(
-            [(name, f"{name} says {n}") for name in ("alice", "bob") for n in range(2000)]
-        )
+        names = ("alice", "bob", "carol")
+        bank.add_many([(name, f"{name} says {n}") for name in names for n in range(2000)])
         block, table = bank._ledger.resident.blocks["alice"], table_of(bank)
         start, room, vectors = block.start, block.room, table.vectors
         assert vectors[start : start + 2000].any(axis=1).all()

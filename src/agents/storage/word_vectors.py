@@ -14,6 +14,8 @@ _MOST = 20_000
 """Words that are kept, a kilobyte each; beyond, all are forgotten and kept anew."""
 _LETTERS = 20 * _MOST
 """The letters of all these words."""
+_LONGEST = 40
+"""Letters of a word that is waited for; a longer one hardly comes again."""
 _AT_ONCE = 1 << 10
 """Words whose vectors are summed together: they stay in the processor's cache."""
 
@@ -28,6 +30,8 @@ class WordVectors:
         self._used = 0
         """Rows of the vectors; those of forgotten words are zeros."""
         self._letters = 0
+        self._met: set[str] = set()
+        """Words that came once, and are learned when they come again."""
 
     def of(self, texts: Sequence[Sequence[str]]) -> Iterator[NDArray[np.int32]]:
         """The vectors of the words of each text, a row each."""
@@ -40,12 +44,13 @@ class WordVectors:
     def sums(self, words: Sequence[str], counts: Sequence[int]) -> NDArray[np.int32] | None:
         """The sum of the first so many words, of the next so many, and so on: a row each.
 
-        None if there are too many new words to keep.
+        None if that is not worth it: more words than texts never came before, and to learn them
+        takes longer than to embed the texts.
         """
         places = list(map(self._places.get, words))
         if None in places:
             new = dict.fromkeys(w for w, place in zip(words, places, strict=True) if place is None)
-            if len(new) > _MOST // 2 or sum(map(len, new)) > _LETTERS // 2:
+            if not self._are_worth_it(new, len(counts)):
                 return None
             self._learn(new, words)
             places = list(map(self._places.get, words))
@@ -61,9 +66,22 @@ class WordVectors:
                 sums[some] = self._vectors[own].sum(axis=1, dtype=np.int32)
         return sums
 
+    def _are_worth_it(self, new: Collection[str], texts: int) -> bool:
+        letters = sum(map(len, new))
+        if len(new) > _MOST // 2 or letters > _LETTERS // 2:
+            return False
+        strange = [word for word in new if word not in self._met]
+        if len(strange) <= texts:
+            return True
+        if len(self._met) + len(strange) > _MOST:
+            self._met.clear()
+        self._met.update(word for word in strange if len(word) <= _LONGEST)
+        return False
+
     def forget(self, words: Iterable[str]) -> None:
-        """Don't keep the vectors of these."""
+        """Don't keep these, nor their vectors."""
         for word in words:
+            self._met.discard(word)
             place = self._places.pop(word, None)
             if place is not None:
                 self._vectors[place] = 0
@@ -104,4 +122,5 @@ class WordVectors:
         self._vectors[start:stop] = vectors
         self._used = stop
         self._letters += letters
+        self._met.difference_update(words)
         self._places.update(zip(words, range(start, stop), strict=True))
