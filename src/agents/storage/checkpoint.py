@@ -134,7 +134,7 @@ def write(path: Path, ledger: Ledger, version: str, extra: Mapping[str, object])
         temporary.unlink(missing_ok=True)
         database = sqlite3.connect(temporary, isolation_level=None)
         try:
-            with ThreadPoolExecutor(3, "tiermem-checkpoint") as workers:
+            with ThreadPoolExecutor(2, "tiermem-checkpoint") as workers:
                 _fill(database, temporary, workers, journal, resident, meta)
         finally:
             database.close()

@@ -2,10 +2,12 @@
 
 import hashlib
 import json
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import TypeVar
 
 import numpy as np
+import orjson
 
 from agents.errors import BankDamaged
 from agents.memory.metadata import KeptMetadata, keep_metadata
@@ -85,11 +87,14 @@ def _extras(block: AgentColumns, sequences: list[int]) -> str:
 
 def _grouped(sequences: list[int], values: Sequence[KeptMetadata | Traits | None]) -> str:
     """JSON: each value once, with the sequence numbers of the memories that have it."""
-    groups: dict[str, list[int]] = {}
+    if values.count(None) == len(values):
+        return "[]"
+    groups = defaultdict[str, list[int]](list)
     for sequence, own in zip(sequences, values, strict=True):
         if own is not None:
-            groups.setdefault(own.json, []).append(sequence)
-    return f"[{','.join([f'[{text},{numbers}]' for text, numbers in groups.items()])}]"
+            groups[own.json].append(sequence)
+    parts = [f"[{text},{orjson.dumps(numbers).decode()}]" for text, numbers in groups.items()]
+    return f"[{','.join(parts)}]"
 
 
 def _spread(sequences: list[int], groups: list[tuple[_Value, list[int]]]) -> list[_Value | None]:
