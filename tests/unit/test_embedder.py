@@ -177,6 +177,22 @@ def test_words_that_were_met_before_are_not_embedded_again(monkeypatch: Any) -> 
         assert asked[6:] == ["the  fox"]
 
 
+def test_an_embedder_that_is_made_of_the_offline_one_gets_its_texts_whole() -> None:
+    asked: list[str] = []
+
+    class Loud(OfflineEmbedder):
+        name = "test/loud"
+
+        def embed(self, texts: Sequence[str], /) -> Any:
+            asked.extend(texts)
+            return super().embed([text.upper() for text in texts])
+
+    with MemoryBank.ephemeral(preset="vector", embedder=Loud()) as bank:
+        for text in ["the red fox", "fox the red", "red fox the"]:
+            bank.agent("alice").add(text)
+    assert asked == ["the red fox", "fox the red", "red fox the"]
+
+
 def test_nothing_is_kept_of_the_words_of_a_memory_that_is_forgotten() -> None:
     with MemoryBank.ephemeral(preset="vector") as bank:
         alice = bank.agent("alice")

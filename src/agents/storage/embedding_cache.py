@@ -81,7 +81,7 @@ class CachedEmbedder:
         return vectors
 
     def _embed(self, texts: list[str]) -> Quantised:
-        if isinstance(self.embedder, OfflineEmbedder) and texts:
+        if type(self.embedder) is OfflineEmbedder and texts:  # a subclass may add up otherwise
             return self._sum(self.embedder, texts)
         if not self._persistent:
             return self._call(texts)
