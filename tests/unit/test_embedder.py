@@ -165,7 +165,7 @@ def test_words_that_were_met_before_are_not_embedded_again(monkeypatch: Any) -> 
     )
     with MemoryBank.ephemeral(preset="vector") as bank:
         alice = bank.agent("alice")
-        alice.add("the red fox")  # three new words: to learn them would take longer
+        alice.add("the red fox")  # three new words: to learn them takes longer
         assert asked == ["the red fox"]
         alice.add("red the fox")
         assert asked[1:] == ["red", "the", "fox"]

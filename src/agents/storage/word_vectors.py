@@ -44,8 +44,8 @@ class WordVectors:
     def sums(self, words: Sequence[str], counts: Sequence[int]) -> NDArray[np.int32] | None:
         """The sum of the first so many words, of the next so many, and so on: a row each.
 
-        None if that is not worth it: more words than texts never came before, and to learn them
-        takes longer than to embed the texts.
+        None if that is not worth it: so many words never came before that to learn them takes
+        longer than to embed the texts.
         """
         places = list(map(self._places.get, words))
         if None in places:
@@ -71,7 +71,7 @@ class WordVectors:
         if len(new) > _MOST // 2 or letters > _LETTERS // 2:
             return False
         strange = [word for word in new if word not in self._met]
-        if len(strange) <= texts:
+        if len(strange) <= 2 * texts:
             return True
         if len(self._met) + len(strange) > _MOST:
             self._met.clear()
