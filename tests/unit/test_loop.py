@@ -320,6 +320,14 @@ def test_a_world_that_raises_is_named_and_nothing_of_the_tick_is_kept(
     assert len(list(bank.ticks.records())) == 3
 
 
+def test_a_world_that_runs_out_of_something_is_named(bank: MemoryBank) -> None:
+    """StopIteration would end a map() without a word, and agents would go unseen."""
+    world = Diary()
+    world.says = lambda agent: next(iter(()))
+    with pytest.raises(SimulationError, match=r"Diary\.observe\(\).*StopIteration.*tick 1"):
+        begun(bank, world).tick()
+
+
 def test_after_a_world_raised_a_new_loop_goes_on(make_bank: MakeBank) -> None:
     def run(fail: tuple[str, int] | None) -> str:
         bank = make_bank(seed=5)

@@ -161,9 +161,9 @@ class Loop:
             return self._record(found)
 
     def _observe(self, tick: int) -> list[Observation]:
-        observe = self._world.observe
         try:
-            given = list(map(observe, self._agents))
+            observe = self._world.observe
+            given = [observe(agent) for agent in self._agents]
         except Exception as error:  # a user's own world may raise anything
             raise self._failed(self._world, "observe", error) from error
         return [
