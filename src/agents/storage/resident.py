@@ -82,7 +82,9 @@ class Resident:
 
     def tier_counts(self) -> dict[Tier, int]:
         """How many resident memories are in each tier."""
-        return dict(zip(Tier, self._counts(self.table.tiers, 5), strict=True))
+        in_use, tiers = self.table.in_use(), self.table.tiers
+        # NumPy asks an enum a dozen questions before it takes it for the number it is.
+        return {tier: int(np.count_nonzero(in_use & (tiers == int(tier)))) for tier in Tier}
 
     def temperature_counts(self) -> dict[Temperature, int]:
         """How many memories have each temperature."""
@@ -92,10 +94,6 @@ class Resident:
             Temperature.WARM: len(self) - hot,
             Temperature.COLD: self.cold,
         }
-
-    def _counts(self, column: NDArray[np.int8], values: int) -> list[int]:
-        in_use = self.table.in_use()
-        return [int(np.count_nonzero(in_use & (column == value))) for value in range(values)]
 
     # Events
 

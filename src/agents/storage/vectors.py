@@ -38,7 +38,9 @@ def _multiply_bytes() -> None:
         return
     if not getattr(simsimd, "__version__", "").startswith("6.5."):  # whose kernels were looked at
         return
-    getauxval = ctypes.CDLL(None).getauxval
+    getauxval = getattr(ctypes.CDLL(None), "getauxval", None)
+    if getauxval is None:
+        return
     getauxval.argtypes, getauxval.restype = [ctypes.c_ulong], ctypes.c_ulong
     if getauxval(_HWCAP) & _ASIMDDP:
         simsimd.enable_capability("neon_i8")
