@@ -117,9 +117,9 @@ class Engine:
         with undisturbed(), self._using():
             asked = [check_search(request) for request in check_iterable(requests)]
             most, budget = self._limits(limit, tokens)
-            blocks = [self._ledger.resident.block(agent) for agent, _ in asked]
-            worded = [i for i, (_, query) in enumerate(asked) if query and not query.isspace()]
-            queries = [query for _, query in asked]
+            agents, queries = [agent for agent, _ in asked], [query for _, query in asked]
+            blocks = self._ledger.resident.blocks_of(agents)
+            worded = [i for i, query in enumerate(queries) if query and not query.isspace()]
             read = self._queries.read(
                 [blocks[i] for i in worded], [queries[i] for i in worded], self.tick
             )
@@ -128,7 +128,6 @@ class Engine:
             )
             for place, note in read.notes.items():
                 found[worded[place]].note = note
-            agents = [agent for agent, _ in asked]
             if budget is None and 1 < len(worded) == len({agents[i] for i in worded}):
                 self._count_given(agents, len(worded), given)
             else:

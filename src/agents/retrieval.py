@@ -1,7 +1,7 @@
 """Choosing memories for queries: pinned first, then the ranked rest, within limit and budget."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, repeat
+from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,7 @@ class Retrieval:
     ) -> None:
         self._boosts = tuple(boosts)
         self._boost_array = np.array(boosts, np.float64)
+        self._boost_objects = np.array(self._boost_array.tolist(), object)
         self._multiplier = multiplier
         self.count_tokens = count_tokens
 
@@ -105,7 +106,7 @@ class Retrieval:
     def front(self, block: AgentColumns, asked: Asked, scope: Scope | None) -> list[Hit]:
         """What comes first: the pinned memories."""
         (scored,) = score([block], asked.vectors, [scope], asked)
-        return self._front(block, scope, scored.front[0])
+        return self._front(block, scope, scored.front.scores.tolist())
 
     def hit(self, memory: Memory, own: float) -> Hit:
         """A memory that was found elsewhere, with this score."""
@@ -176,7 +177,7 @@ class Retrieval:
         taken = set(candidates)
         outside = [c for c in by_score if c not in taken and scores[c] != EXCLUDED]
         return (
-            self._front(block, scope, scored.front[0]),
+            self._front(block, scope, scored.front.scores.tolist()),
             self._hits(block, candidates, scores[candidates].tolist()),
             self._hits(block, outside, scores[outside].tolist()),
         )
@@ -204,29 +205,23 @@ class Retrieval:
             places = shown - searches * width
             columns = ranked.columns.take(shown)
             own = [blocks[member] for member in scored.members]
-            front = [
-                block.pinned if (scope := scopes[member]) is None else scope.front
-                for block, member in zip(own, scored.members, strict=True)
-            ]
             # Of each search what comes first and then the rest, search after search.
-            before = np.array([len(rows) for rows in front])
-            ends = (before + cuts).cumsum()
+            front = scored.front
+            counts = front.counts + cuts
+            ends = counts.cumsum()
             is_front = np.ones(ends[-1], np.bool_)
             rest = (ends - cuts)[searches] + places
             is_front[rest] = False
             rows, scores = np.empty(len(is_front), np.intp), np.empty(len(is_front))
-            rows[is_front] = [row for part in front for row in part]
-            scores[is_front] = [score for part in scored.front for score in part]
+            rows[is_front], scores[is_front] = front.rows, front.scores
             rows[rest] = columns if scored.rows is None else scored.rows[searches, columns]
             scores[rest] = ranked.scores.take(shown)
-            counts = before + cuts
             rows += np.array([block.start for block in own]).repeat(counts)
             given.append(Given(scored.members, counts, rows, scores))
             hits = self._hits_of_all(own, counts, rows, scores)
-            start = 0
-            for member, end in zip(scored.members, ends.tolist(), strict=True):
-                results[member] = Hits(hits[start:end])
-                start = end
+            parts = map(hits.__getitem__, map(slice, (ends - counts).tolist(), ends.tolist()))
+            for member, part in zip(scored.members, map(Hits, parts), strict=True):
+                results[member] = part
         return given
 
     def _hits_of_all(
@@ -240,15 +235,14 @@ class Retrieval:
         if len(blocks) == 1:  # a few rows are read faster one by one
             return self._hits(blocks[0], (rows - blocks[0].start).tolist(), scores.tolist())
         table = blocks[0].table
-        each = counts.tolist()
-        agents = chain.from_iterable(map(repeat, [block.agent_id for block in blocks], each))
-        prefixes = chain.from_iterable(map(repeat, [block.prefix for block in blocks], each))
-        boosts = self._boost_array[table.tiers[rows]]
+        agents = np.array([block.agent_id for block in blocks], object).repeat(counts)
+        prefixes = np.array([block.prefix for block in blocks], object).repeat(counts)
+        tiers = table.tiers[rows]
         fields = zip(
-            table.memories(rows, agents, prefixes),
+            table.memories(rows, agents.tolist(), prefixes.tolist()),
             scores.tolist(),
-            boosts.tolist(),
-            (scores + boosts).tolist(),
+            self._boost_objects[tiers].tolist(),
+            (scores + self._boost_array[tiers]).tolist(),
             strict=True,
         )
         return list(map(tuple.__new__, repeat(Hit), fields))  # Hit(…), at half its cost
@@ -277,15 +271,15 @@ class Retrieval:
             if scopes[index] is not None:
                 fresh.append((place, index))
                 continue
-            wanted = min(limit - len(block.pinned), block.size)
-            if wanted <= 0:  # the pinned fill the limit: the others need no score
+            wanted = limit - len(block.pinned)
+            if wanted <= 0 or not block.size:  # the pinned fill the limit: others need no score
                 full.append((place, index))
                 continue
             found = block.found.get(queries[index]) if block.size >= _WORTH_REMEMBERING else None
             if (
                 found is not None
                 and block.size - found.size <= _MOST_NEW
-                and found.most == wanted * self._multiplier
+                and found.most == min(wanted, block.size) * self._multiplier
             ):
                 again.append((place, index, found))
             else:
@@ -332,10 +326,11 @@ class Retrieval:
         rows = np.take_along_axis(rows, order, axis=1)
         scores = np.take_along_axis(ranked.scores, order, axis=1)
         most = (wanted * self._multiplier).tolist()
+        fronts = np.split(scored.front.scores, scored.front.counts.cumsum()[:-1])
         for place, count in enumerate(ranked.counts.tolist()):
             if worth[place]:
                 block = blocks[scored.members[place]]
-                own = np.append(scores[place, :count], scored.front[place])
+                own = np.append(scores[place, :count], fronts[place])
                 own_rows = rows[place, :count].astype(np.int32)
                 found = Found(block.size, most[place], own_rows.tobytes(), own.tobytes())
                 block.remember(queries[scored.members[place]], found)
@@ -343,13 +338,10 @@ class Retrieval:
     def _ranked(
         self, scored: Scored, limit: int, scopes: Sequence[Scope | None]
     ) -> tuple[NDArray[np.intp], Ranked]:
-        pinned = np.array(
-            [
-                len(scores) if (scope := scopes[member]) is None else scope.pinned
-                for member, scores in zip(scored.members, scored.front, strict=True)
-            ],
-            np.intp,
-        )
+        pinned = scored.front.counts.copy()
+        for place, member in enumerate(scored.members):
+            if (scope := scopes[member]) is not None:
+                pinned[place] = scope.pinned  # without the hot ones that come next
         # No more than there are: a huge limit times the multiplier would overflow.
         width = scored.scores.shape[1]
         wanted = np.minimum(np.maximum(limit - pinned, 0), width)

@@ -184,6 +184,8 @@ class AgentColumns(AgentRows):
             self._contents[row] = record.content
             self._metadata[row] = record.metadata
             self._traits[row] = record.traits
+            if record.metadata is not None or record.traits is not None:
+                self.table.all_plain = False
             self._tiers[row] = record.tier
             self._temperatures[row] = record.temperature
             self._figures[row] = (
@@ -227,6 +229,8 @@ class AgentColumns(AgentRows):
         own[5][:] = np.ascontiguousarray(numbers[:, 8]).view(np.float64)
         own[6][:] = 0
         own[7][:], own[8][:], own[9][:] = contents, metadata, kinds
+        if any(each is not None for each in (*metadata, *kinds)):
+            self.table.all_plain = False
         self.next_expiry = int(numbers[:, 3].min(initial=NEVER))
         self._fingerprint = self._keywords = None
         self._changed()

@@ -44,6 +44,8 @@ def events_of_given(
     for member, stop in zip(given.members, given.counts.cumsum().tolist(), strict=True):
         if start < stop:
             own, similar = numbers[start:stop], scores[start:stop]
-            events[member] = Accessed("access", agents[member], own, similar)
+            # Accessed(…), at half its cost
+            fields = ("access", agents[member], own, similar)
+            events[member] = tuple.__new__(Accessed, fields)
         start = stop
     return events

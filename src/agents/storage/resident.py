@@ -1,7 +1,7 @@
 """The state of a bank in memory. It changes only by events, so a replay gives the same state."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from itertools import chain
 
@@ -72,6 +72,11 @@ class Resident:
         """The agent's columns; empty ones, that are not kept, for an agent without memories."""
         block = self.blocks.get(agent_id)
         return AgentColumns(agent_id, self.seed, self.table) if block is None else block
+
+    def blocks_of(self, agents: Iterable[str]) -> list[AgentColumns]:
+        """The same of many agents."""
+        known = self.blocks
+        return [known[agent] if agent in known else self.block(agent) for agent in agents]
 
     def own_block(self, agent_id: str) -> AgentColumns:
         """The agent's columns, kept from now on."""
