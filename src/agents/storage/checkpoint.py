@@ -10,7 +10,6 @@ import os
 import platform
 import sqlite3
 import zlib
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
@@ -42,9 +41,9 @@ _FORMAT = 3
 _READ = (1, 2, 3)
 """Format 2 differs only in what it never has: notes."""
 
-_AHEAD = 16
-"""Agents whose state is made while that of those before is written."""
-_AT_ONCE = 8_000_000
+_AT_ONCE = 4_000_000
+"""Bytes that are written together. If each agent were, threads would wait for one another."""
+_TO_DISK = 8_000_000
 """Bytes that wait to be brought to the disk while more are written."""
 
 _SCHEMA = """
@@ -132,7 +131,8 @@ def write(path: Path, ledger: Ledger, version: str, extra: Mapping[str, object])
                 f"{path} is no checkpoint, so none takes its place", hint="name another file"
             )
         temporary.unlink(missing_ok=True)
-        database = sqlite3.connect(temporary, isolation_level=None)
+        # Another thread inserts, while this one waits or does something else.
+        database = sqlite3.connect(temporary, isolation_level=None, check_same_thread=False)
         try:
             with ThreadPoolExecutor(2, "tiermem-checkpoint") as workers:
                 _fill(database, temporary, workers, journal, resident, meta)
@@ -173,15 +173,21 @@ def _fill(
     digest = _Digest(meta)
     database.execute("BEGIN")
     blocks = [block for _, block in sorted(resident.blocks.items())]
+    inserting: Future[Any] | None = None
     disk: Future[None] | None = None
     written = 0
-    for row in _packed(blocks, workers):
-        digest.add(row.digest)
-        database.execute("INSERT INTO agents VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-        written += sum(map(len, row[2:6]))
-        if written >= _AT_ONCE and (disk is None or disk.done()):
+    for rows in _packed(blocks):  # the next are packed while these are inserted
+        for row in rows:
+            digest.add(row.digest)
+        _check(inserting)
+        inserting = workers.submit(
+            database.executemany, "INSERT INTO agents VALUES (?, ?, ?, ?, ?, ?, ?)", rows
+        )
+        written += sum(map(_size, rows))
+        if written >= _TO_DISK and (disk is None or disk.done()):
             _check(disk)
             disk, written = workers.submit(sync_file, path), 0
+    _check(inserting)
     _check(disk)
     ticks = list(journal.tick_rows())
     for tick in [*(each._replace(packed_state=None) for each in ticks[:-1]), *ticks[-1:]]:
@@ -202,28 +208,27 @@ def _fill(
     database.execute("COMMIT")
 
 
-def _packed(blocks: Iterable[AgentColumns], workers: Executor) -> Iterator[SnapshotRow]:
-    """The state of each agent, made by others while SQLite writes those before.
-
-    Hashing, and writing, let other threads run.
-    """
-    ahead: deque[Future[SnapshotRow]] = deque()
-    try:
-        for block in blocks:
-            ahead.append(workers.submit(snapshots.pack, block))
-            if len(ahead) > _AHEAD:
-                yield ahead.popleft().result()
-        while ahead:
-            yield ahead.popleft().result()
-    finally:
-        for each in ahead:
-            each.cancel()
+def _packed(blocks: Iterable[AgentColumns]) -> Iterator[list[SnapshotRow]]:
+    """The states of the agents, so many together that they are about as large as is written."""
+    rows: list[SnapshotRow] = []
+    size = 0
+    for block in blocks:
+        rows.append(snapshots.pack(block))
+        size += _size(rows[-1])
+        if size >= _AT_ONCE:
+            yield rows
+            rows, size = [], 0
+    yield rows
 
 
-def _check(disk: "Future[None] | None") -> None:
-    """Raise what the disk said: it says so once, and a later call would hear that all is well."""
-    if disk is not None:
-        disk.result()
+def _size(row: SnapshotRow) -> int:
+    return sum(map(len, row[2:6]))
+
+
+def _check(done: "Future[Any] | None") -> None:
+    """Wait, and raise what went wrong: a disk says so once, and later that all is well."""
+    if done is not None:
+        done.result()
 
 
 def read(path: Path) -> Checkpoint:
