@@ -73,14 +73,16 @@ def unpack(row: SnapshotRow, seed: int, dims: int, table: ResidentTable) -> Agen
 
 def _extras(block: AgentColumns, sequences: list[int]) -> str:
     """JSON: what few memories have, and the hash over those that are not resident."""
-    notes = ""
+    notes, recalls = "", "[]"
+    if block.recalls:
+        recalls = json.dumps(sorted(block.recalls.items()))
     if block.notes:
         own = [[path, note.text, note.chunks] for path, note in sorted(block.notes.items())]
         notes = f',"notes":{json.dumps(own, ensure_ascii=False)}'
     return (
         f'{{"metadata":{_grouped(sequences, block.metadata())},'
         f'"traits":{_grouped(sequences, block.traits())},'
-        f'"recalls":{json.dumps(sorted(block.recalls.items()))},'
+        f'"recalls":{recalls},'
         f'"shelf":"{block.shelf_sum % (1 << 256):064x}"{notes}}}'
     )
 
@@ -89,7 +91,7 @@ def _grouped(sequences: list[int], values: Sequence[KeptMetadata | Traits | None
     """JSON: each value once, with the sequence numbers of the memories that have it."""
     if values.count(None) == len(values):
         return "[]"
-    groups = defaultdict[str, list[int]](list)
+    groups: defaultdict[str, list[int]] = defaultdict(list)
     for sequence, own in zip(sequences, values, strict=True):
         if own is not None:
             groups[own.json].append(sequence)
