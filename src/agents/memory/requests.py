@@ -126,4 +126,5 @@ def check_search(request: object) -> tuple[str, str]:
     """Agent and query from a pair."""
     if not isinstance(request, _SEQUENCES) or len(request) != 2:
         raise InvalidInput(f"a search is a pair (agent_id, query); got {request!r:.80}")
-    return check_agent_id(request[0]), check_query(request[1])
+    agent, query = request
+    return check_agent_id(agent), check_query(query)

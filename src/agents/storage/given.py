@@ -1,6 +1,7 @@
 """What searches gave to their agents, as numbers: a tick gives thousands of memories."""
 
 from collections.abc import Sequence
+from itertools import compress, repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -34,18 +35,20 @@ class Given(NamedTuple):
 
 def events_of_given(
     agents: Sequence[str], given: Given, sequences: NDArray[np.int64]
-) -> dict[int, Accessed]:
-    """By its number an event for each search, of ``agents[number]``, that gave some memory.
+) -> list[tuple[int, Accessed]]:
+    """An event for each search, of ``agents[number]``, that gave some memory, after its number.
 
     ``sequences`` are the numbers of the memories.
     """
-    numbers, scores = sequences.tolist(), given.scores.tolist()
-    events, start = {}, 0
-    for member, stop in zip(given.members, given.counts.cumsum().tolist(), strict=True):
-        if start < stop:
-            own, similar = numbers[start:stop], scores[start:stop]
-            # Accessed(…), at half its cost
-            fields = ("access", agents[member], own, similar)
-            events[member] = tuple.__new__(Accessed, fields)
-        start = stop
-    return events
+    stops = given.counts.cumsum()
+    parts = list(map(slice, (stops - given.counts).tolist(), stops.tolist()))
+    fields = zip(
+        repeat("access"),
+        map(agents.__getitem__, given.members),
+        map(sequences.tolist().__getitem__, parts),
+        map(given.scores.tolist().__getitem__, parts),
+        strict=False,
+    )
+    # tuple.__new__ is what Accessed(…) comes down to, at half its cost.
+    events = zip(given.members, map(tuple.__new__, repeat(Accessed), fields), strict=True)
+    return list(events if given.counts.all() else compress(events, given.counts.tolist()))

@@ -3,6 +3,8 @@
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
+from operator import itemgetter
 from typing import Literal
 
 import numpy as np
@@ -40,6 +42,8 @@ from agents.storage.vectors import Quantised, norms
 __all__ = ["Ledger"]
 
 logger = logging.getLogger(__name__)
+
+_FIRST = itemgetter(0)
 
 
 class Ledger:
@@ -200,14 +204,13 @@ class Ledger:
     def given(self, agents: Sequence[str], given: Sequence[Given]) -> None:
         """The same of many agents, each of which searched once, and as numbers."""
         resident = self.resident
-        events: dict[int, Accessed] = {}
-        for each in given:
-            events |= events_of_given(agents, each, resident.table.numbers[each.rows, 0])
-        self._accesses += [events[place] for place in sorted(events)]
-        for each in given:
-            own = [events[place] for place in each.members if place in events]
-            if own:
-                resident.use(own, each.rows, each.scores)
+        numbers = resident.table.numbers
+        own = [events_of_given(agents, each, numbers[each.rows, 0]) for each in given]
+        # In the order of the searches, each of which is in one group.
+        self._accesses += [event for _, event in sorted(chain.from_iterable(own), key=_FIRST)]
+        for each, events in zip(given, own, strict=True):
+            if events:
+                resident.use([event for _, event in events], each.rows, each.scores)
 
     def noted(
         self, agent_id: str, path: str, text: str | None, chunks: list[tuple[int, int, int]]
