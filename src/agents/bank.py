@@ -13,10 +13,11 @@ from agents import history
 from agents.agent_memory import AgentMemory
 from agents.config import load_settings
 from agents.errors import BankError, InvalidInput
+from agents.memory.batches import check_all_new
 from agents.memory.context import TokenCounter, approximate_tokens, render
 from agents.memory.filters import ANY
 from agents.memory.records import Hits, Memory, check_agent_id, check_whole
-from agents.memory.requests import PLAIN_OPTIONS, NewMemory, check_iterable, check_new
+from agents.memory.requests import PLAIN_OPTIONS, NewMemory
 from agents.notes.agent_notes import Synced
 from agents.notes.opening import open_notes, sync_notes
 from agents.notes.watching import NoteWatch, watch_notes
@@ -339,7 +340,7 @@ class MemoryBank(Upkeep):
         """
         with undisturbed(), self._using():
             most = self.settings.memory.max_content_bytes
-            return self._add_new([check_new(item, most) for item in check_iterable(items)])
+            return self._add_new(check_all_new(items, most))
 
     def _add_new(self, new: Iterable[NewMemory]) -> Sequence[Memory]:
         """Store what was checked."""

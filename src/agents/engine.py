@@ -8,15 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from agents.errors import BankClosed, NoteRefused
+from agents.memory.batches import check_searches
 from agents.memory.caps import Caps
 from agents.memory.context import TokenCounter
 from agents.memory.events import Accessed
 from agents.memory.filters import ANY, Filter
 from agents.memory.records import Hit, Hits, Memory, check_whole
-from agents.memory.requests import check_iterable, check_search
 from agents.memory.spill import HotLimits
 from agents.metrics import Metrics
 from agents.movement import Movement
@@ -115,9 +113,8 @@ class Engine:
         hot: HotLimits | None,
     ) -> list[Hits]:
         with undisturbed(), self._using():
-            asked = [check_search(request) for request in check_iterable(requests)]
+            agents, queries = check_searches(requests)
             most, budget = self._limits(limit, tokens)
-            agents, queries = [agent for agent, _ in asked], [query for _, query in asked]
             blocks = self._ledger.resident.blocks_of(agents)
             worded = [i for i, query in enumerate(queries) if query and not query.isspace()]
             read = self._queries.read(
@@ -152,7 +149,7 @@ class Engine:
         self._metrics.searches += searches
         least = self.settings.temperature.min_score
         enough = [each.at_least(least) for each in given]
-        self._metrics.answered += sum(int(np.count_nonzero(each.counts)) for each in enough)
+        self._metrics.answered += sum(len(each.members) for each in enough)
         if not self._is_observed:
             self._ledger.given(agents, enough)
 

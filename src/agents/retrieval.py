@@ -15,7 +15,7 @@ from agents.memory.tiers import Tier
 from agents.scopes import scope_of
 from agents.storage.asked import Asked
 from agents.storage.columns import AgentColumns, Found
-from agents.storage.given import Given
+from agents.storage.given import Given, apart
 from agents.storage.scoring import Scope, Scored, only_pinned, score, score_again, similarities
 
 __all__ = ["Retrieval"]
@@ -217,10 +217,10 @@ class Retrieval:
             rows[rest] = columns if scored.rows is None else scored.rows[searches, columns]
             scores[rest] = ranked.scores.take(shown)
             rows += np.array([block.start for block in own]).repeat(counts)
-            given.append(Given(scored.members, counts, rows, scores))
-            hits = self._hits_of_all(own, counts, rows, scores)
-            parts = map(hits.__getitem__, map(slice, (ends - counts).tolist(), ends.tolist()))
-            for member, part in zip(scored.members, map(Hits, parts), strict=True):
+            numbers = own[0].table.numbers.take(rows, axis=0)
+            given.append(Given(scored.members, counts, rows, numbers[:, 0], scores))
+            hits = self._hits_of_all(own, counts, rows, numbers, scores)
+            for member, part in zip(scored.members, map(Hits, apart(hits, counts)), strict=True):
                 results[member] = part
         return given
 
@@ -229,9 +229,13 @@ class Retrieval:
         blocks: Sequence[AgentColumns],
         counts: NDArray[np.intp],
         rows: NDArray[np.intp],
+        numbers: NDArray[np.int64],
         scores: NDArray[np.float64],
     ) -> list[Hit]:
-        """So many memories of each block, in these rows of the table, as hits with these scores."""
+        """So many memories of each block, in these rows of the table, as hits with these scores.
+
+        ``numbers`` are those in the rows.
+        """
         if len(blocks) == 1:  # a few rows are read faster one by one
             return self._hits(blocks[0], (rows - blocks[0].start).tolist(), scores.tolist())
         table = blocks[0].table
@@ -239,7 +243,7 @@ class Retrieval:
         prefixes = np.array([block.prefix for block in blocks], object).repeat(counts)
         tiers = table.tiers[rows]
         fields = zip(
-            table.memories(rows, agents.tolist(), prefixes.tolist()),
+            table.memories(rows, numbers, agents.tolist(), prefixes.tolist()),
             scores.tolist(),
             self._boost_objects[tiers].tolist(),
             (scores + self._boost_array[tiers]).tolist(),
@@ -264,29 +268,28 @@ class Retrieval:
                 yield scored._replace(members=[worded[member] for member in scored.members])
             return
         again: list[tuple[int, int, Found]] = []
-        fresh: list[tuple[int, int]] = []
-        full: list[tuple[int, int]] = []
+        fresh: list[int] = []
+        full: list[int] = []
         for place, index in enumerate(worded):
             block = blocks[index]
-            if scopes[index] is not None:
-                fresh.append((place, index))
-                continue
-            wanted = limit - len(block.pinned)
-            if wanted <= 0 or not block.size:  # the pinned fill the limit: others need no score
-                full.append((place, index))
-                continue
-            found = block.found.get(queries[index]) if block.size >= _WORTH_REMEMBERING else None
-            if (
-                found is not None
-                and block.size - found.size <= _MOST_NEW
-                and found.most == min(wanted, block.size) * self._multiplier
-            ):
-                again.append((place, index, found))
-            else:
-                fresh.append((place, index))
+            if scopes[index] is None:
+                wanted = limit - len(block.pinned)
+                if wanted <= 0 or not block.size:  # the pinned fill the limit: others need no score
+                    full.append(place)
+                    continue
+                if block.size >= _WORTH_REMEMBERING:
+                    found = block.found.get(queries[index])
+                    if (
+                        found is not None
+                        and block.size - found.size <= _MOST_NEW
+                        and found.most == min(wanted, block.size) * self._multiplier
+                    ):
+                        again.append((place, index, found))
+                        continue
+            fresh.append(place)
         if full:
-            places, members = map(list, zip(*full, strict=True))
-            yield only_pinned([blocks[index] for index in members], vectors[places], members)
+            members = [worded[place] for place in full]
+            yield only_pinned([blocks[index] for index in members], vectors[full], members)
         if again:
             for start in range(0, len(again), _GROUP):
                 part = again[start : start + _GROUP]
@@ -296,9 +299,9 @@ class Retrieval:
                     [found for _, _, found in part],
                     [index for _, index, _ in part],
                 )
+        chosen = worded
         if len(fresh) < len(worded):
-            vectors = vectors[[place for place, _ in fresh]]
-        chosen = [index for _, index in fresh]
+            vectors, chosen = vectors[fresh], [worded[place] for place in fresh]
         own = [scopes[index] for index in chosen]
         for scored in score([blocks[index] for index in chosen], vectors, own):
             yield scored._replace(members=[chosen[member] for member in scored.members])

@@ -28,6 +28,7 @@ from agents.memory.records import (
     Hit,
     Hits,
     digits,
+    digits_of_all,
     id_prefix,
     memory_id,
     sequence_of,
@@ -71,11 +72,15 @@ def test_an_id_gives_back_its_sequence(seed, agent, sequence) -> None:
 
 
 @pytest.mark.parametrize("end", ["0" * 12, "-00000000001", "+00000000001", "1", "f" * 10_000])
-def test_no_other_end_is_a_sequence_and_none_is_kept(end) -> None:
+def test_no_other_end_is_a_sequence(end) -> None:
     prefix = id_prefix(0, memory("of sequence 1").agent_id)
-    before = digits.cache_info().currsize
     assert sequence_of(prefix, prefix + end) is None
-    assert digits.cache_info().currsize == before
+
+
+@given(st.lists(st.one_of(st.integers(1, 300), st.integers(65_000, 66_000), sequences)))
+def test_many_ids_end_as_each_of_them_does(numbers) -> None:
+    together = digits_of_all(numbers, max(numbers, default=0))
+    assert list(together) == list(map(digits, numbers))
 
 
 @given(st.integers(0, 3), agent_ids, agent_ids, sequences)

@@ -336,7 +336,7 @@ def test_what_is_taken_out_and_put_back_is_as_it_was(block, wanted) -> None:
 @st.composite
 def score_tables(draw):
     """Scores of a few agents with many equal ones, padding and pins among them."""
-    agents, width = draw(st.integers(1, 4)), draw(st.integers(0, 12))
+    agents, width = draw(st.integers(1, 4)), draw(st.integers(0, 40))
     cells = st.sampled_from([EXCLUDED, 0.0, 0.0, 0.25, 0.5, 0.5, 0.75, 1.0])
     scores = draw(npst.arrays(np.float64, (agents, width), elements=cells))
     tier_table = draw(npst.arrays(np.int8, (agents, width), elements=st.integers(0, 4)))

@@ -69,7 +69,45 @@ def test_memories_of_many_agents_are_the_same_as_one_by_one() -> None:
         both = [[(b.agent_id, b.prefix)] * 4 for b in blocks]
         agents, prefixes = zip(*chain.from_iterable(both), strict=True)
         single = [tuple(m) for block in blocks for m in block.memories(range(4))]
-        assert [tuple(m) for m in table_of(bank).memories(rows, agents, prefixes)] == single
+        table = table_of(bank)
+        together = table.memories(rows, table.numbers[rows], agents, prefixes)
+        assert [tuple(m) for m in together] == single
+
+
+def test_a_memory_that_is_not_plain_shows_all_that_it_has_among_many(tmp_path) -> None:
+    """Whichever way it came: added, from a snapshot, from a checkpoint, back from the cold."""
+    requests = [("alice", "tea"), ("bob", "tea")]
+
+    def shown(bank):
+        return [[(hit.memory.kind, dict(hit.memory.metadata)) for hit in hits]
+                for hits in bank.search_many(requests)]  # fmt: skip
+
+    for more in ({"metadata": {"n": 1}}, {"kind": "decision"}):
+        expected = [[(more.get("kind", "fact"), more.get("metadata", {}))], [("fact", {})]]
+        folder = tmp_path / "-".join(more)
+        with MemoryBank.open(folder, preset="vector", storage={"sync": "manual"}) as bank:
+            bank.add_many([("alice", "tea"), ("bob", "tea")])
+            assert shown(bank) == [[("fact", {})], [("fact", {})]]
+            alice = bank.agent("alice")
+            alice.delete(alice.all()[0].id)
+            kept = alice.add("tea", **more)
+            assert shown(bank) == expected
+            bank.checkpoint(folder / "checkpoint.tmck")
+            bank._ledger._snapshot_if(0)
+        with MemoryBank.open(folder, preset="vector", storage={"sync": "manual"}) as bank:
+            assert shown(bank) == expected
+            bank.agent("alice").demote(kept.id, "cold")
+            bank._ledger._snapshot_if(0)
+        with MemoryBank.open(folder, preset="vector", storage={"sync": "manual"}) as bank:
+            assert shown(bank) == [[], [("fact", {})]]
+            bank.agent("alice").warm(kept.id)
+            assert shown(bank) == expected
+        restored = MemoryBank.restore(
+            folder / "checkpoint.tmck", folder / "restored", preset="vector",
+            storage={"sync": "manual"},
+        )  # fmt: skip
+        with restored as bank:
+            assert shown(bank) == expected
 
 
 @pytest.mark.parametrize("hashed", [True, False])

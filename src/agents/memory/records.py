@@ -1,11 +1,10 @@
 """What a memory is, and what may become one."""
 
-import functools
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from agents.errors import InvalidAgentId, InvalidContent, InvalidInput
 from agents.memory.retention import Retention
@@ -21,12 +20,15 @@ __all__ = [
     "Memory",
     "Metadata",
     "Scalar",
+    "are_known_ids",
+    "are_plain_texts",
     "check_agent_id",
     "check_content",
     "check_query",
     "check_text",
     "check_whole",
     "digits",
+    "digits_of_all",
     "id_prefix",
     "memory_id",
     "sequence_of",
@@ -179,6 +181,11 @@ def check_agent_id(agent_id: object) -> str:
     )
 
 
+def are_known_ids(ids: Sequence[object]) -> bool:
+    """Whether all of these were found to be ids before; if not, some may be all the same."""
+    return set(map(type, ids)) == {str} and _SEEN.issuperset(ids)
+
+
 def check_content(content: object, max_bytes: int) -> str:
     """``content`` itself if every byte of it can be kept, or :class:`InvalidContent`."""
     text = check_text(content, "memory")
@@ -222,6 +229,14 @@ def check_text(text: object, what: str) -> str:
     return text
 
 
+def are_plain_texts(texts: Sequence[Any], longest: int) -> bool:
+    """Whether all are texts of so many characters at most that :func:`check_text` leaves alone."""
+    if set(map(type, texts)) != {str} or max(map(len, texts)) > longest:
+        return False
+    whole = "".join(texts)
+    return whole.isascii() and "\0" not in whole
+
+
 def check_whole(name: str, value: object, least: int = 0) -> int:
     """``value`` itself if it is a whole number from ``least`` on, or :class:`InvalidInput`."""
     if isinstance(value, int) and not isinstance(value, bool) and value >= least:
@@ -255,16 +270,32 @@ def memory_id(prefix: str, sequence: int) -> str:
 _DIGITS = 12
 
 
-@functools.lru_cache(maxsize=65_536)
 def digits(sequence: int) -> str:
-    """The last 12 characters of a memory's id; a search makes thousands, most of them again."""
+    """The last 12 characters of a memory's id."""
     return f"{sequence:0{_DIGITS}x}"
+
+
+_written: list[str] = []
+"""The digits of the first numbers, which a tick asks for by the thousand."""
+_MOST_WRITTEN = 65_536
+
+
+def digits_of_all(sequences: Iterable[int], largest: int) -> Iterable[str]:
+    """The same for many memories, none of which has a number above ``largest``."""
+    global _written
+    if largest >= _MOST_WRITTEN:
+        return map(digits, sequences)
+    written = _written
+    if largest >= len(written):
+        # Another list, and no longer one: several threads may come here.
+        _written = written = list(map(digits, range(min(2 * largest + 64, _MOST_WRITTEN))))
+    return map(written.__getitem__, sequences)
 
 
 def sequence_of(prefix: str, identifier: object) -> int | None:
     """The sequence number in an id with this prefix; None for any other value."""
     if not isinstance(identifier, str) or len(identifier) != len(prefix) + _DIGITS:
-        return None  # of whatever length: what is no id is not kept by digits()
+        return None
     if not identifier.startswith(prefix):
         return None
     try:

@@ -1,15 +1,17 @@
 """What searches gave to their agents, as numbers: a tick gives thousands of memories."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import compress, repeat
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agents.memory.events import Accessed
 
-__all__ = ["Given", "events_of_given"]
+__all__ = ["Given", "apart", "events_of_given"]
+
+_Value = TypeVar("_Value")
 
 
 class Given(NamedTuple):
@@ -21,34 +23,39 @@ class Given(NamedTuple):
     """How many each of them gave."""
     rows: NDArray[np.intp]
     """Where they are in the table of all resident memories."""
+    sequences: NDArray[np.int64]
+    """Their numbers."""
     scores: NDArray[np.float64]
 
     def at_least(self, least: float) -> "Given":
-        """Those that are as similar."""
+        """Those that are as similar, of the searches that gave some."""
         enough = self.scores >= least
-        if enough.all():
+        if enough.all() and self.counts.all():
             return self
         whose = np.arange(len(self.members)).repeat(self.counts)
         counts = np.bincount(whose[enough], minlength=len(self.members))
-        return Given(self.members, counts, self.rows[enough], self.scores[enough])
+        members = list(compress(self.members, counts.tolist()))
+        rows, sequences = self.rows[enough], self.sequences[enough]
+        return Given(members, counts[counts > 0], rows, sequences, self.scores[enough])
 
 
-def events_of_given(
-    agents: Sequence[str], given: Given, sequences: NDArray[np.int64]
-) -> list[tuple[int, Accessed]]:
-    """An event for each search, of ``agents[number]``, that gave some memory, after its number.
+def apart(values: list[_Value], counts: NDArray[np.intp]) -> Iterable[Sequence[_Value]]:
+    """So many values for each search, one search after the other."""
+    most = int(counts.max(initial=0))
+    if 0 < len(counts) * most == len(values):  # all the same: tuples are made in half the time
+        return zip(*[iter(values)] * most, strict=True)
+    stops = counts.cumsum()
+    return map(values.__getitem__, map(slice, (stops - counts).tolist(), stops.tolist()))
 
-    ``sequences`` are the numbers of the memories.
-    """
-    stops = given.counts.cumsum()
-    parts = list(map(slice, (stops - given.counts).tolist(), stops.tolist()))
+
+def events_of_given(agents: Sequence[str], given: Given) -> list[Accessed]:
+    """The events of searches by these agents, each of which gave some memory."""
     fields = zip(
         repeat("access"),
-        map(agents.__getitem__, given.members),
-        map(sequences.tolist().__getitem__, parts),
-        map(given.scores.tolist().__getitem__, parts),
+        agents,
+        map(list, apart(given.sequences.tolist(), given.counts)),
+        map(list, apart(given.scores.tolist(), given.counts)),
         strict=False,
     )
     # tuple.__new__ is what Accessed(…) comes down to, at half its cost.
-    events = zip(given.members, map(tuple.__new__, repeat(Accessed), fields), strict=True)
-    return list(events if given.counts.all() else compress(events, given.counts.tolist()))
+    return list(map(tuple.__new__, repeat(Accessed), fields))

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
-from operator import itemgetter
+from operator import gt
 from typing import Literal
 
 import numpy as np
@@ -42,8 +42,6 @@ from agents.storage.vectors import Quantised, norms
 __all__ = ["Ledger"]
 
 logger = logging.getLogger(__name__)
-
-_FIRST = itemgetter(0)
 
 
 class Ledger:
@@ -202,15 +200,19 @@ class Ledger:
                 self.resident.apply(event)
 
     def given(self, agents: Sequence[str], given: Sequence[Given]) -> None:
-        """The same of many agents, each of which searched once, and as numbers."""
-        resident = self.resident
-        numbers = resident.table.numbers
-        own = [events_of_given(agents, each, numbers[each.rows, 0]) for each in given]
-        # In the order of the searches, each of which is in one group.
-        self._accesses += [event for _, event in sorted(chain.from_iterable(own), key=_FIRST)]
-        for each, events in zip(given, own, strict=True):
-            if events:
-                resident.use([event for _, event in events], each.rows, each.scores)
+        """The same of many agents, each of which searched once and got some, as numbers."""
+        owners = [[agents[member] for member in each.members] for each in given]
+        events: list[Accessed] = []
+        for own, each in zip(owners, given, strict=True):
+            events += events_of_given(own, each)
+        members = list(chain.from_iterable([each.members for each in given]))
+        if any(map(gt, members, members[1:])):  # their order is that of the searches
+            order = sorted(range(len(members)), key=members.__getitem__)
+            events = [events[place] for place in order]
+        self._accesses += events
+        for own, each in zip(owners, given, strict=True):
+            if own:
+                self.resident.use(own, each.counts.tolist(), each.rows, each.scores)
 
     def noted(
         self, agent_id: str, path: str, text: str | None, chunks: list[tuple[int, int, int]]

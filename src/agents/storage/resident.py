@@ -135,27 +135,30 @@ class Resident:
             for place, index in zip(moved.tolist(), whose, strict=True):
                 (row,), _ = owners[index].rows_of([int(sequences[place])])
                 rows[place] = owners[index].start + row
-        self.use(events, rows, scores)
+        self.use(agents, counts, rows, scores)
 
     def use(
         self,
-        events: Sequence[Accessed],
+        agents: Sequence[str],
+        counts: Sequence[int],
         rows: NDArray[np.intp],
         scores: NDArray[np.float64],
     ) -> None:
-        """The same where the rows of the table are known that the memories are in."""
+        """Searches gave so many memories, at least one, to each of these agents.
+
+        The memories are in these rows of the table.
+        """
         table = self.table
         table.use(rows, scores, self.tick)
-        _, agents, given, _ = zip(*events, strict=True)
         self.changed.update(agents)
         owners = [self.blocks[agent] for agent in agents]
         if any(own.is_hashed for own in owners):
-            sequences, counts = table.numbers[rows, 0], table.numbers[rows, 4]
-            marks = of_activities(sequences, counts, self.tick, table.relevance[rows])
+            sequences, uses = table.numbers[rows, 0], table.numbers[rows, 4]
+            marks = of_activities(sequences, uses, self.tick, table.relevance[rows])
             places = table.places[rows]
             old = table.marks.exchange(places, marks)
             table.places[rows] = places
-            for own, more in zip(owners, sums_of(marks, old, list(map(len, given))), strict=True):
+            for own, more in zip(owners, sums_of(marks, old, counts), strict=True):
                 own.count_use(more)
 
     def apply(self, event: TierChanged | Moved | Retained | Purged | Accessed | Noted) -> None:

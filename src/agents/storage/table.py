@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from agents.memory.events import Added, Start
 from agents.memory.metadata import KeptMetadata
-from agents.memory.records import NEW_RELEVANCE, NO_METADATA, Memory, Metadata, digits
+from agents.memory.records import NEW_RELEVANCE, NO_METADATA, Memory, Metadata, digits_of_all
 from agents.memory.retention import Retention
 from agents.memory.temperature import Temperature
 from agents.memory.tiers import Tier
@@ -196,10 +196,16 @@ class ResidentTable:
     # Many agents at once
 
     def memories(
-        self, rows: Rows, agents: Iterable[str], prefixes: Iterable[str]
+        self,
+        rows: Rows,
+        numbers: NDArray[np.int64],
+        agents: Iterable[str],
+        prefixes: Iterable[str],
     ) -> Iterable[Memory]:
-        """The memories in these rows, whose agents and the beginnings of their ids are given."""
-        numbers = self.numbers.take(rows, axis=0)
+        """The memories in these rows, with the numbers that are there.
+
+        Whose they are and how their ids begin is given.
+        """
         sequences, created, entered, counts, last = numbers[:, _SHOWN].T.tolist()
         # Most memories have none of what few have.
         names: Iterable[str] = repeat(PLAIN.kind)
@@ -216,7 +222,7 @@ class ResidentTable:
         if (expires < NEVER).any():
             ends = map(_or_none, expires.tolist())
         fields = zip(
-            map(add, prefixes, map(digits, sequences)),
+            map(add, prefixes, digits_of_all(sequences, int(numbers[:, 0].max(initial=0)))),
             agents,
             self.contents[rows].tolist(),
             _TIERS[self.tiers[rows]].tolist(),
