@@ -14,6 +14,7 @@ import pytest
 import simsimd
 
 from agents import MemoryBank
+from agents.storage import scoring
 from agents.storage.rows import AgentRows
 from agents.storage.table import ResidentTable
 from agents.storage.vectors import products
@@ -141,13 +142,17 @@ def test_only_what_is_as_similar_counts_and_agents_without_memories_may_ask(leas
             for number, name in enumerate(NAMES):
                 bank.add_many([(name, f"the price of grain {n}") for n in range(number + 2)])
                 bank.agent(name).add("a ship came in")
-            asked = [(name, "the price of grain") for name in (*NAMES, "nobody")]
-            if together:
-                bank.search_many(asked, limit=4)
-            else:
-                for name, query in asked:
-                    bank.agent(name).search(query, limit=4)
-            hashes.append(bank.state_hash())
+            bank.add_many([("stranger", "it rained"), ("stranger", "no wind")])
+            bank.state_hash()  # from now on, uses are hashed
+            # Not in the order of their sizes, in which they are scored.
+            asked = [(name, "the price of grain") for name in ("stranger", *NAMES[::-1], "nobody")]
+            with bank.transaction():
+                if together:
+                    bank.search_many(asked, limit=4)
+                else:
+                    for name, query in asked:
+                        bank.agent(name).search(query, limit=4)
+            hashes.append((bank.state_hash(), bank.ticks.journal_hash()))
             metrics.append(bank.metrics())
             assert "nobody" not in bank.agents()
     assert hashes[0] == hashes[1]
@@ -278,3 +283,15 @@ def test_rows_that_an_agent_leaves_go_back_to_the_system() -> None:
             "alice": [f"alice says {n}" for n in range(2001 + room - 2000)],
             **{name: [f"{name} says {n}" for n in range(2000)] for name in names[1:]},
         }
+
+
+@pytest.mark.parametrize("width", [1, 3, 7, 10])
+def test_runs_are_the_values_from_each_place_on_up_to_the_end(width) -> None:
+    """An agent at the table's end may have fewer rows than the largest beside it."""
+    values = np.arange(10.0)
+    for places in ([0], [0, 10 - width], [2, 9, 0], [9]):
+        runs = scoring._runs(values, np.array(places)[:, None], width)
+        for place, run in zip(places, runs, strict=True):
+            own = values[place : place + width]
+            assert run.shape == (width,)
+            assert run[: len(own)].tolist() == own.tolist()
