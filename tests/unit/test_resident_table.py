@@ -289,7 +289,7 @@ def test_rows_that_an_agent_leaves_go_back_to_the_system() -> None:
 def test_runs_are_the_values_from_each_place_on_up_to_the_end(width) -> None:
     """An agent at the table's end may have fewer rows than the largest beside it."""
     values = np.arange(10.0)
-    for places in ([0], [0, 10 - width], [2, 9, 0], [9]):
+    for places in ([0], [0, 10 - width], [min(9, 11 - width)], [2, 9, 0]):
         runs = scoring._runs(values, np.array(places)[:, None], width)
         for place, run in zip(places, runs, strict=True):
             own = values[place : place + width]
