@@ -274,7 +274,7 @@ class Retrieval:
             block = blocks[index]
             if scopes[index] is None:
                 wanted = limit - len(block.pinned)
-                if wanted <= 0 or not block.size:  # the pinned fill the limit: others need no score
+                if wanted <= 0 or not block.size:  # no other than the pinned needs a score
                     full.append(place)
                     continue
                 if block.size >= _WORTH_REMEMBERING:

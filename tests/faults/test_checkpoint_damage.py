@@ -1,7 +1,6 @@
 """A checkpoint that is damaged, foreign or can't be written is told from a whole one."""
 
 import contextlib
-import errno
 import json
 import os
 import random
@@ -656,25 +655,3 @@ def test_a_checkpoint_restored_elsewhere_makes_a_store_of_its_own(tmp_path: Path
     with with_store(tmp_path / "first") as bank:
         assert bank.agent("alice").count() == 2
         assert_exact_after_closing(bank, tmp_path / "first")
-
-
-def test_what_the_disk_says_meanwhile_is_not_lost(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A system says once that bytes did not reach the disk; asked again, it says all is well."""
-    said: list[int] = []
-
-    def sync(path: Path) -> None:
-        said.append(1)
-        if len(said) == 1:
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    monkeypatch.setattr(checkpoint, "_AT_ONCE", 1)
-    monkeypatch.setattr(checkpoint, "sync_file", sync)
-    with MemoryBank.open(tmp_path / "bank", storage={"sync": "manual"}) as bank:
-        bank.add_many([(f"agent_{n}", "a text") for n in range(40)])
-        with pytest.raises(CheckpointError, match="Input/output error"):
-            bank.checkpoint(tmp_path / "one.tmck")
-        assert not list(tmp_path.glob("*tmck*"))
-        bank.checkpoint(tmp_path / "one.tmck")
-    assert MemoryBank.restore(tmp_path / "one.tmck", into=tmp_path / "again").agents()

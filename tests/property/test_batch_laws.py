@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import any_text, contents, not_tiers, queries, spellings, tiers
 
-from agents import Tier, TierMemError
+from agents import InvalidAgentId, Tier, TierMemError
 from agents.memory.batches import check_all_new, check_searches
 from agents.memory.requests import check_new, check_search
 
@@ -119,3 +119,27 @@ def test_any_searches_are_checked_as_each_of_them_is(requests) -> None:
 @settings(max_examples=200)
 def test_any_new_memories_are_checked_as_each_of_them_is(items) -> None:
     _check_new(items)
+
+
+def _refilled(rows):
+    """One list again and again, with other things in it."""
+    item: list[object] = []
+    for row in rows:
+        item[:] = row
+        yield item
+
+
+def test_what_an_iterator_gives_is_looked_at_as_it_comes() -> None:
+    texts = [f"text {n}" for n in range(12)]
+    assert check_searches(_refilled(("alice", text) for text in texts)) == (["alice"] * 12, texts)
+    new = check_all_new(_refilled(("alice", text, "low") for text in texts), _MOST_BYTES)
+    assert [content for _, content, *_ in new] == texts
+
+    def failing():
+        yield "*", "tea"
+        raise OSError
+
+    with pytest.raises(InvalidAgentId):
+        check_searches(failing())
+    with pytest.raises(InvalidAgentId):
+        check_all_new(failing(), _MOST_BYTES)

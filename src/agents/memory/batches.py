@@ -2,7 +2,9 @@
 
 A tick has thousands of requests, and nearly all are plain: ids that were seen before, texts in
 ASCII. To look at them together takes a third of what it takes to look at each. Where one is
-anything else, each is looked at by itself, which takes it or says what is wrong with it.
+anything else, each is looked at by itself, which takes it or says what is wrong with it. So is what
+comes out of an iterator, as it comes: it may give the same list again and again, with other things
+in it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,20 +31,18 @@ _LONGEST = 1000
 
 def check_searches(requests: Iterable[object]) -> tuple[list[str], list[str]]:
     """Agents and queries from pairs."""
-    pairs = list(check_iterable(requests))
-    columns = _columns(pairs, 2)
+    columns = _columns(requests, 2)
     if columns is not None:
         agents, queries = columns
         if are_known_ids(agents) and are_plain_texts(queries, _LONGEST):
             return list(agents), list(queries)
-    checked = [check_search(pair) for pair in pairs]
+    checked = [check_search(request) for request in check_iterable(requests)]
     return [agent for agent, _ in checked], [query for _, query in checked]
 
 
 def check_all_new(items: Iterable[object], most_bytes: int) -> list[NewMemory]:
     """New memories from what :func:`check_new` takes, in a list."""
-    new = list(check_iterable(items))
-    columns = _columns(new, 3)
+    columns = _columns(items, 3)
     if columns is not None:
         agents, contents, given = columns
         tiers = _tiers(given)
@@ -56,14 +56,16 @@ def check_all_new(items: Iterable[object], most_bytes: int) -> list[NewMemory]:
             return list(
                 zip(agents, contents, tiers, repeat(None), repeat(PLAIN_OPTIONS), strict=False)
             )
-    return [check_new(item, most_bytes) for item in new]
+    return [check_new(item, most_bytes) for item in check_iterable(items)]
 
 
-def _columns(items: list[Any], width: int) -> list[tuple[Any, ...]] | None:
+def _columns(items: Any, width: int) -> list[tuple[Any, ...]] | None:
     """The first of each, the second, and so on, if all are tuples or lists of this width."""
-    if len(items) < _FEW or not set(map(type, items)) <= {tuple, list}:
+    if type(items) not in (list, tuple) or len(items) < _FEW:
         return None
-    return list(zip(*items, strict=True)) if set(map(len, items)) == {width} else None
+    if not set(map(type, items)) <= {tuple, list} or set(map(len, items)) != {width}:
+        return None
+    return list(zip(*items, strict=True))
 
 
 def _tiers(given: Sequence[object]) -> Sequence[Tier] | None:

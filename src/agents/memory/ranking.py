@@ -72,8 +72,9 @@ def rank(scores: Floats, boosts: Boosts, wanted: Rows, multiplier: int) -> Ranke
 def _within_reach(scores: Floats, most: int) -> Floats:
     """A score for each row that at least ``most`` of its own are not below, and few more.
 
-    Rows are folded and the larger of what comes to lie together is taken, up to eight times: to
-    find the ``most``-th largest of these takes less, and it is none above that of all.
+    Rows are folded, up to eight times, and the largest of what comes to lie together is taken. To
+    find the ``most``-th largest of these takes less, and it is never above that of all. No more
+    than eight times ``most`` reach it, ties and what is left over by folding aside.
     """
     agents, width = scores.shape
     folds = min(8, width // (4 * most))

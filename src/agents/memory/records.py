@@ -3,6 +3,8 @@
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
+from operator import contains
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -182,7 +184,7 @@ def check_agent_id(agent_id: object) -> str:
 
 
 def are_known_ids(ids: Sequence[object]) -> bool:
-    """Whether all of these were found to be ids before; if not, some may be all the same."""
+    """Whether all of these were found to be ids before; if not, they may still be some."""
     return set(map(type, ids)) == {str} and _SEEN.issuperset(ids)
 
 
@@ -231,10 +233,12 @@ def check_text(text: object, what: str) -> str:
 
 def are_plain_texts(texts: Sequence[Any], longest: int) -> bool:
     """Whether all are texts of so many characters at most that :func:`check_text` leaves alone."""
-    if set(map(type, texts)) != {str} or max(map(len, texts)) > longest:
-        return False
-    whole = "".join(texts)
-    return whole.isascii() and "\0" not in whole
+    return (
+        set(map(type, texts)) == {str}
+        and max(map(len, texts)) <= longest
+        and all(map(str.isascii, texts))
+        and not any(map(contains, texts, repeat("\0")))
+    )
 
 
 def check_whole(name: str, value: object, least: int = 0) -> int:
@@ -270,14 +274,15 @@ def memory_id(prefix: str, sequence: int) -> str:
 _DIGITS = 12
 
 
-def digits(sequence: int) -> str:
-    """The last 12 characters of a memory's id."""
-    return f"{sequence:0{_DIGITS}x}"
-
-
 _written: list[str] = []
 """The digits of the first numbers, which a tick asks for by the thousand."""
 _MOST_WRITTEN = 65_536
+
+
+def digits(sequence: int) -> str:
+    """The last 12 characters of a memory's id."""
+    written = _written
+    return written[sequence] if 0 <= sequence < len(written) else f"{sequence:012x}"
 
 
 def digits_of_all(sequences: Iterable[int], largest: int) -> Iterable[str]:
@@ -287,7 +292,7 @@ def digits_of_all(sequences: Iterable[int], largest: int) -> Iterable[str]:
         return map(digits, sequences)
     written = _written
     if largest >= len(written):
-        # Another list, and no longer one: several threads may come here.
+        # A new list, instead of a longer one: another thread may be here too.
         _written = written = list(map(digits, range(min(2 * largest + 64, _MOST_WRITTEN))))
     return map(written.__getitem__, sequences)
 

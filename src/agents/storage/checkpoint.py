@@ -131,13 +131,16 @@ def write(path: Path, ledger: Ledger, version: str, extra: Mapping[str, object])
                 f"{path} is no checkpoint, so none takes its place", hint="name another file"
             )
         temporary.unlink(missing_ok=True)
-        # Another thread inserts, while this one waits or does something else.
+        # One thread inserts while this one packs; both at once never use it.
         database = sqlite3.connect(temporary, isolation_level=None, check_same_thread=False)
-        try:
-            with ThreadPoolExecutor(2, "tiermem-checkpoint") as workers:
-                _fill(database, temporary, workers, journal, resident, meta)
-        finally:
-            database.close()
+        with (
+            ThreadPoolExecutor(1, "tiermem-checkpoint") as inserting,
+            ThreadPoolExecutor(1, "tiermem-sync") as syncing,
+        ):
+            try:
+                _fill(database, temporary, inserting, syncing, journal, resident, meta)
+            finally:  # after the last insert, even where nobody waits for it: a second Ctrl-C
+                inserting.submit(database.close).result()
         sync_file(temporary)
         temporary.replace(path)
         sync_folder(path.parent)
@@ -159,7 +162,8 @@ def _is_ours(path: Path) -> bool:
 def _fill(
     database: sqlite3.Connection,
     path: Path,
-    workers: Executor,
+    inserting: Executor,
+    syncing: Executor,
     journal: Journal,
     resident: Resident,
     meta: Mapping[str, object],
@@ -173,22 +177,22 @@ def _fill(
     digest = _Digest(meta)
     database.execute("BEGIN")
     blocks = [block for _, block in sorted(resident.blocks.items())]
-    inserting: Future[Any] | None = None
-    disk: Future[None] | None = None
+    inserted: Future[Any] | None = None
+    synced: Future[None] | None = None
     written = 0
     for rows in _packed(blocks):  # the next are packed while these are inserted
         for row in rows:
             digest.add(row.digest)
-        _check(inserting)
-        inserting = workers.submit(
+        _check(inserted)
+        inserted = inserting.submit(
             database.executemany, "INSERT INTO agents VALUES (?, ?, ?, ?, ?, ?, ?)", rows
         )
         written += sum(map(_size, rows))
-        if written >= _TO_DISK and (disk is None or disk.done()):
-            _check(disk)
-            disk, written = workers.submit(sync_file, path), 0
-    _check(inserting)
-    _check(disk)
+        if written >= _TO_DISK and (synced is None or synced.done()):
+            _check(synced)
+            synced, written = syncing.submit(sync_file, path), 0
+    _check(inserted)
+    _check(synced)
     ticks = list(journal.tick_rows())
     for tick in [*(each._replace(packed_state=None) for each in ticks[:-1]), *ticks[-1:]]:
         digest.add_tick(tick)
@@ -209,7 +213,7 @@ def _fill(
 
 
 def _packed(blocks: Iterable[AgentColumns]) -> Iterator[list[SnapshotRow]]:
-    """The states of the agents, so many together that they are about as large as is written."""
+    """The states of the agents, in lists of about as many bytes as are written together."""
     rows: list[SnapshotRow] = []
     size = 0
     for block in blocks:

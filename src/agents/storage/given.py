@@ -24,7 +24,7 @@ class Given(NamedTuple):
     rows: NDArray[np.intp]
     """Where they are in the table of all resident memories."""
     sequences: NDArray[np.int64]
-    """Their numbers."""
+    """Their sequence numbers."""
     scores: NDArray[np.float64]
 
     def at_least(self, least: float) -> "Given":
@@ -40,9 +40,9 @@ class Given(NamedTuple):
 
 
 def apart(values: list[_Value], counts: NDArray[np.intp]) -> Iterable[Sequence[_Value]]:
-    """So many values for each search, one search after the other."""
+    """So many values for each search, as tuples or lists, one search after the other."""
     most = int(counts.max(initial=0))
-    if 0 < len(counts) * most == len(values):  # all the same: tuples are made in half the time
+    if 0 < len(counts) * most == len(values):  # as many for each: tuples take half the time
         return zip(*[iter(values)] * most, strict=True)
     stops = counts.cumsum()
     return map(values.__getitem__, map(slice, (stops - counts).tolist(), stops.tolist()))

@@ -9,7 +9,7 @@ from typing import NamedTuple, final, overload
 from agents.memory.caps import Caps
 from agents.memory.events import Added, Start
 from agents.memory.metadata import KeptMetadata
-from agents.memory.records import NEW_RELEVANCE, NO_METADATA, Memory, digits
+from agents.memory.records import NEW_RELEVANCE, NO_METADATA, Memory, digits_of_all
 from agents.memory.retention import Retention
 from agents.memory.temperature import Temperature
 from agents.memory.tiers import Tier
@@ -157,7 +157,7 @@ def _memories_of(columns: Columns, numbered: Numbered, tick: int) -> list[Memory
         begun = [start or _PLAIN for start in starts]
         heats, kinds, tags, expires = zip(*begun, strict=True)
     fields = zip(
-        map(add, prefixes, map(digits, sequences)),  # memory_id()
+        map(add, prefixes, digits_of_all(sequences, max(sequences))),  # memory_id()
         agents,
         contents,
         tiers,

@@ -33,12 +33,15 @@ class Scope(NamedTuple):
 
 
 class Front(NamedTuple):
-    """What comes first in a group of searches, search after search: pinned, oldest pin first."""
+    """What comes first in a group of searches, search after search.
+
+    Pinned, oldest pin first; then what else a scope puts in front.
+    """
 
     counts: NDArray[np.intp]
     """How many it is in each of them."""
     rows: NDArray[np.intp]
-    """Its agent's own."""
+    """Counted from the first row of the agent, not of the table."""
     scores: NDArray[np.float64]
 
 
@@ -195,7 +198,7 @@ def similarities(vectors: Quantised, query: Quantised) -> NDArray[np.float64]:
 
 
 def _runs(values: NDArray[np.float64], first: NDArray[np.intp], width: int) -> NDArray[np.float64]:
-    """So many values from each first one on; some others where they end before."""
+    """So many values from each first one on; any others for what is behind the last of all."""
     if first.max() + width > len(values):
         return values.take(first + np.arange(width), mode="clip")
     # Every run of so many is a row of these, which are copied as such, in a third of the time.

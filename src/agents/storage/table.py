@@ -41,7 +41,7 @@ WIDTH = 6
 """Whole numbers per memory: sequence, created, entered its tier, expires, accesses, last access."""
 
 _SHOWN = [0, 1, 2, 4, 5]
-"""All of them but the one that few have."""
+"""All of them but when it expires, which few do."""
 
 _TIERS = np.array(tuple(Tier), object)
 _TEMPERATURES = np.array(tuple(Temperature), object)
@@ -119,7 +119,7 @@ class ResidentTable:
         self.marks = Marks()
         """Over how memories were used, of agents that are hashed."""
         self.all_plain = True
-        """No memory came that has metadata or traits: to look for them at a row takes its time."""
+        """No memory ever came that has metadata or traits. To look for them takes its time."""
         self._take(_Columns.make(0, dims))
 
     def _take(self, columns: "_Columns", used: int = 0) -> None:
@@ -202,7 +202,7 @@ class ResidentTable:
         agents: Iterable[str],
         prefixes: Iterable[str],
     ) -> Iterable[Memory]:
-        """The memories in these rows, with the numbers that are there.
+        """The memories in these rows; ``numbers`` are the same rows of ``self.numbers``.
 
         Whose they are and how their ids begin is given.
         """
@@ -274,7 +274,8 @@ class ResidentTable:
 
     def use(self, rows: Rows, scores: Floats, tick: int) -> None:
         """A search gave the memories in these rows, each once."""
-        numbers = self.numbers.reshape(-1)  # cells by their number, in two thirds of the time
+        # A view, by the number of a cell: two thirds of the time that rows and columns take.
+        numbers = self.numbers.reshape(-1)
         cells = rows * WIDTH + 4
         numbers[cells] += 1
         numbers[cells + 1] = tick
