@@ -104,6 +104,16 @@ def test_one_strange_memory_among_plain_ones_is_taken_for_what_it_is(given, plac
         _check_new([*plain[:place], strange, *plain[place + 1 :]])
 
 
+def test_a_tier_may_be_left_out_of_all() -> None:
+    plain = [(agent, text) for agent in _IDS for text in _TEXTS[:3]]
+    _check_new(plain)
+    assert {tier for _, _, tier, *_ in check_all_new(plain, _MOST_BYTES)} == {Tier.NORMAL}
+    for strange in ((7, "tea"), ("alice", " "), ("alice", None), ("alice", "tea", "low"), ("al",)):
+        _check_new([*plain, strange])
+    _check_new([("alice",)] * 9)
+    _check_new([()] * 9)
+
+
 _ids = st.sampled_from([*_IDS, *_IDS, *_STRANGE_IDS])
 _texts = st.one_of(st.sampled_from(_TEXTS), st.sampled_from(_STRANGE_TEXTS), any_text, contents)
 _any_tier = st.one_of(tiers, tiers.flatmap(spellings), not_tiers)

@@ -31,8 +31,8 @@ _LONGEST = 1000
 
 def check_searches(requests: Iterable[object]) -> tuple[list[str], list[str]]:
     """Agents and queries from pairs."""
-    columns = _columns(requests, 2)
-    if columns is not None:
+    columns = _columns(requests)
+    if len(columns) == 2:
         agents, queries = columns
         if are_known_ids(agents) and are_plain_texts(queries, _LONGEST):
             return list(agents), list(queries)
@@ -42,10 +42,10 @@ def check_searches(requests: Iterable[object]) -> tuple[list[str], list[str]]:
 
 def check_all_new(items: Iterable[object], most_bytes: int) -> list[NewMemory]:
     """New memories from what :func:`check_new` takes, in a list."""
-    columns = _columns(items, 3)
-    if columns is not None:
-        agents, contents, given = columns
-        tiers = _tiers(given)
+    columns = _columns(items)
+    if len(columns) in (2, 3):
+        agents, contents, *given = columns
+        tiers = _tiers(given[0]) if given else [Tier.NORMAL] * len(agents)
         if (
             tiers is not None
             and are_known_ids(agents)
@@ -59,12 +59,15 @@ def check_all_new(items: Iterable[object], most_bytes: int) -> list[NewMemory]:
     return [check_new(item, most_bytes) for item in check_iterable(items)]
 
 
-def _columns(items: Any, width: int) -> list[tuple[Any, ...]] | None:
-    """The first of each, the second, and so on, if all are tuples or lists of this width."""
+def _columns(items: Any) -> list[tuple[Any, ...]]:
+    """The first of each, the second, and so on, of tuples or lists that are equally long.
+
+    None of it where they are not, or too few.
+    """
     if type(items) not in (list, tuple) or len(items) < _FEW:
-        return None
-    if not set(map(type, items)) <= {tuple, list} or set(map(len, items)) != {width}:
-        return None
+        return []
+    if not set(map(type, items)) <= {tuple, list} or len(set(map(len, items))) > 1:
+        return []
     return list(zip(*items, strict=True))
 
 
