@@ -81,9 +81,10 @@ def checkpoint(folder: Path, agents: int, memories: int, rounds: int) -> dict[st
     bank, loop = _market(folder, agents)
     while _memories(bank) < agents * memories:
         loop.tick()
-    path, raw = folder / "checkpoint.tmck", folder / "raw"
     ours, bare, restored = [], [], []
     for number_ in range(rounds):
+        # New files, as a run's checkpoints are: none takes the place of an older one.
+        path, raw = folder / f"checkpoint-{number_}.tmck", folder / f"raw-{number_}"
         os.sync()
         start = perf_counter()
         bank.checkpoint(path)
@@ -91,11 +92,10 @@ def checkpoint(folder: Path, agents: int, memories: int, rounds: int) -> dict[st
         data = path.read_bytes()
         os.sync()
         start = perf_counter()
-        with (folder / "raw.new").open("wb") as file:
+        with raw.open("wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        (folder / "raw.new").rename(raw)
         bare.append(perf_counter() - start)
         os.sync()
         start = perf_counter()
