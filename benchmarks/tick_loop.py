@@ -177,11 +177,10 @@ def reached(results: dict[str, dict[str, Any]], workload: Workload) -> list[Goal
     times = {name: result.get("times_tiermem", 0.0) for name, result in results.items()}
     if "tiermem" not in results:
         return []
-    size = (workload.agents, workload.memories)
-    least = {(100, 100): 1000, (1000, 200): 4000}.get(size)
+    least = {(100, 100): 1000, (1000, 200): 4000}.get((workload.agents, workload.memories))
     if "mem0" in times and least:
         found.append(Goal("as fast as mem0 + Chroma", least, times["mem0"], at_least=True))
-    if "langgraph" in times and size == (1000, 200):  # the size that the goal is for
+    if "langgraph" in times and least:
         found.append(Goal("as fast as LangGraph", 40, times["langgraph"], at_least=True))
     own = results["tiermem"]
     if workload.memories == 200:
