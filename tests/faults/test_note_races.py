@@ -101,14 +101,13 @@ def test_a_link_swapped_in_while_reading_is_never_followed(swapped: Swapped, kin
     seen: Counter[str | None] = Counter()
     deadline = time.monotonic() + 30
     with swapped.swapping(kind) as still:
-        while seen.total() < ROUNDS or len(seen) < 2:
+        # On a busy machine a thousand reads fit into moments when the swapper stands still.
+        while seen.total() < ROUNDS or not 0 < seen[TEXT] < seen.total():
             seen[outcome(lambda: swapped.notes.read("memory/day.md"))] += 1
             assert still()
             assert time.monotonic() < deadline, f"only saw {seen}"
     # The swapped file is replaced at once: it is there all the time, as a note or as a link.
     assert set(seen) <= ({TEXT, "refused"} if kind == "file" else {TEXT, "refused", None})
-    assert seen[TEXT]
-    assert seen["refused"] or kind == "folder"
 
 
 @pytest.mark.parametrize("kind", ["file", "folder"])
@@ -117,15 +116,14 @@ def test_a_link_swapped_in_while_listing_is_never_followed(swapped: Swapped, kin
     listed = refused = 0
     deadline = time.monotonic() + 30
     with swapped.swapping(kind) as still:
-        while listed + refused < ROUNDS or (kind == "folder" and not refused):
+        while listed + refused < ROUNDS or not listed or (kind == "folder" and not refused):
             try:
                 assert set(swapped.notes.paths()) <= {"memory/day.md"}
                 listed += 1
             except NoteRefused:
                 refused += 1
-            assert time.monotonic() < deadline
+            assert time.monotonic() < deadline, f"{listed} listed, {refused} refused"
         assert still()
-    assert listed
 
 
 def test_a_link_swapped_in_while_writing_is_never_followed(
