@@ -17,7 +17,7 @@ from agents.memory.batches import check_all_new
 from agents.memory.context import TokenCounter, approximate_tokens, render
 from agents.memory.filters import ANY
 from agents.memory.records import Hits, Memory, check_agent_id, check_whole
-from agents.memory.requests import PLAIN_OPTIONS, NewMemory
+from agents.memory.requests import NewBatch
 from agents.notes.agent_notes import Synced
 from agents.notes.opening import open_notes, sync_notes
 from agents.notes.watching import NoteWatch, watch_notes
@@ -342,19 +342,15 @@ class MemoryBank(Upkeep):
             most = self.settings.memory.max_content_bytes
             return self._add_new(check_all_new(items, most))
 
-    def _add_new(self, new: Iterable[NewMemory]) -> Sequence[Memory]:
+    def _add_new(self, new: NewBatch) -> Sequence[Memory]:
         """Store what was checked."""
-        tick, start, plain = self.tick, self._movement.start, self._movement.plain_start
-        started: list[New] = [
-            (agent, content, tier, metadata,
-             plain if tier and options is PLAIN_OPTIONS else start(tier, options, tick))
-            for agent, content, tier, metadata, options in new
-        ]  # fmt: skip
-        relieve = self._movement.relieve_hot
+        agents, contents, tiers, metadata, options = new
+        starts = self._movement.starts(tiers, options, self.tick)
         with self._changing():
-            self._movement.expire_of({each[0]: None for each in started})
-            vectors = self._embedder.encode([each[1] for each in started])
-            return self._ledger.add_many(started, vectors, self._caps, relieve)
+            self._movement.expire_of(dict.fromkeys(agents))
+            started = New(agents, contents, tiers, metadata, starts)
+            vectors = self._embedder.encode(contents)
+            return self._ledger.add_many(started, vectors, self._caps, self._movement.relieve_hot)
 
     def search_many(
         self,

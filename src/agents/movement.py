@@ -74,10 +74,22 @@ class Movement:
             tuple(half_lives), settings.decay.hot_below, settings.decay.warm_below
         )
         self._idle_limits = decays.limits(fading) if settings.decay.enabled else None
-        self.plain_start = self.start(Tier.NORMAL, PLAIN_OPTIONS, 0)
+        self._plain_start = self.start(Tier.NORMAL, PLAIN_OPTIONS, 0)
         """How a memory begins of which nothing is said, and that is not pinned."""
 
     # New memories
+
+    def starts(
+        self, tiers: Sequence[Tier], options: Sequence[Options], tick: int
+    ) -> Sequence[Start | None]:
+        """How new memories begin; None for each plain one."""
+        plain = self._plain_start
+        if options.count(PLAIN_OPTIONS) == len(options) and Tier.PINNED not in tiers:
+            return (plain,) * len(tiers)
+        return [
+            plain if tier and own is PLAIN_OPTIONS else self.start(tier, own, tick)
+            for tier, own in zip(tiers, options, strict=True)
+        ]
 
     def start(self, tier: Tier, options: Options, tick: int) -> Start | None:
         """How a new memory begins; None for a plain one."""

@@ -69,8 +69,12 @@ def _check_searches(requests) -> None:
     assert _outcome(lambda: check_searches(requests)) == _outcome(one_by_one)
 
 
+def _rows(new):
+    return list(zip(*new, strict=True))
+
+
 def _check_new(items) -> None:
-    together = _outcome(lambda: check_all_new(items, _MOST_BYTES))
+    together = _outcome(lambda: _rows(check_all_new(items, _MOST_BYTES)))
     assert together == _outcome(lambda: [check_new(item, _MOST_BYTES) for item in items])
 
 
@@ -107,7 +111,7 @@ def test_one_strange_memory_among_plain_ones_is_taken_for_what_it_is(given, plac
 def test_a_tier_may_be_left_out_of_all() -> None:
     plain = [(agent, text) for agent in _IDS for text in _TEXTS[:3]]
     _check_new(plain)
-    assert {tier for _, _, tier, *_ in check_all_new(plain, _MOST_BYTES)} == {Tier.NORMAL}
+    assert set(check_all_new(plain, _MOST_BYTES).tiers) == {Tier.NORMAL}
     for strange in ((7, "tea"), ("alice", " "), ("alice", None), ("alice", "tea", "low"), ("al",)):
         _check_new([*plain, strange])
     _check_new([("alice",)] * 9)
@@ -143,7 +147,7 @@ def test_what_an_iterator_gives_is_looked_at_as_it_comes() -> None:
     texts = [f"text {n}" for n in range(12)]
     assert check_searches(_refilled(("alice", text) for text in texts)) == (["alice"] * 12, texts)
     new = check_all_new(_refilled(("alice", text, "low") for text in texts), _MOST_BYTES)
-    assert [content for _, content, *_ in new] == texts
+    assert list(new.contents) == texts
 
     def failing():
         yield "*", "tea"

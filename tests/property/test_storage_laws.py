@@ -27,6 +27,7 @@ from agents import (
 from agents.memory.events import (
     Accessed,
     Added,
+    Additions,
     Moved,
     Purged,
     Retained,
@@ -241,10 +242,8 @@ def blocks(draw) -> AgentColumns:
     for content, tier, tick, extra, vector, start in rows:
         numbers = np.array([vector], np.int8)
         kept = check_metadata(extra)
-        event = Added("add", block.agent_id, block.next_sequence, tier, content, kept, start)
-        add_all(
-            {block.agent_id: block}, {block.agent_id: 1}, [event], tick, numbers, norms(numbers)
-        )
+        new = Additions([block.agent_id], [block.next_sequence], [tier], [content], [kept], [start])
+        add_all({block.agent_id: block}, {block.agent_id: 1}, new, tick, numbers, norms(numbers))
     for row in draw(st.lists(st.integers(0, 9), max_size=3)):
         if row < len(block):
             block.change_tier(row, draw(tiers), draw(ticks))

@@ -8,13 +8,12 @@ in it.
 """
 
 from collections.abc import Iterable, Sequence
-from itertools import repeat
 from typing import Any
 
 from agents.memory.records import are_known_ids, are_plain_texts
 from agents.memory.requests import (
     PLAIN_OPTIONS,
-    NewMemory,
+    NewBatch,
     check_iterable,
     check_new,
     check_search,
@@ -40,8 +39,8 @@ def check_searches(requests: Iterable[object]) -> tuple[list[str], list[str]]:
     return [agent for agent, _ in checked], [query for _, query in checked]
 
 
-def check_all_new(items: Iterable[object], most_bytes: int) -> list[NewMemory]:
-    """New memories from what :func:`check_new` takes, in a list."""
+def check_all_new(items: Iterable[object], most_bytes: int) -> NewBatch:
+    """New memories from what :func:`check_new` takes."""
     columns = _columns(items)
     if len(columns) in (2, 3):
         agents, contents, *given = columns
@@ -53,10 +52,9 @@ def check_all_new(items: Iterable[object], most_bytes: int) -> list[NewMemory]:
             and all(contents)
             and not any(map(str.isspace, contents))
         ):
-            return list(
-                zip(agents, contents, tiers, repeat(None), repeat(PLAIN_OPTIONS), strict=False)
-            )
-    return [check_new(item, most_bytes) for item in check_iterable(items)]
+            size = len(agents)
+            return NewBatch(agents, contents, tiers, (None,) * size, (PLAIN_OPTIONS,) * size)
+    return NewBatch.of([check_new(item, most_bytes) for item in check_iterable(items)])
 
 
 def _columns(items: Any) -> list[tuple[Any, ...]]:

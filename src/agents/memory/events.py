@@ -6,8 +6,9 @@ event with many sequence numbers.
 """
 
 import json
-from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterable, Sequence
+from itertools import repeat
+from typing import Any, Literal, NamedTuple, Self
 
 import orjson
 
@@ -15,19 +16,23 @@ from agents.memory.metadata import KeptMetadata, keep_metadata
 from agents.memory.temperature import Temperature
 
 __all__ = [
+    "LEAST_LITERAL",
     "Accessed",
     "Added",
+    "Additions",
     "Cause",
     "Event",
     "Moved",
     "Noted",
     "Purged",
     "Retained",
+    "Row",
     "Start",
     "TickAdvanced",
     "TierChanged",
     "decode",
     "encode",
+    "named",
 ]
 
 Cause = Literal["set", "promote", "spill", "compact", "decay", "expire", "prune", "restore"]
@@ -54,6 +59,30 @@ class Added(NamedTuple):
     """None once it was purged: only that there was a memory is still known."""
     metadata: KeptMetadata | None
     start: Start | None
+
+
+class Additions(NamedTuple):
+    """Events of new memories, column by column: a tick has thousands."""
+
+    agents: Sequence[str]
+    sequences: Sequence[int]
+    tiers: Sequence[int]
+    contents: Sequence[str]
+    metadata: Sequence[KeptMetadata | None]
+    starts: Sequence[Start | None]
+
+    @classmethod
+    def of(cls, events: Sequence[Added]) -> Self:
+        """The same events; none of them is of a memory that was purged."""
+        return cls(*list(zip(*events, strict=True))[1:])
+
+    def part(self, places: slice) -> "Additions":
+        """Some of them."""
+        return Additions._make(column[places] for column in self)
+
+    def rows(self) -> list["Row"]:
+        """The same events, one by one."""
+        return list(zip(repeat("add"), *self, strict=False))
 
 
 class TierChanged(NamedTuple):
@@ -128,6 +157,8 @@ class TickAdvanced(NamedTuple):
 
 
 Event = Added | TierChanged | Moved | Retained | Purged | Accessed | Noted | TickAdvanced
+Row = tuple[Any, ...]
+"""An event, or its fields in a plain tuple: that is made, and written, in half the time."""
 
 _KINDS: dict[str, type[Event]] = {
     "add": Added,
@@ -142,33 +173,38 @@ _KINDS: dict[str, type[Event]] = {
 }
 
 
-def encode(events: Sequence[Event]) -> str:
-    """The JSON text of ``events``; the same events give the same text, byte for byte."""
-    rows = [
-        event
-        if (event[0] == "add" and event[5] is None)
-        or (event[0] == "access" and (not event[3] or min(event[3]) >= _PLAIN))
-        else (*event[:5], orjson.Fragment(event[5].json), event[6])  # type: ignore[union-attr]
-        if event[0] == "add"
-        else _row(event)
-        for event in events
-    ]
+def named(rows: Iterable[Row]) -> list[Event]:
+    """The events themselves."""
+    return [_KINDS[row[0]]._make(row) if type(row) is tuple else row for row in rows]  # type: ignore[misc]
+
+
+LEAST_LITERAL = 1e-4
+"""Smaller numbers have an exponent, which orjson writes without a leading zero."""
+
+
+def encode(events: Sequence[Row], *, are_literal: bool = False) -> str:
+    """The JSON text of ``events``; the same events give the same text, byte for byte.
+
+    ``are_literal``: no metadata and no score below LEAST_LITERAL is among them, so that to look at
+    each can be spared.
+    """
+    rows: Sequence[object] = events
+    if not are_literal:
+        rows = [
+            event
+            if event[0] not in _LOOKED_AT
+            or (event[0] == "add" and event[5] is None)
+            or (event[0] != "add" and (not event[3] or min(event[3]) >= LEAST_LITERAL))
+            else (*event[:5], orjson.Fragment(event[5].json), event[6])
+            if event[0] == "add"
+            else orjson.Fragment(_json(event))
+            for event in events
+        ]
     return orjson.dumps(rows, default=tuple).decode()
 
 
-def _row(event: Event) -> object:
-    """An event as orjson takes it; numbers that it would write in another way as text."""
-    if isinstance(event, Accessed) and min(event.scores, default=_PLAIN) < _PLAIN:
-        return orjson.Fragment(_json(event))
-    return event
-
-
-def _json(event: Event) -> str:
-    return json.dumps(event, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-
-
-_PLAIN = 1e-4
-"""Smaller numbers have an exponent, which orjson writes without a leading zero."""
+_LOOKED_AT = ("add", "access", "recall")
+_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
 def decode(text: str) -> list[Event]:

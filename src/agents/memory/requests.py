@@ -1,8 +1,8 @@
 """What the batched calls take."""
 
 import functools
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, Self
 
 from agents.errors import InvalidInput, InvalidMetadata
 from agents.memory.metadata import KeptMetadata, check_metadata
@@ -13,6 +13,7 @@ from agents.memory.traits import check_kind, check_tags
 
 __all__ = [
     "PLAIN_OPTIONS",
+    "NewBatch",
     "NewMemory",
     "Options",
     "check_iterable",
@@ -39,6 +40,22 @@ PLAIN_OPTIONS = Options()
 _OF_A_TALK = ("session", "speaker")
 
 NewMemory = tuple[str, str, Tier, KeptMetadata | None, Options]
+
+
+class NewBatch(NamedTuple):
+    """Many of these, column by column."""
+
+    agents: Sequence[str]
+    contents: Sequence[str]
+    tiers: Sequence[Tier]
+    metadata: Sequence[KeptMetadata | None]
+    options: Sequence[Options]
+
+    @classmethod
+    def of(cls, memories: Iterable[NewMemory]) -> Self:
+        """The same of a batch that comes one by one."""
+        columns = list(zip(*memories, strict=True))
+        return cls(*columns) if columns else cls((), (), (), (), ())
 
 
 def check_iterable(items: Iterable[object]) -> Iterable[object]:

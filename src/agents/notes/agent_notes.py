@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, final
 from agents.engine import Staged
 from agents.errors import EmbedderError, InvalidInput, NoteRefused, TierFull, TierMemError
 from agents.memory.records import Memory, check_content
-from agents.memory.requests import check_new
+from agents.memory.requests import NewBatch, check_new
 from agents.memory.retention import Retention
 from agents.memory.tiers import Tier
 from agents.notes.chunks import Chunk, cut, split_lines
@@ -347,10 +347,10 @@ class AgentNotes:
         # All but the text is the same for each, and to check that takes longer than the text.
         *_, metadata, options = check_new((agent, path, 3, {"path": path}, {"kind": "note"}), most)
         return self._bank._add_new(
-            [
+            NewBatch.of(
                 (agent, check_content(chunk.text, most), tier, metadata, options)
                 for chunk, tier in chunks
-            ]
+            )
         )
 
     def _kept(self) -> dict[str, Note]:

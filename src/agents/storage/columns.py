@@ -1,11 +1,13 @@
 """One agent's resident memories, as columns: how they change."""
 
 from collections.abc import Mapping, Sequence
+from itertools import compress
+from operator import add
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.memory.events import Added, Start
+from agents.memory.events import Additions, Start
 from agents.memory.metadata import KeptMetadata
 from agents.memory.temperature import Temperature
 from agents.memory.traits import Traits
@@ -263,7 +265,7 @@ class AgentColumns(AgentRows):
 def add_all(
     blocks: Mapping[str, AgentColumns],
     counts: Mapping[str, int],
-    events: Sequence[Added],
+    new: Additions,
     tick: int,
     vectors: Quantised,
     lengths: NDArray[np.float64],
@@ -272,17 +274,20 @@ def add_all(
 
     Of each agent, they have the sequence numbers that follow. Their vectors have these lengths.
     """
-    table = blocks[events[0][1]].table
+    table = blocks[new.agents[0]].table
     table.make_room([(block, counts[agent]) for agent, block in blocks.items()])
     to_row = {agent: block.take_in(counts[agent]) for agent, block in blocks.items()}
-    rows = [to_row[event[1]] + event[2] for event in events]
-    table.write(rows, events, tick, vectors, lengths)
-    for _, agent, _, tier, _, _, start in events:
-        if start is not None or tier == 0:
-            blocks[agent].notice(tier, start)
+    rows = list(map(add, map(to_row.__getitem__, new.agents), new.sequences))
+    table.write(rows, new, tick, vectors, lengths)
+    if 0 in new.tiers or new.starts.count(None) < len(new.starts):
+        for agent, tier, start in zip(new.agents, new.tiers, new.starts, strict=True):
+            if start is not None or tier == 0:
+                blocks[agent].notice(tier, start)
     hashed = {agent for agent, block in blocks.items() if block.is_hashed}
     if hashed:
-        own = [place for place, event in enumerate(events) if event[1] in hashed]
-        new = events if len(own) == len(events) else [events[place] for place in own]
-        for event, mark in zip(new, of_new(new, tick, vectors[own].tobytes()), strict=True):
-            blocks[event[1]].count_in(mark)
+        is_hashed = [agent in hashed for agent in new.agents]
+        if not all(is_hashed):
+            new = Additions._make([list(compress(column, is_hashed)) for column in new])
+            vectors = vectors[is_hashed]
+        for agent, mark in zip(new.agents, of_new(new, tick, vectors.tobytes()), strict=True):
+            blocks[agent].count_in(mark)

@@ -10,7 +10,7 @@ from hashlib import sha256
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.memory.events import Added, Start
+from agents.memory.events import Additions, Start
 from agents.memory.metadata import KeptMetadata
 from agents.memory.traits import Traits
 from agents.storage.marks import MARK
@@ -57,18 +57,18 @@ def of_memory(
     return int.from_bytes(sha256(head + text + vector + extra).digest(), "big")
 
 
-def of_new(events: Sequence[Added], tick: int, vectors: bytes) -> list[int]:
+def of_new(new: Additions, tick: int, vectors: bytes) -> list[int]:
     """:func:`of_memory` of many that were added in one tick; ``vectors`` has theirs in a row."""
-    size, whole, join = len(vectors) // len(events), int.from_bytes, b"".join
+    size, whole, join = len(vectors) // len(new.agents), int.from_bytes, b"".join
     known: dict[tuple[int, Start | None], tuple[str, bytes]] = {}
     marks = []
-    for place, (_, _, sequence, tier, content, metadata, start) in enumerate(events):
+    for place, (_, sequence, tier, content, metadata, start) in enumerate(zip(*new, strict=True)):
         own = known.get((tier, start))
         if own is None:  # most of a tick's are alike
             heat, kinds, expires = begun(tier, start)
             head = f" {tier} {heat} {tick} {tick} {expires} "
             own = known[tier, start] = head, b"" if kinds is None else kinds.json.encode()
-        text = (content or "").encode()
+        text = content.encode()
         data = join(
             (
                 f"{sequence}{own[0]}{len(text)} ".encode(), text,

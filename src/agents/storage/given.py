@@ -7,9 +7,9 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.memory.events import Accessed
+from agents.memory.events import Row
 
-__all__ = ["Given", "apart", "events_of_given"]
+__all__ = ["Given", "apart", "rows_of_given"]
 
 _Value = TypeVar("_Value")
 
@@ -48,14 +48,8 @@ def apart(values: list[_Value], counts: NDArray[np.intp]) -> Iterable[Sequence[_
     return map(values.__getitem__, map(slice, (stops - counts).tolist(), stops.tolist()))
 
 
-def events_of_given(agents: Sequence[str], given: Given) -> list[Accessed]:
+def rows_of_given(agents: Sequence[str], given: Given) -> list[Row]:
     """The events of searches by these agents, each of which gave some memory."""
-    fields = zip(
-        repeat("access"),
-        agents,
-        map(list, apart(given.sequences.tolist(), given.counts)),
-        map(list, apart(given.scores.tolist(), given.counts)),
-        strict=False,
-    )
-    # tuple.__new__ is what Accessed(…) comes down to, at half its cost.
-    return list(map(tuple.__new__, repeat(Accessed), fields))
+    sequences = apart(given.sequences.tolist(), given.counts)
+    scores = apart(given.scores.tolist(), given.counts)
+    return list(zip(repeat("access"), agents, sequences, scores, strict=False))

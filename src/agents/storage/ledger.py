@@ -13,26 +13,28 @@ from agents.errors import CommitFailed
 from agents.memory.caps import Caps, make_room, relieve
 from agents.memory.changes import NO_CHANGES, Changes, count_changes
 from agents.memory.events import (
+    LEAST_LITERAL,
     Accessed,
     Added,
     Cause,
-    Event,
     Moved,
     Noted,
     Purged,
     Retained,
+    Row,
     TickAdvanced,
     TierChanged,
     encode,
+    named,
 )
 from agents.memory.records import Memory
 from agents.memory.retention import Retention
 from agents.memory.temperature import Temperature
 from agents.memory.tiers import Tier
 from agents.storage import snapshots
-from agents.storage.given import Given, events_of_given
+from agents.storage.given import Given, rows_of_given
 from agents.storage.journal import Journal
-from agents.storage.newcomers import New, NewMemories, events_of, is_hot, number, which_matter
+from agents.storage.newcomers import New, NewMemories, number, which_matter
 from agents.storage.redaction import Purge
 from agents.storage.resident import Resident
 from agents.storage.ticks import TickNote
@@ -57,11 +59,11 @@ class Ledger:
         self.resident = resident
         self.unsaved_embeddings: dict[bytes, bytes] = {}
         """Vectors, by the hash of their text, to be kept with the next commit."""
-        self._events: list[Event] = []
+        self._events: list[Row] = []
         self._vectors: list[Quantised] = []
         self._marks: list[int] = []
         """Where in the pending events each open transaction began."""
-        self._accesses: list[Accessed] = []
+        self._accesses: list[Row] = []
         """What searches gave, on its way to the events."""
         self._purges: list[Purge] = []
         self._note: TickNote | None = None
@@ -69,13 +71,15 @@ class Ledger:
         """What was committed since the bank was opened."""
         self._is_plain = True
         """Whether nothing is pending but new memories and what searches gave."""
+        self._is_literal = True
+        """Whether nothing is pending that :func:`encode` has to look for."""
         self._since_snapshot = resident.load(journal)
 
     # Events
 
     def add_many(
         self,
-        items: Sequence[New],
+        new: New,
         vectors: Quantised,
         caps: Caps,
         relieve_hot: Callable[[str, list[int]], object],
@@ -84,16 +88,16 @@ class Ledger:
 
         ``relieve_hot`` is called where hot ones came.
         """
-        if not items:
+        size = len(new.agents)
+        if not size:
             return []
         self._flush_accesses()
         resident = self.resident
-        numbered = number(items, resident.block)
+        additions, prefixes = number(new, resident.block)
         lengths = norms(vectors)
-        agents, contents, tiers, metadata, starts = zip(*items, strict=True)
-        columns = (agents, contents, tiers, metadata, starts)
-        added = NewMemories(columns, numbered, resident.tick)
-        events = events_of(columns, numbered)
+        added = NewMemories(new, additions.sequences, prefixes, resident.tick)
+        events = additions.rows()
+        self._is_literal = self._is_literal and new.metadata.count(None) == size
         told = kept = 0
         entered = set[str]()
         """The agents that have one among those that wait which others make room for."""
@@ -110,27 +114,27 @@ class Ledger:
             tell(stop)
             rows = slice(kept, stop)
             if kept < stop:
-                resident.add(events[rows], vectors[rows], lengths[rows])
+                resident.add(additions.part(rows), vectors[rows], lengths[rows])
             kept = stop
             entered.clear()
 
-        for place in which_matter(items, caps):
-            agent_id, _, tier, _, _ = items[place]
+        for place in which_matter(new, caps):
+            agent_id, tier = new.agents[place], new.tiers[place]
             if agent_id in entered:
                 keep(place)
             tell(place)
             if caps.of(tier) is not None:
                 self.make_room(agent_id, tier, caps, None)
             entered.add(agent_id)
-            if (tier is not Tier.PINNED and is_hot(items[place])) or resident.block(agent_id).hot:
+            if (tier is not Tier.PINNED and new.is_hot(place)) or resident.block(agent_id).hot:
                 # A demoted one got a new label.
                 keep(place + 1)
-                sequence = events[place].sequence
+                sequence = additions.sequences[place]
                 relieve_hot(agent_id, [sequence])
                 memory = resident.memory(agent_id, sequence)
                 if memory is not None:
                     added.replace(place, memory)
-        keep(len(items))
+        keep(size)
         return added
 
     def make_room(self, agent_id: str, tier: Tier, caps: Caps, newcomer: int | None) -> None:
@@ -188,11 +192,13 @@ class Ledger:
         event = Accessed("recall" if recalled else "access", agent_id, sequences, scores)
         self._accesses.append(event)
         self._is_plain = self._is_plain and not recalled
+        self._is_literal = False
         self.resident.apply(event)
 
     def accessed_by_all(self, events: list[Accessed]) -> None:
         """A search gave memories to its agent, or several searches resident ones to theirs."""
         self._accesses += events
+        self._is_literal = False
         if 1 < len(events) == len({event.agent_id for event in events}):
             self.resident.access(events)
         else:  # a memory may be among them twice
@@ -202,9 +208,11 @@ class Ledger:
     def given(self, agents: Sequence[str], given: Sequence[Given]) -> None:
         """The same of many agents, each of which searched once and got some, as numbers."""
         owners = [[agents[member] for member in each.members] for each in given]
-        events: list[Accessed] = []
+        events: list[Row] = []
         for own, each in zip(owners, given, strict=True):
-            events += events_of_given(own, each)
+            events += rows_of_given(own, each)
+            least = each.scores.min(initial=1.0)
+            self._is_literal = self._is_literal and bool(least >= LEAST_LITERAL)
         members = list(chain.from_iterable([each.members for each in given]))
         if any(map(gt, members, members[1:])):  # their order is that of the searches
             order = sorted(range(len(members)), key=members.__getitem__)
@@ -248,7 +256,7 @@ class Ledger:
 
     def pending(self) -> Changes:
         """What happened since the last commit."""
-        return count_changes((*self._events, *self._accesses))
+        return count_changes(named((*self._events, *self._accesses)))
 
     # Transactions
 
@@ -294,7 +302,7 @@ class Ledger:
         try:
             self.journal.append(
                 self.resident.tick,
-                encode(self._events),
+                encode(self._events, are_literal=self._is_literal),
                 vectors,
                 self.unsaved_embeddings,
                 self._note,
@@ -341,7 +349,7 @@ class Ledger:
         self._events.clear()
         self._vectors.clear()
         self._purges.clear()
-        self._is_plain = True
+        self._is_plain = self._is_literal = True
         self._note = None
         self._marks = [0] * len(self._marks)
 
@@ -352,7 +360,7 @@ class Ledger:
             return
         vectors = np.concatenate(self._vectors)
         place = -1
-        for index, event in enumerate(self._events):
+        for index, event in enumerate(named(self._events)):
             if isinstance(event, Added):
                 place += 1
                 if (event.agent_id, event.sequence) in gone:
@@ -380,18 +388,19 @@ class Ledger:
         applied once more: slower than to undo each, but it can't differ from opening the bank.
         """
         self._flush_accesses()
-        undone = self._events[mark:]
+        events = named(self._events)
+        undone = events[mark:]
         if not undone:
             return
-        del self._events[mark:]
+        del self._events[mark:], events[mark:]
         gone = {key for event in undone if isinstance(event, Purged) for key in _keys(event)}
         self._purges = [each for each in self._purges if (each.agent, each.sequence) not in gone]
-        added = sum(isinstance(event, Added) for event in self._events)
+        added = sum(isinstance(event, Added) for event in events)
         vectors = np.concatenate(self._vectors)[:added] if self._vectors else None
         self._vectors = [] if vectors is None else [vectors]
         agents = {event.agent_id for event in undone if not isinstance(event, TickAdvanced)}
         self.resident.load(self.journal, agents)
-        self.resident.replay(self._events, vectors, agents)
+        self.resident.replay(events, vectors, agents)
 
 
 def _common(first: str, second: str) -> int:

@@ -1,13 +1,13 @@
 """New memories: as what they are asked for, as events, and as the records that callers get."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import repeat
+from itertools import count, repeat
 from operator import add
 from types import MappingProxyType
 from typing import NamedTuple, final, overload
 
 from agents.memory.caps import Caps
-from agents.memory.events import Added, Start
+from agents.memory.events import Additions, Start
 from agents.memory.metadata import KeptMetadata
 from agents.memory.records import NEW_RELEVANCE, NO_METADATA, Memory, digits_of_all
 from agents.memory.retention import Retention
@@ -15,24 +15,23 @@ from agents.memory.temperature import Temperature
 from agents.memory.tiers import Tier
 from agents.storage.rows import AgentRows
 
-__all__ = ["New", "NewMemories", "events_of", "is_hot", "number", "which_matter"]
-
-New = tuple[str, str, Tier, KeptMetadata | None, Start | None]
-"""A new memory: agent, text, tier, metadata, and how it differs from a plain one."""
+__all__ = ["New", "NewMemories", "number", "which_matter"]
 
 
-Columns = tuple[
-    Sequence[str], Sequence[str], Sequence[Tier], Sequence[KeptMetadata | None],
-    Sequence[Start | None],
-]  # fmt: skip
-"""The same of many new memories."""
+class New(NamedTuple):
+    """New memories, column by column."""
 
+    agents: Sequence[str]
+    contents: Sequence[str]
+    tiers: Sequence[Tier]
+    metadata: Sequence[KeptMetadata | None]
+    starts: Sequence[Start | None]
+    """How each differs from a plain one."""
 
-class Numbered(NamedTuple):
-    """The sequence number of each new memory, and how its id begins."""
-
-    sequences: list[int]
-    prefixes: list[str]
+    def is_hot(self, place: int) -> bool:
+        """Whether this one begins hot."""
+        start = self.starts[place]
+        return self.tiers[place] is Tier.PINNED or (start is not None and start[0] == _HOT)
 
 
 _HOT, _WARM = int(Temperature.HOT), int(Temperature.WARM)
@@ -40,57 +39,33 @@ _TEMPERATURES = tuple(Temperature)
 _PLAIN = Start(_WARM, "fact", (), None)
 
 
-def is_hot(item: New) -> bool:
-    """Whether a new memory begins hot."""
-    start = item[4]
-    return item[2] is Tier.PINNED or (start is not None and start.temperature == Temperature.HOT)
-
-
-def which_matter(items: Sequence[New], caps: Caps) -> list[int]:
+def which_matter(new: New, caps: Caps) -> list[int]:
     """The places of those that change more than themselves: they are hot, or in a tier with a cap.
 
     Others may have to make room for them.
     """
-    has_cap = [caps.of(tier) is not None for tier in Tier]
+    capped = [tier for tier in Tier if caps.of(tier) is not None]
+    if not any(map(new.tiers.count, capped)) and new.starts.count(None) == len(new.starts):
+        return []  # as in most batches
+    has_cap = [tier in capped for tier in Tier]
     return [
         place
-        for place, (_, _, tier, _, start) in enumerate(items)
+        for place, (tier, start) in enumerate(zip(new.tiers, new.starts, strict=True))
         if has_cap[tier] or (start is not None and start[0] == _HOT)
     ]
 
 
-def number(items: Sequence[New], block: Callable[[str], AgentRows]) -> Numbered:
-    """Give each new memory the number that follows in its agent's block."""
-    following: dict[str, int] = {}
-    prefixes: dict[str, str] = {}
-    sequences = []
-    for agent, _, _, _, _ in items:
-        sequence = following.get(agent)
-        if sequence is None:
-            own = block(agent)
-            sequence, prefixes[agent] = own.next_sequence, own.prefix
-        following[agent] = sequence + 1
-        sequences.append(sequence)
-    return Numbered(sequences, [prefixes[item[0]] for item in items])
+def number(new: New, block: Callable[[str], AgentRows]) -> tuple[Additions, dict[str, str]]:
+    """The events that add these memories, each with the number that follows in its agent's block.
 
-
-# tuple.__new__ is what the records' own constructors come down to, at half their cost.
-
-
-def events_of(columns: Columns, numbered: Numbered) -> list[Added]:
-    """The events that add these memories."""
-    agents, contents, tiers, metadata, starts = columns
-    fields = zip(
-        repeat("add"),
-        agents,
-        numbered.sequences,
-        map(int, tiers),
-        contents,
-        metadata,
-        starts,
-        strict=False,
-    )
-    return list(map(tuple.__new__, repeat(Added), fields))
+    And how the ids of each agent begin.
+    """
+    agents, contents, tiers, metadata, starts = new
+    blocks = {agent: block(agent) for agent in dict.fromkeys(agents)}
+    following = {agent: count(own.next_sequence) for agent, own in blocks.items()}
+    sequences = list(map(next, map(following.__getitem__, agents)))
+    events = Additions(agents, sequences, list(map(int, tiers)), contents, metadata, starts)
+    return events, {agent: own.prefix for agent, own in blocks.items()}
 
 
 @final
@@ -100,11 +75,14 @@ class NewMemories(Sequence[Memory]):
     Few do who store thousands, and to make them takes as long as to store them in the table.
     """
 
-    __slots__ = ("_columns", "_made", "_numbered", "_other", "_tick")
+    __slots__ = ("_made", "_new", "_other", "_prefixes", "_sequences", "_tick")
 
-    def __init__(self, columns: Columns, numbered: Numbered, tick: int) -> None:
-        self._columns = columns
-        self._numbered = numbered
+    def __init__(
+        self, new: New, sequences: Sequence[int], prefixes: dict[str, str], tick: int
+    ) -> None:
+        self._new = new
+        self._sequences = sequences
+        self._prefixes = prefixes
         self._tick = tick
         self._other: dict[int, Memory] = {}
         self._made: list[Memory] | None = None
@@ -114,7 +92,7 @@ class NewMemories(Sequence[Memory]):
         self._other[place] = memory
 
     def __len__(self) -> int:
-        return len(self._numbered.sequences)
+        return len(self._sequences)
 
     @overload
     def __getitem__(self, place: int) -> Memory: ...
@@ -138,17 +116,19 @@ class NewMemories(Sequence[Memory]):
 
     def _memories(self) -> list[Memory]:
         if self._made is None:
-            made = _memories_of(self._columns, self._numbered, self._tick)
+            prefixes = map(self._prefixes.__getitem__, self._new.agents)
+            made = _memories_of(self._new, self._sequences, prefixes, self._tick)
             for place, memory in self._other.items():
                 made[place] = memory
             self._made = made
         return self._made
 
 
-def _memories_of(columns: Columns, numbered: Numbered, tick: int) -> list[Memory]:
+def _memories_of(
+    new: New, sequences: Sequence[int], prefixes: Iterable[str], tick: int
+) -> list[Memory]:
     """These memories as they are in their first tick."""
-    agents, contents, tiers, metadata, starts = columns
-    sequences, prefixes = numbered
+    agents, contents, tiers, metadata, starts = new
     heats: Iterable[int] = repeat(_WARM)
     kinds: Iterable[str] = repeat(_PLAIN.kind)
     tags: Iterable[tuple[str, ...]] = repeat(_PLAIN.tags)
@@ -178,4 +158,5 @@ def _memories_of(columns: Columns, numbered: Numbered, tick: int) -> list[Memory
         repeat(NEW_RELEVANCE),
         strict=False,
     )
+    # tuple.__new__ is what Memory(…) comes down to, at half its cost.
     return list(map(tuple.__new__, repeat(Memory), fields))

@@ -12,6 +12,7 @@ from agents.errors import BankDamaged
 from agents.memory.events import (
     Accessed,
     Added,
+    Additions,
     Event,
     Moved,
     Noted,
@@ -102,18 +103,18 @@ class Resident:
 
     # Events
 
-    def add(
-        self, events: Sequence[Added], vectors: Quantised, lengths: NDArray[np.float64]
-    ) -> None:
+    def add(self, new: Additions, vectors: Quantised, lengths: NDArray[np.float64]) -> None:
         """Apply events of memories that follow their agents' others; vectors with these lengths."""
-        counts = Counter([event[1] for event in events])
+        counts = Counter(new.agents)
         blocks = {agent_id: self.own_block(agent_id) for agent_id in counts}
-        add_all(blocks, counts, events, self.tick, vectors, lengths)
+        add_all(blocks, counts, new, self.tick, vectors, lengths)
         self.changed.update(counts)
+        if new.starts.count(None) == len(new.starts):
+            return
         cold: dict[str, list[int]] = {}
-        for event in events:
-            if event[6] is not None and begun(event[3], event[6])[0] == _COLD:
-                cold.setdefault(event.agent_id, []).append(event.sequence)
+        for agent_id, sequence, tier, _, _, start in zip(*new, strict=True):
+            if start is not None and begun(tier, start)[0] == _COLD:
+                cold.setdefault(agent_id, []).append(sequence)
         for agent_id, sequences in cold.items():
             block = self.blocks[agent_id]
             self._become_cold(block, block.rows_of(sequences)[0])
@@ -438,7 +439,7 @@ class Resident:
             vectors, lengths = vectors[own], lengths[own]
         if events:
             self._check_sequences(events)
-            self.add(events, vectors, lengths)
+            self.add(Additions.of(events), vectors, lengths)
         return stop
 
     def _check_sequences(self, events: Sequence[Added]) -> None:

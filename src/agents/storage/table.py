@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.memory.events import Added, Start
+from agents.memory.events import Additions, Start
 from agents.memory.metadata import KeptMetadata
 from agents.memory.records import NEW_RELEVANCE, NO_METADATA, Memory, Metadata, digits_of_all
 from agents.memory.retention import Retention
@@ -244,13 +244,13 @@ class ResidentTable:
         return map(tuple.__new__, repeat(Memory), fields)
 
     def write(
-        self, rows: list[int], events: Sequence[Added], tick: int, vectors: Quantised, norms: Floats
+        self, rows: list[int], new: Additions, tick: int, vectors: Quantised, norms: Floats
     ) -> None:
         """New memories come into these rows, in this tick; their vectors have these lengths."""
         # Rows that lie together are written in a tenth of the time.
         together = rows[-1] - rows[0] == len(rows) - 1 and rows == sorted(rows)
         where = slice(rows[0], rows[0] + len(rows)) if together else np.array(rows)
-        _, _, sequences, tiers, contents, metadata, starts = zip(*events, strict=True)
+        _, sequences, tiers, contents, metadata, starts = new
         self.vectors[where] = vectors
         self.norms[where] = norms
         self.tiers[where] = tiers
