@@ -3,8 +3,6 @@
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import repeat
-from operator import contains
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -233,12 +231,10 @@ def check_text(text: object, what: str) -> str:
 
 def are_plain_texts(texts: Sequence[Any], longest: int) -> bool:
     """Whether all are texts of so many characters at most that :func:`check_text` leaves alone."""
-    return (
-        set(map(type, texts)) == {str}
-        and max(map(len, texts)) <= longest
-        and all(map(str.isascii, texts))
-        and not any(map(contains, texts, repeat("\0")))
-    )
+    if set(map(type, texts)) != {str} or max(map(len, texts)) > longest:
+        return False
+    text = "".join(texts)
+    return text.isascii() and "\0" not in text
 
 
 def check_whole(name: str, value: object, least: int = 0) -> int:

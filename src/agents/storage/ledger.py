@@ -93,7 +93,7 @@ class Ledger:
             return []
         self._flush_accesses()
         resident = self.resident
-        additions, prefixes = number(new, resident.block)
+        additions, prefixes = number(new, resident.blocks_of)
         lengths = norms(vectors)
         added = NewMemories(new, additions.sequences, prefixes, resident.tick)
         events = additions.rows()

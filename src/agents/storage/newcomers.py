@@ -55,17 +55,19 @@ def which_matter(new: New, caps: Caps) -> list[int]:
     ]
 
 
-def number(new: New, block: Callable[[str], AgentRows]) -> tuple[Additions, dict[str, str]]:
+def number(
+    new: New, blocks_of: Callable[[Iterable[str]], Sequence[AgentRows]]
+) -> tuple[Additions, dict[str, str]]:
     """The events that add these memories, each with the number that follows in its agent's block.
 
     And how the ids of each agent begin.
     """
     agents, contents, tiers, metadata, starts = new
-    blocks = {agent: block(agent) for agent in dict.fromkeys(agents)}
-    following = {agent: count(own.next_sequence) for agent, own in blocks.items()}
+    blocks = blocks_of(dict.fromkeys(agents))
+    following = {own.agent_id: count(own.next_sequence) for own in blocks}
     sequences = list(map(next, map(following.__getitem__, agents)))
     events = Additions(agents, sequences, list(map(int, tiers)), contents, metadata, starts)
-    return events, {agent: own.prefix for agent, own in blocks.items()}
+    return events, {own.agent_id: own.prefix for own in blocks}
 
 
 @final
