@@ -82,6 +82,14 @@ def test_make_only_leaves_the_rest_to_resume(tiermem: Command, whole: Path) -> N
     assert summary("b")["state_hash"] == summary(whole)["state_hash"]
 
 
+def test_a_branch_that_is_only_made_is_as_long_as_it_was_told(
+    tiermem: Command, whole: Path
+) -> None:
+    tiermem("branch", whole, "--at", 5, "--out", "b", "--ticks", 7, "--make-only", "-q")
+    tiermem("resume", "b", "-q")
+    assert summary("b")["ticks"] == 7
+
+
 def test_a_branch_can_start_before_the_first_tick_and_after_the_last(
     tiermem: Command, whole: Path
 ) -> None:

@@ -137,7 +137,10 @@ def branch(
             hint=f"give --ticks from {at} on, or leave it out",
         )
     edits = branching.read_edits(edit) if edit else []
-    branching.branch(folder, at, out, assignments=assignments or (), edits=edits, force=force)
+    changes = list(assignments or ())
+    if ticks is not None:
+        changes.append(f"simulation.ticks={ticks}")
+    branching.branch(folder, at, out, assignments=changes, edits=edits, force=force)
     if make_only:
         if as_json:
             echo_json({"run": str(out), "branch_of": str(folder), "at": at})
@@ -145,8 +148,6 @@ def branch(
             typer.echo(f"made {out}; run it with: tiermem resume {quote(str(out))}")
         return
     with Screen(quiet=quiet or as_json) as screen, Run.open(out, say=screen.say) as opened:
-        if ticks is not None:
-            opened.extend(ticks)
         _go_on(opened, screen, as_json)
 
 
