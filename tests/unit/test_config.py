@@ -347,6 +347,8 @@ def test_a_flood_of_problems_is_cut(write: Write) -> None:
         ("embedder.cache_size", "-1", "a whole number, 0 or more", "-1"),
         ("store.config", "[]", "a mapping of keys", "a list"),
         ("storage.sync", "off", "commit, checkpoint, close or manual", "false"),
+        ("simulation.ticks", "0", "a whole number from 1 to 1000000000", "0"),
+        ("simulation.ticks", "1000000001", "a whole number from 1 to 1000000000", "1000000001"),
         ("llm.provider", "3", "text that is not empty, or null", "3"),
         ("llm.config.temperature", ".nan", "a finite number", ".nan"),
         ("llm.config.n", "0x" + "f" * 90, "a whole number of at most 256 bits", "0xfff"),
