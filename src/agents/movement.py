@@ -82,7 +82,7 @@ class Movement:
     def starts(
         self, tiers: Sequence[Tier], options: Sequence[Options], tick: int
     ) -> Sequence[Start | None]:
-        """How new memories begin; None for each plain one."""
+        """How new memories begin; None for one that begins as its tier alone says."""
         plain = self._plain_start
         if options.count(PLAIN_OPTIONS) == len(options) and Tier.PINNED not in tiers:
             return (plain,) * len(tiers)
@@ -92,7 +92,7 @@ class Movement:
         ]
 
     def start(self, tier: Tier, options: Options, tick: int) -> Start | None:
-        """How a new memory begins; None for a plain one."""
+        """How a new memory begins, as in :meth:`starts`."""
         key = (options, tier is Tier.PINNED)
         if key in self._starts:
             return self._starts[key]

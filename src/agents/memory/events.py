@@ -1,8 +1,9 @@
 """Every change to a bank, as it stands in the journal.
 
 An event is a named tuple whose first field is its kind, so a list of events is a JSON array of
-arrays, and replaying the events in order gives the state. What moves many memories at once is one
-event with many sequence numbers.
+arrays, and replaying the events in order gives the state. While many wait to be written, they are
+plain tuples of the same fields. What moves many memories at once is one event with many sequence
+numbers.
 """
 
 import json
@@ -131,8 +132,8 @@ class Accessed(NamedTuple):
 
     kind: Literal["access", "recall"]
     agent_id: str
-    sequences: list[int]
-    scores: list[float]
+    sequences: Sequence[int]
+    scores: Sequence[float]
 
 
 class Noted(NamedTuple):

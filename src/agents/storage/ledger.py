@@ -72,7 +72,7 @@ class Ledger:
         self._is_plain = True
         """Whether nothing is pending but new memories and what searches gave."""
         self._is_literal = True
-        """Whether nothing is pending that :func:`encode` has to look for."""
+        """Whether surely nothing is pending that :func:`encode` has to look for."""
         self._since_snapshot = resident.load(journal)
 
     # Events

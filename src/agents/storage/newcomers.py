@@ -29,9 +29,9 @@ class New(NamedTuple):
     """How each differs from a plain one."""
 
     def is_hot(self, place: int) -> bool:
-        """Whether this one begins hot."""
+        """Whether this one, which is not pinned, begins hot."""
         start = self.starts[place]
-        return self.tiers[place] is Tier.PINNED or (start is not None and start[0] == _HOT)
+        return start is not None and start[0] == _HOT
 
 
 _HOT, _WARM = int(Temperature.HOT), int(Temperature.WARM)
