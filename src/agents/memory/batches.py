@@ -10,7 +10,7 @@ in it.
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from agents.memory.records import are_known_ids, are_plain_texts
+from agents.memory.records import are_plain_texts, known_ids
 from agents.memory.requests import (
     PLAIN_OPTIONS,
     NewBatch,
@@ -32,9 +32,9 @@ def check_searches(requests: Iterable[object]) -> tuple[list[str], list[str]]:
     """Agents and queries from pairs."""
     columns = _columns(requests)
     if len(columns) == 2:
-        agents, queries = columns
-        if are_known_ids(agents) and are_plain_texts(queries, _LONGEST):
-            return list(agents), list(queries)
+        agents, queries = known_ids(columns[0]), columns[1]
+        if agents is not None and are_plain_texts(queries, _LONGEST):
+            return agents, list(queries)
     checked = [check_search(request) for request in check_iterable(requests)]
     return [agent for agent, _ in checked], [query for _, query in checked]
 
@@ -43,11 +43,11 @@ def check_all_new(items: Iterable[object], most_bytes: int) -> NewBatch:
     """New memories from what :func:`check_new` takes."""
     columns = _columns(items)
     if len(columns) in (2, 3):
-        agents, contents, *given = columns
-        tiers = _tiers(given[0]) if given else [Tier.NORMAL] * len(agents)
+        agents, (contents, *given) = known_ids(columns[0]), columns[1:]
+        tiers = _tiers(given[0]) if given else [Tier.NORMAL] * len(contents)
         if (
-            tiers is not None
-            and are_known_ids(agents)
+            agents is not None
+            and tiers is not None
             and are_plain_texts(contents, most_bytes)  # a character of theirs is a byte
             and all(contents)
             and not any(map(str.isspace, contents))
@@ -64,9 +64,12 @@ def _columns(items: Any) -> list[tuple[Any, ...]]:
     """
     if type(items) not in (list, tuple) or len(items) < _FEW:
         return []
-    if not set(map(type, items)) <= {tuple, list} or len(set(map(len, items))) > 1:
+    if not set(map(type, items)) <= {tuple, list}:
         return []
-    return list(zip(*items, strict=True))
+    try:
+        return list(zip(*items, strict=True))
+    except ValueError:
+        return []
 
 
 def _tiers(given: Sequence[object]) -> Sequence[Tier] | None:

@@ -20,7 +20,6 @@ __all__ = [
     "Memory",
     "Metadata",
     "Scalar",
-    "are_known_ids",
     "are_plain_texts",
     "check_agent_id",
     "check_content",
@@ -30,6 +29,7 @@ __all__ = [
     "digits",
     "digits_of_all",
     "id_prefix",
+    "known_ids",
     "memory_id",
     "sequence_of",
 ]
@@ -156,8 +156,10 @@ class Hits(list[Hit]):
 _AGENT_ID = re.compile(r"[A-Za-z0-9_@-][A-Za-z0-9._@-]{0,127}")
 
 
-_SEEN: set[str] = set()
-"""Ids that are known to be some; a tick asks it three times of every agent."""
+_SEEN: dict[str, str] = {}
+"""Ids that are known to be some; a tick asks it three times of every agent. Given back are these
+and not what was asked: to look up the same object again and again takes half the time.
+"""
 _MOST_SEEN = 65_536
 
 
@@ -168,11 +170,11 @@ def check_agent_id(agent_id: object) -> str:
     something else: ``*`` would match every agent in mem0.
     """
     if type(agent_id) is str and agent_id in _SEEN:
-        return agent_id
+        return _SEEN[agent_id]
     if isinstance(agent_id, str) and _AGENT_ID.fullmatch(agent_id):
         own = str.__str__(agent_id)  # a subclass would come back as something else
         if len(_SEEN) < _MOST_SEEN:
-            _SEEN.add(own)
+            _SEEN[own] = own
         return own
     shown = repr(agent_id) if len(repr(agent_id)) <= 160 else repr(agent_id)[:150] + "…"
     raise InvalidAgentId(
@@ -181,9 +183,12 @@ def check_agent_id(agent_id: object) -> str:
     )
 
 
-def are_known_ids(ids: Sequence[object]) -> bool:
-    """Whether all of these were found to be ids before; if not, they may still be some."""
-    return set(map(type, ids)) == {str} and _SEEN.issuperset(ids)
+def known_ids(ids: Sequence[object]) -> list[str] | None:
+    """These ids, if all were found to be some before; if not, they may still be."""
+    if set(map(type, ids)) != {str}:
+        return None
+    known = list(map(_SEEN.get, ids))  # type: ignore[arg-type]
+    return None if None in known else known  # type: ignore[return-value]
 
 
 def check_content(content: object, max_bytes: int) -> str:

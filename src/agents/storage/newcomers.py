@@ -1,6 +1,6 @@
 """New memories: as what they are asked for, as events, and as the records that callers get."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import count, repeat
 from operator import add
 from types import MappingProxyType
@@ -56,7 +56,7 @@ def which_matter(new: New, caps: Caps) -> list[int]:
 
 
 def number(
-    new: New, blocks_of: Callable[[Iterable[str]], Sequence[AgentRows]]
+    new: New, blocks_of: Callable[[Collection[str]], Sequence[AgentRows]]
 ) -> tuple[Additions, dict[str, str]]:
     """The events that add these memories, each with the number that follows in its agent's block.
 

@@ -1,7 +1,7 @@
 """The state of a bank in memory, and how events change it. Nothing else does."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from itertools import chain
 
@@ -69,10 +69,12 @@ class State:
         block = self.blocks.get(agent_id)
         return AgentColumns(agent_id, self.seed, self.table) if block is None else block
 
-    def blocks_of(self, agents: Iterable[str]) -> list[AgentColumns]:
+    def blocks_of(self, agents: Collection[str]) -> list[AgentColumns]:
         """The same of many agents."""
-        known = self.blocks
-        return [known[agent] if agent in known else self.block(agent) for agent in agents]
+        try:
+            return list(map(self.blocks.__getitem__, agents))  # as in most ticks
+        except KeyError:
+            return list(map(self.block, agents))
 
     def own_block(self, agent_id: str) -> AgentColumns:
         """The agent's columns, kept from now on."""
