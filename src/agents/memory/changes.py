@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from operator import itemgetter
 from typing import NamedTuple
 
-from agents.memory.events import Accessed, Event, Moved, Purged, Retained, TierChanged
+from agents.memory.events import Accessed, Moved, Purged, Retained, Row, TierChanged, named
 from agents.memory.retention import Retention
 from agents.memory.temperature import Temperature
 
@@ -38,12 +38,12 @@ _UNCOUNTED = {"add", "access", "tick", "note"}
 NO_CHANGES = Changes(*[0] * len(Changes._fields))
 
 
-def count_changes(events: Iterable[Event]) -> Changes:
+def count_changes(events: Iterable[Row]) -> Changes:
     """How many memories these events changed, and how."""
     events = list(events)
     n = Counter(map(itemgetter(0), events))  # most of a tick's are adds and accesses
     n["recall"] = 0
-    for event in [event for event in events if event[0] not in _UNCOUNTED]:
+    for event in named([event for event in events if event[0] not in _UNCOUNTED]):
         if isinstance(event, TierChanged):
             n[event.cause] += 1
         elif isinstance(event, Moved) and event.cause == "spill":

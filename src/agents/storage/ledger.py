@@ -256,7 +256,7 @@ class Ledger:
 
     def pending(self) -> Changes:
         """What happened since the last commit."""
-        return count_changes(named((*self._events, *self._accesses)))
+        return count_changes((*self._events, *self._accesses))
 
     # Transactions
 
