@@ -82,6 +82,17 @@ def test_make_only_leaves_the_rest_to_resume(tiermem: Command, whole: Path) -> N
     assert summary("b")["state_hash"] == summary(whole)["state_hash"]
 
 
+@pytest.mark.parametrize("option", [("--ticks", 4), ("--set", "simulation.ticks=4")])
+def test_a_branch_does_not_end_before_it_begins(
+    tiermem: Command, whole: Path, option: tuple[object, ...]
+) -> None:
+    refused = tiermem("branch", whole, "--at", 5, "--out", "b", *option)
+    assert refused.code == 1
+    assert "a branch at tick 5 can't be 4 ticks long" in refused.err
+    assert not Path("b").exists()
+    assert tiermem("branch", whole, "--at", 4, "--out", "b", "-q", *option).code == 0
+
+
 def test_a_branch_that_is_only_made_is_as_long_as_it_was_told(
     tiermem: Command, whole: Path
 ) -> None:

@@ -127,15 +127,9 @@ def branch(
     `{agent: agent_03, do: add, content: "NEVER trade with agent_07", tier: pinned}`. The other
     run is not changed.
     """
-    from agents.errors import RunError
     from agents.simulation import branch as branching
     from agents.simulation.run import Run
 
-    if ticks is not None and ticks < at:
-        raise RunError(
-            f"a branch at tick {at} can't be {ticks} ticks long",
-            hint=f"give --ticks from {at} on, or leave it out",
-        )
     edits = branching.read_edits(edit) if edit else []
     changes = list(assignments or ())
     if ticks is not None:

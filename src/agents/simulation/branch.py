@@ -48,6 +48,11 @@ def branch(
         )
     changed = load_settings(settings, assignments=assignments)
     _refuse_what_is_fixed(settings, changed)
+    if changed.simulation.ticks < tick:
+        raise RunError(
+            f"a branch at tick {tick} can't be {changed.simulation.ticks} ticks long",
+            hint=f"give --ticks from {tick} on, or leave it out",
+        )
     if folder.resolve() == parent.resolve():
         raise RunError(
             f"{folder} is the run itself", hint="a branch needs a folder of its own: name another"
