@@ -1,5 +1,6 @@
 """A tick: observe, remember, decide, act, record, commit."""
 
+import gc
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any
@@ -98,6 +99,26 @@ def test_everyone_observes_before_anyone_acts(bank: MemoryBank) -> None:
         "setup", *["observe"] * 3, *["apply"] * 3, "end_tick",
     ]  # fmt: skip
     assert world.made("observe") == [("alice",), ("bob",), ("carol",)]
+
+
+def test_the_garbage_collector_runs_in_the_code_of_the_user(bank: MemoryBank) -> None:
+    seen: dict[str, bool] = {}
+    world = Diary()
+
+    def says(agent: str) -> str:
+        seen["observe"] = gc.isenabled()
+        return "a day"
+
+    def answers(agent: str, action: Action) -> None:
+        seen["apply"] = gc.isenabled()
+
+    def decides(_: Observation) -> list[Any]:
+        seen["decide"] = gc.isenabled()
+        return [Action("wait")]
+
+    world.says, world.answers = says, answers
+    begun(bank, world, Mind(decides)).tick()
+    assert seen == {"observe": True, "decide": True, "apply": True}
 
 
 def test_who_acts_first_is_drawn_every_tick(make_bank: MakeBank) -> None:

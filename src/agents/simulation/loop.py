@@ -40,7 +40,6 @@ from agents.simulation.protocols import (
 )
 from agents.simulation.recorder import Recorder
 from agents.simulation.streams import Streams
-from agents.storage.undisturbed import undisturbed
 
 __all__ = ["Loop", "Together", "check_number", "where_in"]
 
@@ -125,8 +124,7 @@ class Loop:
                 hint="open it again",
             )
         self._spent = True
-        with undisturbed():
-            record = self._tick()
+        record = self._tick()
         self._spent = False
         return record
 

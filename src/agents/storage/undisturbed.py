@@ -8,9 +8,9 @@ __all__ = ["undisturbed"]
 class undisturbed:  # noqa: N801  # a context manager, and named like the function it could be
     """Inside, Python does not look for garbage.
 
-    It would after every 700 new records, and look at those made before again and again, though
-    none of them can be garbage yet: a tenth of the time of a tick. Let it be the outermost: the
-    first object that is made after its end has the collector look at all that were made inside.
+    The collector would look after every 700 new records, and look at the records made before again
+    and again, though none of them can be garbage yet. Only our own batches run inside: the collector
+    belongs to the whole process, so it must be on whenever a user's code runs.
     """
 
     __slots__ = ("_was",)
