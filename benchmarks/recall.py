@@ -129,7 +129,7 @@ def notes(files: int, megabytes: int) -> dict[str, float]:
     """Looking at notes that did not change, and the first index of many, beside embedding them."""
     from agents import MemoryBank
     from agents.notes.chunks import cut
-    from agents.storage.embedders import OfflineEmbedder
+    from agents.storage.embedding.embedders import OfflineEmbedder
 
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "bank"

@@ -40,7 +40,7 @@ def _memories(bank: Any) -> int:
 
 def tick(folder: Path, agents: int, memories: int, ticks: int) -> dict[str, float]:
     """Whole ticks, and after each the embedding of its texts alone."""
-    from agents.storage.embedders import OfflineEmbedder
+    from agents.storage.embedding.embedders import OfflineEmbedder
 
     bank, loop = _market(folder, agents)
     while _memories(bank) < agents * memories:

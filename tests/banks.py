@@ -10,9 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from agents import (
-    MemoryBank,
-)
+from agents import MemoryBank
 
 OpenBank = Callable[..., MemoryBank]
 

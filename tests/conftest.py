@@ -15,7 +15,7 @@ from hypothesis import settings
 sys.path.insert(0, str(Path(__file__).parent))
 
 from agents import AgentMemory, MemoryBank
-from agents.storage.ledger import Ledger
+from agents.storage.state.ledger import Ledger
 from embedders import Directions
 
 # How long a test takes is the machine's affair. Half of Hypothesis' own number of examples, because

@@ -3,7 +3,7 @@
 from typing import Any
 
 from agents import MemoryBank
-from agents.storage.mem0_store import import_mem0
+from agents.storage.mem0.store import import_mem0
 
 UNUSED = {"provider": "openai", "config": {"api_key": "unused"}}
 

@@ -12,7 +12,7 @@
 
 from typing import TYPE_CHECKING
 
-from agents.errors import (
+from .errors import (
     BankClosed,
     BankDamaged,
     BankError,
@@ -45,16 +45,16 @@ from agents.errors import (
     TierFull,
     TierMemError,
 )
-from agents.memory.records import Explanation, Hit, Hits, Memory
-from agents.memory.retention import Retention
-from agents.memory.temperature import Temperature
-from agents.memory.tiers import TIER_NAMES, TIER_VALUES, Tier
-from agents.version import __version__
+from .memory.records import Explanation, Hit, Hits, Memory
+from .memory.retention import Retention
+from .memory.temperature import Temperature
+from .memory.tiers import TIER_NAMES, TIER_VALUES, Tier
+from .version import __version__
 
 if TYPE_CHECKING:
-    from agents.agent_memory import AgentMemory
-    from agents.async_bank import AsyncMemoryBank
-    from agents.bank import MemoryBank
+    from .bank.agent_memory import AgentMemory
+    from .bank.async_bank import AsyncMemoryBank
+    from .bank.memory_bank import MemoryBank
 
 __all__ = [
     "TIER_NAMES",
@@ -107,15 +107,15 @@ __all__ = [
 def __getattr__(name: str) -> object:
     """Bring in the bank, and NumPy with it, when it is first asked for."""
     if name == "MemoryBank":
-        from agents.bank import MemoryBank
+        from .bank.memory_bank import MemoryBank
 
         return MemoryBank
     if name == "AgentMemory":
-        from agents.agent_memory import AgentMemory
+        from .bank.agent_memory import AgentMemory
 
         return AgentMemory
     if name == "AsyncMemoryBank":
-        from agents.async_bank import AsyncMemoryBank
+        from .bank.async_bank import AsyncMemoryBank
 
         return AsyncMemoryBank
     raise AttributeError(f"module 'agents' has no attribute {name!r}")

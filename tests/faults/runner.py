@@ -42,8 +42,8 @@ class Life(NamedTuple):
 
 def live(life: Life, say: int) -> None:
     """Run to the end, and say on a pipe what comes next."""
-    from agents.config import load_settings
-    from agents.simulation.run import Run
+    from agents.config.load import load_settings
+    from agents.simulation.runs.run import Run
 
     operations = Operations(life)
 
@@ -152,10 +152,10 @@ def main() -> None:
     import matplotlib.pyplot  # noqa: F401 - so that no child has to
     import pyarrow.parquet  # noqa: F401
 
-    import agents.simulation.run  # noqa: F401
+    import agents.simulation.runs.run  # noqa: F401
     from agents.simulation.worlds import market  # noqa: F401
-    from agents.storage.embedders import OfflineEmbedder
-    from agents.storage.mem0_store import import_mem0
+    from agents.storage.embedding.embedders import OfflineEmbedder
+    from agents.storage.mem0.store import import_mem0
 
     OfflineEmbedder().embed(["the weights are read once"])
     for line in sys.stdin:

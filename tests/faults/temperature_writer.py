@@ -108,8 +108,8 @@ def act(bank: MemoryBank, rng: random.Random, text: str, forgotten: list[str]) -
 
 
 def main(folder: str, seed: str) -> None:
-    from agents.storage.ledger import Ledger
-    from agents.storage.pack import Pack
+    from agents.storage.shelf.pack import Pack
+    from agents.storage.state.ledger import Ledger
 
     if int(seed) % 2:
         Ledger.SNAPSHOT_ON_COMMIT = 10  # so that kills meet snapshots too

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import pytest
 
 from agents import CheckpointError, MemoryBank
-from agents.storage import checkpoint
+from agents.storage.checkpoint import file as checkpoint
 
 
 def test_what_the_disk_says_meanwhile_is_not_lost(

@@ -10,13 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agents import (
-    BankDamaged,
-    CommitFailed,
-    MemoryBank,
-    MemoryNotFound,
-    TierMemError,
-)
+from agents import BankDamaged, CommitFailed, MemoryBank, MemoryNotFound, TierMemError
 from banks import (
     MANUAL,
     OpenBank,

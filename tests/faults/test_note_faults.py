@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from agents import AgentMemory, MemoryBank
-from agents.engine import Engine
+from agents.engine.open_bank import Engine
 from agents.errors import CommitFailed, NoteRefused
 from agents.notes import files as note_files
 from agents.notes.files import NoteFiles
-from agents.storage.journal import Journal
+from agents.storage.journal.journal import Journal
 
 MANUAL = {"sync": "manual"}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agents import BankDamaged, MemoryBank
-from agents.storage.pack import Pack
+from agents.storage.shelf.pack import Pack
 from banks import OpenBank, change, flipped, value
 from embedders import Directions
 

@@ -16,8 +16,8 @@ import pytest
 from runner import Life
 
 from agents import MemoryBank
-from agents.simulation.replay import Replay, verify_files
-from agents.simulation.run import checkpoints
+from agents.simulation.runs.replay import Replay, verify_files
+from agents.simulation.runs.run import checkpoints
 from openai_server import OpenAIServer
 
 KILLS = int(os.environ.get("TIERMEM_RUN_KILLS", "25"))

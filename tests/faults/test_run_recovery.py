@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from agents import BankDamaged, BankTooNew, CommitFailed, SimulationError, TierFull
-from agents.config import load_settings
-from agents.settings import Settings
+from agents.config.load import load_settings
+from agents.config.settings import Settings
 from agents.simulation import Run
-from agents.simulation.branch import branch
-from agents.simulation.replay import Replay
-from agents.simulation.run import go_back
+from agents.simulation.runs.branch import branch
+from agents.simulation.runs.replay import Replay
+from agents.simulation.runs.run import go_back
 
 WORLD = '''
 class Counter:
@@ -259,7 +259,7 @@ def test_forgotten_checkpoints_are_gone_before_the_ticks_are(
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("agents.history.rewind", killed)
+    monkeypatch.setattr("agents.bank.history.rewind", killed)
     with pytest.raises(KeyboardInterrupt):
         go_back(run, 7)
     names = sorted(path.name for path in (run / "checkpoints").iterdir())

@@ -103,7 +103,7 @@ def imagine(model: ModelBank, operation: Operation) -> None:
 
 
 def main(folder: str, seed: str, sync: str) -> None:
-    from agents.storage.ledger import Ledger
+    from agents.storage.state.ledger import Ledger
 
     if int(seed) % 2:
         Ledger.SNAPSHOT_ON_COMMIT = 50  # so that kills meet snapshots too

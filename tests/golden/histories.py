@@ -14,8 +14,8 @@ from random import Random
 from typing import Any
 
 from agents import MemoryBank, Temperature, Tier, TierMemError
-from agents.config import load_settings
-from agents.simulation.run import Run
+from agents.config.load import load_settings
+from agents.simulation.runs.run import Run
 
 __all__ = ["BANKS", "RECORDED", "SCENARIOS", "bank_history", "run_history"]
 

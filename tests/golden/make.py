@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from agents import MemoryBank
-from agents.config import load_settings
-from agents.simulation.run import Run
+from agents.config.load import load_settings
+from agents.simulation.runs.run import Run
 
 __all__ = ["CHECKPOINT", "EXPECTED", "FOLDER", "LAST", "TICK", "ending", "make", "state"]
 

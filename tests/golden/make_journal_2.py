@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from agents import MemoryBank
-from agents.storage.journal import _FORMAT
-from agents.storage.ledger import Ledger
+from agents.storage.journal.journal import _FORMAT
+from agents.storage.state.ledger import Ledger
 
 FOLDER = Path(__file__).parent
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from agents.interfaces.cli import main
-from agents.simulation import outputs
+from agents.interfaces.cli.app import main
+from agents.simulation.runs import outputs
 
 WORLDS = Path(__file__).with_name("worlds_for_tests.py")
 

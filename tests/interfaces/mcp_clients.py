@@ -14,13 +14,13 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from agents import MemoryBank
-from agents.interfaces import mcp_http
 from agents.interfaces.http.access import Door, Names
 from agents.interfaces.http.limits import DEFAULT, Limits
 from agents.interfaces.http.server import address, listen
+from agents.interfaces.mcp import http as mcp_http
 
 MANUAL = {"sync": "manual"}
-COMMAND = (sys.executable, "-c", "from agents.interfaces.cli import main; main()", "mcp")
+COMMAND = (sys.executable, "-c", "from agents.interfaces.cli.app import main; main()", "mcp")
 
 
 def bank_in(folder: Path) -> Path:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from agents import EmbedderError, MemoryBank
-from agents.storage.embedders import OfflineEmbedder
+from agents.storage.embedding.embedders import OfflineEmbedder
 
 pytestmark = [
     # Third-party code, on Python 3.11 and what it depends on.

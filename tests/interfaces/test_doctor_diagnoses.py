@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from agents import MemoryBank
-from agents.interfaces import doctor_bank
+from agents.interfaces.doctor import bank as doctor_bank
 from embedders import Directions
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")

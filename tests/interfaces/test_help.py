@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agents.interfaces.cli import COMMANDS
+from agents.interfaces.cli.app import COMMANDS
 
 Command = Callable[..., Any]
 

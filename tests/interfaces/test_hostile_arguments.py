@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agents import MemoryBank
-from agents.interfaces.cli import COMMANDS
+from agents.interfaces.cli.app import COMMANDS
 from conftest import run_command, write_scenario
 
 Command = Callable[..., Any]

@@ -294,8 +294,8 @@ def test_a_request_with_text_that_is_not_unicode_is_answered_by_its_id(
 def test_nothing_but_the_protocol_is_on_standard_output(folder: Path) -> None:
     """What a library prints while the bank is opened and served goes to standard error."""
     noisy = (
-        "import os, sys; from agents import tools; from agents.bank import MemoryBank\n"
-        "from agents.interfaces.cli import main\n"
+        "import os, sys; from agents import tools; from agents.bank.memory_bank import MemoryBank\n"
+        "from agents.interfaces.cli.app import main\n"
         "was = MemoryBank.__dict__['open'].__func__\n"
         "def noise(text): print(text); sys.stdout.flush(); os.system(f'echo {text}'); return {}\n"
         "def opened(cls, *a, **k): noise('opening'); return was(cls, *a, **k)\n"

@@ -13,7 +13,7 @@ from mcp import Client, MCPError
 from mcp_clients import text_of
 
 from agents import AgentMemory, MemoryBank, tools
-from agents.interfaces.mcp_server import Access, make_server
+from agents.interfaces.mcp.server import Access, make_server
 from agents.notes.flush import FLUSH_PROMPT
 from agents.tools import OPERATIONS
 

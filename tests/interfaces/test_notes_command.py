@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from test_memory_commands import on_a_terminal
 
-from agents import MemoryBank, history
+from agents import MemoryBank
+from agents.bank import history
 
 Command = Callable[..., Any]
 

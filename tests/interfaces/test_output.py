@@ -15,8 +15,8 @@ import pytest
 from test_memory_commands import on_a_terminal
 
 from agents import BankError, InvalidInput, InvalidTier, MemoryBank
-from agents.interfaces import screen
-from agents.interfaces.screen import Screen
+from agents.interfaces.cli import progress as screen
+from agents.interfaces.cli.progress import Screen
 
 Command = Callable[..., Any]
 TIERMEM = str(Path(sys.executable).with_name("tiermem"))

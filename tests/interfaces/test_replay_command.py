@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agents.simulation.run import Run
+from agents.simulation.runs.run import Run
 
 Command = Callable[..., Any]
 Write = Callable[..., Path]

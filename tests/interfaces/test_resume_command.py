@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from agents import MemoryBank
-from agents.simulation.run import Run
+from agents.simulation.runs.run import Run
 
 Command = Callable[..., Any]
 Write = Callable[..., Path]

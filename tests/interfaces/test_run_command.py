@@ -19,7 +19,7 @@ import yaml
 
 from agents import MemoryBank
 from agents.memory.tiers import TIER_NAMES
-from agents.simulation.run import Run
+from agents.simulation.runs.run import Run
 from openai_server import OpenAIServer
 from plain_mem0 import assert_store_is_exact
 

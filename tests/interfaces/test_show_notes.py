@@ -26,7 +26,7 @@ def noted(whole: Path) -> Path:
 @pytest.fixture(autouse=True)
 def _thirteen_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
     """The records of the run know of twelve."""
-    monkeypatch.setattr("agents.simulation.compare.last_tick", lambda folder: 13)
+    monkeypatch.setattr("agents.simulation.runs.compare.last_tick", lambda folder: 13)
 
 
 def notes_in(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ import pytest
 from exchanges import contents, write
 
 from agents import MemoryBank
-from agents.storage.sync import StoreSync
+from agents.storage.store_sync import StoreSync
 from banks import ended
 from plain_mem0 import assert_store_is_exact
 
@@ -38,7 +38,7 @@ def bank(tiermem: Command, request: pytest.FixtureRequest) -> Path:
 
 def started(*arguments: object) -> "subprocess.Popen[str]":
     """``tiermem`` in a process of its own."""
-    command = [sys.executable, "-m", "agents.interfaces.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "agents.interfaces.cli.app", *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -104,7 +104,14 @@ def test_ctrl_c_while_mem0s_store_is_written_comes_after_the_word_that_all_is_st
 
 def test_what_is_stored_and_can_not_be_printed_is_not_to_be_repeated(tiermem: Command) -> None:
     tiermem("init", "crew", "--set", "storage.sync=manual")
-    command = [sys.executable, "-m", "agents.interfaces.cli", "import", "crew", str(write(ROWS))]
+    command = [
+        sys.executable,
+        "-m",
+        "agents.interfaces.cli.app",
+        "import",
+        "crew",
+        str(write(ROWS)),
+    ]
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 1

@@ -25,7 +25,7 @@ from agents import (
     Tier,
     TierFull,
 )
-from agents.storage.ledger import Ledger
+from agents.storage.state.ledger import Ledger
 
 AGENTS = ("alice", "bob", "@Carol-3._")
 

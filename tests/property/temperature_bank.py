@@ -32,8 +32,8 @@ from temperature_model import (
 
 from agents import InvalidInput, MemoryBank, MemoryNotFound, MemoryPinned
 from agents.memory.filters import ANY
-from agents.storage.ledger import Ledger
-from agents.storage.pack import Pack
+from agents.storage.shelf.pack import Pack
+from agents.storage.state.ledger import Ledger
 
 AGENTS = ("alice", "bob", "carol")
 TOKENS, FACTS = 20, 4

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents import MemoryBank, MemoryNotFound, MemoryPinned, retrieval
+from agents import MemoryBank, MemoryNotFound, MemoryPinned
 from agents.memory.records import id_prefix, memory_id
+from agents.search import search as retrieval
 from property.model import SmallEmbedder
 
 AGENTS = st.sampled_from(["alice", "bob"])
@@ -65,7 +66,7 @@ def test_remembering_what_was_found_changes_no_answer(steps: list[tuple[Any, ...
         remembering = MemoryBank.ephemeral(embedder=SmallEmbedder(), preset="vector", **options)
         plain = MemoryBank.ephemeral(embedder=SmallEmbedder(), preset="vector", **options)
         # Eight memories allow for one question; here there are never many more.
-        patch.setattr("agents.storage.rows._MEMORIES_PER_QUERY", 1)
+        patch.setattr("agents.storage.resident.agent_rows._MEMORIES_PER_QUERY", 1)
         for step in steps:
             if step[0] != "search":
                 apply(remembering, step)

@@ -21,7 +21,7 @@ from agents import (
     MemoryNotFound,
     Tier,
 )
-from agents.storage.ledger import Ledger
+from agents.storage.state.ledger import Ledger
 
 # The default run takes about a minute, and is the same every time; HYPOTHESIS_PROFILE=thorough is
 # for finding what it does not.

@@ -6,11 +6,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.memory.compaction import Condition, Facts, Move, Rule, parse_rules, plan
-from agents.memory.spill import HotLimits
+from agents.memory.kinds import Traits, traits
 from agents.memory.temperature import Temperature
 from agents.memory.tiers import Tier
-from agents.memory.traits import Traits, traits
+from agents.rules.compaction import Condition, Facts, Move, Rule, parse_rules, plan
+from agents.rules.spill import HotLimits
 
 KINDS = ("decision", "preference", "fact")
 TAGS = ("blocker", "open", "task")

@@ -7,8 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from agents.storage.embedders import OfflineEmbedder
-from agents.storage.embedding_cache import CachedEmbedder
+from agents.storage.embedding.cache import CachedEmbedder
+from agents.storage.embedding.embedders import OfflineEmbedder
 from agents.storage.vectors import quantise
 
 _TEXTS = [f"text {n}" for n in range(9)]

@@ -14,14 +14,7 @@ from strategies import (
     tiers,
 )
 
-from agents import (
-    TIER_NAMES,
-    InvalidTier,
-    Memory,
-    Tier,
-    TierFull,
-)
-from agents.memory.caps import Caps, age, make_room, relieve
+from agents import TIER_NAMES, InvalidTier, Memory, Tier, TierFull
 from agents.memory.context import approximate_tokens, fit, line, render
 from agents.memory.records import (
     NO_METADATA,
@@ -34,6 +27,7 @@ from agents.memory.records import (
     sequence_of,
 )
 from agents.memory.tiers import parse_tier
+from agents.rules.caps import Caps, age, make_room, relieve
 
 BOOSTS = (1.0, 0.5, 0.25, 0.0, -0.25)
 sequences = st.integers(1, 2**48 - 1)

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents import MemoryBank
-from agents.history import rewind
+from agents.bank.history import rewind
 from agents.memory.retention import Retention
-from agents.storage.ledger import Ledger
-from agents.storage.pack import Pack
+from agents.storage.shelf.pack import Pack
+from agents.storage.state.ledger import Ledger
 from faults.temperature_writer import AGENTS, act, open_bank, text_of
 from property.model import SmallEmbedder
 

@@ -18,24 +18,16 @@ from hypothesis import strategies as st
 from model import SmallEmbedder
 from strategies import contents, metadata, queries, tiers
 
-from agents import (
-    BankError,
-    InvalidInput,
-    Memory,
-    MemoryBank,
-    MemoryNotFound,
-    MemoryPinned,
-    Tier,
-    history,
-)
-from agents.config import load_settings
+from agents import BankError, InvalidInput, Memory, MemoryBank, MemoryNotFound, MemoryPinned, Tier
+from agents.bank import history
+from agents.config.load import load_settings
 from agents.errors import RunError
 from agents.memory.retention import Retention
 from agents.memory.temperature import Temperature
-from agents.simulation.branch import branch
-from agents.simulation.run import Run, checkpoints, go_back
-from agents.simulation.streams import Streams
-from agents.storage.ledger import Ledger
+from agents.simulation.loop.streams import Streams
+from agents.simulation.runs.branch import branch
+from agents.simulation.runs.run import Run, checkpoints, go_back
+from agents.storage.state.ledger import Ledger
 from banks import MANUAL, undone
 
 AGENTS = ("alice", "bob", "carol")

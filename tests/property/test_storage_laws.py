@@ -16,14 +16,7 @@ from strategies import (
     tiers,
 )
 
-from agents import (
-    BankDamaged,
-    EmbedderError,
-    MemoryBank,
-    MemoryNotFound,
-    MemoryPinned,
-    Tier,
-)
+from agents import BankDamaged, EmbedderError, MemoryBank, MemoryNotFound, MemoryPinned, Tier
 from agents.memory.events import (
     Accessed,
     Added,
@@ -37,13 +30,13 @@ from agents.memory.events import (
     decode,
     encode,
 )
+from agents.memory.kinds import KINDS, check_tags
 from agents.memory.metadata import check_metadata
-from agents.memory.ranking import EXCLUDED, rank
 from agents.memory.records import id_prefix
-from agents.memory.traits import KINDS, check_tags
-from agents.storage import snapshots
-from agents.storage.columns import AgentColumns, add_all
-from agents.storage.table import ResidentTable
+from agents.rules.ranking import EXCLUDED, rank
+from agents.storage.resident.agent_columns import AgentColumns, add_all
+from agents.storage.resident.table import ResidentTable
+from agents.storage.state import snapshots
 from agents.storage.vectors import norms, quantise
 
 BOOSTS = (1.0, 0.5, 0.25, 0.0, -0.25)

@@ -27,10 +27,10 @@ from temperature_bank import (
 from temperature_model import ACTIVE, HOT, TemperatureModel
 
 from agents import MemoryBank, MemoryNotFound
-from agents.history import rewind
+from agents.bank.history import rewind
 from agents.memory.context import approximate_tokens, cost
-from agents.storage.ledger import Ledger
-from agents.storage.pack import Pack
+from agents.storage.shelf.pack import Pack
+from agents.storage.state.ledger import Ledger
 from banks import child
 
 # The default run takes about twenty seconds, and is the same every time.

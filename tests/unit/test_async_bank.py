@@ -30,7 +30,7 @@ from agents import (
     MemoryNotFound,
     tools,
 )
-from agents.async_bank import AsyncAgentMemory, AsyncAgentNotes, AsyncNoteWatch
+from agents.bank.async_bank import AsyncAgentMemory, AsyncAgentNotes, AsyncNoteWatch
 from agents.notes.agent_notes import AgentNotes
 from agents.notes.watching import NoteWatch
 from banks import MANUAL, Undone, contents

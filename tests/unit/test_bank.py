@@ -5,12 +5,7 @@ from typing import Any
 
 import pytest
 
-from agents import (
-    InvalidInput,
-    MemoryBank,
-    Tier,
-    TierFull,
-)
+from agents import InvalidInput, MemoryBank, Tier, TierFull
 from banks import OpenBank, value
 from embedders import Counting
 

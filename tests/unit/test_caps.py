@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from agents import AgentMemory, Memory, MemoryBank, Tier, TierFull
-from agents.memory.caps import Caps, make_room, relieve
+from agents.rules.caps import Caps, make_room, relieve
 
 OpenBank = Callable[..., MemoryBank]
 

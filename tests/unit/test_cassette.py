@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agents.errors import Diverged, RunError
-from agents.simulation.cassette import Cassette, Exchange, hash_prompt
+from agents.simulation.policies.cassette import Cassette, Exchange, hash_prompt
 
 ASKED = [{"role": "system", "content": "Trade."}, {"role": "user", "content": "Tick 1 “grün”"}]
 FIRST = Exchange(1, "alice", 0, ASKED, reply='{"actions": []}')

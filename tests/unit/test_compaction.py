@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents.memory.compaction import Condition, Facts, Move, Rule, parse_rules, plan
-from agents.memory.spill import HotLimits
+from agents.memory.kinds import Traits, traits
 from agents.memory.temperature import Temperature
 from agents.memory.tiers import Tier
-from agents.memory.traits import Traits, traits
+from agents.rules.compaction import Condition, Facts, Move, Rule, parse_rules, plan
+from agents.rules.spill import HotLimits
 
 HOT, WARM, COLD = Temperature
 PLENTY = HotLimits(tokens=1_000_000, facts=1_000_000)

@@ -16,10 +16,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-import agents.config
-from agents.config import load_settings
+import agents.config.load
+from agents.config.load import load_settings
+from agents.config.settings import Settings
 from agents.errors import ConfigError
-from agents.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 DEFAULTS = ROOT / "config" / "config.yaml"
@@ -106,7 +106,7 @@ def test_tier_boosts_are_floats_indexed_by_tier() -> None:
 
 def test_importing_config_loads_neither_yaml_nor_jsonschema_nor_numpy() -> None:
     code = (
-        "import sys, agents.config; "
+        "import sys, agents.config.load; "
         "print(*sorted({'yaml', 'jsonschema', 'numpy'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -117,8 +117,8 @@ def test_an_installed_package_reads_the_files_inside_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "defaults").mkdir()
-    monkeypatch.setattr(agents.config, "__file__", str(tmp_path / "config.py"))
-    assert agents.config._packaged("schema.yaml") == tmp_path / "defaults" / "schema.yaml"
+    monkeypatch.setattr(agents.config.load, "__file__", str(tmp_path / "config" / "load.py"))
+    assert agents.config.load._packaged("schema.yaml") == tmp_path / "defaults" / "schema.yaml"
 
 
 def test_defaults_that_lost_a_key_are_refused(
@@ -126,17 +126,17 @@ def test_defaults_that_lost_a_key_are_refused(
 ) -> None:
     kept = DEFAULTS.read_text(encoding="utf-8").replace("  cache_size: 65536\n", "")
     (tmp_path / "config.yaml").write_text(kept, encoding="utf-8")
-    packaged = agents.config._packaged
+    packaged = agents.config.load._packaged
     monkeypatch.setattr(
-        agents.config,
+        agents.config.load,
         "_packaged",
         lambda name: tmp_path / name if name == "config.yaml" else packaged(name),
     )
-    agents.config._defaults.cache_clear()
+    agents.config.load._defaults.cache_clear()
     try:
         assert "config.yaml: embedder.cache_size must have its default here" in refusal()
     finally:
-        agents.config._defaults.cache_clear()
+        agents.config.load._defaults.cache_clear()
 
 
 def test_settings_are_frozen() -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-import agents.config
-from agents.config import load_settings
+import agents.config.load
+from agents.config.load import load_settings
 from agents.errors import ConfigError
 
 ROOT = Path(__file__).parents[2]
@@ -180,13 +180,13 @@ def test_an_installed_package_reads_the_presets_inside_it(
     load_settings()  # the defaults are read once
     (tmp_path / "defaults" / "presets").mkdir(parents=True)
     (tmp_path / "defaults" / "presets" / "mine.yaml").write_text("seed: 8\n")
-    monkeypatch.setattr(agents.config, "__file__", str(tmp_path / "config.py"))
+    monkeypatch.setattr(agents.config.load, "__file__", str(tmp_path / "config" / "load.py"))
     assert load_settings(preset="mine").seed == 8
     assert refusal(preset="tiers").endswith("; known: mine")
 
 
 def test_the_option_names_every_preset() -> None:
-    from agents.interfaces.options import Preset
+    from agents.interfaces.cli.options import Preset
 
     (option,) = Preset.__metadata__  # type: ignore[attr-defined]
     assert all(name in option.help for name in PRESETS)

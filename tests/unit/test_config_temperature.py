@@ -11,10 +11,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.config import load_settings
+from agents.config.load import load_settings
+from agents.config.settings import TIERS, ClockSettings
 from agents.errors import ConfigError, InvalidInput
-from agents.memory.traits import KINDS
-from agents.settings import TIERS, ClockSettings
+from agents.memory.kinds import KINDS
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = yaml.safe_load((ROOT / "config" / "schema.yaml").read_text(encoding="utf-8"))

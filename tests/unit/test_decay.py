@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from agents.memory.decay import NEVER, Decay, limits, score
 from agents.memory.temperature import Temperature
 from agents.memory.tiers import Tier
+from agents.rules.decay import NEVER, Decay, limits, score
 
 HOT, WARM, COLD = Temperature
 DECAY = Decay(half_lives=(0, 2160, 1440, 720, 168), hot_below=0.5, warm_below=0.25)

@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from agents import (
-    MemoryBank,
-)
+from agents import MemoryBank
 from banks import MANUAL, OpenBank, child
 from embedders import Directions
 

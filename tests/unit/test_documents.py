@@ -12,13 +12,13 @@ import yaml
 
 import agents
 from agents import MemoryBank
-from agents.config import load_settings
+from agents.config.load import load_settings
 from agents.simulation import Loop, Run
-from agents.simulation.branch import read_edits
-from agents.simulation.cassette import Cassette
-from agents.simulation.run import check_scenario
-from agents.simulation.scenario import make_policy, make_world
-from agents.simulation.sweep import read_sweep
+from agents.simulation.policies.cassette import Cassette
+from agents.simulation.runs.branch import read_edits
+from agents.simulation.runs.run import check_scenario
+from agents.simulation.runs.scenario import make_policy, make_world
+from agents.simulation.sweeps.sweep import read_sweep
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```python(?P<flags>[^\n]*)\n(?P<code>.*?)^```", re.MULTILINE | re.DOTALL)

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from agents import MemoryBank
-from agents.config import load_settings
+from agents.config.load import load_settings
+from agents.config.settings import LlmSettings, Settings
 from agents.errors import (
     ChatFailed,
     ConfigError,
@@ -24,17 +25,16 @@ from agents.errors import (
 from agents.errors import InvalidAction as Refused
 from agents.notes import files
 from agents.notes.flush import FLUSH_PROMPT
-from agents.settings import LlmSettings, Settings
-from agents.simulation import actions
-from agents.simulation.branch import branch
-from agents.simulation.cassette import Cassette
-from agents.simulation.flushing import Contexts
-from agents.simulation.loop import Loop
+from agents.simulation.loop import actions
+from agents.simulation.loop.flushing import Contexts
+from agents.simulation.loop.loop import Loop
+from agents.simulation.policies.cassette import Cassette
 from agents.simulation.policies.llm import Llm
 from agents.simulation.protocols import Action, Flushing, Observation, Outcome, Remark
-from agents.simulation.replay import Replay, verify_files
-from agents.simulation.run import Run, go_back
-from agents.storage.mem0_models import ChatModel
+from agents.simulation.runs.branch import branch
+from agents.simulation.runs.replay import Replay, verify_files
+from agents.simulation.runs.run import Run, go_back
+from agents.storage.mem0.models import ChatModel
 from banks import contents
 from embedders import Directions
 from openai_server import OpenAIServer

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from agents.memory.bm25 import Matches, keyword_scores, measure, word_weights
-from agents.memory.fusion import reciprocal_ranks, weighted_sum
+from agents.rules.bm25 import Matches, keyword_scores, measure, word_weights
+from agents.rules.fusion import reciprocal_ranks, weighted_sum
 
 
 def one(value: float) -> "np.typing.NDArray[np.float64]":

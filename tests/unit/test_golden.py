@@ -19,9 +19,9 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "golden"))
 import make as golden
 
 from agents import MemoryBank
-from agents.config import EARLIER
-from agents.simulation.run import Run
-from agents.storage import checkpoint
+from agents.config.load import EARLIER
+from agents.simulation.runs.run import Run
+from agents.storage.checkpoint import file as checkpoint
 
 SHA256 = {
     1: "2983f42d6769356e2b09ce0e8f65df5d36718fbee6f02087d2052d8f650c85ca",

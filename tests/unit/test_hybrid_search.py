@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from agents import MemoryBank
-from agents.agent_memory import AgentMemory
+from agents.bank.agent_memory import AgentMemory
 from agents.errors import EmbedderError
 
 SMALL_TALK = [f"Agent_{n} said the weather on day {n} was mild" for n in range(30)]

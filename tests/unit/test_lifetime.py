@@ -3,9 +3,9 @@
 import pytest
 
 from agents import InvalidInput
-from agents.memory.lifetime import initial_temperature
 from agents.memory.temperature import Temperature
 from agents.memory.tiers import Tier
+from agents.rules.lifetime import initial_temperature
 
 HOT, WARM, COLD = Temperature
 

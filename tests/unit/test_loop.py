@@ -10,7 +10,7 @@ import pytest
 from agents import MemoryBank
 from agents.errors import InvalidAction, SimulationError
 from agents.memory.tiers import Tier
-from agents.simulation.loop import Loop
+from agents.simulation.loop.loop import Loop
 from agents.simulation.protocols import Action, Observation, Outcome, Remark
 from banks import contents
 

@@ -7,8 +7,8 @@ import pytest
 
 from agents import MemoryBank
 from agents.errors import InvalidAction
-from agents.simulation.actions import MEMORY_ACTIONS, as_action
-from agents.simulation.loop import Loop
+from agents.simulation.loop.actions import MEMORY_ACTIONS, as_action
+from agents.simulation.loop.loop import Loop
 from agents.simulation.protocols import Action, Observation
 from banks import contents
 

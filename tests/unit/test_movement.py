@@ -17,8 +17,8 @@ from agents import (
     Temperature,
     Tier,
 )
-from agents.memory.outcomes import Compaction, Recall, Spill
-from agents.simulation.loop import Loop
+from agents.memory.results import Compaction, Recall, Spill
+from agents.simulation.loop.loop import Loop
 from banks import OpenBank, value
 
 HOT, WARM, COLD = Temperature

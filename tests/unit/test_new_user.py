@@ -17,7 +17,7 @@ from agents import (
     MemoryBank,
     StoreDamaged,
 )
-from agents.config import load_settings
+from agents.config.load import load_settings
 from banks import MANUAL
 from embedders import Directions
 

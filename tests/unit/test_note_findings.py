@@ -11,18 +11,19 @@ from typing import Any
 import pytest
 import yaml
 
-from agents import AgentMemory, MemoryBank, history
-from agents.config import load_settings
+from agents import AgentMemory, MemoryBank
+from agents.bank import history
+from agents.config.load import load_settings
+from agents.config.settings import Settings
 from agents.errors import ConfigError, InvalidAgentId, InvalidInput, InvalidTier, TierFull
 from agents.memory.tiers import Tier
 from agents.notes.agent_notes import AgentNotes
 from agents.notes.chunks import cut
 from agents.notes.opening import look_at_files
-from agents.settings import Settings
-from agents.simulation.branch import branch
-from agents.simulation.compare import differences
-from agents.simulation.replay import Replay
-from agents.simulation.run import Run
+from agents.simulation.runs.branch import branch
+from agents.simulation.runs.compare import differences
+from agents.simulation.runs.replay import Replay
+from agents.simulation.runs.run import Run
 from openai_server import OpenAIServer
 
 MANUAL = {"sync": "manual"}
@@ -228,7 +229,7 @@ def test_the_past_has_chunks_that_are_long_gone(tmp_path: Path) -> None:
 def test_chunks_that_are_gone_are_gone_after_a_snapshot_and_a_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agents.storage.ledger.Ledger.SNAPSHOT_ON_CLOSE", 1)
+    monkeypatch.setattr("agents.storage.state.ledger.Ledger.SNAPSHOT_ON_CLOSE", 1)
     outdated(tmp_path / "bank")
     with MemoryBank.open(tmp_path / "bank", storage=MANUAL) as bank:
         assert bank.agent("alice").find(1) is None

@@ -495,7 +495,7 @@ def test_a_checkpoint_has_the_notes_and_restoring_writes_them(tmp_path: Path) ->
 
 
 def test_a_snapshot_has_the_notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agents.storage.ledger.Ledger.SNAPSHOT_ON_CLOSE", 1)
+    monkeypatch.setattr("agents.storage.state.ledger.Ledger.SNAPSHOT_ON_CLOSE", 1)
     with MemoryBank.open(tmp_path / "bank", storage=MANUAL) as bank:
         bank.agent("alice").notes.write("MEMORY.md", "the dragon sleeps at noon\n")
         expected = bank.state_hash()

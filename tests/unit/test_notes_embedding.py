@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from agents import MemoryBank
-from agents.notes import embedding
-from agents.storage.embedders import OfflineEmbedder
+from agents.notes import prefetch as embedding
+from agents.storage.embedding.embedders import OfflineEmbedder
 from banks import MANUAL
 from embedders import Directions
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from agents import MemoryBank, MemoryNotFound, Temperature
-from agents.history import rewind
-from agents.storage.pack import WIDEST, Pack
+from agents.bank.history import rewind
+from agents.storage.shelf.pack import WIDEST, Pack
 from banks import OpenBank, change, contents, undone
 from embedders import Directions
 

@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 
 from agents import MemoryBank
+from agents.config.settings import LlmSettings
 from agents.errors import ConfigError, Diverged, InvalidAction, SimulationError
 from agents.memory.context import render
 from agents.memory.records import Hits
-from agents.settings import LlmSettings
-from agents.simulation.cassette import Cassette
-from agents.simulation.loop import Loop, Together
+from agents.simulation.loop.loop import Loop, Together
+from agents.simulation.policies.cassette import Cassette
 from agents.simulation.policies.llm import NO_OP, Llm
 from agents.simulation.protocols import Action, Observation, Policy, Remark
-from agents.storage.mem0_models import ChatFailed, ChatModel
+from agents.storage.mem0.models import ChatFailed, ChatModel
 from banks import child
 from embedders import Directions
 from openai_server import OpenAIServer

@@ -8,7 +8,7 @@ import pytest
 from test_loop import Diary, Mind
 
 from agents import AgentMemory, MemoryBank, MemoryNotFound, Retention, Temperature
-from agents.simulation.loop import Loop
+from agents.simulation.loop.loop import Loop
 from embedders import Directions
 
 HOT, WARM, COLD = Temperature

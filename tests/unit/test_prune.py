@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from agents.memory.prune import choose_prune
 from agents.memory.tiers import Tier
+from agents.rules.prune import choose_prune
 
 
 def chosen(

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from agents import AgentMemory, ConfigError, MemoryBank
-from agents.memory.words import words_of
-from agents.storage.keywords import KeywordIndex, Vocabulary
+from agents.rules.words import words_of
+from agents.storage.resident.keyword_index import KeywordIndex, Vocabulary
 
 Make = Callable[..., AgentMemory]
 

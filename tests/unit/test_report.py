@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from agents.simulation import plots
-from agents.simulation.report import (
+from agents.simulation.reports import plots
+from agents.simulation.reports.report import (
     RemarkableMemory,
     RunResults,
     SweepResults,
@@ -386,7 +386,10 @@ def test_numbers_are_written_as_people_do(value: float | None, text: str) -> Non
 
 
 def test_importing_the_report_brings_in_neither_matplotlib_nor_numpy() -> None:
-    code = "import sys, agents.simulation.report; print({'matplotlib', 'numpy'} & {*sys.modules})"
+    code = (
+        "import sys, agents.simulation.reports.report\n"
+        "print({'matplotlib', 'numpy'} & {*sys.modules})"
+    )
 
     assert printed_by(code) == ("set()\n", "")
 

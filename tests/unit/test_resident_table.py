@@ -14,9 +14,9 @@ import pytest
 import simsimd
 
 from agents import MemoryBank
-from agents.storage import scoring
-from agents.storage.rows import AgentRows
-from agents.storage.table import ResidentTable
+from agents.search import similarity as scoring
+from agents.storage.resident.agent_rows import AgentRows
+from agents.storage.resident.table import ResidentTable
 from agents.storage.vectors import products
 
 NAMES = [f"agent_{number}" for number in range(7)]

@@ -21,7 +21,7 @@ from agents import (
     Tier,
     TierFull,
 )
-from agents.simulation.loop import Loop
+from agents.simulation.loop.loop import Loop
 from banks import MANUAL, OpenBank, child, undone, value
 from embedders import Counting, Directions
 
@@ -527,7 +527,7 @@ def test_a_bank_reopens_the_same_after_a_forget(
     open_bank: OpenBank, temperature: str, snapshot: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if snapshot:
-        monkeypatch.setattr("agents.storage.ledger.Ledger.SNAPSHOT_ON_CLOSE", 1)
+        monkeypatch.setattr("agents.storage.state.ledger.Ledger.SNAPSHOT_ON_CLOSE", 1)
     bank = open_bank()
     memory = a_life(bank, temperature)
     bank = open_bank()
@@ -595,7 +595,7 @@ def test_forgotten_text_is_in_no_file_after_a_vacuum(
     folder: Path, temperature: str, snapshot: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if snapshot:
-        monkeypatch.setattr("agents.storage.ledger.Ledger.SNAPSHOT_ON_CLOSE", 1)
+        monkeypatch.setattr("agents.storage.state.ledger.Ledger.SNAPSHOT_ON_CLOSE", 1)
     options: dict[str, Any] = {"embedder": Directions(), "storage": MANUAL}
     with MemoryBank.open(folder, **options) as bank:
         memory = a_life(bank, temperature)

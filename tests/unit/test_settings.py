@@ -5,11 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agents import (
-    InvalidContent,
-    MemoryBank,
-    TierFull,
-)
+from agents import InvalidContent, MemoryBank, TierFull
 from banks import MANUAL, OpenBank
 from embedders import Counting, Directions
 
@@ -119,7 +115,7 @@ def test_every_memory_setting_is_really_used(make_bank: OpenBank, key: str) -> N
 
 
 def test_no_memory_setting_is_left_untested() -> None:
-    from agents.config import load_settings
+    from agents.config.load import load_settings
 
     memory = load_settings().to_dict()["memory"]
     assert isinstance(memory, dict)

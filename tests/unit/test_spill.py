@@ -1,13 +1,7 @@
 """Spilling: the least relevant leaves hot first, pinned never, newcomers last."""
 
-from agents.memory.spill import (
-    HotFact,
-    HotLimits,
-    choose_spill,
-    destination,
-    least_relevant,
-)
 from agents.memory.temperature import Temperature
+from agents.rules.spill import HotFact, HotLimits, choose_spill, destination, least_relevant
 
 
 def fact(

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from agents.memory.spread import spread
-from agents.memory.spread_weights import Spread
-from agents.storage.sessions import Sessions
+from agents.rules.session_spread import spread
+from agents.rules.spread_weights import Spread
+from agents.storage.resident.sessions import Sessions
 
 QUESTION = Spread(question=0.5, neighbours=0.0, session=0.0, asked=1.0, speaker=0.0)
 

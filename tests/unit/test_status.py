@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from agents import AgentMemory, MemoryBank
-from agents import status as statuses
+from agents.engine import status as statuses
+from agents.engine.status import Amount, Status, TierAmount
 from agents.errors import BankClosed, InvalidAgentId
 from agents.memory.context import approximate_tokens, cost
-from agents.memory.suggestions import Suggestion
-from agents.status import Amount, Status, TierAmount
+from agents.rules.suggestions import Suggestion
 
 MakeBank = Callable[..., MemoryBank]
 

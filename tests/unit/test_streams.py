@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from agents.simulation.streams import Streams
+from agents.simulation.loop.streams import Streams
 
 AGENTS = ["alice", "bob", "carol", "dora", "emil"]
 

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from agents.memory import suggestions as suggest
-from agents.memory.spill import HotFact, HotLimits
-from agents.memory.suggestions import Crowd
 from agents.memory.tiers import Tier
+from agents.rules import suggestions as suggest
+from agents.rules.spill import HotFact, HotLimits
+from agents.rules.suggestions import Crowd
 
 BOOSTS = (1.0, 0.3, 0.15, 0.0, -0.1)
 LIMITS = HotLimits(100, 10)

@@ -10,7 +10,8 @@ import pytest
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
-from agents import MemoryBank, telemetry
+from agents import MemoryBank
+from agents.engine import telemetry
 from agents.errors import ConfigError
 from banks import child
 
@@ -129,7 +130,8 @@ from agents import MemoryBank
 with MemoryBank.ephemeral() as bank:
     bank.agent("alice").add("one")
     bank.metrics()
-print([name for name in sys.modules if name == "agents.telemetry" or "opentelemetry" in name])
+names = [name for name in sys.modules if name == "agents.engine.telemetry"]
+print(names + [name for name in sys.modules if "opentelemetry" in name])
 """
     assert child(code) == "[]"
 
@@ -137,7 +139,7 @@ print([name for name in sys.modules if name == "agents.telemetry" or "openteleme
 def test_where_it_is_not_installed_the_error_says_how(monkeypatch: pytest.MonkeyPatch) -> None:
     import agents
 
-    monkeypatch.delitem(sys.modules, "agents.telemetry")
+    monkeypatch.delitem(sys.modules, "agents.engine.telemetry")
     monkeypatch.delattr(agents, "telemetry")
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
     with pytest.raises(ConfigError, match=r"pip install 'tiermem\[telemetry\]'"):

@@ -17,7 +17,7 @@ from agents import (
     Temperature,
     Tier,
 )
-from agents.memory.traits import KINDS
+from agents.memory.kinds import KINDS
 
 MakeBank = Callable[..., MemoryBank]
 HOT, WARM, COLD = Temperature

@@ -6,12 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agents import (
-    BankError,
-    InvalidContent,
-    MemoryBank,
-    TierMemError,
-)
+from agents import BankError, InvalidContent, MemoryBank, TierMemError
 from banks import OpenBank, contents, undone, value
 
 

@@ -3,7 +3,7 @@
 import pytest
 import Stemmer
 
-from agents.memory.words import words_of
+from agents.rules.words import words_of
 
 english = Stemmer.Stemmer("english").stemWord
 

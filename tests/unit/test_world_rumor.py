@@ -10,7 +10,7 @@ import pytest
 
 from agents import MemoryBank
 from agents.errors import ConfigError, InvalidAction
-from agents.simulation.loop import Loop
+from agents.simulation.loop.loop import Loop
 from agents.simulation.protocols import Action, Policy, World
 from agents.simulation.worlds.rumor import HERALD, Hearing, Rumor
 

@@ -9,16 +9,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from agents.config_yaml import read_file
-from agents.errors import ConfigError, InvalidAgentId, InvalidInput, StoreError
-from agents.exchange.rows import Row
-from agents.memory.metadata import RESERVED_METADATA_KEYS
-from agents.memory.records import check_agent_id
-from agents.memory.temperature import TEMPERATURE_NAMES
-from agents.memory.tiers import TIER_NAMES, TIER_VALUES, Tier
-from agents.memory.traits import KINDS, check_tags
-from agents.storage.mem0_providers import check_vector_store
-from agents.storage.mem0_reading import read_rows
+from ..config.yaml_reader import read_file
+from ..errors import ConfigError, InvalidAgentId, InvalidInput, StoreError
+from ..memory.kinds import KINDS, check_tags
+from ..memory.metadata import RESERVED_METADATA_KEYS
+from ..memory.records import check_agent_id
+from ..memory.temperature import TEMPERATURE_NAMES
+from ..memory.tiers import TIER_NAMES, TIER_VALUES, Tier
+from ..storage.mem0.providers import check_vector_store
+from ..storage.mem0.reading import read_rows
+from .memory_rows import Row
 
 __all__ = ["mem0_rows"]
 

@@ -5,7 +5,7 @@ import shutil
 import sys
 from typing import Any
 
-from agents.errors import TierMemError
+from ..errors import TierMemError
 
 __all__ = ["NO_OUTPUT", "of_error", "of_import", "of_system", "of_usage", "report", "say_stopped"]
 
@@ -61,7 +61,7 @@ def _of_copies(failed: list[Any]) -> str:
 
 def of_import(error: ImportError, command: str) -> Lines:
     """A package that is missing, or that can't be loaded."""
-    from agents.interfaces.packages import install, purpose
+    from .packages import install, purpose
 
     module = (error.name or "agents").partition(".")[0]
     if module == "agents":
@@ -100,7 +100,7 @@ def report(lines: Lines) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from agents.memory.context import one_line
+    from ..memory.context import one_line
 
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     for label, style, text in zip(

@@ -20,9 +20,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from agents.errors import BankError, InvalidAgentId, InvalidInput
-from agents.memory.records import check_agent_id
-from agents.storage.sqlite_files import sync_folder
+from ..errors import BankError, InvalidAgentId, InvalidInput
+from ..memory.records import check_agent_id
+from ..storage.sqlite import sync_folder
 
 __all__ = ["FILE", "Created", "Grant", "are_needed", "check", "create", "grants", "revoke"]
 
@@ -139,7 +139,7 @@ def _changing(folder: Path) -> Iterator[list[_Kept]]:
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except (OSError, ValueError):  # a NUL in a path is a ValueError
-        from agents.history import no_bank
+        from ..bank.history import no_bank
 
         raise no_bank(folder) from None
     try:

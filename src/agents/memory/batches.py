@@ -10,15 +10,9 @@ in it.
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from agents.memory.records import are_plain_texts, known_ids
-from agents.memory.requests import (
-    PLAIN_OPTIONS,
-    NewBatch,
-    check_iterable,
-    check_new,
-    check_search,
-)
-from agents.memory.tiers import TIER_VALUES, Tier
+from .records import are_plain_texts, known_ids
+from .requests import PLAIN_OPTIONS, NewBatch, check_iterable, check_new, check_search
+from .tiers import TIER_VALUES, Tier
 
 __all__ = ["check_all_new", "check_searches"]
 

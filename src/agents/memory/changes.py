@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from operator import itemgetter
 from typing import NamedTuple
 
-from agents.memory.events import Accessed, Moved, Purged, Retained, Row, TierChanged, named
-from agents.memory.retention import Retention
-from agents.memory.temperature import Temperature
+from .events import Accessed, Moved, Purged, Retained, Row, TierChanged, named
+from .retention import Retention
+from .temperature import Temperature
 
 __all__ = ["NO_CHANGES", "Changes", "count_changes"]
 

@@ -5,9 +5,9 @@ import unicodedata
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from agents.errors import InvalidInput
-from agents.memory.records import Hit, Hits, Memory
-from agents.memory.tiers import TIER_NAMES, Tier
+from ..errors import InvalidInput
+from .records import Hit, Hits, Memory
+from .tiers import TIER_NAMES, Tier
 
 __all__ = [
     "NOTHING",

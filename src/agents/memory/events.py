@@ -13,8 +13,8 @@ from typing import Any, Literal, NamedTuple, Self
 
 import orjson
 
-from agents.memory.metadata import KeptMetadata, keep_metadata
-from agents.memory.temperature import Temperature
+from .metadata import KeptMetadata, keep_metadata
+from .temperature import Temperature
 
 __all__ = [
     "LEAST_LITERAL",

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
-from agents.errors import InvalidInput
-from agents.memory.records import Memory, check_whole
-from agents.memory.temperature import Temperature, parse_temperature
-from agents.memory.tiers import Tier, parse_tier
-from agents.memory.traits import check_kind, check_tags
+from ..errors import InvalidInput
+from .kinds import check_kind, check_tags
+from .records import Memory, check_whole
+from .temperature import Temperature, parse_temperature
+from .tiers import Tier, parse_tier
 
 __all__ = ["ANY", "Filter", "parse_filter"]
 

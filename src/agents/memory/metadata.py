@@ -5,8 +5,8 @@ import json
 import math
 from collections.abc import Mapping
 
-from agents.errors import InvalidContent, InvalidMetadata
-from agents.memory.records import Scalar, check_text
+from ..errors import InvalidContent, InvalidMetadata
+from .records import Scalar, check_text
 
 __all__ = ["RESERVED_METADATA_KEYS", "KeptMetadata", "check_metadata", "keep_metadata"]
 

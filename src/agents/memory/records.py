@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from agents.errors import InvalidAgentId, InvalidContent, InvalidInput
-from agents.memory.retention import Retention
-from agents.memory.temperature import Temperature
-from agents.memory.tiers import Tier
+from ..errors import InvalidAgentId, InvalidContent, InvalidInput
+from .retention import Retention
+from .temperature import Temperature
+from .tiers import Tier
 
 __all__ = [
     "NEW_RELEVANCE",

@@ -4,12 +4,12 @@ import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Self
 
-from agents.errors import InvalidInput, InvalidMetadata
-from agents.memory.metadata import KeptMetadata, check_metadata
-from agents.memory.records import check_agent_id, check_content, check_query, check_whole
-from agents.memory.temperature import Temperature, parse_temperature
-from agents.memory.tiers import Tier, parse_tier
-from agents.memory.traits import check_kind, check_tags
+from ..errors import InvalidInput, InvalidMetadata
+from .kinds import check_kind, check_tags
+from .metadata import KeptMetadata, check_metadata
+from .records import check_agent_id, check_content, check_query, check_whole
+from .temperature import Temperature, parse_temperature
+from .tiers import Tier, parse_tier
 
 __all__ = [
     "PLAIN_OPTIONS",

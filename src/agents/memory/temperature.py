@@ -2,7 +2,7 @@
 
 from enum import IntEnum
 
-from agents.errors import InvalidTemperature
+from ..errors import InvalidTemperature
 
 __all__ = ["TEMPERATURE_NAMES", "Temperature", "TemperatureLike", "parse_temperature"]
 

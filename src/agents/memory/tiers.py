@@ -3,7 +3,7 @@
 from enum import IntEnum
 from numbers import Integral
 
-from agents.errors import InvalidTier
+from ..errors import InvalidTier
 
 __all__ = ["TIER_NAMES", "TIER_VALUES", "Tier", "TierLike", "parse_tier"]
 

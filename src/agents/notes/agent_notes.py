@@ -7,20 +7,20 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, final
 
-from agents.engine import Staged
-from agents.errors import EmbedderError, InvalidInput, NoteRefused, TierFull, TierMemError
-from agents.memory.records import Memory, check_content
-from agents.memory.requests import NewBatch, check_new
-from agents.memory.retention import Retention
-from agents.memory.tiers import Tier
-from agents.notes.chunks import Chunk, cut, split_lines
-from agents.notes.embedding import Changed, embedded
-from agents.notes.files import NoteFiles, check_text, is_extra, notes_in
-from agents.notes.settling import mark_of, settle, stage
-from agents.storage.note import Note
+from ..engine.open_bank import Staged
+from ..errors import EmbedderError, InvalidInput, NoteRefused, TierFull, TierMemError
+from ..memory.records import Memory, check_content
+from ..memory.requests import NewBatch, check_new
+from ..memory.retention import Retention
+from ..memory.tiers import Tier
+from ..storage.note import Note
+from .chunks import Chunk, cut, split_lines
+from .files import NoteFiles, check_text, is_extra, notes_in
+from .prefetch import Changed, embedded
+from .settling import mark_of, settle, stage
 
 if TYPE_CHECKING:
-    from agents.bank import MemoryBank
+    from ..bank.memory_bank import MemoryBank
 
 __all__ = ["LONG_TERM", "AgentNotes", "NoteLines", "Synced", "files_of", "notes_in"]
 

@@ -7,9 +7,9 @@ from itertools import takewhile
 from typing import NamedTuple
 from unicodedata import category
 
-from agents.errors import InvalidInput, InvalidTier
-from agents.memory.context import TokenCounter, approximate_tokens
-from agents.memory.tiers import TIER_NAMES, Tier, parse_tier
+from ..errors import InvalidInput, InvalidTier
+from ..memory.context import TokenCounter, approximate_tokens
+from ..memory.tiers import TIER_NAMES, Tier, parse_tier
 
 __all__ = ["Chunk", "cut", "split_lines"]
 

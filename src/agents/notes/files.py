@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from agents.errors import NoteRefused
-from agents.notes.note_rules import MOST_BYTES, check_text, fault_of_name, fault_of_path
-from agents.notes.plain_files import (
+from ..errors import NoteRefused
+from .names import MOST_BYTES, check_text, fault_of_name, fault_of_path
+from .safe_files import (
     IN_THE_WAY,
     Place,
     check_own,

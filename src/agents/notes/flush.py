@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, final
 
-from agents.errors import InvalidInput
-from agents.memory.context import TokenCounter, cost, line
-from agents.memory.records import Memory, check_whole
+from ..errors import InvalidInput
+from ..memory.context import TokenCounter, cost, line
+from ..memory.records import Memory, check_whole
 
 __all__ = ["FLUSH_PROMPT", "SILENT_REPLY", "FlushMonitor", "summary"]
 

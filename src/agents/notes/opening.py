@@ -6,15 +6,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agents.engine import Staged
-from agents.errors import ConfigError, InvalidAgentId, NoteRefused
-from agents.memory.records import check_agent_id
-from agents.notes.agent_notes import AgentNotes, Synced, files_of
-from agents.notes.files import NoteFiles, is_extra, is_of_the_system, notes_in
-from agents.notes.settling import staged
+from ..engine.open_bank import Staged
+from ..errors import ConfigError, InvalidAgentId, NoteRefused
+from ..memory.records import check_agent_id
+from .agent_notes import AgentNotes, Synced, files_of
+from .files import NoteFiles, is_extra, is_of_the_system, notes_in
+from .settling import staged
 
 if TYPE_CHECKING:
-    from agents.bank import MemoryBank
+    from ..bank.memory_bank import MemoryBank
 
 __all__ = ["look_at_files", "open_notes", "sync_notes"]
 

@@ -9,9 +9,9 @@ import hashlib
 import logging
 from pathlib import PurePosixPath
 
-from agents.errors import NoteRefused
-from agents.notes.files import NoteFiles, is_of_the_system
-from agents.storage.note import Note
+from ..errors import NoteRefused
+from ..storage.note import Note
+from .files import NoteFiles, is_of_the_system
 
 __all__ = ["mark_of", "settle", "stage", "staged"]
 

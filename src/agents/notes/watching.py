@@ -12,10 +12,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, final
 
-from agents.errors import BankClosed, ConfigError, InvalidInput, NoteRefused, TierMemError
+from ..errors import BankClosed, ConfigError, InvalidInput, NoteRefused, TierMemError
 
 if TYPE_CHECKING:
-    from agents.bank import MemoryBank
+    from ..bank.memory_bank import MemoryBank
 
 __all__ = ["NoteWatch", "watch_notes"]
 

@@ -6,12 +6,12 @@ take and give. :class:`Loop` runs one on any bank, :class:`Run` in a folder of i
 
 from typing import TYPE_CHECKING
 
-from agents.errors import InvalidAction
-from agents.simulation.protocols import Action, Observation, Outcome, Policy, Remark, World
+from ..errors import InvalidAction
+from .protocols import Action, Observation, Outcome, Policy, Remark, World
 
 if TYPE_CHECKING:
-    from agents.simulation.loop import Loop
-    from agents.simulation.run import Run
+    from .loop.loop import Loop
+    from .runs.run import Run
 
 __all__ = [
     "Action",
@@ -29,11 +29,11 @@ __all__ = [
 def __getattr__(name: str) -> object:
     """Bring in what needs a bank, and NumPy with it, when it is first asked for."""
     if name == "Loop":
-        from agents.simulation.loop import Loop
+        from .loop.loop import Loop
 
         return Loop
     if name == "Run":
-        from agents.simulation.run import Run
+        from .runs.run import Run
 
         return Run
     raise AttributeError(f"module 'agents.simulation' has no attribute {name!r}")

@@ -14,8 +14,8 @@ from random import Random
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from agents.memory.records import Hits, Scalar
-from agents.memory.tiers import Tier, TierLike
+from ..memory.records import Hits, Scalar
+from ..memory.tiers import Tier, TierLike
 
 __all__ = ["Action", "Flushing", "Observation", "Outcome", "Policy", "Remark", "World"]
 
@@ -54,7 +54,7 @@ class Observation(NamedTuple):
 
 
 class Action(NamedTuple):
-    """One of the world's actions, or a memory action: see :mod:`agents.simulation.actions`."""
+    """One of the world's actions, or a memory action: see :mod:`agents.simulation.loop.actions`."""
 
     name: str
     arguments: Mapping[str, Any] = NO_ARGUMENTS

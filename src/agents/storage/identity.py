@@ -3,11 +3,11 @@
 import uuid
 from typing import Any
 
-from agents.errors import BankDamaged, EmbedderError
-from agents.settings import Settings
-from agents.storage.embedders import Embedder, NoEmbedder, OfflineEmbedder
-from agents.storage.journal import Journal
-from agents.storage.mem0_models import Mem0Embedder
+from ..config.settings import Settings
+from ..errors import BankDamaged, EmbedderError
+from .embedding.embedders import Embedder, NoEmbedder, OfflineEmbedder
+from .journal.journal import Journal
+from .mem0.models import Mem0Embedder
 
 __all__ = ["prepare", "with_new_id"]
 

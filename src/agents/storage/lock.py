@@ -5,7 +5,7 @@ import fcntl
 import os
 from pathlib import Path
 
-from agents.errors import BankError, BankLocked
+from ..errors import BankError, BankLocked
 
 __all__ = ["BankLock", "lock_folder"]
 

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Self
 
-from agents.memory.records import Memory
+from ..memory.records import Memory
 
 __all__ = ["Note", "is_of_note", "note_of"]
 

@@ -14,7 +14,7 @@ import numpy as np
 import simsimd
 from numpy.typing import ArrayLike, NDArray
 
-from agents.errors import EmbedderError
+from ..errors import EmbedderError
 
 __all__ = ["Quantised", "norms", "product_dtype", "products", "quantise", "row_products", "unit"]
 

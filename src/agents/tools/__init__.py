@@ -11,9 +11,9 @@
 'MemoryNotFound'
 """
 
-from agents.tools.calling import Failure, Outcome, call
-from agents.tools.llm import anthropic_schemas, openai_schemas
-from agents.tools.operations import ERROR, OPERATIONS, Operation, Route
+from .calling import Failure, Outcome, call
+from .llm_schemas import anthropic_schemas, openai_schemas
+from .operations import ERROR, OPERATIONS, Operation, Route
 
 __all__ = [
     "ERROR",

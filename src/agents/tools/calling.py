@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agents.agent_memory import AgentMemory
-from agents.errors import InvalidInput, TierMemError
-from agents.tools.operations import OPERATIONS, Operation
-from agents.tools.shapes import MOST_SAID, Schema
+from ..bank.agent_memory import AgentMemory
+from ..errors import InvalidInput, TierMemError
+from .operations import OPERATIONS, Operation
+from .shapes import MOST_SAID, Schema
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from agents.agent_memory import AgentMemory
-from agents.errors import InvalidInput
-from agents.memory.filters import Filter, parse_filter
-from agents.memory.records import Hit, Memory
-from agents.memory.retention import RETENTION_NAMES, Retention
-from agents.memory.temperature import TEMPERATURE_NAMES, Temperature, parse_temperature
-from agents.tools.shapes import memory_json
+from ..bank.agent_memory import AgentMemory
+from ..errors import InvalidInput
+from ..memory.filters import Filter, parse_filter
+from ..memory.records import Hit, Memory
+from ..memory.retention import RETENTION_NAMES, Retention
+from ..memory.temperature import TEMPERATURE_NAMES, Temperature, parse_temperature
+from .shapes import memory_json
 
 __all__ = [
     "add",

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any, Literal, NamedTuple
 
-from agents.agent_memory import AgentMemory
-from agents.tools import handlers
-from agents.tools.shapes import (
+from ..bank.agent_memory import AgentMemory
+from . import handlers
+from .shapes import (
     CONTENT,
     ID,
     KIND,

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from agents import errors
-from agents.tools.calling import Failure
-from agents.tools.operations import ERROR, OPERATIONS, Operation
-from agents.tools.shapes import MEMORY, Schema
+from .. import errors
+from .calling import Failure
+from .operations import ERROR, OPERATIONS, Operation
+from .shapes import MEMORY, Schema
 
 __all__ = ["main", "reference"]
 

@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from typing import Any, get_args
 
-from agents.memory.records import Memory
-from agents.memory.retention import RETENTION_NAMES
-from agents.memory.suggestions import MOST_IDS, What
-from agents.memory.temperature import TEMPERATURE_NAMES
-from agents.memory.tiers import TIER_NAMES
-from agents.memory.traits import KINDS
+from ..memory.kinds import KINDS
+from ..memory.records import Memory
+from ..memory.retention import RETENTION_NAMES
+from ..memory.temperature import TEMPERATURE_NAMES
+from ..memory.tiers import TIER_NAMES
+from ..rules.suggestions import MOST_IDS, What
 
 __all__ = [
     "CONTENT",

@@ -9,11 +9,11 @@ from urllib.parse import unquote
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
-from agents.errors import ConfigError
-from agents.interfaces import tokens
-from agents.interfaces.http.problems import Problem
-from agents.interfaces.tokens import Grant
-from agents.memory.records import check_agent_id
+from ...errors import ConfigError
+from ...memory.records import check_agent_id
+from .. import tokens
+from ..tokens import Grant
+from .problems import Problem
 
 __all__ = ["EVERYBODY", "Door", "Names", "is_loopback", "origin_form"]
 

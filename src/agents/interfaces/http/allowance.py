@@ -5,11 +5,11 @@ from contextlib import AbstractContextManager, contextmanager
 
 from starlette.datastructures import Headers
 
-from agents.interfaces.http.access import EVERYBODY, Door
-from agents.interfaces.http.connection import most_connections
-from agents.interfaces.http.limits import Buckets, Limits, Shares
-from agents.interfaces.http.problems import Problem
-from agents.interfaces.tokens import Grant
+from ..tokens import Grant
+from .access import EVERYBODY, Door
+from .connection import most_connections
+from .limits import Buckets, Limits, Shares
+from .problems import Problem
 
 __all__ = ["Allowance"]
 

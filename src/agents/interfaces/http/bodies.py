@@ -11,8 +11,8 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
-from agents.interfaces.http.limits import Limits
-from agents.interfaces.http.problems import Problem
+from .limits import Limits
+from .problems import Problem
 
 __all__ = ["check_type", "parse", "read_body"]
 

@@ -7,7 +7,7 @@ import socket
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from agents.interfaces.http.problems import MEDIA_TYPE, Problem
+from .problems import MEDIA_TYPE, Problem
 
 __all__ = ["backlog", "connections", "most_connections"]
 

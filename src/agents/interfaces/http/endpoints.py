@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from agents.errors import InvalidInput
-from agents.tools import OPERATIONS, Operation
-from agents.tools.operations import Permission
-from agents.tools.shapes import MEMORY, Schema
+from ...errors import InvalidInput
+from ...tools import OPERATIONS, Operation
+from ...tools.operations import Permission
+from ...tools.shapes import MEMORY, Schema
 
 __all__ = ["ENDPOINTS", "PAGES", "Endpoint", "Page", "query_arguments"]
 

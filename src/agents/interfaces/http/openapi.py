@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from agents import __version__
-from agents.interfaces.http.endpoints import ENDPOINTS, PAGES, Endpoint, Page
-from agents.interfaces.http.problems import MEDIA_TYPE
-from agents.tools.shapes import CONTENT, MEMORY, Schema
+from ... import __version__
+from ...tools.shapes import CONTENT, MEMORY, Schema
+from .endpoints import ENDPOINTS, PAGES, Endpoint, Page
+from .problems import MEDIA_TYPE
 
 __all__ = ["description"]
 

@@ -7,15 +7,8 @@ from typing import Any
 
 from starlette.responses import Response
 
-from agents import errors
-from agents.errors import (
-    BankClosed,
-    InvalidInput,
-    MemoryNotFound,
-    MemoryPinned,
-    NoteRefused,
-    TierFull,
-)
+from ... import errors
+from ...errors import BankClosed, InvalidInput, MemoryNotFound, MemoryPinned, NoteRefused, TierFull
 
 __all__ = ["ALWAYS", "MEDIA_TYPE", "Problem", "encoded", "status_of"]
 

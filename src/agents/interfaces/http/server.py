@@ -11,13 +11,13 @@ from typing import Any
 
 import uvicorn
 
-from agents.bank import MemoryBank
-from agents.errors import ConfigError
-from agents.interfaces.http.access import Door, Names
-from agents.interfaces.http.connection import backlog, connections
-from agents.interfaces.http.limits import DEFAULT, Limits
-from agents.interfaces.http.pages import Pages
-from agents.interfaces.http.service import Service
+from ...bank.memory_bank import MemoryBank
+from ...errors import ConfigError
+from .access import Door, Names
+from .connection import backlog, connections
+from .cors import Pages
+from .limits import DEFAULT, Limits
+from .service import Service
 
 __all__ = ["Door", "Limits", "Names", "address", "listen", "serve"]
 

@@ -16,18 +16,18 @@ from starlette.responses import Response
 from starlette.routing import compile_path
 from starlette.types import Receive, Scope, Send
 
-from agents import __version__, tools
-from agents.bank import MemoryBank
-from agents.errors import InvalidInput
-from agents.interfaces.http import bodies, prometheus
-from agents.interfaces.http.access import Door, Names, origin_form
-from agents.interfaces.http.allowance import Allowance
-from agents.interfaces.http.endpoints import ENDPOINTS, PAGES, Endpoint, Page, query_arguments
-from agents.interfaces.http.limits import DEFAULT, Limits
-from agents.interfaces.http.openapi import description
-from agents.interfaces.http.problems import ALWAYS, Problem, encoded, status_of
-from agents.interfaces.tokens import Grant
-from agents.tools import Failure
+from ... import __version__, tools
+from ...bank.memory_bank import MemoryBank
+from ...errors import InvalidInput
+from ...tools import Failure
+from ..tokens import Grant
+from . import bodies, prometheus
+from .access import Door, Names, origin_form
+from .allowance import Allowance
+from .endpoints import ENDPOINTS, PAGES, Endpoint, Page, query_arguments
+from .limits import DEFAULT, Limits
+from .openapi import description
+from .problems import ALWAYS, Problem, encoded, status_of
 
 __all__ = ["Service"]
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from agents.errors import InvalidAction
-from agents.simulation.actions import as_action
+from ...errors import InvalidAction
+from ..loop.actions import as_action
 
 __all__ = ["as_actions", "check_keepable"]
 

@@ -11,14 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any, Protocol, final
 
-from agents.errors import ChatFailed, ConfigError
-from agents.memory.context import render
-from agents.memory.records import Hits
-from agents.notes.flush import SILENT_REPLY
-from agents.simulation.actions import NO_OP, OWN_ACTIONS
-from agents.simulation.cassette import Cassette, Exchange, hash_prompt
-from agents.simulation.policies import as_actions, check_keepable
-from agents.simulation.protocols import Action, Observation
+from ...errors import ChatFailed, ConfigError
+from ...memory.context import render
+from ...memory.records import Hits
+from ...notes.flush import SILENT_REPLY
+from ..loop.actions import NO_OP, OWN_ACTIONS
+from ..protocols import Action, Observation
+from . import as_actions, check_keepable
+from .cassette import Cassette, Exchange, hash_prompt
 
 __all__ = ["DEFAULT_TIMEOUT", "Llm", "Model"]
 
@@ -34,7 +34,7 @@ _Messages = list[dict[str, str]]
 
 
 class Model(Protocol):
-    """Who is asked; :class:`~agents.storage.mem0_models.ChatModel` is one."""
+    """Who is asked; :class:`~agents.storage.mem0.models.ChatModel` is one."""
 
     def prepare(self) -> None:
         """Called before the first question. What it raises ends the run."""

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any, final
 
-from agents.errors import ConfigError, InvalidInput
-from agents.memory.records import Hits, check_agent_id, check_whole
-from agents.simulation.policies import as_actions
-from agents.simulation.protocols import Action, Observation
+from ...errors import ConfigError, InvalidInput
+from ...memory.records import Hits, check_agent_id, check_whole
+from ..protocols import Action, Observation
+from . import as_actions
 
 __all__ = ["Scripted"]
 

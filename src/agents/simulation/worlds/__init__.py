@@ -6,8 +6,8 @@ own. They are imported when they are used.
 
 from collections.abc import Mapping
 
-from agents.errors import ConfigError, InvalidAction
-from agents.simulation.protocols import Action
+from ...errors import ConfigError, InvalidAction
+from ..protocols import Action
 
 __all__ = ["WORLDS", "check_whole_option", "check_yes_or_no", "refused"]
 

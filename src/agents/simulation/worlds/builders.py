@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any, ClassVar
 
-from agents.errors import ConfigError, InvalidAction
-from agents.memory.records import Hits
-from agents.simulation.protocols import Action, Observation, Outcome, Remark
-from agents.simulation.worlds import check_whole_option, check_yes_or_no, refused
+from ...errors import ConfigError, InvalidAction
+from ...memory.records import Hits
+from ..protocols import Action, Observation, Outcome, Remark
+from . import check_whole_option, check_yes_or_no, refused
 
 __all__ = ["Builders", "BuildersRules"]
 

@@ -1,0 +1,357 @@
+"""The bank for async programs: the same methods as coroutines, over the same code."""
+
+import asyncio
+import functools
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, final
+
+from ..config.settings import Settings
+from ..notes.agent_notes import AgentNotes
+from ..notes.watching import NoteWatch
+from .agent_memory import AgentMemory
+from .async_turns import INSIDE, Transaction, Turns
+from .memory_bank import MemoryBank
+
+__all__ = ["AsyncAgentMemory", "AsyncAgentNotes", "AsyncMemoryBank", "AsyncNoteWatch"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Sync = TypeVar("Sync")
+Sync_co = TypeVar("Sync_co", covariant=True)
+"""What an async view shows. One of a bank is one of what the bank inherits from, too."""
+
+
+# Methods that are made from those of the bank
+
+
+class _View(Generic[Sync_co]):
+    """Something of a bank, for async callers."""
+
+    __slots__ = ("_of", "_turns")
+
+    def __init__(self, of: Sync_co, turns: Turns) -> None:
+        self._of = of
+        self._turns = turns
+
+    async def run(
+        self, function: Callable[Concatenate[Sync_co, P], T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Call ``function`` with what this is a view of, and the arguments, in the bank's thread.
+
+        It is one operation like any other: nothing else happens to the bank meanwhile. So
+        ``await alice.run(tools.call, name, arguments)`` does what a language model asks for.
+        """
+        work = functools.partial(function, self._of, *args, **kwargs)
+        result: T = await self._turns.put(work, INSIDE.get())
+        return result
+
+
+def _awaited(
+    method: Callable[Concatenate[Sync, P], T],
+) -> Callable[Concatenate[_View[Sync], P], Coroutine[Any, Any, T]]:
+    """A method as a coroutine, with the same arguments, result and documentation."""
+
+    @functools.wraps(method)
+    async def awaited(self: _View[Sync], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.run(method, *args, **kwargs)
+
+    return awaited
+
+
+@final
+class Opening(Coroutine[Any, Any, "AsyncMemoryBank"]):
+    """A bank that is being opened: ``bank = await …``, or ``async with … as bank:``."""
+
+    __slots__ = ("_bank", "_opened")
+
+    def __init__(self, opened: Coroutine[Any, Any, "AsyncMemoryBank"]) -> None:
+        self._opened = opened
+
+    def __await__(self) -> Generator[Any, Any, "AsyncMemoryBank"]:
+        return self._opened.__await__()
+
+    def send(self, value: Any) -> Any:
+        """What a task does with a coroutine, as which it may be used."""
+        return self._opened.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        """The same for an error."""
+        return self._opened.throw(*error)
+
+    def close(self) -> None:
+        """The same for its end."""
+        self._opened.close()
+
+    async def __aenter__(self) -> "AsyncMemoryBank":
+        self._bank = await self
+        return self._bank
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._bank.__aexit__(kind, error, trace)
+
+
+def _opening(make: Callable[P, MemoryBank]) -> "classmethod[AsyncMemoryBank, P, Opening]":
+    """A way to make a bank; one that is cancelled meanwhile is closed again."""
+
+    def opening(cls: "type[AsyncMemoryBank]", /, *args: P.args, **kwargs: P.kwargs) -> Opening:
+        return Opening(opened(cls, *args, **kwargs))
+
+    async def opened(
+        cls: "type[AsyncMemoryBank]", /, *args: P.args, **kwargs: P.kwargs
+    ) -> "AsyncMemoryBank":
+        turns = Turns()
+        made: list[MemoryBank] = []
+
+        def close() -> None:
+            for bank in made:
+                bank.close(sync=False)
+
+        try:
+            await turns.put(lambda: made.append(make(*args, **kwargs)), None)
+        except BaseException:
+            turns.thread.submit(close)
+            turns.thread.shutdown(wait=False)
+            raise
+        return cls(made[0], turns)
+
+    return classmethod(functools.wraps(getattr(make, "__func__", make))(opening))
+
+
+# What callers see
+
+
+@final
+class AsyncAgentNotes(_View[AgentNotes]):
+    """The notes of one agent, as coroutines. Made by :attr:`AsyncAgentMemory.notes`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"<AsyncAgentNotes {self.agent_id}>"
+
+    @property
+    def agent_id(self) -> str:
+        """Whose notes they are."""
+        return self._of.agent_id
+
+    paths = _awaited(AgentNotes.paths)
+    read = _awaited(AgentNotes.read)
+    lines = _awaited(AgentNotes.lines)
+    citation = _awaited(AgentNotes.citation)
+    daily_path = _awaited(AgentNotes.daily_path)
+    append = _awaited(AgentNotes.append)
+    write = _awaited(AgentNotes.write)
+    edit = _awaited(AgentNotes.edit)
+    sync = _awaited(AgentNotes.sync)
+
+
+@final
+class AsyncAgentMemory(_View[AgentMemory]):
+    """One agent's memories: the methods of :class:`AgentMemory` as coroutines.
+
+    Made by :meth:`AsyncMemoryBank.agent`.
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:  # without a count, which would have to wait for its turn
+        return f"<AsyncAgentMemory {self.agent_id}>"
+
+    @property
+    def agent_id(self) -> str:
+        """Whose memories they are."""
+        return self._of.agent_id
+
+    @property
+    def notes(self) -> AsyncAgentNotes:
+        """The agent's Markdown notes."""
+        return AsyncAgentNotes(self._of.notes, self._turns)
+
+    add = _awaited(AgentMemory.add)
+    add_many = _awaited(AgentMemory.add_many)
+    add_messages = _awaited(AgentMemory.add_messages)
+    record_action = _awaited(AgentMemory.record_action)
+    record_observation = _awaited(AgentMemory.record_observation)
+    set_tier = _awaited(AgentMemory.set_tier)
+    pin = _awaited(AgentMemory.pin)
+    unpin = _awaited(AgentMemory.unpin)
+    memory_search = _awaited(AgentMemory.memory_search)
+    memory_get = _awaited(AgentMemory.memory_get)
+    promote = _awaited(AgentMemory.promote)
+    demote = _awaited(AgentMemory.demote)
+    warm = _awaited(AgentMemory.warm)
+    spill = _awaited(AgentMemory.spill)
+    recall = _awaited(AgentMemory.recall)
+    compact = _awaited(AgentMemory.compact)
+    status = _awaited(AgentMemory.status)
+    archive = _awaited(AgentMemory.archive)
+    delete = _awaited(AgentMemory.delete)
+    restore = _awaited(AgentMemory.restore)
+    forget = _awaited(AgentMemory.forget)
+    get = _awaited(AgentMemory.get)
+    find = _awaited(AgentMemory.find)
+    all = _awaited(AgentMemory.all)
+    count = _awaited(AgentMemory.count)
+    hidden = _awaited(AgentMemory.hidden)
+    get_pinned_memories = _awaited(AgentMemory.get_pinned_memories)
+    search = _awaited(AgentMemory.search)
+    get_relevant_memories = _awaited(AgentMemory.get_relevant_memories)
+    hot_context = _awaited(AgentMemory.hot_context)
+    explain = _awaited(AgentMemory.explain)
+
+
+@final
+class AsyncNoteWatch(_View[NoteWatch]):
+    """Indexes notes when their files change. Made by :meth:`AsyncMemoryBank.watch_notes`."""
+
+    __slots__ = ()
+
+    stop = _awaited(NoteWatch.stop)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.stop()
+
+
+@final
+class AsyncMemoryBank(_View[MemoryBank]):
+    """A :class:`MemoryBank` for asyncio: its methods as coroutines, so that the event loop is free.
+
+    Made by ``async with AsyncMemoryBank.open(…) as bank:``, by ``await AsyncMemoryBank.open(…)``
+    and its like, or by ``AsyncMemoryBank(bank)`` over a bank that is open. The work is done in one
+    thread, one call after the other, in the order in which they are awaited; tasks start in the
+    order in which they were made. Errors are those of :class:`MemoryBank`.
+
+    A call that is cancelled, or times out, while it waits for its turn is never begun. One that has
+    begun runs to its end, though nobody waits for it any more, and what is called next comes after
+    it. Nothing is ever half done.
+
+    It is for one event loop of asyncio; trio is not supported. While a transaction is open, the
+    :class:`MemoryBank` itself may be used from other threads, which wait, but not in the event
+    loop's thread: that would wait for itself.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, bank: MemoryBank, turns: Turns | None = None) -> None:
+        """A view of an open bank; ``turns`` is for :meth:`open` and its like."""
+        super().__init__(bank, Turns() if turns is None else turns)
+        self._turns.of = bank
+
+    # Opening and closing
+
+    open = _opening(MemoryBank.open)
+    ephemeral = _opening(MemoryBank.ephemeral)
+    restore = _opening(MemoryBank.restore)
+    at = _opening(MemoryBank.at)
+
+    async def close(self, *, sync: bool = True) -> None:
+        """:meth:`MemoryBank.close`, after all calls that came before, and the end of its thread.
+
+        Calls that come later are :class:`BankClosed`.
+        """
+        await self.run(self._close, sync)
+
+    def _close(self, bank: MemoryBank, sync: bool) -> None:
+        try:
+            bank.close(sync=sync)
+        finally:
+            if not bank._is_open:
+                self._turns.thread.shutdown(wait=False)
+
+    async def __aenter__(self) -> Self:
+        await self.run(MemoryBank.__enter__)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        work = functools.partial(self._close, self._of, True)
+        await asyncio.shield(self._turns.put(work, INSIDE.get()))  # cancelled or not
+
+    def __repr__(self) -> str:
+        where = self._of._folder or "in memory"
+        return f"<AsyncMemoryBank {where}{'' if self._of._is_open else ': closed'}>"
+
+    # Agents, time and settings: what is known without waiting
+
+    def agent(self, agent_id: str) -> AsyncAgentMemory:
+        """One agent's view. An agent exists from its first memory on."""
+        return AsyncAgentMemory(self._of.agent(agent_id), self._turns)
+
+    @property
+    def tick(self) -> int:
+        """The current tick; a new memory is created in it."""
+        return self._of.tick
+
+    @property
+    def settings(self) -> Settings:
+        """What the bank was opened with."""
+        return self._of.settings
+
+    # Transactions
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[None]:
+        """Commit all changes made inside together; if an error comes out, none of them.
+
+        Inside are the calls of this task, and of the tasks that are started inside, as long as it
+        is open: ``asyncio.gather``, a ``TaskGroup`` and ``asyncio.wait_for`` work as expected. The
+        calls of all other tasks wait until it ends, so that none becomes part of it by accident;
+        keep it short. Don't wait inside for a task that was started outside and uses the bank: each
+        would wait for the other.
+
+        A transaction inside another is undone alone. Cancelled inside, it is undone like for any
+        error; cancelled while it commits, it is committed.
+        """
+        own = Transaction(self._turns, self._of.transaction())
+        await own.begin()
+        try:
+            yield
+        except BaseException as error:
+            await own.end(error)
+            raise
+        await own.end(None)
+
+    # The rest
+
+    advance = _awaited(MemoryBank.advance)
+    state_hash = _awaited(MemoryBank.state_hash)
+    commit = _awaited(MemoryBank.commit)
+    checkpoint = _awaited(MemoryBank.checkpoint)
+    sync_notes = _awaited(MemoryBank.sync_notes)
+    add_many = _awaited(MemoryBank.add_many)
+    search_many = _awaited(MemoryBank.search_many)
+    context_many = _awaited(MemoryBank.context_many)
+    relevant_many = _awaited(MemoryBank.relevant_many)
+    agents = _awaited(MemoryBank.agents)
+    compact = _awaited(MemoryBank.compact)
+    prune = _awaited(MemoryBank.prune)
+    sweep = _awaited(MemoryBank.sweep)
+    vacuum = _awaited(MemoryBank.vacuum)
+    status = _awaited(MemoryBank.status)
+    metrics = _awaited(MemoryBank.metrics)
+    sync = _awaited(MemoryBank.sync)
+    repair_store = _awaited(MemoryBank.repair_store)
+    mem0_config = _awaited(MemoryBank.mem0_config)
+
+    async def watch_notes(self, debounce: float = 1.5) -> AsyncNoteWatch:
+        """:meth:`MemoryBank.watch_notes`: ``async with await bank.watch_notes():``."""
+        return AsyncNoteWatch(await self.run(MemoryBank.watch_notes, debounce), self._turns)

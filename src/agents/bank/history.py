@@ -1,0 +1,108 @@
+"""Going back: a bank's earlier states, from its journal or from a checkpoint.
+
+All of it works on folders of banks that are not open; only :func:`past` may look at one that is.
+"""
+
+from os import PathLike
+from pathlib import Path
+from shlex import quote
+
+from ..errors import BankError, BankNotFound, InvalidInput
+from ..memory.records import check_whole
+from ..storage.checkpoint import file as checkpoint
+from ..storage.checkpoint import restore as restoring
+from ..storage.identity import with_new_id
+from ..storage.journal.journal import Journal
+from ..storage.lock import lock_folder
+from ..storage.store_sync import stale_store
+
+__all__ = ["branch", "check_unused", "no_bank", "past", "restore", "rewind"]
+
+
+def restore(path: Path, folder: Path, *, same_bank: bool = False) -> None:
+    """Give the bank in ``folder`` the state of a checkpoint, or make it with that state.
+
+    A bank that is there must be the one that the checkpoint was made of. ``same_bank`` says that it
+    is, though its journal is lost.
+    """
+    found = checkpoint.read(path)
+    lock = lock_folder(folder)
+    try:
+        restoring.restore(found, folder, same_bank=same_bank)
+    finally:
+        lock.release()
+
+
+def rewind(folder: Path, tick: int) -> None:
+    """Let a bank forget, for good, everything after ``tick``."""
+    lock = lock_folder(folder)
+    try:
+        journal = Journal(_journal_of(folder))
+        try:
+            commit = journal.commit_of(check_whole("tick", tick))
+            values = stale_store(journal, commit)
+            journal.rewind(commit, notes_unwritten=True, **values)
+        finally:
+            journal.close()
+    finally:
+        lock.release()
+
+
+def branch(folder: Path, tick: int, into: Path) -> None:
+    """Make a bank of its own: the one in ``folder`` as it was after ``tick``."""
+    source = _journal_of(folder)
+    if into.exists():
+        raise BankError(f"{into} exists already", hint="a branch needs a folder of its own")
+    into.mkdir(parents=True)
+    journal = Journal(into / "journal.db", copied=source)
+    try:
+        commit = journal.commit_of(check_whole("tick", tick))
+        identity = with_new_id(journal.get("bank"))
+        journal.rewind(commit, bank=identity, store=None, notes_unwritten=True)
+    finally:
+        journal.close()
+
+
+def past(folder: Path, tick: int | None) -> Journal:
+    """A copy of a bank's journal as it was after ``tick``, or as it is; gone when closed."""
+    journal = Journal(None, copied=_journal_of(folder))
+    try:
+        if journal.get("bank") is None:
+            raise BankError(
+                f"the journal in {folder} is empty: a bank was begun there, and never made",
+                hint="if it held memories, restore it from a backup; else delete journal.db and "
+                f"make the bank with: tiermem init {quote(str(folder))}",
+            )
+        if tick is not None:
+            if check_whole("tick", tick) > journal.tick:
+                raise BankError(
+                    f"the bank in {folder} is at tick {journal.tick}, not at {tick} yet",
+                    hint=f"name a tick up to {journal.tick}",
+                )
+            journal.rewind(journal.commit_of(tick))
+    except BaseException:
+        journal.close()
+        raise
+    return journal
+
+
+def check_unused(folder: Path) -> None:
+    """Raise :class:`BankLocked` while somebody has the bank in ``folder`` open."""
+    lock_folder(folder).release()
+
+
+def no_bank(folder: str | PathLike[str]) -> BankNotFound:
+    """What is said of a folder without a journal."""
+    hint = f"make one with: tiermem init {quote(str(folder))}"
+    if (Path(folder) / "bank" / "journal.db").is_file():
+        hint = f"the run's bank is {Path(folder) / 'bank'}"
+    return BankNotFound(f"there is no bank in {folder}", hint=hint)
+
+
+def _journal_of(folder: Path) -> Path:
+    if not str(folder):
+        raise InvalidInput("a bank needs a folder; got an empty path", hint="name a folder")
+    path = folder / "journal.db"
+    if not path.is_file():
+        raise no_bank(folder)
+    return path

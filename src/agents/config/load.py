@@ -1,0 +1,296 @@
+"""Settings: packaged defaults, a preset, a file, assignments and keyword arguments, made one.
+
+``config/config.yaml`` is the only place that holds a default, ``config/schema.yaml`` the only place
+that says what a key accepts; ``config/presets`` holds the presets.
+"""
+
+import difflib
+import functools
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from ..errors import ConfigError
+from ..rules.spread_weights import Spread
+from .settings import (
+    TIERS,
+    WITH_PROVIDER,
+    CheckpointSettings,
+    ClockSettings,
+    DecaySettings,
+    EmbedderSettings,
+    FlushSettings,
+    LlmSettings,
+    MemorySettings,
+    NotesSettings,
+    RetentionSettings,
+    RetrievalSettings,
+    Settings,
+    SimulationSettings,
+    StatusSettings,
+    StorageSettings,
+    StoreSettings,
+    TelemetrySettings,
+    TemperatureSettings,
+    is_secret,
+    thawed,
+)
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+    from jsonschema.protocols import Validator
+
+    from .yaml_reader import Document
+
+    Section = TypeVar("Section", bound=DataclassInstance)
+
+__all__ = ["EARLIER", "load_settings"]
+
+EARLIER = "earlier"
+"""Like a preset, but for nobody to choose: does what versions did whose settings have no section
+``retrieval``, so that a bank or a run that one of them made goes on as it would have."""
+
+# Which keys hold the options of what another key names.
+_OPTIONS = (
+    *((section, "provider", "config") for section in WITH_PROVIDER),
+    ("simulation", "world", "world_options"),
+    ("simulation", "policy", "policy_options"),
+)
+
+
+def load_settings(
+    config: str | os.PathLike[str] | Mapping[str, object] | Settings | None = None,
+    *,
+    preset: str | None = None,
+    assignments: Iterable[str] = (),
+    overrides: Mapping[str, object] | None = None,
+    base: Mapping[str, object] | None = None,
+) -> Settings:
+    """The defaults, changed by ``preset``, ``config``, ``assignments`` and ``overrides``, in turn.
+
+    ``base`` holds what an existing bank was made with; it comes right after the defaults.
+
+    ``preset`` is the name of a packaged one, such as ``lifetime``. ``config`` is the path of a YAML
+    file or a mapping of the same shape. An assignment is text such as ``memory.max_pinned=3``, its
+    value read as YAML. ``overrides`` may nest, or name keys with dots; of two that name the same
+    key, the later wins. Mappings merge key by key, except that a layer with another provider starts
+    that provider's ``config`` afresh; a list replaces the one before.
+
+    Whatever is wrong with any of them raises one ``ConfigError`` that lists the problems.
+    """
+    from .messages import check
+    from .yaml_reader import copy_plain
+
+    merged = _defaults()
+    given: list[Document] = []
+    if isinstance(config, Settings):
+        merged = config.to_dict()
+        given = [copy_plain(merged, "settings")]
+    elif isinstance(config, Mapping):
+        given = [copy_plain(config, "config mapping")]
+    elif config is not None:
+        given = [_file(config)]
+    # Assignments are one layer, so that it does not matter whether the provider comes first.
+    layers = [given, [_assignment(text) for text in assignments]]
+    if preset is not None:
+        if isinstance(config, Settings):
+            raise ConfigError(
+                f"preset {preset!r:.60} would change nothing: Settings name every value already",
+                hint="give the preset where these are loaded",
+            )
+        layers.insert(0, [_preset(preset)])
+    if base is not None and not isinstance(config, Settings):  # these are whole already
+        layers.insert(0, [copy_plain(base, "the bank's settings")])
+        if base and "retrieval" not in base:
+            layers.insert(0, [_preset(EARLIER)])
+    if overrides is not None:
+        layers.append([_overrides(overrides)])
+    check([document for layer in layers for document in layer], _validator())
+    for layer in layers:
+        together: dict[str, Any] = {}
+        for document in layer:
+            together = _merge(together, cast(dict[str, Any], document.value))
+        merged = _apply(merged, together)
+    if merged["embedder"]["provider"] == "none" and merged["retrieval"]["mode"] == "vector":
+        raise ConfigError(
+            "retrieval.mode: vector needs vectors, and embedder.provider is none",
+            hint="use keyword or hybrid",
+        )
+    return _freeze(merged)
+
+
+def _file(path: str | os.PathLike[str]) -> "Document":
+    from .yaml_reader import Document, read_file
+
+    if not isinstance(path, str | os.PathLike):
+        kind = type(path).__name__
+        raise ConfigError(f"config must be a path, a mapping, Settings or None, not {kind}")
+    document = read_file(path)
+    # An empty file changes nothing.
+    value = {} if document.value is None else document.value
+    return Document(document.source, value, document.lines, document.written)
+
+
+def _preset(name: str) -> "Document":
+    # Compared with the names that there are, so that it can't lead to another folder.
+    if name == EARLIER:
+        return _file(_packaged("earlier.yaml"))
+    known = sorted(path.stem for path in _packaged("presets").glob("*.yaml"))
+    if name in known:
+        return _file(_packaged("presets") / f"{name}.yaml")
+    near = difflib.get_close_matches(name.lower(), known, 1) if isinstance(name, str) else ()
+    names = f"known: {', '.join(known)}"
+    hint = f"did you mean {near[0]}? ({names})" if near else names
+    raise ConfigError(f"there is no preset {name!r:.60}", hint=hint)
+
+
+def _assignment(text: str) -> "Document":
+    from .yaml_reader import Document, copy_plain, printable, read_yaml
+
+    key, equals, value = text.partition("=")
+    parts = tuple(part.strip() for part in key.split("."))
+    # An error message may end up in a log, and what goes to a provider may be a secret.
+    hidden = equals and ("config" in parts or is_secret(parts[-1]))
+    source = f"--set {printable(f'{key}=...' if hidden else text)}"
+    if not equals or not all(parts):
+        raise ConfigError(
+            f"{source}: this is no setting with its value",
+            hint="write a key, = and a value, as in memory.max_pinned=3",
+        )
+    read = read_yaml(value, source, under=parts, numbered=False)
+    return Document(source, copy_plain(_nest(parts, read.value), source).value, {}, read.written)
+
+
+def _overrides(overrides: Mapping[str, object]) -> "Document":
+    from .yaml_reader import Document, copy_plain
+
+    source = "keyword argument"
+    if not isinstance(overrides, Mapping):
+        raise ConfigError(f"{source}: overrides must be a mapping, not {type(overrides).__name__}")
+    nested: dict[str, Any] = {}
+    for key, child in overrides.items():
+        parts = key.split(".") if isinstance(key, str) else (key,)
+        # Copied before it is merged: a key of a thousand dots is a thousand levels deep.
+        nested = _merge(nested, cast(dict[str, Any], copy_plain(_nest(parts, child), source).value))
+    return Document(source, nested)
+
+
+def _nest(parts: Iterable[str], value: object) -> object:
+    for part in reversed(tuple(parts)):
+        value = {part: value}
+    return value
+
+
+def _merge(below: Mapping[str, Any], layer: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(below)
+    for key, value in layer.items():
+        under = merged.get(key)
+        if isinstance(value, dict) and isinstance(under, dict):
+            value = _merge(under, value)
+        merged[key] = value
+    return merged
+
+
+def _apply(below: dict[str, Any], layer: dict[str, Any]) -> dict[str, Any]:
+    for section, key, options in _OPTIONS:
+        chosen = below[section][key]
+        if layer.get(section, {}).get(key, chosen) != chosen:
+            # One provider's options mean nothing to another.
+            below = {**below, section: {**below[section], options: {}}}
+    return _merge(below, layer)
+
+
+def _freeze(values: dict[str, Any]) -> Settings:
+    memory = dict(values["memory"])
+    boosts = memory.pop("tier_boosts")
+    configs = {
+        name: {**values[name], "config": MappingProxyType(thawed(values[name]["config"], False))}
+        for name in WITH_PROVIDER
+    }
+    temperature = {**values["temperature"], "rules": _frozen(values["temperature"]["rules"])}
+    decay = {**values["decay"], "half_life": _frozen(values["decay"]["half_life"])}
+    spread = Spread(**{name: float(part) for name, part in values["retrieval"]["spread"].items()})
+    notes = {**values["notes"], "extra_paths": tuple(values["notes"]["extra_paths"])}
+    cited = notes["citations"]
+    if isinstance(cited, bool):  # how YAML reads on and off
+        notes["citations"] = "on" if cited else "off"
+    simulation = thawed(values["simulation"], False)
+    if isinstance(simulation["agents"], list):
+        simulation["agents"] = tuple(simulation["agents"])
+    for name in ("world_options", "policy_options"):
+        simulation[name] = MappingProxyType(simulation[name])
+    simulation["memories"] = tuple(map(MappingProxyType, simulation["memories"]))
+    first, second, third, fourth, fifth = (float(boosts[name]) for name in TIERS)
+    return Settings(
+        seed=values["seed"],
+        clock=ClockSettings(**values["clock"]),
+        memory=MemorySettings(tier_boosts=(first, second, third, fourth, fifth), **memory),
+        retrieval=_section(RetrievalSettings, {**values["retrieval"], "spread": spread}),
+        temperature=_section(TemperatureSettings, temperature),
+        decay=_section(DecaySettings, decay),
+        retention=RetentionSettings(**values["retention"]),
+        status=_section(StatusSettings, values["status"]),
+        notes=_section(NotesSettings, notes),
+        flush=FlushSettings(**values["flush"]),
+        embedder=EmbedderSettings(**configs["embedder"]),
+        store=StoreSettings(**configs["store"]),
+        storage=StorageSettings(**values["storage"]),
+        llm=LlmSettings(**configs["llm"]),
+        simulation=SimulationSettings(**simulation),
+        checkpoint=CheckpointSettings(**values["checkpoint"]),
+        telemetry=TelemetrySettings(**values["telemetry"]),
+    )
+
+
+def _section(kind: "type[Section]", values: Mapping[str, Any]) -> "Section":
+    """The section with these values, where 1 is 1.0 if a fraction may stand there."""
+    fractions = {each.name for each in fields(kind) if each.type is float}
+    return kind(
+        **{name: float(value) if name in fractions else value for name, value in values.items()}
+    )
+
+
+def _frozen(value: Any) -> Any:
+    """A copy that can't be written to, at any depth."""
+    if isinstance(value, dict):
+        return MappingProxyType({key: _frozen(child) for key, child in value.items()})
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+
+
+def _packaged(name: str) -> Path:
+    # An installed wheel carries config/ inside the package; a checkout has it beside src/.
+    here = Path(__file__).parent.parent
+    folder = here / "defaults"
+    return (folder if folder.exists() else here.parents[1] / "config") / name
+
+
+@functools.cache
+def _defaults() -> dict[str, Any]:
+    from .messages import check, keys_of
+
+    document = _file(_packaged("config.yaml"))
+    check([document], _validator())
+    for path in keys_of(_schema()):
+        if path not in document.lines:
+            raise ConfigError(f"{document.source}: {'.'.join(path)} must have its default here")
+    return cast(dict[str, Any], document.value)
+
+
+@functools.cache
+def _schema() -> dict[str, Any]:
+    return cast(dict[str, Any], _file(_packaged("schema.yaml")).value)
+
+
+@functools.cache
+def _validator() -> "Validator":
+    from jsonschema import Draft202012Validator, validators
+
+    # JSON Schema takes 3.0 for an integer; a file that says so is more likely a mistake.
+    types = Draft202012Validator.TYPE_CHECKER.redefine(
+        "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
+    )
+    strict = validators.extend(Draft202012Validator, type_checker=types)  # type: ignore[no-untyped-call]
+    return cast("Validator", strict(_schema()))

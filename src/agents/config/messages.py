@@ -1,0 +1,142 @@
+"""What is wrong with settings, told so that it can be put right: where, and what is allowed."""
+
+import difflib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from ..errors import ConfigError
+from .yaml_reader import Document, KeyPath, printable, show_path
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
+    from jsonschema.protocols import Validator
+
+__all__ = ["check", "keys_of"]
+
+_MOST_PROBLEMS = 20
+_WORDS = {
+    "array": "a list",
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "number": "a number",
+    "string": "text that is not empty",
+    "object": "a mapping of keys",
+}
+
+
+class _Problem(NamedTuple):
+    reason: str
+    hint: str = ""
+
+
+def keys_of(schema: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Every key of the schema, sections before what is in them."""
+    for name, below in schema.get("properties", {}).items():
+        yield (*path, name)
+        yield from keys_of(below, (*path, name))
+
+
+def check(documents: Iterable[Document], validator: "Validator") -> None:
+    """Refuses what the schema does not allow, naming every problem in the order of the text."""
+    schema = cast(Mapping[str, Any], validator.schema)
+    problems: list[_Problem] = []
+    for document in documents:
+        if not isinstance(document.value, dict):
+            found, hint = _found(document, (), document.value)
+            said = f"{document.place(())}: settings must be a mapping of keys, not {found}"
+            problems.append(_Problem(said, hint))
+            continue
+        reasons: dict[KeyPath, _Problem] = {}
+        for error in validator.iter_errors(document.value):
+            reasons.update(_reasons(error, document, schema))
+        order = sorted(reasons, key=lambda path: document.lines.get(path, 0))
+        for path in order:
+            reason, hint = reasons[path]
+            problems.append(_Problem(f"{document.place(path)}: {reason}", hint))
+    if len(problems) == 1:
+        raise ConfigError(problems[0].reason, hint=problems[0].hint)
+    if len(problems) > _MOST_PROBLEMS:
+        more = len(problems) - _MOST_PROBLEMS
+        problems[_MOST_PROBLEMS:] = [_Problem(f"and {more} more")]
+    if problems:  # what to do about each stands beside it
+        raise ConfigError("\n".join("; ".join(filter(None, problem)) for problem in problems))
+
+
+def _reasons(
+    error: "ValidationError", document: Document, whole: Mapping[str, Any]
+) -> dict[KeyPath, _Problem]:
+    """What is wrong, by where."""
+    path: KeyPath = tuple(error.absolute_path)
+    shown = show_path(path)
+    schema = cast(dict[str, Any], error.schema)
+    if error.validator == "additionalProperties":
+        known = list(schema["properties"])
+        extra = [key for key in cast(dict[str, Any], error.instance) if key not in known]
+        return {(*path, key): _unknown(path, key, known, whole) for key in extra}
+    if error.validator == "required":
+        given = cast(dict[str, Any], error.instance)
+        missing = [key for key in schema["required"] if key not in given]
+        return {path: _Problem(f"{shown} needs {_listed(missing, 'and')}")}
+    if error.validator == "uniqueItems":
+        return {path: _Problem(f"{shown} must not name anything twice")}
+    if error.validator == "minItems":
+        return {path: _Problem(f"{shown} must not be an empty list")}
+    found, hint = _found(document, path, error.instance)
+    if error.validator == "maximum" and "title" in schema:
+        return {path: _Problem(f"{shown} must be at most {schema['maximum']}, not {found}", hint)}
+    return {path: _Problem(f"{shown} must be {_allowed(schema)}, not {found}", hint)}
+
+
+def _unknown(path: KeyPath, key: str, siblings: list[str], whole: Mapping[str, Any]) -> _Problem:
+    start = f"unknown key {show_path((*path, key))}"
+    if tuple(key.split(".")) in set(keys_of(whole)) and not path:
+        section, _, name = key.rpartition(".")
+        return _Problem(start, f"write {name} indented under {section}")
+    if near := difflib.get_close_matches(key.lower(), siblings, 1):
+        return _Problem(start, f"did you mean {show_path((*path, near[0]))}?")
+    # Of keys with the same name, the first in the file is the one that is meant most often.
+    last = {known[-1]: known for known in reversed(list(keys_of(whole))) if len(known) > 1}
+    if near := difflib.get_close_matches(key.lower(), last, 1, 0.8):
+        return _Problem(start, f"did you mean {show_path(last[near[0]])}?")
+    return _Problem(start, f"known here: {', '.join(siblings)}")
+
+
+def _allowed(schema: Mapping[str, Any]) -> str:
+    if "enum" in schema:
+        # on and off are said by their names; YAML reads them as true and false.
+        return _listed([each for each in schema["enum"] if not isinstance(each, bool)], "or")
+    kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    allowed = _WORDS[kinds[0]]
+    if "title" in schema:
+        allowed = schema["title"]
+    elif "maximum" in schema:
+        allowed += f" from {schema['minimum']} to {schema['maximum']}"
+    elif "minimum" in schema:
+        allowed += f", {schema['minimum']} or more"
+    if "array" in kinds[1:]:
+        allowed += ", or a list"
+    return f"{allowed}, or null" if "null" in kinds else allowed
+
+
+def _listed(names: list[str], word: str) -> str:
+    *others, final = names
+    return f"{', '.join(others)} {word} {final}" if others else final
+
+
+def _found(document: Document, path: KeyPath, value: object) -> tuple[str, str]:
+    """What stands there, and what to know about how it is written."""
+    if isinstance(value, str):
+        # YAML 1.1 takes 5e-1 for text, which nobody who wrote it would guess.
+        number = re.fullmatch(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+", value)
+        hint = "YAML wants a dot and a sign, as in 5.0e-1" if number else ""
+        short = value if len(value) <= 60 else value[:57] + "..."
+        return f"the text {short!r}" if value else "an empty text", hint
+    if isinstance(value, dict | list):
+        return "a mapping" if isinstance(value, dict) else "a list", ""
+    shown = repr(value) if isinstance(value, float) else json.dumps(value)
+    written = document.written.get(path, shown)
+    if written in ("", shown):
+        return shown if written else f"{shown} (nothing is written there)", ""
+    return f"{shown}, which is how YAML reads {printable(written)}", ""

@@ -1,0 +1,302 @@
+"""Every setting, as frozen values."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, TypeAlias
+
+from ..errors import InvalidInput
+from ..rules.spread_weights import Spread
+
+__all__ = [
+    "TIERS",
+    "WITH_PROVIDER",
+    "CheckpointSettings",
+    "ClockSettings",
+    "DecaySettings",
+    "Duration",
+    "EmbedderSettings",
+    "FlushSettings",
+    "LlmSettings",
+    "MemorySettings",
+    "NotesSettings",
+    "RetentionSettings",
+    "RetrievalSettings",
+    "Settings",
+    "SimulationSettings",
+    "StatusSettings",
+    "StorageSettings",
+    "StoreSettings",
+    "TelemetrySettings",
+    "TemperatureSettings",
+    "is_secret",
+    "thawed",
+]
+
+Duration: TypeAlias = int | str
+"""Ticks, or text such as ``7d`` or ``12h``; :meth:`ClockSettings.ticks` translates it."""
+
+TIERS = ("pinned", "critical", "important", "normal", "low")
+"""The names of the tiers, from 0 to 4."""
+WITH_PROVIDER = ("embedder", "store", "llm")
+"""The sections that name a provider and hold its options."""
+_DURATION = re.compile("[0-9]{1,9}[dh]?")
+_SECRET_ENDINGS = ("key", "token", "password", "secret", "credentials")
+
+
+@dataclass(frozen=True, slots=True)
+class ClockSettings:
+    """What durations mean."""
+
+    ticks_per_day: int
+
+    def ticks(self, duration: Duration) -> int:
+        """A duration as a number of ticks; hours round up. What is none is an ``InvalidInput``.
+
+        >>> ClockSettings(ticks_per_day=10).ticks("2d"), ClockSettings(ticks_per_day=10).ticks("1h")
+        (20, 1)
+        """
+        if isinstance(duration, int) and not isinstance(duration, bool) and duration >= 0:
+            return duration
+        if not isinstance(duration, str) or not _DURATION.fullmatch(duration):
+            raise InvalidInput(
+                f"{duration!r:.60} is not a duration", hint="use ticks, or text such as 7d or 12h"
+            )
+        number = int(duration.rstrip("dh"))
+        if duration.endswith("d"):
+            return number * self.ticks_per_day
+        if duration.endswith("h"):
+            return -(-number * self.ticks_per_day // 24)
+        return number
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySettings:
+    """What an agent keeps in front of itself, and how its memories are ranked."""
+
+    max_pinned: int
+    max_critical: int
+    on_tier_full: Literal["demote", "reject"]
+    tier_boosts: tuple[float, float, float, float, float]
+    """Indexed by tier, 0 (pinned) to 4 (low)."""
+    candidate_multiplier: int
+    default_limit: int
+    context_tokens: int | None
+    max_content_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalSettings:
+    """How memories are found."""
+
+    mode: Literal["hybrid", "vector", "keyword"]
+    fusion: Literal["sum", "rrf"]
+    vector_weight: float
+    text_weight: float
+    sif: float
+    bm25_k1: float
+    bm25_b: float
+    stemmer: str
+    spread: Spread
+
+
+@dataclass(frozen=True, slots=True)
+class TemperatureSettings:
+    """How active memories are, and what moves them between hot, warm and cold."""
+
+    initial: Literal["hot", "warm", "cold"]
+    ttl_cold_below: Duration | None
+    ttl_warm_below: Duration | None
+    hot_max_tokens: int
+    hot_max_facts: int
+    auto_spill: bool
+    warm_access_threshold: int
+    promote_threshold: float
+    promote_accesses: int
+    promote_window: Duration
+    min_score: float
+    max_cold_items: int
+    auto_prune: bool
+    compact_every: Duration | None
+    compact_on_close: bool
+    rules: tuple[Mapping[str, Any], ...] = field(hash=False)
+    """In order: mappings with ``name``, ``when``, ``to`` and maybe ``unless``; lists are tuples."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecaySettings:
+    """How memories that nobody uses fade."""
+
+    enabled: bool
+    half_life: Mapping[str, Duration] = field(hash=False)
+    """By the name of the tier; pinned, which never fades, is not in it."""
+    hot_below: float
+    warm_below: float
+    every: Duration
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionSettings:
+    """What becomes of deleted memories."""
+
+    grace: Duration
+
+
+@dataclass(frozen=True, slots=True)
+class StatusSettings:
+    """When the status of a bank suggests something."""
+
+    spill_above: float
+    unpin_after: Duration
+    unpin_below: float
+    stale_after: Duration
+    duplicate_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class NotesSettings:
+    """The agents' Markdown notes, and searching for what an agent cites."""
+
+    chunk_tokens: int
+    chunk_overlap: int
+    daily: Literal["auto", "date", "tick"]
+    extra_paths: tuple[str, ...]
+    citations: Literal["on", "off", "auto"]
+    max_results: int
+    min_score: float
+    read_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FlushSettings:
+    """When agents of a simulation save what should last, before their context is compacted."""
+
+    enabled: bool
+    context_window: int
+    reserve_tokens: int
+    soft_threshold: int
+    summary_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedderSettings:
+    """What turns text into vectors."""
+
+    provider: str
+    config: Mapping[str, object] = field(hash=False, repr=False)  # may hold an API key
+    cache_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSettings:
+    """Where mem0 keeps its copy of the memories."""
+
+    provider: str
+    config: Mapping[str, object] = field(hash=False, repr=False)  # may hold an API key
+
+
+@dataclass(frozen=True, slots=True)
+class StorageSettings:
+    """How memories reach mem0's store."""
+
+    sync: Literal["commit", "checkpoint", "close", "manual"]
+
+
+@dataclass(frozen=True, slots=True)
+class LlmSettings:
+    """The language model that extracts memories from a conversation, if there is one."""
+
+    provider: str | None
+    config: Mapping[str, object] = field(hash=False, repr=False)  # may hold an API key
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationSettings:
+    """A scenario: a world, its agents, and how they decide."""
+
+    world: str | None
+    world_options: Mapping[str, Any] = field(hash=False)
+    agents: int | tuple[str, ...]
+    ticks: int
+    policy: str
+    policy_options: Mapping[str, Any] = field(hash=False)
+    memories: tuple[Mapping[str, Any], ...] = field(hash=False)
+
+    def agent_ids(self) -> list[str]:
+        """The agents' names."""
+        if isinstance(self.agents, int):
+            digits = max(2, len(str(self.agents - 1)))
+            return [f"agent_{number:0{digits}}" for number in range(self.agents)]
+        return list(self.agents)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointSettings:
+    """How often a run writes a checkpoint, and how many it keeps."""
+
+    every: int
+    keep: int
+
+
+@dataclass(frozen=True, slots=True)
+class TelemetrySettings:
+    """Whether metrics go out through the OpenTelemetry API."""
+
+    enabled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Every setting, checked. Made by ``load_settings``; never changes afterwards."""
+
+    seed: int
+    clock: ClockSettings
+    memory: MemorySettings
+    retrieval: RetrievalSettings
+    temperature: TemperatureSettings
+    decay: DecaySettings
+    retention: RetentionSettings
+    status: StatusSettings
+    notes: NotesSettings
+    flush: FlushSettings
+    embedder: EmbedderSettings
+    store: StoreSettings
+    storage: StorageSettings
+    llm: LlmSettings
+    simulation: SimulationSettings
+    checkpoint: CheckpointSettings
+    telemetry: TelemetrySettings
+
+    def to_dict(self, *, redact: bool = False) -> dict[str, object]:
+        """The settings in the shape of the YAML file, as plain values that share nothing with this.
+
+        ``load_settings`` of it gives equal settings. ``redact=True`` leaves out, at any depth of a
+        provider's config, what is named like a secret: ``api_key``, ``authToken``, ``password``.
+        """
+        result: dict[str, Any] = {"seed": self.seed}
+        for section in (each.name for each in fields(self) if each.name != "seed"):
+            part = getattr(self, section)
+            result[section] = {each.name: getattr(part, each.name) for each in fields(part)}
+        boosts = zip(TIERS, self.memory.tier_boosts, strict=True)
+        result["memory"]["tier_boosts"] = dict(boosts)
+        result["retrieval"]["spread"] = self.retrieval.spread._asdict()
+        for section in WITH_PROVIDER:
+            result[section]["config"] = thawed(result[section]["config"], redact)
+        for section in ("temperature", "decay", "notes", "simulation"):  # no provider's options
+            result[section] = thawed(result[section], redact=False)
+        return result
+
+
+def thawed(value: Any, redact: bool) -> Any:
+    """Plain values that share nothing with ``value``, without secrets where ``redact`` says so."""
+    if isinstance(value, Mapping):
+        kept = {key: child for key, child in value.items() if not (redact and is_secret(key))}
+        return {key: thawed(child, redact) for key, child in kept.items()}
+    if isinstance(value, list | tuple):
+        return [thawed(child, redact) for child in value]
+    return value
+
+
+def is_secret(name: str) -> bool:
+    """Whether an option is named like a secret: ``api_key``, ``authToken``, ``password``."""
+    return name.lower().endswith(_SECRET_ENDINGS)

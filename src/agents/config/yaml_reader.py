@@ -1,0 +1,346 @@
+"""Settings as plain values: read from YAML with their line numbers, or copied from Python.
+
+Plain means what JSON has: text, whole and finite numbers, true, false, null, lists, and mappings
+whose keys are text. Everything else is refused with a ``ConfigError``, so what comes out of here
+can be compared, copied and saved without surprises, and reading it runs no code.
+"""
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from numbers import Integral
+from typing import NoReturn, TypeAlias
+
+import yaml
+
+from ..errors import ConfigError
+
+__all__ = ["Document", "KeyPath", "copy_plain", "printable", "read_file", "read_yaml", "show_path"]
+
+KeyPath: TypeAlias = tuple[str | int, ...]
+
+MAX_FILE_BYTES = 1 << 20
+MAX_VALUES = 10_000
+MAX_DEPTH = 32
+# Wide enough for every real number, narrow enough that Python always agrees to print it.
+MAX_INTEGER_BITS = 256
+MAX_NUMBER_LENGTH = 100
+
+_TAG = "tag:yaml.org,2002:"
+# Dates stay text: no setting is a date, but the API versions of providers look like one.
+_TEXT_TAGS = {_TAG + "str", _TAG + "timestamp", _TAG + "value"}
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A plain value, and where each part of it was written."""
+
+    source: str
+    value: object
+    lines: dict[KeyPath, int] = field(default_factory=dict)
+    written: dict[KeyPath, str] = field(default_factory=dict)
+    """The characters in the file, for values that are not text."""
+
+    def place(self, path: KeyPath) -> str:
+        """``my.yaml:3`` where the line is known, else the source alone."""
+        line = self.lines.get(path)
+        return self.source if line is None else f"{self.source}:{line}"
+
+
+def show_path(path: KeyPath) -> str:
+    """``memory.max_pinned``; a part that would not read well there is quoted."""
+    shown = ""
+    for part in path:
+        if isinstance(part, int):
+            shown += f"[{part}]"
+        else:
+            plain = part.replace("_", "a").replace("-", "a").isalnum() and len(part) <= 60
+            shown += ("." if shown else "") + (part if plain else repr(part[:57]))
+    return shown or "the top level"
+
+
+def printable(text: str) -> str:
+    """The text as it can stand in a message: cut when long, escaped when a terminal would choke."""
+    short = text if len(text) <= 60 else text[:57] + "..."
+    return short if short.isprintable() else repr(short)
+
+
+def read_file(path: str | os.PathLike[str]) -> Document:
+    """The YAML file as a plain value; an empty file is ``None``."""
+    name = os.fsdecode(path)
+    # The whole path as the user gave it, unless a terminal would choke on it.
+    shown = name if name and name.isprintable() else repr(name)
+    try:
+        with open(name, "rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+    except FileNotFoundError:
+        raise ConfigError(f"{shown}: there is no such file", hint="check the path") from None
+    except IsADirectoryError:
+        raise ConfigError(f"{shown}: this is a directory", hint="name a YAML file") from None
+    except PermissionError:
+        raise ConfigError(
+            f"{shown}: no permission to read this file", hint="let your user read it"
+        ) from None
+    except OSError as error:
+        raise ConfigError(
+            f"{shown}: this file can't be read: {error.strerror}", hint="check the path"
+        ) from None
+    except ValueError as error:  # a NUL inside the path
+        raise ConfigError(f"{shown}: this is no path: {error}", hint="check the path") from None
+    if len(data) > MAX_FILE_BYTES:
+        raise ConfigError(
+            f"{shown}: larger than 1 MiB, which no settings file needs to be",
+            hint="check the path",
+        )
+    if (nul := data.find(b"\0")) >= 0:
+        line = data.count(b"\n", 0, nul) + 1
+        raise ConfigError(
+            f"{shown}:{line}: holds a NUL byte", hint="settings are a text file in UTF-8"
+        )
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError(
+            f"{shown}:{line}: not UTF-8 (byte 0x{data[error.start]:02x})",
+            hint="save the file as UTF-8",
+        ) from None
+    return read_yaml(text, shown)
+
+
+def read_yaml(text: str, source: str, *, under: KeyPath = (), numbered: bool = True) -> Document:
+    """One YAML document as a plain value that sits at ``under`` in the settings.
+
+    ``numbered=False`` leaves line numbers out, for text that is not a file.
+    """
+    reader = _Reader(Document(source, None), numbered)
+    try:
+        node = reader.compose(text)
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        reader.refuse(line, f"not valid YAML: the character {error.character:#x} is not allowed")
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        reason = ", ".join(part for part in (error.context, error.problem) if part)
+        reader.refuse(mark.line + 1 if mark else 1, f"not valid YAML: {reason}")
+    except (ValueError, OverflowError):  # PyYAML leaves these bare
+        reader.refuse(reader.line, "not valid YAML: an escape or a version number is out of range")
+    value = None if node is None else reader.build(node, under)
+    return Document(source, value, reader.document.lines, reader.document.written)
+
+
+def copy_plain(value: object, source: str) -> Document:
+    """A Python value as a plain one, sharing nothing with it.
+
+    Any mapping becomes a dict, a tuple a list, a path its text, NumPy's numbers Python's.
+    """
+    return Document(source, _Copier(source).copy(value, ()))
+
+
+class _Composer(yaml.SafeLoader):
+    """PyYAML's safe loader up to the node graph, with bounds that hold while it is being built.
+
+    ``weight`` counts nodes as if every alias were written out; an alias costs what its anchor did,
+    so a bomb is refused at the alias that goes over the limit, before anything is expanded.
+    """
+
+    def __init__(self, text: str, reader: "_Reader") -> None:
+        self.reader = reader
+        self.depth = 0
+        self.weight = 0
+        self.measured: dict[int, tuple[int, int]] = {}  # weight and height of finished nodes, by id
+        super().__init__(text)
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        line = self.reader.line = event.start_mark.line + 1
+        before = self.weight
+        if isinstance(event, yaml.AliasEvent):
+            node = super().compose_node(parent, index)
+            if id(node) not in self.measured:
+                self.reader.refuse(line, f"the alias *{event.anchor} stands inside its own anchor")
+            weight, height = self.measured[id(node)]
+            self.check(line, weight, height)
+            return node
+        self.check(line, 1, 1)
+        self.depth += 1
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        children: list[yaml.Node] = []
+        if isinstance(node, yaml.SequenceNode):
+            children = node.value
+        elif isinstance(node, yaml.MappingNode):
+            children = [child for pair in node.value for child in pair]
+        height = 1 + max((self.measured[id(child)][1] for child in children), default=0)
+        self.measured[id(node)] = (self.weight - before, height)
+        return node
+
+    def check(self, line: int, weight: int, height: int) -> None:
+        self.weight += weight
+        if self.weight > MAX_VALUES:
+            self.reader.refuse(line, f"more than {MAX_VALUES:,} values once aliases are expanded")
+        if self.depth + height > MAX_DEPTH:
+            self.reader.refuse(line, f"nested deeper than {MAX_DEPTH} levels")
+
+
+class _Reader:
+    """Reads one document; remembers where it is."""
+
+    def __init__(self, document: Document, numbered: bool) -> None:
+        self.document = document
+        self.numbered = numbered
+        self.line = 1
+        self.constructor = yaml.constructor.SafeConstructor()
+
+    def refuse(self, line: int, reason: str, hint: str = "") -> NoReturn:
+        place = f"{self.document.source}:{line}" if self.numbered else self.document.source
+        raise ConfigError(f"{place}: {reason}", hint=hint) from None
+
+    def compose(self, text: str) -> yaml.Node | None:
+        composer = _Composer(text, self)
+        node = composer.get_node() if composer.check_node() else None
+        if composer.check_node():
+            event = composer.peek_event()  # type: ignore[no-untyped-call]
+            line = event.start_mark.line + 1
+            self.refuse(line, "a second YAML document starts here", "settings are one document")
+        return node
+
+    def build(self, node: yaml.Node, path: KeyPath) -> object:
+        line = node.start_mark.line + 1
+        if self.numbered:
+            self.document.lines.setdefault(path, line)
+        if isinstance(node, yaml.ScalarNode):
+            return self.scalar(node, path, line)
+        if isinstance(node, yaml.SequenceNode) and node.tag == _TAG + "seq":
+            return [self.build(child, (*path, at)) for at, child in enumerate(node.value)]
+        if isinstance(node, yaml.MappingNode) and node.tag == _TAG + "map":
+            return self.mapping(node, path)
+        return self.refuse_tag(node, path, line)
+
+    def mapping(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, object]:
+        result: dict[str, object] = {}
+        first: dict[str, int] = {}
+        for key_node, value_node in node.value:
+            line = key_node.start_mark.line + 1
+            if not isinstance(key_node, yaml.ScalarNode):
+                self.refuse(line, f"a key in {show_path(path)} is a list or a mapping, not text")
+            key = self.scalar(key_node, path, line, is_key=True)
+            if key_node.tag not in _TEXT_TAGS or not isinstance(key, str):
+                self.refuse(
+                    line,
+                    f"in {show_path(path)}, YAML does not read the key {printable(key_node.value)}"
+                    " as text",
+                    "keys are text",
+                )
+            here = (*path, key)
+            if key in first:
+                also = f"; the first is on line {first[key]}" if self.numbered else ""
+                self.refuse(line, f"{show_path(here)} is given twice{also}", "keep one of them")
+            first[key] = line
+            if self.numbered:
+                # An anchored value is built again for each alias; the key is what the user sees.
+                self.document.lines[here] = line
+            result[key] = self.build(value_node, here)
+        return result
+
+    def scalar(
+        self, node: yaml.ScalarNode, path: KeyPath, line: int, *, is_key: bool = False
+    ) -> object:
+        text: str = node.value
+        if node.tag in _TEXT_TAGS:
+            value: object = text
+        elif is_key and node.tag == _TAG + "merge":
+            self.refuse(
+                line, "merge keys (<<) are not read", f"write the keys of {show_path(path)} out"
+            )
+        elif node.tag == _TAG + "null":
+            value = None
+        elif node.tag in (_TAG + "int", _TAG + "float", _TAG + "bool"):
+            if len(text) > MAX_NUMBER_LENGTH:
+                self.refuse(
+                    line,
+                    f"{show_path(path)} must be a shorter number; it has {len(text)} characters",
+                )
+            try:
+                if node.tag == _TAG + "int":
+                    value = self.constructor.construct_yaml_int(node)
+                elif node.tag == _TAG + "float":
+                    value = self.constructor.construct_yaml_float(node)
+                else:
+                    value = self.constructor.construct_yaml_bool(node)
+            except (ValueError, KeyError, IndexError, OverflowError):
+                kind = node.tag.removeprefix(_TAG)
+                self.refuse(line, f"{show_path(path)}: {text!r} is no YAML {kind}")
+        else:
+            self.refuse_tag(node, path, line)
+        if not isinstance(value, str) and not is_key:
+            self.document.written[path] = text
+        if problem := _unfit(value):
+            written = "" if isinstance(value, str) else f", not {text}"
+            self.refuse(line, f"{show_path(path)} {problem}{written}")
+        return value
+
+    def refuse_tag(self, node: yaml.Node, path: KeyPath, line: int) -> NoReturn:
+        tag = str(node.tag)
+        shown = "!!" + tag.removeprefix(_TAG) if tag.startswith(_TAG) else tag
+        self.refuse(
+            line,
+            f"{show_path(path)} has the tag {printable(shown)}",
+            "settings are plain text, numbers, booleans, null, lists and mappings",
+        )
+
+
+class _Copier:
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.count = 0
+
+    def refuse(self, path: KeyPath, reason: str, hint: str = "") -> NoReturn:
+        raise ConfigError(f"{self.source}: {show_path(path)} {reason}", hint=hint)
+
+    def copy(self, value: object, path: KeyPath) -> object:
+        self.count += 1
+        if self.count > MAX_VALUES:
+            self.refuse(path, f"goes over {MAX_VALUES:,} values", "settings are small")
+        if len(path) >= MAX_DEPTH:
+            self.refuse(path[:3], f"is nested deeper than {MAX_DEPTH} levels")
+        if isinstance(value, Mapping):
+            result: dict[str, object] = {}
+            for key, child in value.items():
+                if not isinstance(key, str) or _unfit(key):
+                    self.refuse(path, f"has a key that is not text: {printable(ascii(key))}")
+                result[str.__str__(key)] = self.copy(child, (*path, str.__str__(key)))
+            return result
+        if isinstance(value, list | tuple):
+            return [self.copy(child, (*path, at)) for at, child in enumerate(value)]
+        if value is None or isinstance(value, bool):
+            return value
+        plain: object
+        if isinstance(value, str):
+            plain = str.__str__(value)  # the text itself, whatever an enum makes of str()
+        elif isinstance(value, os.PathLike):
+            plain = os.fsdecode(value)
+        elif isinstance(value, Integral):
+            plain = int(value)
+        elif isinstance(value, float):
+            plain = float(value)
+        else:
+            kind = type(value).__name__
+            self.refuse(
+                path, f"is an object of type {kind}", "settings are plain values as in YAML"
+            )
+        if problem := _unfit(plain):
+            self.refuse(path, problem)
+        return plain
+
+
+def _unfit(value: object) -> str | None:
+    """What keeps a scalar out of the settings, if anything."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "must be a finite number"
+    if isinstance(value, int) and value.bit_length() > MAX_INTEGER_BITS:
+        return f"must be a whole number of at most {MAX_INTEGER_BITS} bits"
+    if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
+        return "must be text that UTF-8 can hold; it has half of a surrogate pair"
+    return None

@@ -1,0 +1,1 @@
+"""The parts of an open bank at work."""

@@ -1,0 +1,50 @@
+"""What a bank counts while it is open."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from ..memory.changes import Changes
+
+__all__ = ["Metrics"]
+
+
+class Metrics:
+    """Counters since the bank was opened. Only the latency depends on the machine."""
+
+    def __init__(self) -> None:
+        self.searches = 0
+        """Searches with a query that is not blank."""
+        self.answered = 0
+        """Searches that gave at least one memory that counts as accessed."""
+        self.recalls = 0
+        self.recall_latency_ms = 0.0
+        """Of the last recall."""
+        self.on_recall: Callable[[float], None] | None = None
+        """Called with the latency of each recall."""
+
+    @contextmanager
+    def timed_recall(self) -> Iterator[None]:
+        """Count a recall, and how long it takes."""
+        begun = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.recalls += 1
+            self.recall_latency_ms = (time.perf_counter() - begun) * 1000
+            if self.on_recall is not None:
+                self.on_recall(self.recall_latency_ms)
+
+    def values(self, committed: Changes, hot_utilization: float) -> dict[str, float]:
+        """Every metric by its name, where ``committed`` is all that changed."""
+        return {
+            "memory_hot_utilization": hot_utilization,
+            "memory_spill_count": committed.spilled,
+            "memory_recall_count": self.recalls,
+            "memory_promotion_count": committed.promoted,
+            "memory_recall_latency_ms": self.recall_latency_ms,
+            "memory_hit_rate": self.answered / self.searches if self.searches else 0.0,
+            "memory_demotion_count": committed.demoted,
+            "memory_expiration_count": committed.expired,
+            "memory_purge_count": committed.purged,
+        }

@@ -1,0 +1,357 @@
+"""How full a bank is, and what is worth doing about it."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from math import isqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..config.settings import Settings
+from ..memory.context import TokenCounter, approximate_tokens, cost
+from ..memory.records import memory_id
+from ..memory.retention import RETENTION_NAMES, Retention
+from ..memory.temperature import TEMPERATURE_NAMES, Temperature
+from ..memory.tiers import TIER_NAMES, Tier
+from ..movement.movement import Movement
+from ..rules import suggestions as suggest
+from ..rules.caps import Caps
+from ..rules.prune import choose_prune
+from ..rules.suggestions import MOST_IDS, Suggestion, share
+from ..storage.resident.agent_columns import AgentColumns
+from ..storage.state.loading import Resident
+from .crowds import crowd_of
+from .near_duplicates import near_ones
+
+__all__ = ["AgentStatus", "Amount", "Status", "TierAmount", "look"]
+
+_MOST_COMPARED = 1_000
+"""Newest resident memories of an agent that are compared for duplicates,"""
+_MOST_PAIRS = 500_000
+"""and pairs that are compared in all: 10 ms."""
+_MOST_GROUPS = 5
+"""Groups of duplicates that are suggested per agent, the largest first."""
+_MOST_COLD = 10_000
+"""Cold memories that are read for suggestions in all: 20 ms. Agents that have more are left out."""
+_MOST_AGENTS = 10
+"""Agents that are listed by how full their hot is."""
+_LEAST_RECALLS = 2
+_ORDER = ("spill", "prune", "recall", "unpin", "stale", "boost", "duplicates")
+
+
+class Amount(NamedTuple):
+    """How many memories, and how many tokens they take."""
+
+    items: int
+    tokens: int
+
+
+class TierAmount(NamedTuple):
+    """How many active memories are in a tier."""
+
+    items: int
+    cap: int | None
+    """What one agent may have; None where there is no cap."""
+    most: int
+    """What the agent with the most of them has."""
+
+
+class AgentStatus(NamedTuple):
+    """How full one agent's hot is."""
+
+    agent_id: str
+    items: int
+    tokens: int
+    token_utilization: float
+    """The share of ``temperature.hot_max_tokens`` that is used; above 1 is too much."""
+    fact_utilization: float
+
+    @property
+    def utilization(self) -> float:
+        """The larger of both shares."""
+        return max(self.token_utilization, self.fact_utilization)
+
+
+class Status(NamedTuple):
+    """How full a bank is, or one agent's part of it."""
+
+    agent_id: str | None
+    """None for all agents together."""
+    tick: int
+    agents: int
+    temperatures: dict[str, Amount]
+    """Active memories. Hot counts what lines of a context take, warm and cold texts alone."""
+    hot_max_tokens: int
+    """The limits of hot are those of each agent."""
+    hot_max_facts: int
+    utilization: float
+    """How much of the limits of hot is used, by the agent where it is most; above 1 is too much."""
+    fullest: tuple[AgentStatus, ...]
+    """The agents whose hot is fullest, up to ten."""
+    over_limits: int
+    """How many agents have more hot than their limits allow."""
+    auto_spill: bool
+    """Whether hot is kept within its limits."""
+    tiers: dict[str, TierAmount]
+    retention: dict[str, int]
+    """How many are active, archived and deleted."""
+    suggestions: tuple[Suggestion, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values that JSON knows."""
+        return {
+            **self._asdict(),
+            "temperatures": {name: each._asdict() for name, each in self.temperatures.items()},
+            "fullest": [each._asdict() for each in self.fullest],
+            "tiers": {name: each._asdict() for name, each in self.tiers.items()},
+            "suggestions": [{**s._asdict(), "ids": list(s.ids)} for s in self.suggestions],
+        }
+
+
+def look(
+    resident: Resident,
+    movement: Movement,
+    settings: Settings,
+    caps: Caps,
+    count_tokens: TokenCounter,
+    agent_id: str | None,
+) -> Status:
+    """The status of all agents, or of one.
+
+    Duplicates are looked for among the newest resident memories of each agent: up to 1,000, fewer
+    where there are many agents, so that no more than 500,000 pairs are compared. To see which cold
+    memories were recalled, and which would be pruned, up to 10,000 are read in all, those of an
+    agent together or not at all; how many there are is always exact.
+    """
+    return _Look(resident, movement, settings, caps, count_tokens, agent_id).status()
+
+
+class _Look:
+    """One look at the memories of some agents."""
+
+    def __init__(
+        self,
+        resident: Resident,
+        movement: Movement,
+        settings: Settings,
+        caps: Caps,
+        count_tokens: TokenCounter,
+        agent_id: str | None,
+    ) -> None:
+        self._resident, self._movement, self._settings = resident, movement, settings
+        self._caps, self._count, self._agent_id = caps, count_tokens, agent_id
+        names = sorted(resident.blocks) if agent_id is None else [agent_id]
+        self._blocks = [resident.block(name) for name in names]
+        self._shelf = resident.shelf.counts(agent_id)
+        self._crowd = crowd_of(self._blocks)
+        self._hot = self._hot_rows()
+        self._use = [
+            self._used(block, rows) for block, rows in zip(self._blocks, self._hot, strict=True)
+        ]
+
+    def status(self) -> Status:
+        limits, use = self._movement.limits, self._use
+        fullest = sorted(use, key=lambda each: (-each.utilization, each.agent_id))
+        return Status(
+            self._agent_id,
+            self._resident.tick,
+            len(self._blocks),
+            self._temperatures(),
+            limits.tokens,
+            limits.facts,
+            fullest[0].utilization if fullest else 0.0,
+            tuple(each for each in fullest[:_MOST_AGENTS] if each.items),
+            sum(each.items > limits.facts or each.tokens > limits.tokens for each in use),
+            self._settings.temperature.auto_spill,
+            self._tiers(),
+            self._retention(),
+            tuple(self._suggestions()),
+        )
+
+    def _hot_rows(self) -> list[list[int]]:
+        """The rows of each agent's hot memories, pinned ones among them."""
+        heats = np.concatenate(
+            [np.empty(0, np.int8), *[each.temperatures for each in self._blocks]]
+        )
+        owners = self._crowd.owners
+        found = np.flatnonzero((heats == int(Temperature.HOT)) | (self._crowd.tiers == 0))
+        first = np.searchsorted(owners, owners[found])
+        rows: list[list[int]] = [[] for _ in self._blocks]
+        for owner, row in zip(owners[found].tolist(), (found - first).tolist(), strict=True):
+            rows[owner].append(row)
+        return rows
+
+    def _used(self, block: AgentColumns, rows: Sequence[int]) -> AgentStatus:
+        limits, count = self._movement.limits, self._count
+        if not rows:  # as of most, where there are many
+            return AgentStatus(block.agent_id, 0, 0, 0.0, 0.0)
+        tokens = sum([cost(memory, count) for memory in block.memories(rows)])
+        of_tokens, of_facts = share(tokens, limits.tokens), share(len(rows), limits.facts)
+        return AgentStatus(block.agent_id, len(rows), tokens, of_tokens, of_facts)
+
+    def _temperatures(self) -> dict[str, Amount]:
+        hot = Amount(sum(each.items for each in self._use), sum(each.tokens for each in self._use))
+        warm = Amount(len(self._crowd.owners) - hot.items, self._warm_tokens())
+        stored = [
+            amount for key, amount in self._shelf.items() if key[1] == Retention.ACTIVE
+        ]  # what is active and not resident is cold
+        cold = Amount(sum(number for number, _ in stored), sum(tokens for _, tokens in stored))
+        return dict(zip(TEMPERATURE_NAMES.values(), (hot, warm, cold), strict=True))
+
+    def _warm_tokens(self) -> int:
+        """The tokens of all texts less those of the hot ones, which are few."""
+        texts = [block.contents() for block in self._blocks]
+        hot = [own[row] for own, rows in zip(texts, self._hot, strict=True) for row in rows]
+        everything = chain.from_iterable(texts)
+        number = len(self._crowd.owners)
+        return _tokens(everything, number, self._count) - _tokens(hot, len(hot), self._count)
+
+    def _tiers(self) -> dict[str, TierAmount]:
+        crowd, number = self._crowd, len(self._blocks)
+        counts = np.bincount(crowd.owners * 5 + crowd.tiers, minlength=number * 5)
+        table = counts.reshape(number, 5)
+        places = {block.agent_id: place for place, block in enumerate(self._blocks)}
+        for (agent, retention, _, tier), (items, _) in self._shelf.items():
+            if retention == Retention.ACTIVE and agent in places:
+                table[places[agent], tier] += items
+        totals, most = table.sum(axis=0).tolist(), table.max(axis=0, initial=0).tolist()
+        return {
+            TIER_NAMES[tier]: TierAmount(totals[tier], self._caps.of(tier), most[tier])
+            for tier in Tier
+        }
+
+    def _retention(self) -> dict[str, int]:
+        counts = dict.fromkeys(RETENTION_NAMES.values(), 0)
+        counts["active"] = len(self._crowd.owners)
+        for (_, retention, _, _), (items, _) in self._shelf.items():
+            counts[RETENTION_NAMES[Retention(retention)]] += items
+        return counts
+
+    # Suggestions
+
+    def _suggestions(self) -> list[Suggestion]:
+        found = [
+            *self._spills(),
+            *self._colds(),
+            *self._unpins(),
+            *self._stales(),
+            *self._boosts(),
+            *self._duplicates(),
+        ]
+        return sorted(found, key=lambda each: _ORDER.index(each.what))  # stable: by agent within
+
+    def _spills(self) -> Iterator[Suggestion]:
+        limits, above = self._movement.limits, self._settings.status.spill_above
+        for block, used in zip(self._blocks, self._use, strict=True):
+            if used.utilization > above:
+                hot = self._movement._hot(block)
+                leaving = suggest.spill_sequences(hot, limits, above)
+                yield suggest.spill(
+                    block.agent_id,
+                    hot,
+                    limits,
+                    len(leaving),
+                    _ids(block, leaving),
+                    auto_spill=self._settings.temperature.auto_spill,
+                )
+
+    def _colds(self) -> Iterator[Suggestion]:
+        cold: dict[str, int] = defaultdict(int)
+        kept: dict[str, int] = defaultdict(int)
+        for (agent, retention, _, tier), (items, _) in self._shelf.items():
+            if retention == Retention.ACTIVE:
+                cold[agent] += items
+                kept[agent] += items if tier <= Tier.CRITICAL else 0
+        most, left = self._settings.temperature.max_cold_items, _MOST_COLD
+        for agent in sorted(cold):
+            block, number = self._resident.block(agent), cold[agent]
+            facts = self._resident.shelf.cold(agent) if number <= left else []
+            left -= len(facts)
+            if number > most:
+                chosen = choose_prune(
+                    np.array([each.sequence for each in facts], np.int64),
+                    np.array([each.tier for each in facts], np.int8),
+                    np.array([each.relevance for each in facts], np.float64),
+                    np.array([each.access_count for each in facts], np.int64),
+                    most,
+                )
+                excess = min(number - most, number - kept[agent])
+                yield suggest.prune(agent, number, most, excess, _ids(block, chosen))
+            asked = [each for each in facts if each.recalls >= _LEAST_RECALLS]
+            if asked:
+                asked.sort(key=lambda fact: (-fact.recalls, fact.sequence))
+                ids = _ids(block, [each.sequence for each in asked])
+                yield suggest.recall(agent, [each.recalls for each in asked], ids)
+
+    def _unpins(self) -> Iterator[Suggestion]:
+        own, crowd = self._settings.status, self._crowd
+        after = self._settings.clock.ticks(own.unpin_after)
+        rows = suggest.unpin_rows(
+            crowd, len(self._blocks), self._resident.tick, after, own.unpin_below
+        )
+        for block, mine, ids in self._by_agent(rows):
+            yield suggest.unpin(block.agent_id, crowd.relevance[mine], after, ids)
+
+    def _stales(self) -> Iterator[Suggestion]:
+        tick, crowd = self._resident.tick, self._crowd
+        after = self._settings.clock.ticks(self._settings.status.stale_after)
+        found: dict[str, tuple[list[int], list[str]]] = {}
+        for block, mine, ids in self._by_agent(suggest.stale_rows(crowd, tick, after)):
+            idle = tick - np.maximum(crowd.last[mine], crowd.created[mine])
+            found[block.agent_id] = idle.tolist(), ids
+        for block in self._blocks:  # cold ones are stale as well
+            for memory in block.critical_elsewhere.values():
+                used = max(memory.created_tick, memory.last_access_tick or 0)
+                if tick - max(used, memory.tier_tick) >= after:
+                    idle_ticks, ids = found.setdefault(block.agent_id, ([], []))
+                    idle_ticks.append(tick - used)
+                    ids.append(memory.id)
+        for agent, (idle_ticks, ids) in sorted(found.items()):
+            yield suggest.stale(agent, len(idle_ticks), max(idle_ticks), ids[:MOST_IDS])
+
+    def _boosts(self) -> Iterator[Suggestion]:
+        boosts = self._settings.memory.tier_boosts
+        for found in suggest.dominances(self._crowd, len(self._blocks), boosts):
+            block = self._blocks[found.owner]
+            rows = np.flatnonzero(block.tiers == found.upper)[-MOST_IDS:].tolist()
+            ids = _ids(block, [block.sequence(row) for row in reversed(rows)])
+            yield suggest.boost(block.agent_id, found, ids)
+
+    def _duplicates(self) -> Iterator[Suggestion]:
+        at = self._settings.status.duplicate_at
+        several = [block for block in self._blocks if block.size > 1]
+        most = min(_MOST_COMPARED, isqrt(2 * _MOST_PAIRS // max(1, len(several))))
+        if most < 2:
+            return
+        for block, near in near_ones(several, most, at):
+            groups = suggest.groups_of(near)
+            looked_at = len(near)
+            first = block.size - looked_at
+            for group in groups[:_MOST_GROUPS]:
+                ids = _ids(block, [block.sequence(first + row) for row in group])
+                yield suggest.duplicates(
+                    block.agent_id, len(group), at, len(groups), looked_at, ids
+                )
+
+    def _by_agent(
+        self, rows: NDArray[np.intp]
+    ) -> Iterator[tuple[AgentColumns, NDArray[np.intp], list[str]]]:
+        """Rows of the crowd as those of each agent, with the ids of the first."""
+        owners = self._crowd.owners
+        for owner in sorted(set(owners[rows].tolist())):
+            block, mine = self._blocks[owner], rows[owners[rows] == owner]
+            first = int(np.searchsorted(owners, owner))
+            yield block, mine, _ids(block, [block.sequence(r - first) for r in mine.tolist()])
+
+
+def _tokens(texts: Iterable[str], number: int, count: TokenCounter) -> int:
+    if count is approximate_tokens:  # the same, for all at once
+        lengths = np.fromiter(map(len, texts), np.int64, number)
+        return int((-(-lengths // 4)).sum())
+    return sum(map(count, texts))
+
+
+def _ids(block: AgentColumns, sequences: Sequence[int]) -> list[str]:
+    return [memory_id(block.prefix, sequence) for sequence in sequences[:MOST_IDS]]

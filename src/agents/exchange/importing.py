@@ -1,0 +1,168 @@
+"""Rows on their way into a bank: all of them in one commit, or those that can be kept."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from ..bank.memory_bank import MemoryBank
+from ..errors import InvalidInput, TierFull
+from ..memory.records import Memory
+from ..memory.requests import NewMemory
+from ..memory.temperature import Temperature
+from ..memory.tiers import Tier
+from ..storage.embedding.cache import CachedEmbedder
+from ..storage.embedding.embedders import NoEmbedder
+from .memory_rows import New, Row, check_row
+
+__all__ = ["Imported", "Refused", "check_rows", "store_rows"]
+
+_CHUNK = 2000
+"""Rows that are embedded at once: what it takes of memory is bounded, however many there are."""
+_MOST_NAMED = 5
+"""How many of the rows that were left out are named."""
+_CAPPED = (Tier.PINNED, Tier.CRITICAL)
+
+
+class Refused(NamedTuple):
+    """A row that can't be kept."""
+
+    place: str
+    why: str
+
+
+class Imported(NamedTuple):
+    """What came of an import."""
+
+    agents: Counter[str]
+    """How many memories, by agent."""
+    archived: int
+    moved_down: int
+    """How many the bank's caps moved to a lower tier, of these and of those that were there."""
+    blank: int = 0
+    """How many rows of a mem0 store had no text."""
+    bad: int = 0
+    """How many rows were left out because they can't be kept."""
+    first_bad: Sequence[Refused] = ()
+
+    @property
+    def total(self) -> int:
+        """How many memories in all."""
+        return self.agents.total()
+
+
+def store_rows(
+    bank: MemoryBank, rows: Iterable[Row], agent_id: str | None = None, *, skip_bad: bool = False
+) -> Imported:
+    """Store rows in one commit, all or none; ``agent_id`` is for those that name no agent.
+
+    The first row that can't be kept is an :class:`InvalidInput` or a :class:`TierFull` that says
+    where it stands; with ``skip_bad``, such rows are left out and counted.
+    """
+    sieve = _Sieve(skip_bad)
+    agents: Counter[str] = Counter()
+    archived = 0
+    with bank.transaction():
+        capped = [m for name in bank.agents() for t in _CAPPED for m in bank.agent(name).all(t)]
+        news = _checked(bank, rows, agent_id, sieve)
+        while chunk := list(islice(news, _CHUNK)):
+            for new, memory in _stored(bank, chunk, sieve):
+                agents[memory.agent_id] += 1
+                if new.is_archived:
+                    archived += 1
+                    _archive(bank, memory, new.memory[2])
+                elif new.memory[2] in _CAPPED:
+                    capped.append(memory._replace(tier=new.memory[2]))
+        moved = sum(bank.agent(m.agent_id).get(m.id).tier is not m.tier for m in capped)
+    return Imported(agents, archived, moved, sieve.blank, sieve.bad, sieve.first)
+
+
+def check_rows(
+    copy: MemoryBank, rows: Iterable[Row], agent_id: str | None = None, *, skip_bad: bool = False
+) -> Imported:
+    """:func:`store_rows` on a copy of a bank that is thrown away, so no text is embedded.
+
+    To embed may cost money, and sends the texts to who does it.
+    """
+    copy._embedder = CachedEmbedder(_Unembedded(copy._embedder.dims), 0, lambda keys: {})
+    return store_rows(copy, rows, agent_id, skip_bad=skip_bad)
+
+
+class _Unembedded(NoEmbedder):
+    def __init__(self, dims: int) -> None:
+        self.dims = dims
+
+
+class _Sieve:
+    """What becomes of rows that can't be kept: an error, or they are left out and counted."""
+
+    def __init__(self, skip_bad: bool) -> None:
+        self._skip_bad = skip_bad
+        self.blank = self.bad = 0
+        self.first: list[Refused] = []
+
+    def refuse(self, place: str, error: InvalidInput | TierFull) -> None:
+        if not self._skip_bad:
+            raise _placed(place, error) from error
+        self.bad += 1
+        if len(self.first) < _MOST_NAMED:
+            self.first.append(Refused(place, error.why))
+
+
+def _placed(place: str, error: InvalidInput | TierFull) -> InvalidInput | TierFull:
+    why = f"{place}: {error.why}"
+    hint = "; ".join(filter(None, [error.hint, "--skip-bad leaves out such rows"]))
+    if isinstance(error, TierFull):
+        return TierFull(why, tier=error.tier, cap=error.cap, hint=hint)
+    return type(error)(why, hint=hint)
+
+
+def _checked(
+    bank: MemoryBank, rows: Iterable[Row], agent_id: str | None, sieve: _Sieve
+) -> Iterator[New]:
+    most = bank.settings.memory.max_content_bytes
+    for row in rows:
+        if row.is_blank:
+            sieve.blank += 1
+            continue
+        try:
+            new = check_row(row, agent_id, most)
+        except InvalidInput as error:
+            sieve.refuse(row.place, error)
+        else:
+            yield new
+
+
+def _stored(bank: MemoryBank, chunk: Sequence[New], sieve: _Sieve) -> Iterable[tuple[New, Memory]]:
+    try:
+        return zip(chunk, bank.add_many(map(_startable, chunk)), strict=True)
+    except (InvalidInput, TierFull):
+        return _stored_singly(bank, chunk, sieve)  # which tells the row
+
+
+def _stored_singly(
+    bank: MemoryBank, chunk: Sequence[New], sieve: _Sieve
+) -> Iterator[tuple[New, Memory]]:
+    for new in chunk:
+        try:
+            (memory,) = bank.add_many([_startable(new)])
+        except (InvalidInput, TierFull) as error:
+            sieve.refuse(new.place, error)
+        else:
+            yield new, memory
+
+
+def _startable(new: New) -> NewMemory:
+    """How a memory is stored that is archived then: where it takes nobody's place."""
+    if not new.is_archived:
+        return new.memory
+    agent, content, _, metadata, options = new.memory
+    if options.temperature is Temperature.HOT:
+        options = options._replace(temperature=Temperature.WARM)
+    return agent, content, Tier.LOW, metadata, options
+
+
+def _archive(bank: MemoryBank, memory: Memory, tier: Tier) -> None:
+    agent = bank.agent(memory.agent_id)
+    agent.archive(memory.id)
+    agent.set_tier(memory.id, tier)

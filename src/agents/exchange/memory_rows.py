@@ -1,0 +1,133 @@
+"""A memory as one row: the fields of :func:`memory_json`, and whose memory it is.
+
+A row that comes in needs ``content``; the rest may be missing or null. Ids and ticks are the new
+bank's: ``id``, ``access_count`` and ``last_access_tick`` are read over, and a lifetime, from
+``created_tick`` to ``expires_tick``, begins anew.
+"""
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from ..bank.memory_bank import MemoryBank
+from ..errors import InvalidInput
+from ..memory.records import Memory, check_whole
+from ..memory.requests import NewMemory, check_new
+from ..memory.retention import Retention
+from ..memory.temperature import Temperature
+from ..memory.tiers import Tier
+from ..tools.shapes import MEMORY, memory_json
+
+__all__ = ["FIELDS", "READ_OVER", "New", "Row", "check_name", "check_row", "exported", "is_chunk"]
+
+FIELDS = ("agent_id", *MEMORY["properties"])
+READ_OVER = frozenset({"id", "access_count", "last_access_tick"})
+"""Fields of a memory that is somewhere else; a new one has its own."""
+
+
+class Row(NamedTuple):
+    """A row that comes in, and where it stood, for messages."""
+
+    place: str
+    values: Mapping[str, Any]
+    problem: InvalidInput | None = None
+    """Why it could not even be read; then it has no values."""
+    is_blank: bool = False
+    """Whether it is no memory, and is left out."""
+
+
+class New(NamedTuple):
+    """A row that was checked."""
+
+    place: str
+    memory: NewMemory
+    is_archived: bool
+
+
+def exported(
+    bank: MemoryBank, agents: Iterable[str], *, archived: bool
+) -> Iterator[dict[str, Any]]:
+    """The agents' memories as rows, oldest first; chunks of notes are left out."""
+    for name in agents:
+        agent = bank.agent(name)
+        memories = agent.all()
+        if archived:
+            memories = sorted(
+                memories + agent.hidden(Retention.ARCHIVED), key=lambda memory: memory.sequence
+            )
+        for memory in memories:
+            if not is_chunk(bank, memory):
+                yield {"agent_id": name, **memory_json(memory)}
+
+
+def is_chunk(bank: MemoryBank, memory: Memory) -> bool:
+    """Whether a memory is part of a note, whose file is what counts."""
+    return memory.kind == "note" and bank.agent(memory.agent_id).notes.citation(memory) is not None
+
+
+def check_row(row: Row, agent_id: str | None, most_bytes: int) -> New:
+    """The memory that a row says, or :class:`InvalidInput`, which does not say where it stood."""
+    if row.problem is not None:
+        raise row.problem
+    given = {name: value for name, value in row.values.items() if value is not None}
+    for name in given:
+        check_name(name)
+    owner = given.get("agent_id", agent_id)
+    if owner is None:
+        raise InvalidInput(
+            "it does not say whose memory it is", hint="give agent_id, or use --agent"
+        )
+    if "content" not in given:
+        raise InvalidInput(
+            "it has no content, which is the memory's text", hint="give it a content"
+        )
+    options: dict[str, Any] = {"ttl": _lifetime(given)}
+    options |= {name: given.get(name) for name in ("kind", "tags", "temperature")}
+    item = (owner, given["content"], given.get("tier", "normal"), given.get("metadata"), options)
+    memory = check_new(item, most_bytes)
+    is_archived = _is_archived(given)
+    if memory[2] is Tier.PINNED:
+        _check_pinned(memory[4].temperature, is_archived)
+    return New(row.place, memory, is_archived)
+
+
+def check_name(name: str) -> None:
+    """:class:`InvalidInput` for what is no field of a memory."""
+    if name not in FIELDS:
+        near = difflib.get_close_matches(str(name), FIELDS, 1)
+        hint = f"did you mean {near[0]}?" if near else f"there is {', '.join(FIELDS)}"
+        raise InvalidInput(f"{name!r:.60} is no field of a memory", hint=hint)
+
+
+def _lifetime(given: Mapping[str, Any]) -> int | None:
+    if "expires_tick" not in given:
+        return None
+    if "created_tick" not in given:
+        raise InvalidInput(
+            "expires_tick needs created_tick: a lifetime is from one to the other",
+            hint="give both, or neither",
+        )
+    expires = check_whole("expires_tick", given["expires_tick"], least=1)
+    created = check_whole("created_tick", given["created_tick"])
+    if expires <= created:
+        raise InvalidInput(
+            f"expires_tick {expires} is not after created_tick {created}",
+            hint="give a later expires_tick, or leave both out",
+        )
+    return expires - created
+
+
+def _is_archived(given: Mapping[str, Any]) -> bool:
+    retention = given.get("retention", "active")
+    if retention not in ("active", "archived"):
+        raise InvalidInput(
+            f"retention is active or archived, not {retention!r:.40}", hint="use one of the two"
+        )
+    return bool(retention == "archived")
+
+
+def _check_pinned(temperature: Temperature | None, is_archived: bool) -> None:
+    if is_archived or temperature not in (None, Temperature.HOT):
+        raise InvalidInput(
+            "a pinned memory is active and hot", hint="give it another tier, or neither"
+        )

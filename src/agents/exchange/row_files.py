@@ -1,0 +1,270 @@
+"""Files of rows: JSON Lines and Parquet, read row by row and written whole or not at all.
+
+JSON Lines has one object a line. Parquet has a column for each field; metadata, whose keys differ
+from memory to memory, is JSON text there.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from itertools import count, islice
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from ..errors import InvalidInput
+from ..memory.context import one_line
+from .memory_rows import FIELDS, READ_OVER, Row, check_name
+
+__all__ = ["Format", "format_of", "lines", "read", "write"]
+
+_LONGEST_LINE = 8 << 20
+"""More than the longest memory takes, were each of its characters escaped."""
+_ROWS_AT_ONCE = 2000
+_FORM = 'a line is an object, such as {"content": "…"}'
+_TORN = "was the file cut short?"
+_WHOLE = ("tier", "created_tick", "expires_tick")
+_SUFFIXES = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
+
+
+class Format(StrEnum):
+    """What sort of file."""
+
+    JSONL = "jsonl"
+    PARQUET = "parquet"
+
+
+def format_of(path: Path) -> Format:
+    """The format that a file's name says."""
+    name = _SUFFIXES.get(path.suffix.lower())
+    if name is None:
+        raise InvalidInput(
+            f"{path}: the name does not say what sort of file it is",
+            hint="end it with .jsonl or .parquet",
+        )
+    return Format(name)
+
+
+def read(path: Path, form: Format) -> Iterator[Row]:
+    """The rows of a file; ``-`` is standard input.
+
+    A row that can't be read says so; a file that can't be is :class:`InvalidInput`, or the system's
+    own error.
+    """
+    if str(path) == "-":
+        if form is Format.PARQUET:
+            raise InvalidInput("Parquet can't be read from standard input", hint="name a file")
+        yield from _read_lines(sys.stdin.buffer, "standard input")
+        return
+    if path.is_dir():
+        raise InvalidInput(f"{path} is a folder", hint="name a file")
+    with _named(path), path.open("rb") as file:
+        if form is Format.PARQUET:
+            yield from _read_parquet(file, path)
+        else:
+            yield from _read_lines(file, str(path))
+
+
+def write(path: Path, form: Format, rows: Iterable[dict[str, Any]], *, force: bool) -> int:
+    """Write rows to a file, which gets its name when all of it is on disk; how many there were."""
+    if path.is_dir():
+        raise InvalidInput(f"{path} is a folder", hint="name a file in it")
+    if not force and (path.exists() or path.is_symlink()):
+        raise InvalidInput(f"{path} exists already", hint="--force replaces it")
+    with _named(path), _replacing(path) as file:
+        return _write_lines(file, rows) if form is Format.JSONL else _write_parquet(file, rows)
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """What the system refuses is told of the file that was asked for, not of a temporary one."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
+
+
+def lines(rows: Iterable[dict[str, Any]]) -> Iterator[bytes]:
+    """Rows as JSON Lines. What could draw on a terminal, or end a line for somebody, is escaped."""
+    for row in rows:
+        text = json.dumps(row, ensure_ascii=False, allow_nan=False)
+        yield f"{one_line(text)}\n".encode()
+
+
+def _write_lines(file: BinaryIO, rows: Iterable[dict[str, Any]]) -> int:
+    number = 0
+    for line in lines(rows):
+        file.write(line)
+        number += 1
+    return number
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[BinaryIO]:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _read_lines(file: BinaryIO, name: str) -> Iterator[Row]:
+    for number in count(1):
+        raw = file.readline(_LONGEST_LINE + 1)
+        if not raw:
+            return
+        if number == 1:
+            raw = raw.removeprefix(b"\xef\xbb\xbf")
+        if raw.strip():
+            yield _of_line(raw, f"{name}, line {number}")
+        while len(raw) > _LONGEST_LINE and not raw.endswith(b"\n"):  # what is left of the line
+            raw = file.readline(_LONGEST_LINE + 1)
+
+
+def _of_line(raw: bytes, place: str) -> Row:
+    if len(raw) > _LONGEST_LINE:
+        problem = InvalidInput(
+            f"longer than {_LONGEST_LINE:,} bytes; no memory is",
+            hint="write each memory on a line of its own",
+        )
+        return Row(place, {}, problem)
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        problem = InvalidInput(f"not UTF-8 (byte {error.start + 1})", hint="save the file as UTF-8")
+        return Row(place, {}, problem)
+    try:
+        return Row(place, _object(text, _FORM if raw.endswith(b"\n") else _TORN))
+    except InvalidInput as error:
+        return Row(place, {}, error)
+
+
+def _object(text: str, hint: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InvalidInput(
+            f"not JSON: {error.msg} (character {error.pos + 1})", hint=hint
+        ) from None
+    except (ValueError, RecursionError) as error:  # a number of 5,000 digits, a thousand brackets
+        raise InvalidInput(f"not JSON that can be read: {error!s:.100}", hint=hint) from None
+    if not isinstance(value, dict):
+        raise InvalidInput("not an object", hint=hint)
+    return value
+
+
+# Parquet
+
+
+def _schema() -> Any:
+    import pyarrow as pa
+
+    types = {
+        "tags": pa.list_(pa.string()),
+        **dict.fromkeys(
+            ("created_tick", "expires_tick", "access_count", "last_access_tick"), pa.int64()
+        ),
+    }
+    return pa.schema([(name, types.get(name, pa.string())) for name in FIELDS])
+
+
+def _write_parquet(file: BinaryIO, rows: Iterable[dict[str, Any]]) -> int:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema, waiting, number = _schema(), iter(rows), 0
+    with pq.ParquetWriter(file, schema, compression="zstd") as writer:
+        while chunk := list(islice(waiting, _ROWS_AT_ONCE)):
+            for row in chunk:
+                row["metadata"] = json.dumps(row["metadata"], ensure_ascii=False)
+            writer.write_batch(pa.RecordBatch.from_pylist(chunk, schema=schema))
+            number += len(chunk)
+    return number
+
+
+def _read_parquet(file: BinaryIO, path: Path) -> Iterator[Row]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(file) as table:
+            names = _columns(table.schema_arrow, path)
+            number = 0
+            for batch in table.iter_batches(_ROWS_AT_ONCE, columns=names):
+                for values in batch.to_pylist():
+                    number += 1
+                    yield _of_parquet(values, f"{path}, row {number}")
+    except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the disk, and not what is on it
+        reason = " ".join(str(error).split())
+        raise InvalidInput(
+            f"{path} is no Parquet file that can be read: {reason:.200}",
+            hint="name a file that tiermem export or another program wrote as Parquet",
+        ) from error
+
+
+def _columns(schema: Any, path: Path) -> list[str]:
+    """The columns to read, or :class:`InvalidInput` for one that no memory has."""
+    import pyarrow as pa
+
+    names: list[str] = []
+    for column in schema:
+        if pa.types.is_null(column.type):
+            continue  # nothing is in it
+        try:
+            check_name(column.name)
+        except InvalidInput as error:
+            raise InvalidInput(f"{path}: the column {error.why}", hint=error.hint) from None
+        if column.name in READ_OVER:
+            continue
+        if not _is_plain(column.type):
+            raise InvalidInput(
+                f"{path}: the column {column.name!r} is {column.type!s:.60}, "
+                "which is nothing that a memory has",
+                hint="write it as text, as whole numbers, or (tags) as lists of text",
+            )
+        names.append(column.name)
+    return names
+
+
+def _is_plain(kind: Any) -> bool:
+    """Whether each value of a type has one of Python; a time may lack even its zone."""
+    import pyarrow as pa
+
+    is_a = pa.types
+    if isinstance(kind, pa.BaseExtensionType):
+        return _is_plain(kind.storage_type)
+    if is_a.is_dictionary(kind):
+        return _is_plain(kind.value_type)
+    if is_a.is_nested(kind):
+        return all(_is_plain(kind.field(place).type) for place in range(kind.num_fields))
+    return any(
+        test(kind)
+        for test in (is_a.is_null, is_a.is_boolean, is_a.is_integer, is_a.is_floating,
+                     is_a.is_string, is_a.is_large_string, is_a.is_string_view,
+                     is_a.is_binary, is_a.is_large_binary, is_a.is_binary_view)
+    )  # fmt: skip
+
+
+def _of_parquet(values: dict[str, Any], place: str) -> Row:
+    for name in _WHOLE:
+        value = values.get(name)
+        if isinstance(value, float) and value.is_integer():
+            values[name] = int(value)  # pandas makes floats of whole numbers where some are missing
+    metadata = values.get("metadata")
+    if isinstance(metadata, str):
+        try:
+            values["metadata"] = _object(metadata, 'write it as in {"source": "chat"}')
+        except InvalidInput as error:
+            problem = InvalidInput(f"column metadata: {error.why}", hint=error.hint)
+            return Row(place, {}, problem)
+    return Row(place, values)

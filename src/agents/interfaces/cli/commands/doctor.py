@@ -1,0 +1,73 @@
+"""The command that finds out what is wrong with an installation or a bank."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from ...doctor.checks import Check, Finding, run_checks
+from ..options import AsJson
+from ..output import echo_json
+
+__all__ = ["doctor"]
+
+_COLOURS = {"ok": "green", "warning": "yellow", "problem": "bold red"}
+
+
+def doctor(
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="[BANK]", help="The bank's folder, if it is about one.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check the installation, and a bank: what is wrong, and what to do about it.
+
+    It looks at copies and changes nothing. The exit code is 1 where there is a problem.
+    """
+    from ...doctor.bank import bank_checks
+    from ...doctor.installation import embedding, installation_checks
+
+    checks = installation_checks()
+    if folder is None:
+        checks.append(Check("embedder", embedding))
+    else:
+        _check_there(folder)
+        checks += bank_checks(folder)
+    findings = list(run_checks(checks))
+    if as_json:
+        echo_json([finding._asdict() for finding in findings])
+    else:
+        _print(findings)
+    if any(finding.state == "problem" for finding in findings):
+        sys.exit(1)
+
+
+def _check_there(folder: Path) -> None:
+    if (folder / "journal.db").is_file():
+        return
+    from ....bank.history import no_bank  # it needs packages that may be missing
+
+    raise no_bank(folder)
+
+
+def _print(findings: list[Finding]) -> None:
+    from ....memory.context import one_line
+
+    if not sys.stdout.isatty():
+        for finding in findings:
+            typer.echo("\t".join(one_line(part) for part in finding if part))
+        return
+    console = Console(highlight=False, soft_wrap=True)
+    for state, about, said, todo in findings:
+        label, subject = (f"{state:<8}", _COLOURS[state]), (f"{about:<12}", "bold")
+        console.print(Text.assemble(label, " ", subject, " ", one_line(said)))
+        if todo:
+            console.print(Text.assemble(" " * 22, ("→", "dim"), " ", one_line(todo)))
+    problems = sum(finding.state == "problem" for finding in findings)
+    if problems:
+        console.print(Text(f"{problems} {'problem' if problems == 1 else 'problems'}", "bold red"))
+    else:
+        console.print(Text("all is well", "green"))

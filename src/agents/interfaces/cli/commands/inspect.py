@@ -1,0 +1,287 @@
+"""Commands that look at runs, and at banks: show, diff, report, sweep."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..options import AsJson, Force, Preset, Quiet, RunFolder, Workers
+from ..output import echo_json, table
+from ..progress import Screen, interrupts
+from ..signals import telling
+
+if TYPE_CHECKING:
+    from ....bank.agent_memory import AgentMemory
+    from ....bank.memory_bank import MemoryBank
+
+__all__ = ["diff", "explained", "report", "show", "sweep"]
+
+_MOST_LISTED = 20
+
+
+def show(
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="The folder of a run, or of a bank.")
+    ],
+    agent: Annotated[str | None, typer.Option("--agent", "-a", help="Whose memory.")] = None,
+    tick: Annotated[
+        int | None,
+        typer.Option("--tick", "-t", min=0, help="After which tick; the last by default."),
+    ] = None,
+    query: Annotated[
+        str | None, typer.Option(help="What this query would have retrieved then, and why.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=0, help="How many it retrieves.")] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="With --query: list what was no candidate, too.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show an agent's memory as it was after a tick; without --agent, list the agents.
+
+    FOLDER is a run's or a bank's. It looks at a copy, so either may be in use. An agent's notes
+    come after its memories; with --json, as rows that have a `note`.
+    """
+    from ....errors import BankError, ConfigError
+    from ....memory.tiers import TIER_NAMES
+
+    with _past(folder, tick) as (bank, names):
+        if agent is None and query is not None:
+            raise ConfigError(
+                "--query asks one agent's memory, and --agent is missing", hint="give --agent NAME"
+            )
+        if agent is None:
+            counts = {name: bank.agent(name).count() for name in bank.agents()}
+            rows = [{"agent": name, "memories": count} for name, count in counts.items()]
+            table(f"{folder} after tick {bank.tick}", rows, as_json)
+            return
+        if agent not in names:
+            raise BankError(
+                f"{folder} has no agent {agent!r:.60} after tick {bank.tick}",
+                hint=f"list its agents with: tiermem show {quote(str(folder))}",
+            )
+        memory = bank.agent(agent)
+        if query is not None:
+            explained(memory, bank.tick, query, limit, everything=everything, as_json=as_json)
+            return
+        rows = [
+            {
+                "id": each.id,
+                "tier": TIER_NAMES[each.tier],
+                "created": each.created_tick,
+                "in tier since": each.tier_tick,
+                "memory": each.content,
+            }
+            for each in memory.all()
+        ]
+        title = f"{agent} after tick {bank.tick}"
+        notes = _note_rows(bank, agent)
+        if as_json:
+            table(title, [*rows, *notes], as_json)
+            return
+        table(f"{title}: {len(rows)} memories", rows, as_json)
+        if notes:
+            table(f"{title}: {len(notes)} notes", notes, as_json)
+
+
+@contextmanager
+def _past(folder: Path, tick: int | None) -> "Iterator[tuple[MemoryBank, Sequence[str]]]":
+    """A run's bank or a bank as it was, and the agents that may be asked for."""
+    from ....bank.memory_bank import MemoryBank
+    from ....simulation.runs.compare import past_bank
+
+    if (folder / "journal.db").is_file() and not (folder / "run.json").exists():
+        with MemoryBank.at(folder, tick) as bank:
+            yield bank, bank.agents()
+        return
+    with past_bank(folder, tick) as bank:
+        yield bank, bank.settings.simulation.agent_ids()
+
+
+def explained(
+    memory: "AgentMemory",
+    tick: int,
+    query: str,
+    limit: int | None,
+    *,
+    everything: bool,
+    as_json: bool,
+) -> None:
+    """What a search for ``query`` gives, and why each memory is in it or not."""
+    from ....memory.tiers import TIER_NAMES
+
+    found = memory.explain(query, limit)
+    shown = [each for each in found if everything or not each.reason.startswith("outside")]
+    rows = [
+        {
+            "rank": each.rank,
+            "score": round(each.score, 4),
+            "boost": each.boost,
+            "total": round(each.boosted_score, 4),
+            "why": each.reason,
+            "tier": TIER_NAMES[each.memory.tier],
+            **({"id": each.memory.id} if as_json else {}),
+            "memory": each.memory.content,
+        }
+        for each in shown
+    ]
+    table(f"{memory.agent_id} after tick {tick} asks: {query}", rows, as_json)
+    if len(shown) < len(found) and not as_json:
+        typer.echo(f"and {len(found) - len(shown)} that were no candidates; --all lists them")
+
+
+def diff(
+    first: Annotated[Path, typer.Argument(metavar="RUN1", help="A run's folder.")],
+    second: Annotated[Path, typer.Argument(metavar="RUN2", help="Another's.")],
+    plot: Annotated[
+        Path | None, typer.Option("--plot", help="Where the plot goes; RUN2/diff.png by default.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare two runs: where they part, which memories and tiers differ, metrics side by side."""
+    from ....errors import RunError
+    from ....memory.tiers import TIER_NAMES
+    from ....simulation.reports import plots
+    from ....simulation.runs.compare import compare_runs
+    from ....simulation.runs.whole_files import replace_file
+
+    found = compare_runs(first, second)
+    names = (str(first), str(second)) if first != second else ("first", "second")
+    target = plot or second / "diff.png"
+    ticks = [[record["tick"] for record in records] for records in found.series]
+    picture = plots.side_by_side(
+        *map(_curves, found.series),
+        left_x=ticks[0],
+        right_x=ticks[1],
+        names=(first.name, second.name),
+        diverged=found.parted,
+    )
+    try:
+        replace_file(target, picture)
+    except OSError as error:
+        raise RunError(
+            f"the plot {target} can't be written: {error.strerror or error}",
+            hint="name another with --plot",
+        ) from error
+    lists = {
+        "only_first": [_memory_row(memory) for memory in found.only_first],
+        "only_second": [_memory_row(memory) for memory in found.only_second],
+        "other_tier": [
+            {**_memory_row(memory), "tier": TIER_NAMES[memory.tier], "other tier": other}
+            for memory, other in found.tiers
+        ],
+    }
+    pairs: dict[str, Any] = {"metrics": found.metrics, "settings": found.settings}
+    if as_json:
+        both = {
+            name: {key: [one, other] for key, one, other in rows} for name, rows in pairs.items()
+        }
+        result = {"runs": list(names), "parted": found.parted, "last": found.last, **both, **lists}
+        echo_json({**result, "plot": str(target)})
+        return
+    if found.parted is None:
+        typer.echo(f"equal after every tick up to {found.last}")
+    else:
+        typer.echo(f"they part in tick {found.parted}")
+    for name, triples in pairs.items():
+        rows = [{name: key, names[0]: one, names[1]: other} for key, one, other in triples]
+        title = f"metrics, after tick {found.last}" if name == "metrics" else "settings that differ"
+        if rows:
+            table(title, rows, False)
+    titles = (f"only in {names[0]}", f"only in {names[1]}", "in another tier")
+    for title, rows in zip(titles, lists.values(), strict=True):
+        if rows:
+            more = f", the first {_MOST_LISTED}" if len(rows) > _MOST_LISTED else ""
+            table(
+                f"{title}, after tick {found.last}: {len(rows)}{more}", rows[:_MOST_LISTED], False
+            )
+    typer.echo(f"plot: {target}")
+
+
+def report(folder: RunFolder) -> None:
+    """Write a run's report.html and tables anew."""
+    from ....simulation.runs.run import Run
+
+    with Run.open(folder, say=Screen(quiet=False).say) as opened:
+        opened.finish()
+    typer.echo(str(folder / "report.html"))
+
+
+def sweep(
+    file: Annotated[Path, typer.Argument(metavar="SWEEP", help="A sweep's YAML file.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The sweep's folder; runs/NAME by default.")
+    ] = None,
+    preset: Preset = None,
+    workers: Workers = None,
+    force: Force = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run variants of a scenario over a grid of settings and many seeds, and compare them.
+
+    Finished runs are kept: an interrupted sweep goes on where it was. The folder gets
+    results.parquet, statistics.parquet, plots and report.html.
+    """
+    from ....simulation.sweeps.results import write_results
+    from ....simulation.sweeps.sweep import read_sweep, run_cells
+
+    plan = read_sweep(file, preset)
+    folder = out or Path("runs") / file.stem
+    total = len(plan.cells())
+    done: dict[str, Any] = {}
+    failed: dict[str, str] = {}
+    with (
+        telling(lambda: f"{len(done)} of {total} runs are done; the same command goes on"),
+        Screen(quiet=quiet or as_json) as screen,
+        interrupts() as interrupted,
+    ):
+        meter = screen.meter("runs", "runs", 0)
+        for cell, result in run_cells(plan, folder, workers, force=force):
+            if isinstance(result, str):
+                failed[cell.name] = result
+                screen.say(f"{cell.name}: {result}")
+            else:
+                done[cell.name] = result
+            meter(len(done) + len(failed), total)
+            if interrupted():
+                raise KeyboardInterrupt
+        statistics = write_results(plan, folder, done) if done else []
+    if as_json:
+        echo_json({"sweep": str(folder), "statistics": statistics, "failed": failed})
+    elif not quiet:
+        if plan.question:
+            typer.echo(plan.question)
+        table("means, with 95 % confidence intervals", statistics, False)
+        typer.echo(f"report: {folder / 'report.html'}")
+    if failed:
+        typer.echo(f"{len(failed)} of {total} runs failed; run the sweep again to retry", err=True)
+        sys.exit(1)
+
+
+def _curves(records: list[dict[str, Any]]) -> dict[str, list[float | None]]:
+    names = records[-1]["metrics"] if records else ()
+    return {name: [record["metrics"].get(name) for record in records] for name in names}
+
+
+def _note_rows(bank: "MemoryBank", agent: str) -> list[dict[str, Any]]:
+    from ....notes.chunks import split_lines
+
+    kept = bank._ledger.resident.block(agent).notes
+    return [
+        {"note": path, "lines": len(split_lines(kept[path].text))}
+        for path in bank.agent(agent).notes.paths()
+    ]
+
+
+def _memory_row(memory: Any) -> dict[str, Any]:
+    return {
+        "agent": memory.agent_id,
+        "id": memory.id,
+        "created": memory.created_tick,
+        "memory": memory.content,
+    }

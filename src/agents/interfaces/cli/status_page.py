@@ -1,0 +1,196 @@
+"""The status of a bank as a person reads it: tables with bars, or lines with tabs."""
+
+from collections.abc import Callable, Iterator
+from itertools import groupby
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from ...engine.status import Status
+from ...rules.suggestions import share
+
+__all__ = ["Page"]
+
+_MOST_BAR = 24
+_BESIDE_BAR = 58
+"""Columns of the terminal that the rest of a table takes."""
+_MOST_AGENTS = 5
+_MOST_ALIKE = 3
+"""Suggestions of a kind that are drawn,"""
+_MOST_IDS = 3
+"""and memories of each."""
+_COLOURS = {"hot": "red", "warm": "yellow", "cold": "blue"}
+
+
+class Page:
+    """One status, to be drawn on a terminal or written line by line."""
+
+    def __init__(
+        self, name: str, status: Status, full_above: float, text_of: Callable[[str, str], str]
+    ) -> None:
+        """``text_of`` gives one short line for the agent's memory with an id."""
+        self._name = name
+        self._status = status
+        self._full_above = full_above
+        self._text_of = text_of
+        self._bar = _MOST_BAR
+
+    def draw(self, console: Console) -> None:
+        """Tables with bars."""
+        self._bar = min(_MOST_BAR, max(4, console.width - _BESIDE_BAR))
+        console.print(Text(self._title(), "bold"))
+        console.print()
+        for table in (self._temperatures(), self._hot(), self._tiers()):
+            console.print(table)
+            console.print()
+        if note := self._note():
+            console.print(Text(note, "bold red"))
+            console.print()
+        self._suggest(console)
+
+    def lines(self) -> Iterator[str]:
+        """The same as lines with tabs."""
+        status = self._status
+        yield self._title()
+        yield "temperature\tmemories\ttokens"
+        for name, amount in status.temperatures.items():
+            yield f"{name}\t{amount.items}\t{amount.tokens}"
+        yield f"hot of\ttokens of {status.hot_max_tokens}\tmemories of {status.hot_max_facts}\tused"
+        for agent in status.fullest:
+            yield f"{agent.agent_id}\t{agent.tokens}\t{agent.items}\t{agent.utilization:.0%}"
+        yield "tier\tmemories\tmost of an agent\tcap"
+        for name, tier in status.tiers.items():
+            yield f"{name}\t{tier.items}\t{tier.most}\t{'none' if tier.cap is None else tier.cap}"
+        if note := self._note():
+            yield note
+        yield f"suggestions\t{len(status.suggestions)}"
+        for each in status.suggestions:
+            yield f"{each.what}\t{each.agent_id}\t{each.reason}"
+            for memory_id in each.ids:
+                yield f"\t{memory_id}\t{self._text_of(each.agent_id, memory_id)}"
+
+    def _suggest(self, console: Console) -> None:
+        """What is worth doing, and to which memories: the first few of each kind."""
+        if not self._status.suggestions:
+            console.print("[green]nothing to suggest[/]")
+            return
+        for what, alike in groupby(self._status.suggestions, key=lambda each: each.what):
+            of_a_kind = list(alike)
+            for each in of_a_kind[:_MOST_ALIKE]:
+                console.print(Text.assemble((what, "bold yellow"), " ", (each.agent_id, "cyan")))
+                console.print(Padding(Text(each.reason), (0, 0, 0, 2)))
+                for memory_id in each.ids[:_MOST_IDS]:
+                    text = self._text_of(each.agent_id, memory_id)
+                    line = Text.assemble("  ", (memory_id, "dim"), "  ", (text, "italic"))
+                    console.print(line, no_wrap=True, overflow="ellipsis")
+                if (more := len(each.ids) - _MOST_IDS) > 0:
+                    console.print(f"  [dim]and {more} more[/]")
+            if (more := len(of_a_kind) - _MOST_ALIKE) > 0:
+                console.print(f"[dim]and {more:,} more like that; --json lists all[/]")
+
+    def _title(self) -> str:
+        status = self._status
+        whose = status.agent_id
+        if whose is None:
+            whose = f"{status.agents:,} {'agent' if status.agents == 1 else 'agents'}"
+        kept = ", ".join(f"{number:,} {name}" for name, number in status.retention.items())
+        return f"{self._name}: {whose} after tick {status.tick:,}; {kept} memories"
+
+    def _note(self) -> str | None:
+        status = self._status
+        if status.auto_spill or not status.over_limits:
+            return None
+        if status.agent_id is not None:
+            whose = "hot is over its limits"
+        else:
+            has = "agent has" if status.over_limits == 1 else "agents have"
+            whose = f"{status.over_limits:,} {has} more hot than the limits allow"
+        return f"{whose}, and temperature.auto_spill is off: nothing leaves hot by itself"
+
+    def _temperatures(self) -> Table:
+        table = _table("temperature", "memories", "tokens")
+        everything = sum(amount.items for amount in self._status.temperatures.values())
+        for name, amount in self._status.temperatures.items():
+            part = share(amount.items, everything)
+            table.add_row(
+                Text(name, _COLOURS[name]),
+                f"{amount.items:,}",
+                f"{amount.tokens:,}",
+                self._drawn(part, _COLOURS[name]),
+                f"{part:.0%}",
+            )
+        return table
+
+    def _hot(self) -> Table:
+        status = self._status
+        table = _table("hot of", "memories", "tokens")
+        if status.agent_id is None and status.agents > 1:
+            table.columns[0].header = "fullest hot"
+        for agent in status.fullest[:_MOST_AGENTS]:
+            used = agent.utilization
+            table.add_row(
+                Text(agent.agent_id),
+                f"{agent.items:,} of {status.hot_max_facts:,}",
+                f"{agent.tokens:,} of {status.hot_max_tokens:,}",
+                self._drawn(used, self._colour(used)),
+                f"{used:.0%}",
+            )
+        if not status.fullest:
+            table.add_row(
+                Text("nothing is hot", "dim"),
+                f"0 of {status.hot_max_facts:,}",
+                f"0 of {status.hot_max_tokens:,}",
+                self._drawn(0.0, "green"),
+                "0%",
+            )
+        return table
+
+    def _tiers(self) -> Table:
+        status = self._status
+        several = status.agent_id is None and status.agents > 1
+        table = _table("tier", "memories", "fullest agent" if several else "cap")
+        for name, tier in status.tiers.items():
+            most = f"{tier.most:,}" if several else ""
+            if tier.cap is None:
+                table.add_row(name, f"{tier.items:,}", most, "", Text("no cap", "dim"))
+                continue
+            used = share(tier.most, tier.cap)
+            # A full tier is nothing to worry about: the next one takes the place of the oldest.
+            against = f"{tier.most:,} of {tier.cap:,}"
+            table.add_row(
+                name, f"{tier.items:,}", against, self._drawn(used, "cyan"), f"{used:.0%}"
+            )
+        return table
+
+    def _drawn(self, part: float, colour: str) -> ProgressBar:
+        return ProgressBar(
+            total=1.0,
+            completed=min(part, 1.0),
+            width=self._bar,
+            complete_style=colour,
+            finished_style=colour,
+        )
+
+    def _colour(self, used: float) -> str:
+        if used > 1:
+            return "bold red"
+        return "yellow" if used > self._full_above else "green"
+
+
+def _table(*names: str) -> Table:
+    table = Table(box=None, header_style="dim", padding=(0, 1), pad_edge=False)
+    for name, width in zip(names, (16, 10, 15), strict=True):
+        table.add_column(
+            name,
+            justify="left" if name == names[0] else "right",
+            min_width=width,
+            max_width=22,
+            no_wrap=True,
+            overflow="ellipsis",
+        )
+    table.add_column("", no_wrap=True)
+    table.add_column("", justify="right", no_wrap=True)
+    return table

@@ -1,0 +1,169 @@
+"""The doctor's checks of an installation: Python, packages, SQLite, disks, the offline embedder."""
+
+import importlib
+import importlib.util
+import os
+import re
+import shutil
+import sqlite3
+import sys
+import tempfile
+import warnings
+from functools import partial
+from importlib import metadata
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from ..packages import install, module_of, purpose, requirements
+from .checks import Check, Finding, Findings
+
+__all__ = ["embedding", "installation_checks", "space"]
+
+_LEAST_PYTHON = (3, 11)
+_LEAST_SQLITE = (3, 35, 0)
+_LITTLE_SPACE, _NO_SPACE = 1 << 30, 50 << 20
+_BOUND = re.compile(r"(>=|<|==)\s*([\d.]+)")
+
+
+def installation_checks() -> list[Check]:
+    """What holds for every bank. The packages come first: other checks need some of them."""
+    temporary = Path(tempfile.gettempdir())
+    return [
+        Check("python", _python),
+        Check("packages", _packages),
+        Check("sqlite", _sqlite),
+        Check("disk", partial(space, temporary, "temporary files")),
+    ]
+
+
+def _python() -> Findings:
+    version = ".".join(map(str, sys.version_info[:3]))
+    if sys.version_info < _LEAST_PYTHON:
+        yield Finding("problem", "python", version, "TierMem needs Python 3.11 or newer")
+    else:
+        yield Finding("ok", "python", f"{version} in {sys.prefix}")
+
+
+# Packages
+
+
+def _packages() -> Findings:
+    from ... import __version__
+
+    yield Finding("ok", "tiermem", __version__)
+    sound = []
+    own = {module_of(each.name) for each in requirements() if each.extra is None}
+    for name, bounds, extra in requirements():
+        version, todo = _version(name), f"pip install '{name}{bounds}'"
+        if extra is None and version is None:
+            yield Finding("problem", name, "is not installed", todo)
+        elif version is not None and not _fits(version, bounds):
+            state = "problem" if extra is None else "warning"
+            yield Finding(state, name, f"{version}, and {bounds} is needed", todo)
+        elif extra is None and (error := _tried(module_of(name))):
+            lacking = (error.name or module_of(name)).partition(".")[0]
+            if lacking == module_of(name) or lacking not in own:  # else that one is told of
+                use = purpose(module_of(name)) or "all of TierMem"
+                said = f"can't be imported ({error}); it is for {use}"
+                yield Finding("problem", name, said, install(lacking))
+        elif extra is None:
+            sound.append(f"{name} {version}")
+    if sound:
+        yield Finding("ok", "packages", ", ".join(sound))
+    if _version("openai-agents") is not None:
+        yield Finding(
+            "problem",
+            "openai-agents",
+            "is a package that is imported as `agents`, like TierMem",
+            "install one of them into an environment of its own",
+        )
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _tried(module: str) -> ImportError | None:
+    """A package may be listed as installed and yet be gone, in part, or not fit the machine."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            _import(module)
+    except ImportError as error:
+        return error
+    return None
+
+
+def _import(module: str) -> None:
+    if module == "wordllama":  # its files are read; its code would set up logging for all
+        if importlib.util.find_spec(module) is None:
+            raise ModuleNotFoundError(f"No module named '{module}'", name=module)
+    elif module == "mem0":
+        from ...storage.mem0.store import import_mem0
+
+        import_mem0(module)
+    else:
+        importlib.import_module(module)
+
+
+def _fits(version: str, bounds: str) -> bool:
+    own = _numbers(version)
+    for sign, text in _BOUND.findall(bounds):
+        other = _numbers(text)
+        if sign == ">=" and own < other:
+            return False
+        if sign == "<" and own >= other:
+            return False
+        if sign == "==" and own[: len(other)] != other:
+            return False
+    return True
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    leading = re.match(r"\d+(\.\d+)*", version)
+    return tuple(map(int, leading[0].split("."))) if leading else ()
+
+
+# The machine
+
+
+def _sqlite() -> Findings:
+    if sqlite3.sqlite_version_info < _LEAST_SQLITE:
+        todo = "use a Python that was built with SQLite 3.35 or newer"
+        yield Finding("warning", "sqlite", sqlite3.sqlite_version, todo)
+    else:
+        yield Finding("ok", "sqlite", sqlite3.sqlite_version)
+
+
+def space(place: Path, what: str) -> Findings:
+    """Whether a folder has room, and may be written to."""
+    free = shutil.disk_usage(place).free
+    said = f"{free / 1e9:,.1f} GB free for {what} in {place}"
+    if free < _NO_SPACE:
+        yield Finding("problem", "disk", said, "make room: nothing more can be stored soon")
+    elif free < _LITTLE_SPACE:
+        yield Finding("warning", "disk", said, "make room before it runs out")
+    else:
+        yield Finding("ok", "disk", said)
+    if not os.access(place, os.W_OK | os.X_OK):
+        todo = f"give yourself the right to write: chmod u+rwx {quote(str(place))}"
+        yield Finding("problem", "disk", f"{place} can't be written to", todo)
+
+
+def embedding(embedder: Any = None) -> Findings:
+    """Whether an embedder, the offline one if none, gives vectors that tell two texts apart."""
+    from ...storage.embedding.cache import CachedEmbedder
+    from ...storage.embedding.embedders import OfflineEmbedder
+
+    embedder = embedder or OfflineEmbedder()
+    one, other = CachedEmbedder(embedder, 0, lambda _: {}).encode(["the sea", "a tax form"])
+    said = f"{embedder.name}, {embedder.dims} dimensions"
+    if embedder.name != "none" and (one == other).all():
+        todo = "searches find by words alone; check embedder.* in the settings"
+        yield Finding("warning", "embedder", f"{said}: the same vector for two texts", todo)
+    else:
+        yield Finding("ok", "embedder", said)

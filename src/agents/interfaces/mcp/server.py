@@ -1,0 +1,263 @@
+"""One agent's memory for MCP clients: the operations as tools, notes as resources, two prompts."""
+
+import json
+import logging
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import quote, unquote
+
+import anyio.to_thread
+import mcp_types as types
+from mcp.server import Server, ServerRequestContext
+from mcp.shared.exceptions import MCPError
+
+from ... import __version__, tools
+from ...bank.agent_memory import AgentMemory
+from ...errors import InvalidInput, NoteRefused, TierMemError
+from ...notes.flush import FLUSH_PROMPT
+from ...tools import OPERATIONS, Failure, Operation, Outcome
+from ...tools.shapes import QUERY
+
+__all__ = ["Access", "Context", "make_server"]
+
+logger = logging.getLogger(__name__)
+
+Context = ServerRequestContext[Any, Any]
+_T = TypeVar("_T")
+
+_INSTRUCTIONS = """\
+The long-term memory of one agent. At the start of a session read the resource memory://context: \
+it holds what must not be forgotten and what is at hand. Before you answer from memory, use \
+memory_search; it finds notes and memories, and memory_get gives the lines that it cites. Store \
+what will matter later, one fact at a time; pin only what must never be forgotten. A call that is \
+refused has changed nothing: its result is an error, whose text is the error's type and what to \
+do about it."""
+
+_CONTEXT = "memory://context"
+_STATUS = "memory://status"
+_NOTES = "memory://notes/"
+
+_INTERNAL = "something went wrong inside TierMem; the log says what"
+
+
+class Access(NamedTuple):
+    """What a request may use: one agent's memory, to read or to change."""
+
+    memory: AgentMemory
+    may_write: bool
+
+
+def make_server(who: Callable[[Context], Access]) -> Server[Any]:
+    """A server that asks ``who`` about each request, and never the request's own arguments.
+
+    Whatever goes wrong is an answer: a tool's failure is a result with ``isError``, any other a
+    JSON-RPC error, both in words. Calls run in a thread, one after another as they came, so the
+    event loop is free meanwhile; one that has begun is finished even if its client is gone.
+    """
+    offer = _Offer(who)
+    return Server(
+        "tiermem",
+        version=__version__,
+        title="TierMem",
+        instructions=_INSTRUCTIONS,
+        get_tool_input_schema=_input_schema,
+        on_list_tools=offer.list_tools,
+        on_call_tool=offer.call_tool,
+        on_list_resources=offer.list_resources,
+        on_list_resource_templates=offer.list_templates,
+        on_read_resource=offer.read_resource,
+        on_list_prompts=offer.list_prompts,
+        on_get_prompt=offer.get_prompt,
+    )
+
+
+class _Offer:
+    """What clients can list and use."""
+
+    def __init__(self, who: Callable[[Context], Access]) -> None:
+        self._who = who
+        self._turn = anyio.CapacityLimiter(1)  # the bank's calls take turns anyway
+
+    # Tools
+
+    async def list_tools(
+        self, context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        access = self._who(context)
+        return types.ListToolsResult(
+            tools=[_tool(each) for each in OPERATIONS.values() if _is_allowed(each, access)]
+        )
+
+    async def call_tool(
+        self, context: Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        access, operation = self._who(context), OPERATIONS.get(params.name)
+        if operation is not None and not _is_allowed(operation, access):
+            why = f"{params.name} changes the memory, and here it may only be read"
+            return _result(Outcome(None, Failure("NotAllowed", why)))
+        call = partial(tools.call, observing=not access.may_write)
+        return _result(await self._in_turn(call, access.memory, params.name, params.arguments))
+
+    # Resources
+
+    async def list_resources(
+        self, context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        access = self._who(context)
+        paths = await self._told(access, access.memory.notes.paths)
+        fixed = [
+            types.Resource(
+                uri=_CONTEXT,
+                name="context",
+                description="Pinned and hot memories: what to have in mind from the start.",
+                mime_type="text/plain",
+            ),
+            types.Resource(
+                uri=_STATUS,
+                name="status",
+                description="How full the memory is, and what is worth doing about it.",
+                mime_type="application/json",
+            ),
+        ]
+        return types.ListResourcesResult(resources=fixed + [_note(path) for path in paths])
+
+    async def list_templates(
+        self, context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        notes = types.ResourceTemplate(
+            uri_template=_NOTES + "{+path}",
+            name="note",
+            description="A Markdown note: MEMORY.md, or memory/NAME.md.",
+            mime_type="text/markdown",
+        )
+        return types.ListResourceTemplatesResult(resource_templates=[notes])
+
+    async def read_resource(
+        self, context: Context, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        access = self._who(context)
+        text, kind = await self._told(access, _read, access.memory, params.uri)
+        contents = types.TextResourceContents(uri=params.uri, mime_type=kind, text=text)
+        return types.ReadResourceResult(contents=[contents])
+
+    # Prompts
+
+    async def list_prompts(
+        self, context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListPromptsResult:
+        query = types.PromptArgument(name="query", description="What it is about.", required=True)
+        return types.ListPromptsResult(
+            prompts=[
+                types.Prompt(
+                    name="flush",
+                    description="Before a context is compacted: save what should last.",
+                ),
+                types.Prompt(
+                    name="recall",
+                    description="What the agent knows that matters for something.",
+                    arguments=[query],
+                ),
+            ]
+        )
+
+    async def get_prompt(
+        self, context: Context, params: types.GetPromptRequestParams
+    ) -> types.GetPromptResult:
+        access, given = self._who(context), params.arguments or {}
+        text = await self._told(access, _prompt, access.memory, params.name, given)
+        content = types.TextContent(type="text", text=text)
+        return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=content)])
+
+    async def _told(self, access: Access, function: Callable[..., _T], *arguments: object) -> _T:
+        """What the function gives; its failure is an error that the client can read."""
+
+        def looked() -> _T:  # who may only read leaves no trace in how often a memory was used
+            with nullcontext() if access.may_write else access.memory._bank._observing():
+                return function(*arguments)
+
+        try:
+            return await self._in_turn(looked)
+        except TierMemError as error:
+            raise MCPError(types.INVALID_PARAMS, str(error)) from None
+        except Exception:  # whatever it is, the client is told nothing of it, and the log all
+            logger.exception("a request failed")
+            raise MCPError(types.INTERNAL_ERROR, _INTERNAL) from None
+
+    async def _in_turn(self, function: Callable[..., _T], *arguments: object) -> _T:
+        return await anyio.to_thread.run_sync(function, *arguments, limiter=self._turn)
+
+
+def _input_schema(name: str) -> dict[str, Any] | None:
+    return OPERATIONS[name].arguments if name in OPERATIONS else None
+
+
+def _is_allowed(operation: Operation, access: Access) -> bool:
+    return access.may_write or operation.permission == "read"
+
+
+def _tool(operation: Operation) -> types.Tool:
+    is_read = operation.permission == "read"
+    return types.Tool(
+        name=operation.name,
+        description=operation.description,
+        input_schema=operation.schema(),
+        output_schema={"type": "object", **operation.result},  # which clients before 2026 need
+        annotations=types.ToolAnnotations(
+            read_only_hint=is_read,
+            destructive_hint=None if is_read else operation.destroys,
+            open_world_hint=False,
+        ),
+    )
+
+
+def _result(outcome: Outcome) -> types.CallToolResult:
+    if outcome.failure is not None:
+        text = f"{outcome.failure.type}: {outcome.failure.message}"
+    else:
+        text = json.dumps(outcome.result, ensure_ascii=False)
+    return types.CallToolResult(
+        content=[types.TextContent(type="text", text=text)],
+        structured_content=outcome.result,
+        is_error=outcome.is_error,
+    )
+
+
+def _note(path: str) -> types.Resource:
+    return types.Resource(uri=_NOTES + quote(path), name=path, mime_type="text/markdown")
+
+
+def _read(memory: AgentMemory, uri: str) -> tuple[str, str]:
+    """A resource's text and what kind of text it is."""
+    if uri == _CONTEXT:
+        return memory.hot_context(), "text/plain"
+    if uri == _STATUS:
+        return json.dumps(memory.status().to_dict(), ensure_ascii=False), "application/json"
+    if not uri.startswith(_NOTES):
+        raise InvalidInput(
+            f"there is no resource {uri!r:.80}",
+            hint=f"there are {_CONTEXT}, {_STATUS} and {_NOTES}PATH",
+        )
+    try:
+        path = unquote(uri.removeprefix(_NOTES), errors="strict")
+    except UnicodeDecodeError:
+        raise NoteRefused(f"{uri!r:.80} is no note's: its %-codes are not UTF-8") from None
+    text = memory.notes.read(path)
+    if not text and path not in memory.notes.paths():
+        raise NoteRefused(f"{memory.agent_id} has no note {path!r:.80}")
+    return text, "text/markdown"
+
+
+def _prompt(memory: AgentMemory, name: str, arguments: dict[str, str]) -> str:
+    if name == "flush":
+        return f"{FLUSH_PROMPT}\n\nWhat is in view now:\n{memory.hot_context()}"
+    if name != "recall":
+        raise InvalidInput(f"there is no prompt {name!r:.60}", hint="there are flush and recall")
+    query, most = arguments.get("query", "").strip(), QUERY["maxLength"]
+    if not query:
+        raise InvalidInput("recall needs a query: what it is about")
+    if len(query) > most:
+        raise InvalidInput(f"a query of {len(query):,} characters is over {most:,}")
+    found = memory.get_relevant_memories(query)
+    return f"{query}\n\nWhat you know that may matter for this:\n{found}"

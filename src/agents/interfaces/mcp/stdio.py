@@ -1,0 +1,189 @@
+"""MCP over standard input and output."""
+
+import json
+import os
+import select
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import mcp_types as types
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.server import Server
+from mcp.shared.message import SessionMessage
+
+from ..http.limits import DEFAULT
+
+__all__ = ["refusal", "serve", "wire"]
+
+_LONGEST = DEFAULT.body_bytes
+"""Bytes that a message may have, as over HTTP."""
+_PAUSE = 0.1
+"""Seconds until it is looked again whether to stop."""
+_SECONDS_TO_ANSWER = 30.0
+"""How long what was asked before the end of the input may take to be answered."""
+
+_GONE = (anyio.ClosedResourceError, anyio.BrokenResourceError)
+
+
+@contextmanager
+def wire() -> Iterator[tuple[int, int]]:
+    """Standard input and output for the protocol alone, as two files.
+
+    Meanwhile nobody else reads from it, and what anybody prints goes to standard error.
+    """
+    sys.stdout.flush()
+    with ExitStack() as last, open(os.devnull, "rb") as nothing:
+        incoming, outgoing = os.dup(0), os.dup(1)
+        for number, private in ((0, incoming), (1, outgoing)):
+            last.callback(os.close, private)
+            last.callback(os.dup2, private, number)
+        last.callback(sys.stdout.flush)
+        os.dup2(nothing.fileno(), 0)
+        os.dup2(2, 1)
+        yield incoming, outgoing
+
+
+def serve(
+    server: Server[Any], incoming: int, outgoing: int, asked_to_stop: Callable[[], bool]
+) -> None:
+    """Serve until the input ends, nobody reads the output, or ``asked_to_stop`` is true.
+
+    What was asked before the input ended is answered first.
+    """
+    anyio.run(_serve, server, incoming, outgoing, asked_to_stop)
+
+
+async def _serve(
+    server: Server[Any], incoming: int, outgoing: int, asked_to_stop: Callable[[], bool]
+) -> None:
+    heard, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    answers, told = anyio.create_memory_object_stream[SessionMessage](0)
+    talk = _Talk()
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(_stop, asked_to_stop, group.cancel_scope)
+            async with anyio.create_task_group() as both:
+                both.start_soon(talk.hear, incoming, heard, answers)
+                both.start_soon(talk.tell, told, outgoing)
+                async with answers:
+                    await server.run(messages, answers, server.create_initialization_options())
+            group.cancel_scope.cancel()
+    except* BrokenPipeError:
+        pass  # the client is gone
+
+
+async def _stop(asked_to_stop: Callable[[], bool], scope: anyio.CancelScope) -> None:
+    while not asked_to_stop():
+        await anyio.sleep(_PAUSE)
+    scope.cancel()
+
+
+class _Talk:
+    """What a client asked, and has not been told yet."""
+
+    def __init__(self) -> None:
+        self._open: Counter[types.RequestId] = Counter()
+        self._is_all_told = anyio.Event()
+        self._is_all_heard = False
+
+    async def hear(
+        self,
+        file: int,
+        heard: MemoryObjectSendStream[SessionMessage | Exception],
+        answers: MemoryObjectSendStream[SessionMessage],
+    ) -> None:
+        """Pass messages on; what is none gets an error for an answer.
+
+        The server gives up what it does when its input ends, so that waits for the answers.
+        """
+        with suppress(*_GONE):
+            async with heard:
+                async for line in _lines(file):
+                    try:
+                        message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+                    except ValueError:
+                        await answers.send(SessionMessage(refusal(line)))
+                    else:
+                        self._asked(message)
+                        await heard.send(SessionMessage(message))
+                self._is_all_heard = True
+                self._look()
+                with anyio.move_on_after(_SECONDS_TO_ANSWER):
+                    await self._is_all_told.wait()
+
+    async def tell(self, told: MemoryObjectReceiveStream[SessionMessage], file: int) -> None:
+        """Write down what the server says."""
+        async with told:
+            async for item in told:
+                text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+                await _write(file, text.encode() + b"\n")
+                if isinstance(item.message, types.JSONRPCResponse | types.JSONRPCError):
+                    self._settled(item.message.id)
+
+    def _asked(self, message: types.JSONRPCMessage) -> None:
+        if isinstance(message, types.JSONRPCRequest):
+            self._open[message.id] += 1
+        elif isinstance(message, types.JSONRPCNotification):
+            cancels = message.method == "notifications/cancelled"  # which is never answered
+            self._settled((message.params or {}).get("requestId") if cancels else None)
+
+    def _settled(self, number: Any) -> None:
+        if isinstance(number, str | int) and self._open[number]:
+            self._open[number] -= 1
+        self._look()
+
+    def _look(self) -> None:
+        if self._is_all_heard and not self._open.total():
+            self._is_all_told.set()
+
+
+def refusal(line: bytes) -> types.JSONRPCError:
+    """The answer to what is no message: with its own id, if it has one that can be read."""
+    number, code, why = None, types.PARSE_ERROR, "this is no JSON-RPC message"
+    with suppress(ValueError, RecursionError):
+        given = json.loads(line.decode("utf-8", "replace"))
+        if isinstance(given, dict) and _is_id(given.get("id")):
+            number, code = given["id"], types.INVALID_PARAMS
+            why += ", or a text in it is not Unicode: not UTF-8, or with a lone surrogate"
+    error = types.ErrorData(code=code, message=why)
+    return types.JSONRPCError(jsonrpc="2.0", id=number, error=error)
+
+
+def _is_id(value: object) -> bool:
+    if isinstance(value, str):
+        return all(not "\ud800" <= letter <= "\udfff" for letter in value)
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+async def _lines(file: int) -> AsyncIterator[bytes]:
+    """The lines of a file. Waiting for one can be given up, as in a thread it could not."""
+    rest = b""
+    while part := await _part(file):
+        *lines, rest = (rest + part).split(b"\n")
+        for line in lines:
+            yield line
+        if len(rest) > _LONGEST:
+            rest = b"\0"  # with which no JSON begins: what is too long is no message
+    if rest:
+        yield rest
+
+
+async def _part(file: int) -> bytes:
+    await anyio.lowlevel.checkpoint()
+    with suppress(PermissionError):  # a file on disk, which is always ready
+        await anyio.wait_readable(file)
+    return os.read(file, 1 << 16)
+
+
+async def _write(file: int, text: bytes) -> None:
+    """Write all of it, unless that is given up while nobody reads it."""
+    left = memoryview(text)
+    while left:
+        with suppress(PermissionError):
+            await anyio.wait_writable(file)
+        left = left[os.write(file, left[: select.PIPE_BUF]) :]  # so much never waits

@@ -1,0 +1,77 @@
+"""What sort of memory it is: its kind and its tags."""
+
+import functools
+import json
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from ..errors import InvalidContent, InvalidInput
+from .records import check_text
+
+__all__ = ["KINDS", "PLAIN", "Traits", "check_kind", "check_tags", "traits"]
+
+KINDS = (
+    "message",
+    "fact",
+    "decision",
+    "preference",
+    "entity",
+    "context",
+    "observation",
+    "action",
+    "note",
+)
+
+_MOST_TAGS, _LONGEST_TAG = 32, 64
+
+
+class Traits(NamedTuple):
+    """Kind and tags. Equal ones are one object, made by :func:`traits`."""
+
+    kind: str
+    tags: tuple[str, ...]
+    """In alphabetical order."""
+    json: str
+    """Both of them as JSON text."""
+
+
+@functools.lru_cache(maxsize=65_536)
+def traits(kind: str, tags: tuple[str, ...]) -> Traits:
+    """The traits with this kind and these tags, which were checked."""
+    return Traits(kind, tags, json.dumps([kind, tags], ensure_ascii=False, separators=(",", ":")))
+
+
+PLAIN = traits("fact", ())
+"""What a memory is unless told otherwise."""
+
+
+def check_kind(kind: object) -> str:
+    """``kind`` itself, or :class:`InvalidInput`."""
+    if isinstance(kind, str) and kind in KINDS:
+        return str.__str__(kind)
+    raise InvalidInput(
+        f"{kind!r:.60} is not a kind of memory", hint=f"use one of {', '.join(KINDS)}"
+    )
+
+
+def check_tags(tags: object) -> tuple[str, ...]:
+    """The tags of a list in alphabetical order, each once; or :class:`InvalidInput`."""
+    if isinstance(tags, str | bytes | Mapping) or not isinstance(tags, Iterable):
+        raise InvalidInput(f"tags are a list of texts; got {tags!r:.60}")
+    found = set()
+    for tag in tags:
+        try:
+            text = check_text(tag, "tag")
+        except InvalidContent as error:
+            raise InvalidInput(error.why, hint=error.hint) from None
+        if not text.strip() or text != text.strip() or len(text) > _LONGEST_TAG or "," in text:
+            raise InvalidInput(
+                f"{text!r:.80} is not a tag",
+                hint=f"use 1 to {_LONGEST_TAG} characters without commas and without blanks around",
+            )
+        found.add(text)
+    if len(found) > _MOST_TAGS:
+        raise InvalidInput(
+            f"a memory has at most {_MOST_TAGS} tags; got {len(found)}", hint="leave some out"
+        )
+    return tuple(sorted(found))

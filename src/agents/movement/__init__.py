@@ -1,0 +1,1 @@
+"""Memories change temperature: start, hot, expiry, compaction, sweep."""

@@ -1,0 +1,89 @@
+"""What a note may be called, and what it may hold."""
+
+from ..errors import NoteRefused
+from ..memory.context import one_line
+
+__all__ = [
+    "MOST_BYTES",
+    "MOST_CHARACTERS",
+    "check_text",
+    "decoded",
+    "fault_of_name",
+    "fault_of_path",
+]
+
+MOST_BYTES = 1 << 20
+"""The most that a note may have."""
+MOST_CHARACTERS = 512
+"""The most that its path may have."""
+
+_MOST_NAME_CHARACTERS = 128
+_MOST_NAME_BYTES = 200  # a file system takes 255, and the staged file's name has 39 more
+
+
+def fault_of_path(path: str) -> str | None:
+    """Why no note can be called that, whatever there is on disk."""
+    if len(path) > MOST_CHARACTERS:
+        return f"has over {MOST_CHARACTERS} characters"
+    if path.startswith("/"):
+        return "is absolute"
+    faults = (fault_of_name(name) for name in path.split("/"))
+    fault = next((fault for fault in faults if fault), None)
+    if fault is None and not path.endswith(".md"):
+        return "doesn't end in .md"
+    return fault
+
+
+def fault_of_name(name: str) -> str | None:
+    """Why no file or folder on the way to a note can be called that."""
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError:
+        return "is no valid Unicode"
+    if not name:
+        return "has an empty part"
+    if name.startswith("."):
+        return f"has a part that starts with a dot, {name!r:.80}"
+    if "\\" in name:
+        return "has a backslash"
+    if one_line(name) != name:
+        return "has a character that is not shown: a control, a line end or one that reorders text"
+    if len(name) > _MOST_NAME_CHARACTERS or size > _MOST_NAME_BYTES:
+        return f"has a part over {_MOST_NAME_CHARACTERS} characters or {_MOST_NAME_BYTES} bytes"
+    return None
+
+
+def check_text(path: str, text: object) -> bytes:
+    """The bytes of a text that a note may have, or :class:`NoteRefused`."""
+    if not isinstance(text, str):
+        raise NoteRefused(f"{path!r:.80} can't be written: {text!r:.80} is no text")
+    try:
+        data = text.encode()
+    except UnicodeEncodeError as error:
+        raise NoteRefused(
+            f"{path!r:.80} can't be written: character {error.start} is a lone surrogate, for "
+            "which UTF-8 has no bytes"
+        ) from None
+    _check_text(path, data, "written")
+    return data
+
+
+def decoded(path: str, data: bytes) -> str:
+    """The text in a note's bytes, or :class:`NoteRefused`."""
+    _check_text(path, data, "read")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise NoteRefused(
+            f"{path!r:.80} can't be read: byte {error.start} is not UTF-8", hint="save it as UTF-8"
+        ) from None
+
+
+def _check_text(path: str, data: bytes, done: str) -> None:
+    if len(data) > MOST_BYTES:
+        fault, hint = f"it is over {MOST_BYTES} bytes", "cut it into several"
+    elif b"\0" in data:
+        fault, hint = f"byte {data.index(0)} is NUL, so it is no text", ""
+    else:
+        return
+    raise NoteRefused(f"{path!r:.80} can't be {done}: {fault}", hint=hint)

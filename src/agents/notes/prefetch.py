@@ -1,0 +1,62 @@
+"""Notes on their way into the index: the next are embedded while those before them are stored."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import NamedTuple
+
+from ..errors import TierMemError
+from ..storage.embedding.cache import CachedEmbedder
+from .chunks import Chunk
+
+__all__ = ["Changed", "embedded"]
+
+_CHUNKS_AT_ONCE = 512
+"""How many are embedded together, of as many files as that takes."""
+_GROUPS_AHEAD = 2
+"""One that is being embedded, and one that waits for it."""
+
+
+class Changed(NamedTuple):
+    """A note that is not what it was when it was indexed."""
+
+    path: str
+    text: str | None
+    """What is on disk; None if it is gone."""
+    chunks: list[Chunk]
+
+
+def embedded(embedder: CachedEmbedder, notes: Iterable[Changed]) -> Iterator[Changed]:
+    """The same notes, each when the vectors of its chunks are known.
+
+    An embedder that fails is no error here: who stores the chunks is told.
+    """
+    ahead: deque[tuple[list[Changed], Callable[[], None]]] = deque()
+    with ThreadPoolExecutor(1, "tiermem-notes") as worker:
+        for together in _groups(notes):
+            texts = [each.text for note in together for each in note.chunks]
+            ahead.append((together, embedder.begin(texts, worker)))
+            if len(ahead) > _GROUPS_AHEAD:
+                yield from _ready(*ahead.popleft())
+        while ahead:
+            yield from _ready(*ahead.popleft())
+
+
+def _ready(together: list[Changed], finish: Callable[[], None]) -> list[Changed]:
+    with suppress(TierMemError):
+        finish()
+    return together
+
+
+def _groups(notes: Iterable[Changed]) -> Iterator[list[Changed]]:
+    together: list[Changed] = []
+    count = 0
+    for note in notes:
+        together.append(note)
+        count += len(note.chunks)
+        if count >= _CHUNKS_AT_ONCE:
+            yield together
+            together, count = [], 0
+    if together:
+        yield together

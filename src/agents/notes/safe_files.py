@@ -1,0 +1,210 @@
+"""Files and folders, opened without ever following a link."""
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from ..errors import NoteRefused
+from .names import MOST_BYTES, MOST_CHARACTERS, decoded, fault_of_name, fault_of_path
+
+__all__ = [
+    "IN_THE_WAY",
+    "Place",
+    "check_own",
+    "is_of_the_system",
+    "names_in",
+    "opened",
+    "read",
+    "refusing",
+    "unlink",
+    "walk",
+    "write",
+]
+
+# Nothing is looked at by name and then opened by name: what is opened is looked at, and a link
+# is never followed. Without O_NONBLOCK a named pipe would wait for a writer.
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+IN_THE_WAY = (errno.ELOOP, errno.EMLINK, errno.ENOTDIR)
+"""What the operating system says of a link where none may be."""
+
+
+class Place(NamedTuple):
+    """Where a note is: in the last of ``folders``, each opened from the one before."""
+
+    path: str
+    folders: tuple[str, ...]
+    name: str
+
+    def staged(self, key: str) -> str:
+        """What a text is called that is staged for the note."""
+        return f".{self.name}.{key}.new" if key else f".{self.name}.new"
+
+
+@contextlib.contextmanager
+def refusing(path: str, done: str) -> Iterator[None]:
+    """Make what the operating system refuses a refusal that says so."""
+    try:
+        yield
+    except (OSError, ValueError) as error:  # a NUL in a folder's path is a ValueError
+        raise NoteRefused(f"{path!r:.200} can't be {done}: {_reason(error)}") from error
+
+
+def is_of_the_system(refusal: NoteRefused) -> bool:
+    """Whether it may have another reason than what is on disk, such as too many open files."""
+    cause = refusal.__cause__
+    return isinstance(cause, OSError) and cause.errno not in (*IN_THE_WAY, errno.ENXIO)
+
+
+def _reason(error: OSError | ValueError) -> str:
+    if not isinstance(error, OSError):
+        return str(error)
+    if error.errno in IN_THE_WAY:
+        return "a symbolic link or a file is in the way; a note is a plain file in plain folders"
+    if error.errno == errno.ENXIO:
+        return "it is a socket or a device"
+    return error.strerror or str(error)
+
+
+@contextlib.contextmanager
+def opened(folders: Sequence[str], *, make: bool = False) -> Iterator[int]:
+    """The last of the folders. The first is a whole path, and each other a name in the former."""
+    first, *names = folders
+    if make:
+        _make_folder(first, None)
+    folder = os.open(first, _FOLDER)
+    try:
+        for name in names:
+            if make:
+                _make_folder(name, folder)
+            inner = os.open(name, _FOLDER, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def _make_folder(name: str, parent: int | None) -> None:
+    """Make a folder where there is none, and those above a whole path; they are on disk."""
+    above = os.path.dirname(name)
+    if parent is None and not os.path.isdir(above):
+        _make_folder(above, None)
+    try:
+        os.mkdir(name, dir_fd=parent)
+    except FileExistsError:
+        return
+    if parent is not None:
+        os.fsync(parent)
+    else:
+        with opened((f"{above}/.",)) as folder:
+            os.fsync(folder)
+
+
+def names_in(folders: Sequence[str]) -> list[str]:
+    """What is in the last of the folders; nothing if there is none."""
+    try:
+        with opened(folders) as folder:
+            return os.listdir(folder)
+    except FileNotFoundError:
+        return []
+
+
+def walk(folder: int, prefix: str) -> Iterator[str]:
+    """The notes in a folder and in those below it; links and hidden ones are passed over."""
+    with os.scandir(folder) as entries:
+        found = [
+            (f"{prefix}/{entry.name}", entry.name, entry.is_dir(follow_symlinks=False))
+            for entry in entries
+            if not entry.is_symlink() and not fault_of_name(entry.name)
+        ]
+    for path, name, is_folder in found:
+        if not is_folder:
+            if not fault_of_path(path):
+                yield path
+        elif len(path) < MOST_CHARACTERS:
+            try:
+                inner = os.open(name, _FOLDER, dir_fd=folder)
+            except OSError as error:
+                if error.errno in (errno.ENOENT, *IN_THE_WAY):
+                    continue  # it was replaced since
+                raise
+            try:
+                yield from walk(inner, path)
+            finally:
+                os.close(inner)
+
+
+def read(place: Place) -> str | None:
+    """The text of a note; None if there is no such file."""
+    with refusing(place.path, "read"):
+        try:
+            with opened(place.folders) as folder:
+                file = os.open(place.name, _FILE, dir_fd=folder)
+        except FileNotFoundError:
+            return None
+        try:
+            _check_file(place.path, os.fstat(file), "read")
+            data = _content(file)
+        finally:
+            os.close(file)
+    return decoded(place.path, data)
+
+
+def _content(file: int) -> bytes:
+    """What is in the file; a byte more than a note may have if it has grown since."""
+    data = bytearray()
+    while len(data) <= MOST_BYTES and (more := os.read(file, MOST_BYTES + 1 - len(data))):
+        data += more
+    return bytes(data)
+
+
+def _check_file(path: str, status: os.stat_result, done: str) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        fault, hint = "it is no plain file but a link, a folder, a pipe, a socket or a device", ""
+    elif status.st_nlink > 1:  # 0 if it was replaced since it was opened
+        fault = "it has a second name on disk (a hard link), perhaps outside the notes"
+        hint = "copy it"
+    elif status.st_size > MOST_BYTES and done == "read":
+        fault, hint = f"it is over {MOST_BYTES} bytes", "cut it into several"
+    else:
+        return
+    raise NoteRefused(f"{path!r:.80} can't be {done}: {fault}", hint=hint)
+
+
+def check_own(place: Place, folder: int) -> None:
+    """Refuse to replace what is no note. It spares a user's links: no change goes through one."""
+    with contextlib.suppress(FileNotFoundError):
+        status = os.stat(place.name, dir_fd=folder, follow_symlinks=False)
+        _check_file(place.path, status, "replaced")
+
+
+def unlink(name: str, place: Place) -> None:
+    """Delete what is called that beside a note."""
+    with opened(place.folders) as folder:
+        os.unlink(name, dir_fd=folder)
+        os.fsync(folder)
+
+
+def write(name: str, folder: int, data: bytes) -> None:
+    """Write a new file; it is on disk, or it is gone."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=folder)
+    file = os.open(name, _NEW, 0o666, dir_fd=folder)
+    try:
+        try:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(file, rest) :]
+            os.fsync(file)
+        finally:
+            os.close(file)
+        os.fsync(folder)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(name, dir_fd=folder)
+        raise

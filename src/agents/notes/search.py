@@ -1,0 +1,70 @@
+"""Searching notes and memories for an answer that can be cited."""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..memory.filters import parse_filter
+from ..memory.records import Memory, check_query, check_whole
+
+if TYPE_CHECKING:
+    from ..bank.agent_memory import AgentMemory
+    from ..bank.memory_bank import MemoryBank
+
+__all__ = ["Finding", "Findings", "search_notes"]
+
+_LONGEST = 700
+"""Characters of a snippet."""
+
+
+class Finding(NamedTuple):
+    """A note or a memory that answers a query."""
+
+    snippet: str
+    """Its text, or the beginning of it."""
+    score: float
+    """How well it matches, from 0 to 1."""
+    citation: str | None
+    """Where it stands, such as ``memory/2026-01-20.md#L50-L55``; None for what is no note, and
+    where citations are not shown.
+    """
+    memory: Memory
+
+
+class Findings(list[Finding]):
+    """The result of a search. ``note`` says what it could not do, such as embed the query."""
+
+    note: str = ""
+
+
+def search_notes(
+    bank: "MemoryBank",
+    agent: "AgentMemory",
+    query: str,
+    max_results: int | None,
+    min_score: float | None,
+    group: bool,
+) -> Findings:
+    """:meth:`AgentMemory.memory_search`."""
+    settings = bank.settings.notes
+    most = settings.max_results if max_results is None else check_whole("max_results", max_results)
+    least = settings.min_score if min_score is None else min_score
+    only = parse_filter(min_score=least)
+    findings = Findings()
+    if not check_query(query).strip() or not most:
+        return findings
+    with bank._using():
+        notes = agent.notes
+        notes.sync()
+        block = bank._ledger.resident.block(agent.agent_id)
+        asked = bank._queries.read([block], [query], bank.tick)
+        found = bank._retrieval.matching(block, asked, most, bank.tick, only)
+        bank._count_accesses([agent.agent_id], [found])
+        findings.note = asked.notes.get(0, "")
+        shown = settings.citations == "on" or (settings.citations == "auto" and not group)
+        for hit in found:
+            citation = notes.citation(hit.memory) if shown else None
+            findings.append(Finding(_snippet(hit.memory.content), hit.score, citation, hit.memory))
+    return findings
+
+
+def _snippet(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1].rstrip() + "…"

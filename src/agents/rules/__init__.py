@@ -1,0 +1,1 @@
+"""What decides: pure functions over plain values."""

@@ -1,0 +1,38 @@
+"""How warm a new memory starts: what is soon forgotten need not be hot."""
+
+from ..errors import InvalidInput
+from ..memory.temperature import TEMPERATURE_NAMES, Temperature
+from ..memory.tiers import Tier
+
+__all__ = ["initial_temperature"]
+
+
+def initial_temperature(
+    tier: Tier,
+    asked: Temperature | None,
+    ttl: int | None,
+    initial: Temperature,
+    warm_below: int | None,
+    cold_below: int | None,
+) -> Temperature:
+    """The temperature of a new memory.
+
+    Pinned is hot. Else it is what was ``asked`` for; else cold or warm if it lives for fewer than
+    ``cold_below`` or ``warm_below`` ticks (``ttl``; None: for ever); else ``initial``. Raises
+    :class:`InvalidInput` for a pinned memory that is asked to be anything but hot.
+    """
+    if tier is Tier.PINNED:
+        if asked not in (None, Temperature.HOT):
+            raise InvalidInput(
+                f"a pinned memory is hot; got temperature {TEMPERATURE_NAMES[asked]}",
+                hint="leave the temperature out, or use another tier",
+            )
+        return Temperature.HOT
+    if asked is not None:
+        return asked
+    if ttl is not None:
+        if cold_below is not None and ttl < cold_below:
+            return Temperature.COLD
+        if warm_below is not None and ttl < warm_below:
+            return Temperature.WARM
+    return initial

@@ -1,0 +1,1 @@
+"""A query becomes hits: read, score, scope, rank, cut."""

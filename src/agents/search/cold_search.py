@@ -1,0 +1,230 @@
+"""Searching where memories are cold: in mem0's store, and for what it lacks in the journal."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..memory.filters import Filter
+from ..memory.kinds import PLAIN
+from ..memory.records import Hit, Memory, sequence_of
+from ..memory.retention import Retention
+from ..memory.temperature import TEMPERATURE_NAMES, Temperature
+from ..storage.full_record import Shelved
+from ..storage.resident.agent_columns import AgentColumns
+from ..storage.shelf.shelf import ColdFact
+from ..storage.state.loading import Resident
+from ..storage.store_sync import StoreSync
+from ..storage.vectors import Quantised
+from .hybrid_score import Asked, Away
+from .search import Retrieval
+from .similarity import similarities
+
+__all__ = ["ColdSearch"]
+
+_WORDS, _WORDS_ALONE = 2, 8
+"""Words of a query that are looked for in the texts of cold memories; each takes a pass over all of
+them. More where there is no vector to search by."""
+_MOST_BY_WORDS = 200
+"""A word that more of them have is no name or number; the newest will do."""
+
+_MOST_UNSYNCED = 1000
+"""With more that the store lacks, to write it is better than to look at all of them each time."""
+
+
+class ColdSearch:
+    """Finds cold memories, and merges them with those that are resident."""
+
+    def __init__(self, resident: Resident, store: StoreSync, retrieval: Retrieval) -> None:
+        self._resident = resident
+        self._store = store
+        self._retrieval = retrieval
+
+    def search(
+        self,
+        block: AgentColumns,
+        asked: Asked | None,
+        limit: int,
+        only: Filter,
+        *,
+        may_sync: bool,
+    ) -> tuple[list[Hit], list[Hit]]:
+        """The pinned, and the best of all others, cold ones among them; none asked: the newest."""
+        tick = self._resident.tick
+        scope = self._retrieval.scope(block, tick, only)
+        if asked is None:
+            front, near = self._retrieval.newest(block, limit, scope)
+            near += [self._retrieval.hit(each, 0.0) for each in self._newest(block, limit, only)]
+            near.sort(key=lambda hit: (hit.memory.tier, -hit.memory.sequence))
+            return front, near[: max(0, limit - len(front))]
+        wanted = max(0, limit - (len(block.pinned) if scope is None else scope.pinned))
+        most = wanted * self._retrieval.multiplier
+        records = self._found(block, asked, most, only, may_sync)
+        if records:
+            asked.include(0, _away(records, asked.vectors[0]))
+        front = self._retrieval.front(block, asked, scope)
+        candidates = self._retrieval.candidates(block, asked, most, scope)
+        candidates += self._hits(block, asked, records, most, only)
+        return front, self._retrieval.merged(candidates, wanted)
+
+    def _newest(self, block: AgentColumns, most: int, only: Filter) -> list[Memory]:
+        facts = self._resident.shelf.cold(block.agent_id)
+        facts.sort(key=lambda fact: (fact.tier, -fact.sequence))
+        found: list[Memory] = []
+        for fact in facts:
+            if len(found) == most:
+                break
+            memory = self._resident.memory(block.agent_id, fact.sequence)
+            if memory is not None and self._is_seen(memory) and only.allows(memory):
+                found.append(memory)
+        return found
+
+    def _found(
+        self, block: AgentColumns, asked: Asked, most: int, only: Filter, may_sync: bool
+    ) -> list[Shelved]:
+        """The cold memories that are most similar, and those that have a rare word of the query."""
+        if most == 0 or block.next_sequence == 1:
+            return []
+        agent_id, shelf = block.agent_id, self._resident.shelf
+        unsynced = shelf.unsynced(agent_id, self._store.written)
+        if len(unsynced) > _MOST_UNSYNCED and may_sync:
+            self._store.push()
+            unsynced = shelf.unsynced(agent_id, self._store.written)
+        has_vector = bool(asked.vectors[0].any())
+        words = asked.rarest(0, _WORDS if has_vector else _WORDS_ALONE)
+        records: list[Shelved] = []
+        if has_vector or not words:
+            records = self._near(block, asked.vectors[0], most, only, unsynced)
+        if words:
+            known = {record.sequence for record in records}
+            found = shelf.with_words(agent_id, words, _MOST_BY_WORDS)
+            fresh = [sequence for sequence in found if sequence not in known]
+            named = [each.record for each in shelf.many(agent_id, fresh)]
+            records += self._passing(block, named, only)
+        return sorted(records, key=lambda record: record.sequence)
+
+    def _hits(
+        self,
+        block: AgentColumns,
+        asked: Asked,
+        records: Sequence[Shelved],
+        most: int,
+        only: Filter,
+    ) -> list[Hit]:
+        """The ``most`` best of them."""
+        if not records:
+            return []
+        parts = asked.parts_away(0, similarities(block.vectors(), asked.vectors[0]))
+        hits = [
+            self._retrieval.hit(record.memory(block.agent_id, block.prefix), own)
+            for record, own, evidence in zip(
+                records, parts.score.tolist(), parts.evidence.tolist(), strict=True
+            )
+            if evidence >= only.min_score
+        ]
+        hits.sort(key=lambda hit: (-hit.score, -hit.memory.sequence))
+        return hits[:most]
+
+    def _near(
+        self,
+        block: AgentColumns,
+        vector: Quantised,
+        most: int,
+        only: Filter,
+        unsynced: Sequence[Shelved],
+    ) -> list[Shelved]:
+        """The ``most`` that are most similar; all of them to a vector of zeros."""
+        records = self._passing(block, unsynced, only)
+        known = {record.sequence for record in unsynced}
+        if not vector.any():
+            return records + self._all(block, only, known, [])
+        if self._store.written:
+            records += self._from_store(block, vector, most, only, known)
+        scores = _similarities(records, vector).tolist() if records else []
+        order = sorted(range(len(records)), key=lambda at: (-scores[at], -records[at].sequence))
+        return [records[at] for at in order[:most]]
+
+    def _from_store(
+        self, block: AgentColumns, vector: Quantised, most: int, only: Filter, known: set[int]
+    ) -> list[Shelved]:
+        """What mem0's store finds, as the journal has it: to the bit, and only if it is cold."""
+        filters: dict[str, object] = {
+            "user_id": block.agent_id,
+            "temperature": TEMPERATURE_NAMES[Temperature.COLD],
+        }
+        if only.tiers is not None:
+            filters["tier"] = _one_of([int(tier) for tier in only.tiers])
+        if only.kinds is not None:
+            filters["kind"] = _one_of(list(only.kinds))
+        if only.since_tick:
+            filters["created_tick"] = {"gte": only.since_tick}
+        wanted = most
+        while True:
+            ids = self._store.search(vector, wanted, filters)
+            numbers = [sequence_of(block.prefix, each) for each in ids]  # None: another agent's
+            fresh = [each for each in numbers if each is not None and each not in known]
+            stored = self._resident.shelf.many(block.agent_id, fresh)
+            found = self._passing(block, [each.record for each in stored], only)
+            # What is no longer cold, or has not the right tags, took the place of others.
+            if len(found) >= most:
+                return found
+            if len(ids) < wanted:
+                return self._all(block, only, known, found)
+            wanted *= 4
+
+    def _all(
+        self, block: AgentColumns, only: Filter, known: set[int], found: list[Shelved]
+    ) -> list[Shelved]:
+        """What the store gave, unless there is more: an approximate index may miss some."""
+        passing = [
+            fact.sequence
+            for fact in self._resident.shelf.cold(block.agent_id)
+            if fact.sequence not in known and _may_pass(fact, only)
+        ]
+        if len(passing) <= len(found):
+            return found
+        stored = self._resident.shelf.many(block.agent_id, passing)
+        return self._passing(block, [each.record for each in stored], only)
+
+    def _passing(
+        self, block: AgentColumns, records: Sequence[Shelved], only: Filter
+    ) -> list[Shelved]:
+        return [
+            record
+            for record in records
+            if record.retention == Retention.ACTIVE
+            and record.temperature == Temperature.COLD
+            and self._is_seen(memory := record.memory(block.agent_id, block.prefix))
+            and only.allows(memory)
+        ]
+
+    def _is_seen(self, memory: Memory) -> bool:
+        return not memory.is_expired(self._resident.tick)
+
+
+def _away(records: Sequence[Shelved], vector: Quantised) -> Away:
+    return Away(
+        _similarities(records, vector),
+        np.array([any(record.vector) for record in records], bool),
+        [record.content for record in records],
+        [record.metadata for record in records],
+    )
+
+
+def _similarities(records: Sequence[Shelved], vector: Quantised) -> NDArray[np.float64]:
+    vectors = np.frombuffer(b"".join([each.vector for each in records]), np.int8)
+    return similarities(vectors.reshape(len(records), -1), vector)
+
+
+def _may_pass(fact: ColdFact, only: Filter) -> bool:
+    kind, tags, _ = fact.traits or PLAIN
+    return (
+        (only.tiers is None or fact.tier in only.tiers)
+        and (only.kinds is None or kind in only.kinds)
+        and (only.tags is None or not only.tags.isdisjoint(tags))
+        and fact.created_tick >= only.since_tick
+    )
+
+
+def _one_of(values: list[int] | list[str]) -> object:
+    return values[0] if len(values) == 1 else {"in": sorted(values)}

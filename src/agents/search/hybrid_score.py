@@ -1,0 +1,232 @@
+"""Queries that were read, and what they make of memories, resident or not."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..config.settings import RetrievalSettings
+from ..memory.metadata import KeptMetadata
+from ..rules.bm25 import Matches, Measure, coverage
+from ..rules.fusion import reciprocal_ranks, weighted_sum
+from ..rules.session_spread import best_of_sessions, spread
+from ..rules.spread_weights import Spread
+from ..storage.resident.agent_columns import AgentColumns
+from ..storage.resident.sessions import SESSION, Sessions
+from ..storage.vectors import Quantised
+
+__all__ = ["Asked", "Asking", "Away", "Parts", "Reader", "Wording"]
+
+Floats = NDArray[np.float64]
+Truths = NDArray[np.bool_]
+
+
+class Wording(NamedTuple):
+    """How the words of a query match memories."""
+
+    by: Measure
+    keyword: Floats
+    found: Matches
+
+    def covered(self) -> Floats:
+        """How much of the query each memory has, however long it is."""
+        return coverage(self.by, self.found)
+
+
+class Asking(NamedTuple):
+    """How queries are asked."""
+
+    settings: RetrievalSettings
+    spread: Spread | None
+    is_plain: bool
+    """Whether a memory's score is its similarity, which does not change with the others."""
+    tick: int
+
+
+class Reader(Protocol):
+    """Who reads queries knows their words."""
+
+    def wording_of(self, by: Measure, query: str, texts: Sequence[str]) -> Wording: ...
+
+    def rarest(self, by: Measure, query: str, most: int) -> list[str]: ...
+
+    def speaker_named(self, text: str, sessions: Sessions) -> int | None: ...
+
+
+class Away(NamedTuple):
+    """Memories that are not resident and take part in a search."""
+
+    similar: Floats
+    has_vector: Truths
+    contents: Sequence[str]
+    metadata: Sequence[KeptMetadata | None]
+
+
+class Parts(NamedTuple):
+    """What the scores of memories are made of."""
+
+    vector: Floats
+    keyword: Floats | None
+    """None where no memory has a word of the query."""
+    fused: Floats
+    score: Floats
+    """With what memories lend each other."""
+    evidence: Floats
+    """The most that speaks for each: its score, its vector's, or how much of the query it has."""
+
+
+class Asked:
+    """Queries, read."""
+
+    def __init__(
+        self,
+        asking: Asking,
+        reader: Reader,
+        blocks: Sequence[AgentColumns],
+        texts: Sequence[str],
+        vectors: Quantised,
+        wordings: Sequence[Wording | None],
+        notes: Mapping[int, str],
+    ) -> None:
+        self._asking = asking
+        self._reader = reader
+        self._blocks = blocks
+        self._texts = texts
+        self._wordings = wordings
+        self._away: dict[int, tuple[Away, Wording | None]] = {}
+        self.vectors = vectors
+        self.notes = notes
+        """What could not be done, by query."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a memory's score is its similarity, which does not change with the others."""
+        return self._asking.is_plain
+
+    def rarest(self, index: int, most: int) -> list[str]:
+        """The words of a query that say most about what is meant."""
+        own = self._wordings[index]
+        return [] if own is None else self._reader.rarest(own.by, self._texts[index], most)
+
+    def include(self, index: int, away: Away) -> None:
+        """Let memories take part that are not resident: all are scored on one scale then."""
+        own = self._wordings[index]
+        wording = None
+        if own is not None:
+            wording = self._reader.wording_of(own.by, self._texts[index], away.contents)
+        self._away[index] = (away, wording)
+
+    def parts(self, index: int, similarities: Floats, *, weighed: bool = True) -> Parts:
+        """What the scores of a query's resident memories are made of, with these similarities.
+
+        Where nobody asks for the evidence, not ``weighed``, it is the score.
+        """
+        if index in self._away:
+            return self._both(index, similarities)[0]
+        block, text, own = self._blocks[index], self._texts[index], self._wordings[index]
+        known = own if own is not None and own.by.is_known else None
+        keyword = None if known is None else known.keyword
+        fused = self._fused(index, similarities, keyword, block.norms > 1.0)
+        score, _ = self._with_context(block, text, fused, _NOWHERE.similar, _NOWHERE)
+        evidence = score
+        if weighed:
+            covered = None if known is None else known.covered()
+            evidence = _evidence(score, similarities, covered)
+        return Parts(similarities, keyword, fused, score, evidence)
+
+    def parts_away(self, index: int, similarities: Floats) -> Parts:
+        """The same for those that :meth:`include` let take part."""
+        return self._both(index, similarities)[1]
+
+    def _both(self, index: int, similarities: Floats) -> tuple[Parts, Parts]:
+        block, text, own = self._blocks[index], self._texts[index], self._wordings[index]
+        # 1 stands for the length of a row of zeros.
+        has_vector = block.norms > 1.0
+        away, others = self._away[index]
+        size = len(similarities)
+        if own is None:
+            keyword = covered = None
+        else:
+            pair = (own, others) if others is not None else (own,)
+            is_known = own.by.is_known or (others is not None and len(others.found.terms) > 0)
+            keyword = np.concatenate([each.keyword for each in pair]) if is_known else None
+            covered = np.concatenate([each.covered() for each in pair]) if is_known else None
+        vector = np.concatenate([similarities, away.similar])
+        every = np.concatenate([has_vector, away.has_vector])
+        fused = self._fused(index, vector, keyword, every)
+        score = np.concatenate(self._with_context(block, text, fused[:size], fused[size:], away))
+        parts = Parts(vector, keyword, fused, score, _evidence(score, vector, covered))
+        return _slice(parts, slice(size)), _slice(parts, slice(size, None))
+
+    def _fused(
+        self, index: int, vector: Floats, keyword: Floats | None, has_vector: Truths
+    ) -> Floats:
+        settings = self._asking.settings
+        weights = settings.vector_weight, settings.text_weight
+        if settings.mode == "keyword":
+            return np.zeros(len(vector)) if keyword is None else keyword
+        if keyword is None:
+            return vector
+        if not self.vectors[index].any():
+            return keyword
+        if settings.fusion == "rrf":
+            return reciprocal_ranks(vector, keyword, *weights, has_vector)
+        return weighted_sum(vector, keyword, *weights, has_vector)
+
+    def _with_context(
+        self, block: AgentColumns, text: str, fused: Floats, others: Floats, away: Away
+    ) -> tuple[Floats, Floats]:
+        """Scores with what sessions and speakers lend, of the resident and of the others."""
+        weights = self._asking.spread
+        if weights is None:
+            return fused, others
+        sessions = block.sessions()
+        places = sessions.places()
+        score = fused
+        if places is not None:
+            lending = fused
+            if block.next_expiry <= self._asking.tick:  # what nobody sees lends nothing
+                gone = (block.column("expires") <= self._asking.tick) & (block.tiers != 0)
+                lending = np.where(gone, 0.0, fused)
+            score = spread(lending, places, weights)
+            if len(others):
+                best = best_of_sessions(lending, places)
+                others = _lent_away(others, away, sessions, best, weights)
+        if weights.speaker and sessions.speakers:
+            named = self._reader.speaker_named(text, sessions)
+            if named is not None:
+                score = np.minimum(score + weights.speaker * sessions.spoken_by(named), 1.0)
+        return score, others
+
+
+def _lent_away(
+    scores: Floats, away: Away, sessions: Sessions, best: Floats, weights: Spread
+) -> Floats:
+    """What the session of a memory lends it that is not resident, and has no neighbours there."""
+    result = scores.copy()
+    for place, metadata in enumerate(away.metadata):
+        session = None if metadata is None else metadata.get(SESSION)
+        if session is None:
+            continue
+        number = sessions.number_of(str(session))
+        own = float(scores[place])
+        lent = own if number is None else float(best[number])
+        result[place] = min((own + weights.session * lent) / weights.scale, 1.0)
+    return result
+
+
+def _evidence(score: Floats, vector: Floats, covered: Floats | None) -> Floats:
+    """The most that speaks for each memory."""
+    most: Floats = np.maximum(score, vector)
+    return most if covered is None else np.maximum(most, covered)
+
+
+def _slice(parts: Parts, rows: slice) -> Parts:
+    keyword = None if parts.keyword is None else parts.keyword[rows]
+    return Parts(
+        parts.vector[rows], keyword, parts.fused[rows], parts.score[rows], parts.evidence[rows]
+    )
+
+
+_NOWHERE = Away(np.empty(0), np.empty(0, bool), (), ())

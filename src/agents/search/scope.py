@@ -1,0 +1,82 @@
+"""What a search sees of an agent's memories."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..memory.context import TokenCounter, cost
+from ..memory.filters import ANY, Filter
+from ..memory.kinds import PLAIN, Traits
+from ..memory.temperature import Temperature
+from ..memory.tiers import Tier
+from ..rules.spill import HotLimits
+from ..storage.resident.agent_columns import AgentColumns
+from .similarity import Scope
+
+__all__ = ["scope_of"]
+
+
+def scope_of(
+    block: AgentColumns, tick: int, only: Filter, hot: HotLimits | None, count: TokenCounter
+) -> Scope | None:
+    """What a search sees of an agent's memories; None where that is all."""
+    expiring = block.next_expiry <= tick
+    with_hot = hot is not None and bool(block.hot)
+    if only is ANY and not expiring and not with_hot:
+        return None
+    hidden = np.zeros(block.size, bool)
+    if expiring:
+        hidden |= (block.column("expires") <= tick) & (block.tiers != Tier.PINNED)
+    if only is not ANY:
+        hidden |= ~_allowed(block, only)
+    front = [row for row in block.pinned if not hidden[row]]
+    pinned = len(front)
+    if hot is not None and with_hot:
+        front += _hot_rows(block, hot, hidden, count)
+        hidden |= block.temperatures == Temperature.HOT
+    return Scope(hidden, front, pinned, only.min_score)
+
+
+def _hot_rows(
+    block: AgentColumns, limits: HotLimits, hidden: NDArray[np.bool_], count: TokenCounter
+) -> list[int]:
+    """The hot memories that are not pinned, most recently accessed first, within limits.
+
+    One that doesn't fit is skipped, and smaller ones still go in.
+    """
+    pinned = block.pinned_memories()
+    tokens = limits.tokens - sum(cost(memory, count) for memory in pinned)
+    facts = limits.facts - len(pinned)
+    last, created = block.column("last"), block.column("created")
+    rows = sorted(
+        (row for row in block.hot if not hidden[row]),
+        key=lambda row: (max(int(last[row]), int(created[row])), row),
+        reverse=True,
+    )
+    chosen = []
+    for row, memory in zip(rows, block.memories(rows), strict=True):
+        needed = cost(memory, count)
+        if facts > 0 and needed <= tokens:
+            chosen.append(row)
+            tokens -= needed
+            facts -= 1
+    return chosen
+
+
+def _allowed(block: AgentColumns, only: Filter) -> NDArray[np.bool_]:
+    """Which memories pass a filter, but for their score."""
+    allowed = np.ones(block.size, bool)
+    if only.tiers is not None:
+        allowed &= np.isin(block.tiers, list(only.tiers))
+    if only.temperatures is not None:
+        allowed &= np.isin(block.temperatures, list(only.temperatures))
+    if only.since_tick:
+        allowed &= block.column("created") >= only.since_tick
+    if only.kinds is not None or only.tags is not None:
+        allowed &= np.array([_is_of(kinds or PLAIN, only) for kinds in block.traits()], bool)
+    return allowed
+
+
+def _is_of(kinds: Traits, only: Filter) -> bool:
+    return (only.kinds is None or kinds.kind in only.kinds) and (
+        only.tags is None or not only.tags.isdisjoint(kinds.tags)
+    )

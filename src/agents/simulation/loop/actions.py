@@ -1,0 +1,176 @@
+"""The memory actions: what an agent may do to its own memory and notes, in the words that it uses.
+
+=================  =====================  ===================================================
+name               arguments              what happens
+=================  =====================  ===================================================
+store_memory       content, tier          keep a text; the tier is normal unless given
+set_memory_tier    memory_id, tier        move a memory to a tier
+pin_memory         memory_id              move it to pinned
+unpin_memory       memory_id              move it from pinned to normal
+append_note        text, path             add lines to a note; to the one of this tick unless told
+=================  =====================  ===================================================
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...bank.agent_memory import AgentMemory
+from ...errors import InvalidAction, InvalidInput, MemoryNotFound, NoteRefused, TierFull
+from ...memory.context import one_line
+from ...memory.records import check_text
+from ...memory.tiers import Tier, parse_tier
+from ...notes.agent_notes import LONG_TERM
+from ...notes.files import MOST_BYTES
+from ..protocols import NO_ARGUMENTS, Action
+
+__all__ = [
+    "MEMORY_ACTIONS",
+    "NOTE_ACTIONS",
+    "NO_OP",
+    "OWN_ACTIONS",
+    "REFUSED",
+    "add_to_note",
+    "append_note",
+    "as_action",
+    "change_memory",
+    "is_list",
+    "memory_to_store",
+    "note_of",
+    "refusal",
+]
+
+MEMORY_ACTIONS: Mapping[str, str] = {
+    "store_memory": "keep a text: content, and optionally tier (pinned, critical, important, "
+    "normal or low)",
+    "set_memory_tier": "move a memory to a tier: memory_id, tier",
+    "pin_memory": "keep a memory in view always: memory_id",
+    "unpin_memory": "end that: memory_id",
+}
+
+NOTE_ACTIONS: Mapping[str, str] = {
+    "append_note": "add lines to a note, a Markdown file of your own: text, and optionally path "
+    "(MEMORY.md for what lasts, or memory/NAME.md)",
+}
+
+OWN_ACTIONS: Mapping[str, str] = {**MEMORY_ACTIONS, **NOTE_ACTIONS}
+"""What every agent can do, in every world."""
+
+NO_OP = "no_op"
+"""Nothing is done, and that is recorded with its ``reason``: for a policy that found no answer."""
+
+REFUSED = (InvalidAction, InvalidInput, MemoryNotFound, NoteRefused, TierFull)
+"""What an agent is told about its own actions, instead of ending the run."""
+
+_LONGEST_NAME = 100
+_LONGEST_ERROR = 500
+
+_REQUIRED = {
+    "store_memory": ("content",),
+    "set_memory_tier": ("memory_id", "tier"),
+    "pin_memory": ("memory_id",),
+    "unpin_memory": ("memory_id",),
+    "append_note": ("text",),
+}
+_OPTIONAL = {"store_memory": ("tier",), "append_note": ("path",)}
+
+
+def as_action(value: object) -> Action:
+    """An action from what a policy, a script or an LLM gave; :class:`InvalidAction` if it is none.
+
+    An :class:`Action`, or a mapping with ``name`` and, where there are any, ``arguments``.
+    """
+    name: Any
+    arguments: Any
+    if type(value) is Action and value.arguments is NO_ARGUMENTS and _is_plain(value.name):
+        return value
+    if isinstance(value, Action):
+        name, arguments = value
+    elif isinstance(value, Mapping) and value.keys() <= {"name", "arguments"}:
+        name, arguments = value.get("name"), value.get("arguments") or {}
+    else:
+        raise InvalidAction(f"an action has a name and arguments; got {value!r:.80}")
+    if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= _LONGEST_NAME:
+        raise InvalidAction(
+            f"an action's name is text of 1 to {_LONGEST_NAME} characters; got {name!r:.40}"
+        )
+    if not isinstance(arguments, Mapping) or not all(isinstance(key, str) for key in arguments):
+        raise InvalidAction(f"{name}: arguments are a mapping by name; got {arguments!r:.80}")
+    return Action(name, arguments)
+
+
+def _is_plain(name: object) -> bool:
+    return type(name) is str and name.isidentifier() and len(name) <= _LONGEST_NAME
+
+
+def is_list(value: object) -> bool:
+    """Whether a policy gave a list, of whatever; an action alone is none."""
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes | Action)
+
+
+def refusal(name: str, error: Exception) -> str:
+    """What an agent is told about an action of its own, in one line."""
+    return one_line(f"{name} was refused: {error}")[:_LONGEST_ERROR]
+
+
+def memory_to_store(action: Action) -> tuple[object, Tier]:
+    """The content, unchecked, and the tier of a ``store_memory``."""
+    arguments = _checked(action)
+    return arguments["content"], parse_tier(arguments.get("tier", Tier.NORMAL))
+
+
+def change_memory(memory: AgentMemory, action: Action) -> None:
+    """Move a memory to another tier, as one of the other three says."""
+    arguments = _checked(action)
+    identifier = arguments["memory_id"]
+    if action.name == "pin_memory":
+        memory.pin(identifier)
+    elif action.name == "unpin_memory":
+        memory.unpin(identifier)
+    else:
+        memory.set_tier(identifier, arguments["tier"])
+
+
+def append_note(memory: AgentMemory, action: Action, tick: int) -> None:
+    """Do an ``append_note`` in this tick."""
+    arguments = _checked(action)
+    text, path = check_text(arguments["text"], "note"), arguments.get("path")
+    if not text or text.isspace():
+        raise InvalidAction("a note needs some text; this one is blank")
+    if path is None:
+        path = note_of(tick)
+    elif path != LONG_TERM and not str(path).startswith("memory/"):
+        raise InvalidAction(
+            f"{path!r:.80} is no note that you can write",
+            hint=f"use {LONG_TERM} or memory/NAME.md",
+        )
+    add_to_note(memory, text, path)
+
+
+def add_to_note(memory: AgentMemory, text: str, path: str) -> None:
+    """Add lines to a note, refused in a bank without a folder just as in one with files.
+
+    A run is replayed without a folder, and must come to the same refusals there.
+    """
+    notes = memory.notes
+    if len(notes.read(path).encode()) + len(text.encode()) + len("\n\n") > MOST_BYTES:
+        raise NoteRefused(f"{path!r:.80} would be over {MOST_BYTES} bytes", hint="use another note")
+    notes.append(text, path)
+
+
+def note_of(tick: int) -> str:
+    """The note of a tick; a run knows no other days, whatever ``notes.daily`` says."""
+    return f"memory/tick-{tick:06}.md"
+
+
+def _checked(action: Action) -> Mapping[str, Any]:
+    name, arguments = action
+    required = _REQUIRED[name]
+    allowed = (*required, *_OPTIONAL.get(name, ()))
+    wants = f"{name} takes {' and '.join(allowed)}"
+    for argument in required:
+        if argument not in arguments:
+            raise InvalidAction(f"{argument} is missing", hint=wants)
+    for argument in arguments:
+        if argument not in allowed:
+            raise InvalidAction(f"there is no argument {argument!r:.40}", hint=wants)
+    return arguments

@@ -1,0 +1,356 @@
+"""The tick loop: observe, remember, decide, act, record, commit."""
+
+import math
+import traceback
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import orjson
+
+from ...bank.memory_bank import MemoryBank
+from ...errors import ConfigError, InvalidInput, SimulationError, TierMemError
+from ...memory.records import Hits
+from ...memory.tiers import TIER_NAMES
+from ..protocols import Action, Flushing, Observation, Outcome, Policy, Remark, World
+from .actions import NO_OP, OWN_ACTIONS, REFUSED, as_action, is_list, refusal
+from .flushing import Contexts, Saving, save
+from .recorder import Recorder
+from .streams import Streams
+
+__all__ = ["Loop", "Together", "check_number", "where_in"]
+
+
+@runtime_checkable
+class Together(Protocol):
+    """A policy that decides for all agents of a tick at once, because that is faster."""
+
+    def decide_all(
+        self, observations: Sequence[Observation], memories: Sequence[Hits], rngs: Sequence[Random]
+    ) -> Sequence[Sequence[Action]]:
+        """The actions of each, in order."""
+
+
+class Loop:
+    """A world, its agents' policy and their memories, moved on tick by tick.
+
+    Everything that a tick changes is committed at once, the world's state with the memories, so a
+    bank is always between two ticks and a new loop on it goes on where the last one stopped.
+    """
+
+    def __init__(
+        self, bank: MemoryBank, world: World, policy: Policy, agent_ids: Sequence[str]
+    ) -> None:
+        self._bank = bank
+        self._world = world
+        self._policy = policy
+        self._agents = list(agent_ids)
+        self._streams = Streams(bank.settings.seed, self._agents)
+        self._errors: dict[str, list[str]] = {}
+        self._spent = False
+        self._no_ops = 0
+        """Decisions of the tick that came to nothing, because no answer could be had."""
+        self._names: list[str] | None = None
+        """Of the metrics."""
+        every = bank.settings.temperature.compact_every
+        self._compact_every = every and bank.settings.clock.ticks(every)
+        self._fade_every = max(1, bank.settings.clock.ticks(bank.settings.decay.every))
+        self._contexts = Contexts(bank, self._agents) if bank.settings.flush.enabled else None
+
+    def begin(self, memories: Sequence[tuple[object, ...]] = ()) -> list[str]:
+        """Set the world up; ``memories`` are what the agents know from the start.
+
+        On a bank that has ticks already, go on from its last one instead. Then the metrics should
+        be what they were: how they differ, if ``get_state`` and ``set_state`` leave something out.
+        A metric that is another every time it is asked for says nothing about that.
+        """
+        self._streams.begin(0)
+        self._call("setup", self._streams.world, tuple(self._agents))
+        kept = self._bank.ticks.state()
+        if kept is not None:
+            self._call("set_state", kept["world"])
+            self._errors = {agent: list(errors) for agent, errors in kept["errors"].items()}
+            if self._contexts is not None and "contexts" in kept:  # a branch may be first to count
+                self._contexts.set_state(kept["contexts"])
+            found = self._differences()
+            # To ask for metrics may change the world, and must make no difference.
+            self._call("set_state", self._bank.ticks.state()["world"])
+            return found
+        with self._bank.transaction():
+            self._bank.add_many(memories)
+            self._record(found=())
+        return []
+
+    def _differences(self) -> list[str]:
+        last = next(self._bank.ticks.records(after=self._bank.tick - 1), None)
+        if last is None:  # somebody moved the bank's clock on by hand
+            return []
+        recorded, _ = last
+        now, again = self._metrics(), self._metrics()
+        return [
+            f"{name} is {now.get(name)!r} and was {value!r}"
+            for name, value in recorded["metrics"].items()
+            if now.get(name) != value and now.get(name) == again.get(name)
+        ]
+
+    def tick(self) -> dict[str, Any]:
+        """One tick; what is recorded of it."""
+        if self._spent:
+            raise SimulationError(
+                "a tick of this simulation failed, and its world is not what it was",
+                hint="open it again",
+            )
+        self._spent = True
+        record = self._tick()
+        self._spent = False
+        return record
+
+    def _tick(self) -> dict[str, Any]:
+        bank, streams = self._bank, self._streams
+        number = bank.tick + 1
+        with bank.transaction():
+            bank.advance(number)
+            streams.begin(number)
+            observations = self._observe(number)
+            found = bank.context_many(
+                [(seen.agent_id, seen.text if seen.query is None else seen.query)
+                 for seen in observations]
+            )  # fmt: skip
+            decided = self._decide(observations, found)
+            self._errors, self._no_ops = {}, 0
+            if self._contexts is not None:
+                self._contexts.begin_tick(observations, found)
+            tick = Recorder(bank, self._contexts)
+            for agent in streams.order():
+                seen, actions = decided[agent]
+                tick.observed(seen)
+                for given in actions:
+                    self._act(agent, given, tick)
+            tick.flush()
+            if self._contexts is not None:
+                self._contexts.end_tick(self._saving(observations, found))
+            self._call("end_tick")
+            bank.sweep(every=self._fade_every)
+            if self._compact_every and number % self._compact_every == 0:
+                bank.compact()
+            return self._record(found)
+
+    def _observe(self, tick: int) -> list[Observation]:
+        try:
+            observe = self._world.observe
+            given = [observe(agent) for agent in self._agents]
+        except Exception as error:  # a user's own world may raise anything
+            raise self._failed(self._world, "observe", error) from error
+        return [
+            self._seen(agent, seen, tick) for agent, seen in zip(self._agents, given, strict=True)
+        ]
+
+    def _seen(self, agent: str, seen: object, tick: int) -> Observation:
+        if isinstance(seen, str):
+            seen = Observation(seen)
+        if not isinstance(seen, Observation):
+            raise SimulationError(
+                f"{self._name()}.observe({agent!r}) gave {seen!r:.60}; "
+                "an Observation or a text is needed"
+            )
+        heard = seen.heard
+        if not isinstance(heard, list | tuple) or [
+            each for each in heard if not isinstance(each, Remark)
+        ]:
+            raise SimulationError(
+                f"{self._name()}.observe({agent!r}) gave heard={heard!r:.60}; a list of Remarks is "
+                "needed"
+            )
+        errors = self._errors.get(agent, ())
+        return type(seen)._make((*seen[:6], agent, tick, tuple(errors)))  # _replace(), faster
+
+    def _decide(
+        self, observations: Sequence[Observation], found: Sequence[Hits]
+    ) -> dict[str, tuple[Observation, Sequence[object]]]:
+        policy, rngs = self._policy, self._streams.agents
+        try:
+            if isinstance(policy, Together):
+                answers = policy.decide_all(observations, found, list(rngs.values()))
+            else:
+                answers = [
+                    policy.decide(seen, hits, rngs[seen.agent_id])
+                    for seen, hits in zip(observations, found, strict=True)
+                ]
+        except SimulationError:
+            raise
+        except Exception as error:  # a user's own policy may raise anything
+            raise self._failed(policy, "decide", error) from error
+        for seen, answer in zip(observations, answers, strict=True):
+            if type(answer) is not list and not is_list(answer):
+                raise SimulationError(
+                    f"{type(policy).__name__}.decide() gave {answer!r:.60} for {seen.agent_id} in "
+                    f"tick {seen.tick}; a list of actions is needed"
+                )
+        return {
+            seen.agent_id: (seen, answer)
+            for seen, answer in zip(observations, answers, strict=True)
+        }
+
+    def _act(self, agent: str, given: object, tick: "Recorder") -> None:
+        name = "an action"
+        try:
+            action = as_action(given)
+            name = action.name
+            if name in OWN_ACTIONS:
+                tick.memory_action(agent, action)
+                return
+            if name == NO_OP:
+                self._no_ops += 1
+                reason = action.arguments.get("reason", "no reason given")
+                tick.happened(agent, name, Outcome(f"did nothing: {reason}", success=False))
+                return
+            outcome = self._world.apply(agent, action)
+        except REFUSED as error:
+            message = refusal(name, error)
+            self._errors.setdefault(agent, []).append(message)
+            tick.happened(agent, name, Outcome(message, success=False))
+            return
+        except Exception as error:  # a user's own world may raise anything
+            raise self._failed(self._world, "apply", error) from error
+        if isinstance(outcome, str):
+            outcome = Outcome(outcome)
+        if isinstance(outcome, Outcome):
+            tick.happened(agent, name, outcome)
+        elif outcome is not None:
+            raise SimulationError(
+                f"{self._name()}.apply({agent!r}, {name}) gave {outcome!r:.60}; an Outcome, a text "
+                "or None is needed"
+            )
+
+    def _saving(self, observations: Sequence[Observation], found: Sequence[Hits]) -> Saving | None:
+        """How agents save what should last; None if their policy has no say in it."""
+        policy = self._policy
+        if not isinstance(policy, Flushing):
+            return None
+        given = dict(zip(self._agents, zip(observations, found, strict=True), strict=True))
+        return partial(self._save, policy, given)
+
+    def _save(
+        self,
+        policy: Flushing,
+        given: Mapping[str, tuple[Observation, Hits]],
+        agent: str,
+        prompt: str,
+    ) -> None:
+        """An agent's turn: its memories and notes change, nothing else."""
+        seen, hits = given[agent]
+        rng = self._streams.agents[agent]
+        try:
+            told = save(policy, seen, hits, rng, prompt, Recorder(self._bank))
+        except TierMemError:
+            raise
+        except Exception as error:  # a user's own policy may raise anything
+            raise self._failed(policy, "flush", error) from error
+        if told:
+            self._errors.setdefault(agent, []).extend(told)
+
+    def _record(self, found: Sequence[Hits]) -> dict[str, Any]:
+        bank = self._bank
+        sizes = [len(hits) for hits in found]
+        retrieved = np.array([*sizes, *[hit[0].sequence for hits in found for hit in hits]], "<u4")
+        changes = bank.ticks.pending()
+        record = {
+            "tick": bank.tick,
+            "state_hash": bank.state_hash(),
+            **{TIER_NAMES[tier]: count for tier, count in bank.ticks.tier_counts().items()},
+            **changes._asdict(),
+            "retrieved": sum(sizes),
+            "retrieved_most": max(sizes, default=0),
+            **bank.ticks.temperatures(found),
+            "errors": sum(map(len, self._errors.values())),
+            "no_ops": self._no_ops,
+            "metrics": self._metrics(),
+        }
+        state = {"world": self._call("get_state"), "errors": self._errors}
+        if self._contexts is not None:
+            record["flushes"] = self._contexts.flushes
+            record["flush_failures"] = self._contexts.failures
+            state["contexts"] = self._contexts.get_state()
+        try:
+            _check_keys(state)
+            bank.ticks.record(record, state, retrieved.tobytes())
+        except (InvalidInput, ValueError) as error:
+            raise SimulationError(
+                f"{self._name()}.get_state() gave in tick {bank.tick} what can't be kept: {error}"
+            ) from error
+        return record
+
+    def _metrics(self) -> dict[str, float]:
+        given = self._call("metrics")
+        try:
+            metrics = {str(name): check_number(value) for name, value in given.items()}
+            if self._names is not None and [*metrics] != self._names:
+                raise ValueError(f"the names are not those of the tick before: {[*metrics]!r:.200}")
+        except (AttributeError, TypeError, ValueError) as error:
+            raise SimulationError(
+                f"{self._name()}.metrics() gave in tick {self._bank.tick} what can't be kept: "
+                f"{error}"
+            ) from error
+        self._names = [*metrics]
+        return metrics
+
+    def _call(self, method: str, *arguments: object) -> Any:
+        """A method of the world; what goes wrong in it is said to have gone wrong there."""
+        try:
+            return getattr(self._world, method)(*arguments)
+        except ConfigError:
+            raise  # options that don't fit together, which only setup can tell
+        except Exception as error:  # a user's own world may raise anything
+            raise self._failed(self._world, method, error) from error
+
+    def _failed(self, whose: object, method: str, error: Exception) -> SimulationError:
+        where = f"{type(whose).__name__}.{method}()"
+        return SimulationError(
+            f"{where} raised {type(error).__name__} in tick {self._bank.tick}: {error}"
+            f"{where_in(error)}; the run is as it was after the tick before"
+        )
+
+    def _name(self) -> str:
+        return type(self._world).__name__
+
+
+def check_number(value: object) -> float:
+    """``value`` itself if it is a number that every table can hold, or ValueError."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= 2**53:
+        return value
+    if hasattr(value, "item") and not isinstance(value, int | float):  # one of NumPy's
+        return check_number(value.item())
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    what = "too large" if isinstance(value, int) and not isinstance(value, bool) else "no number"
+    raise ValueError(f"{value!r:.60} is {what}; a finite number up to 2^53 is needed")
+
+
+def _check_keys(state: object) -> None:
+    """JSON has text for keys: others would come back as text."""
+    try:
+        orjson.dumps(state)  # refuses such keys, in a tenth of the time
+    except TypeError:  # for this reason or another
+        _find_key(state)
+
+
+def _find_key(value: object) -> None:
+    if isinstance(value, dict):
+        for key, child in value.items():
+            if not isinstance(key, str):
+                raise ValueError(f"{key!r:.60} is a key; JSON has text for keys")
+            _find_key(child)
+    elif isinstance(value, list | tuple):
+        for child in value:
+            _find_key(child)
+
+
+def where_in(error: Exception) -> str:
+    """The place in the user's own file where an error came from, in brackets."""
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    if not last or last[0].filename.startswith("<"):  # Python's own import system
+        return ""
+    return f" ({Path(last[0].filename).name}, line {last[0].lineno})"

@@ -1,0 +1,238 @@
+"""The cassette: what a language model was asked and what came back, for a run to be replayed.
+
+One JSON object per line, in the order in which the answers came. People may read it; each line
+holds the whole prompt. A line is found by tick, agent, hash of the prompt and attempt.
+"""
+
+import hashlib
+import json
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ...errors import Diverged, RunError
+
+__all__ = ["Cassette", "Exchange", "hash_prompt"]
+
+_Key = tuple[int, str, str, int]
+_START = b'{"agent":'
+"""How every line begins, since its keys are sorted."""
+
+
+class Exchange(NamedTuple):
+    """One attempt to get an answer: a reply, or the kind of an error and its message."""
+
+    tick: int
+    agent: str
+    attempt: int
+    """From 0 on."""
+    messages: Sequence[Mapping[str, str]]
+    reply: str | None = None
+    kind: str | None = None
+    error: str | None = None
+
+    @property
+    def prompt_hash(self) -> str:
+        """The hash of the messages."""
+        return hash_prompt(self.messages)
+
+
+def hash_prompt(messages: Sequence[Mapping[str, str]]) -> str:
+    """SHA-256, in hex, of the messages as canonical JSON."""
+    return hashlib.sha256(_canonical([dict(message) for message in messages])).hexdigest()
+
+
+class Cassette:
+    """The exchanges in one file. Threads may share it; processes may not.
+
+    The file is made by the first exchange that is recorded, and read when first asked for one.
+    What ``record`` returned from is on the disk. A last line that a kill cut short is dropped;
+    any other damage is :class:`RunError`. With ``replay`` the file is never changed, and what it
+    lacks is :class:`Diverged`.
+    """
+
+    def __init__(self, path: str | Path, replay: bool = False) -> None:
+        self.path = Path(path)
+        self.replay = replay
+        self._lock = threading.RLock()
+        self._places: dict[_Key, tuple[int, int]] | None = None  # where a line starts, how long
+        self._lines = 0
+        self._end = 0
+
+    @property
+    def position(self) -> int:
+        """How many whole exchanges the file holds."""
+        with self._lock:
+            self._index()
+            return self._lines
+
+    def find(self, tick: int, agent: str, prompt_hash: str, attempt: int) -> Exchange | None:
+        """What came of this attempt. If that is not recorded: None, in a replay Diverged."""
+        key = (tick, agent, prompt_hash, attempt)
+        with self._lock:
+            place = self._index().get(key)
+            if place is not None:
+                return self._read(*place)
+            if self.replay:
+                raise self._diverged(key)
+            return None
+
+    def record(self, exchange: Exchange) -> Exchange:
+        """Keep it, and give what counts from now on: the first that was recorded for its key."""
+        key = (exchange.tick, exchange.agent, exchange.prompt_hash, exchange.attempt)
+        with self._lock:
+            found = self.find(*key)
+            if found is not None:
+                return found
+            line = _line(exchange)
+            self._append(line)
+            self._index()[key] = (self._end, len(line))
+            self._end += len(line)
+            self._lines += 1
+            return exchange
+
+    def _index(self) -> dict[_Key, tuple[int, int]]:
+        if self._places is None:
+            places: dict[_Key, tuple[int, int]] = {}
+            lines = end = 0
+            try:
+                with self.path.open("rb") as file:
+                    for lines, line in enumerate(file, 1):
+                        if not line.endswith(b"\n") and _is_torn(line):
+                            lines -= 1
+                            self._drop_tail(end)
+                            break
+                        exchange = self._parse(line, lines)
+                        key = (
+                            exchange.tick,
+                            exchange.agent,
+                            exchange.prompt_hash,
+                            exchange.attempt,
+                        )
+                        places.setdefault(key, (end, len(line)))
+                        end += len(line)
+            except FileNotFoundError:
+                pass
+            except OSError as error:
+                raise RunError(
+                    f"the cassette {self.path} can't be read: {error}",
+                    hint="let your user read it",
+                ) from error
+            self._places, self._lines, self._end = places, lines, end
+        return self._places
+
+    def _parse(self, line: bytes, number: int) -> Exchange:
+        try:
+            return _exchange(line)
+        except (ValueError, RecursionError) as error:
+            raise RunError(
+                f"{self.path}, line {number} is damaged: {error}",
+                hint="restore the file from a copy, or delete the line; without it a replay stops "
+                "there and a resumed run asks again",
+            ) from error
+
+    def _read(self, start: int, length: int) -> Exchange:
+        try:
+            with self.path.open("rb") as file:
+                file.seek(start)
+                line = file.read(length)
+            return _exchange(line)
+        except (OSError, ValueError) as error:
+            raise RunError(
+                f"{self.path} was changed while in use: {error}",
+                hint="let nothing else write to it, and run it again",
+            ) from error
+
+    def _append(self, line: bytes) -> None:
+        new = self._end == 0
+        try:
+            with self.path.open("ab", buffering=0) as file:
+                try:
+                    rest = memoryview(line)
+                    while rest:
+                        rest = rest[file.write(rest) :]
+                    os.fsync(file.fileno())
+                except OSError:
+                    file.truncate(self._end)  # so that the next line does not follow half of one
+                    raise
+            if new:
+                _sync_folder(self.path.parent)
+        except OSError as error:
+            raise RunError(
+                f"the cassette {self.path} can't be written: {error}",
+                hint="make room on the disk, and let your user write there",
+            ) from error
+
+    def _drop_tail(self, end: int) -> None:
+        if not self.replay:
+            with self.path.open("r+b") as file:
+                file.truncate(end)
+                os.fsync(file.fileno())
+
+    def _diverged(self, key: _Key) -> Diverged:
+        tick, agent, prompt_hash, attempt = key
+        same = [
+            found
+            for found in self._index()
+            if (found[0], found[1], found[3]) == (tick, agent, attempt)
+        ]
+        why = (
+            f"its prompt was another one when recorded ({same[0][2]})"
+            if same
+            else "nothing was recorded for this agent in this tick"
+            if attempt == 0
+            else "the recorded run made fewer attempts"
+        )
+        return Diverged(
+            f"tick {tick}, agent {agent!r}, attempt {attempt + 1}: {self.path} holds no exchange "
+            f"for the prompt {prompt_hash}; {why}"
+        )
+
+
+def _canonical(value: object) -> bytes:
+    # Text may hold half a surrogate pair, which strict UTF-8 can't.
+    text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _line(exchange: Exchange) -> bytes:
+    entry: dict[str, Any] = {
+        **exchange._asdict(),
+        "messages": [dict(message) for message in exchange.messages],
+        "prompt_hash": exchange.prompt_hash,
+    }
+    entry["digest"] = hashlib.sha256(_canonical(entry)).hexdigest()
+    return _canonical(entry) + b"\n"
+
+
+def _exchange(line: bytes) -> Exchange:
+    """The exchange on a line; ValueError if it is not exactly what was written."""
+    entry = json.loads(line.decode("utf-8", "surrogatepass"))
+    if not isinstance(entry, dict):
+        raise ValueError("not an object")
+    digest = entry.pop("digest", None)
+    if digest != hashlib.sha256(_canonical(entry)).hexdigest():
+        raise ValueError("its digest is wrong")
+    prompt_hash = entry.pop("prompt_hash", None)
+    try:
+        exchange = Exchange(**entry)
+        if exchange.prompt_hash != prompt_hash:
+            raise ValueError("its prompt is not the one of its hash")
+    except TypeError:
+        raise ValueError("it is not an exchange of this version") from None
+    return exchange
+
+
+def _is_torn(tail: bytes) -> bool:
+    """Whether a last line without an end is the rest of a write; others are not ours to drop."""
+    return tail.startswith(_START[: len(tail)]) or not tail.strip(b"\0")
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,160 @@
+"""What the pages of a report are made of: HTML without scripts, from text that is only data."""
+
+import base64
+import functools
+import hashlib
+import html
+import importlib.resources
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from .plots import number
+
+__all__ = [
+    "charts",
+    "clipped",
+    "count",
+    "definitions",
+    "details",
+    "document",
+    "escape",
+    "figure",
+    "headline",
+    "settings",
+    "shown",
+    "table",
+]
+
+_MOST_CHARACTERS = 600
+
+# What a reader could not see, or would see in another order: controls, separators, format
+# characters and lone surrogates. Joiners stay, as scripts and emoji need them.
+_UNSEEN = re.compile(
+    "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff"
+    "\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+)
+_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def escape(text: str) -> str:
+    """HTML that shows all of ``text`` and does nothing."""
+    return html.escape(
+        _UNSEEN.sub(lambda m: _SHORT.get(m[0]) or f"\\u{ord(m[0]):04x}", text)
+    )  # fmt: skip
+
+
+def clipped(text: str) -> str:
+    """The same, of a long text only the beginning, with how much is missing."""
+    more = len(text) - _MOST_CHARACTERS
+    if more <= 0:
+        return escape(text)
+    left = f'<span class="range">({count(more, "more character")})</span>'
+    return f"{escape(text[:_MOST_CHARACTERS])}… {left}"
+
+
+def shown(value: object) -> str:
+    """A setting as text. Whole numbers are not grouped, as seeds and settings are typed again."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return number(value) if isinstance(value, float) or value is None else str(value)
+
+
+def count(many: int, one: str, more: str = "") -> str:
+    """``1 tick``, ``2 ticks``."""
+    return f"{number(many)} {one if many == 1 else more or one + 's'}"
+
+
+def document(title: str, body: Iterable[str]) -> str:
+    """The whole page. It may load nothing, and run nothing."""
+    css = _css()
+    # The policy names the one style sheet by its hash, so that no other style gets in either.
+    digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
+    policy = (
+        f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="referrer" content="no-referrer">\n'
+        f"<title>{escape(title)} · TierMem</title>\n<style>{css}</style>\n</head>\n"
+        f"<body>\n<main>\n{chr(10).join(filter(None, body))}\n</main>\n</body>\n</html>\n"
+    )
+
+
+@functools.cache
+def _css() -> str:
+    return importlib.resources.files(__package__).joinpath("report.css").read_text("utf-8")
+
+
+def headline(kind: str, name: str) -> str:
+    """What the page is about."""
+    return f'<p class="kind">{kind}</p>\n<h1>{escape(name)}</h1>'
+
+
+def definitions(facts: Mapping[str, object], *, code: bool = False) -> str:
+    """Small facts side by side, or as ``code``, below each other."""
+    items = []
+    for name, value in facts.items():
+        said = escape(shown(value))
+        told = f"<code>{said}</code>" if code else said
+        head = escape(name.replace("_", " ").capitalize())
+        items.append(f"<div><dt>{head}</dt><dd>{told}</dd></div>")
+    return f'<dl class="{"wide" if code else "facts"}">{"".join(items)}</dl>'
+
+
+def details(summary: str, inside: str) -> str:
+    """Something to open; ``inside`` is HTML."""
+    return f"<details><summary>{escape(summary)}</summary>{inside}</details>"
+
+
+def charts(figures: Iterable[str]) -> str:
+    """Figures side by side, where there is room."""
+    return f'<div class="charts">{"".join(figures)}</div>'
+
+
+def figure(title: str, png: bytes, caption: str, *, alt: str = "") -> str:
+    """A chart with its title and caption, which are also what those who can't see it get."""
+    head = f"<h3>{escape(title)}</h3>" if title else ""
+    source = base64.b64encode(png).decode()
+    return (
+        f'<figure>{head}<img src="data:image/png;base64,{source}"'
+        f' alt="{escape(f"Chart of {alt or title}. {caption}")}">'
+        f"<figcaption>{escape(caption)}</figcaption></figure>"
+    )
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: int) -> str:
+    """A table of cells that are HTML already; the last ``numbers`` columns are numbers."""
+    kinds = ["text"] * (len(heads) - numbers) + ["number"] * numbers
+
+    def line(cell: str, texts: Sequence[str]) -> str:
+        cells = (
+            f'<{cell} class="{kind}">{text}</{cell[:2]}>'
+            for kind, text in zip(kinds, texts, strict=True)
+        )
+        return f"<tr>{''.join(cells)}</tr>"
+
+    top = line('th scope="col"', heads)
+    lines = "".join(line("td", row) for row in rows)
+    return (
+        f'<div class="scroll"><table><thead>{top}</thead><tbody>{lines}</tbody></table></div>'
+    )  # fmt: skip
+
+
+def settings(values: Mapping[str, Any]) -> str:
+    """As they would stand in a file."""
+    import yaml
+
+    written = yaml.safe_dump(_plain(values), sort_keys=False, allow_unicode=True, width=100)
+    return f"<pre>{chr(10).join(escape(line) for line in written.split(chr(10)))}</pre>"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(child) for key, child in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(child) for child in value]
+    return value if value is None or type(value) in (str, int, float, bool) else str(value)

@@ -1,0 +1,1 @@
+"""Runs in folders: made, gone on with, replayed, branched, compared."""

@@ -1,0 +1,174 @@
+"""A counterfactual: a new run that starts from another run's tick, with something changed."""
+
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from ...bank import history
+from ...bank.agent_memory import AgentMemory
+from ...bank.memory_bank import MemoryBank
+from ...config.load import load_settings
+from ...config.yaml_reader import read_file
+from ...errors import BankError, ConfigError, RunError, TierMemError
+from ...memory.records import Memory
+from ...config.settings import Settings
+from .compare import last_tick
+from .run import check_scenario
+from .folder import make_folder, places_of_code, read_folder
+from ...version import __version__
+
+__all__ = ["branch", "read_edits"]
+
+_FORM = (
+    "an edit is {agent: alice, do: add, content: …, tier: pinned}, or "
+    "{agent: alice, do: pin|unpin|set_tier|delete, memory: ID} with `matching: text` in the place "
+    "of `memory` for every memory that holds this text"
+)
+_CHANGES = ("pin", "unpin", "set_tier", "delete")
+
+
+def branch(
+    parent: Path,
+    tick: int,
+    folder: Path,
+    *,
+    assignments: Iterable[str] = (),
+    edits: Sequence[Mapping[str, Any]] = (),
+    force: bool = False,
+) -> None:
+    """Make the folder of a run that goes on from ``parent`` after ``tick``, and is edited there."""
+    settings, about = read_folder(parent)
+    last = last_tick(parent)
+    if not 0 <= tick <= last:
+        raise RunError(
+            f"{parent} has ticks 0 to {last}; it can't be branched at {tick}",
+            hint=f"give --at a tick from 0 to {last}",
+        )
+    changed = load_settings(settings, assignments=assignments)
+    _refuse_what_is_fixed(settings, changed)
+    if changed.simulation.ticks < tick:
+        raise RunError(
+            f"a branch at tick {tick} can't be {changed.simulation.ticks} ticks long",
+            hint=f"give --ticks from {tick} on, or leave it out",
+        )
+    if folder.resolve() == parent.resolve():
+        raise RunError(
+            f"{folder} is the run itself", hint="a branch needs a folder of its own: name another"
+        )
+    known = changed.simulation.agent_ids()
+    for index, edit in enumerate(edits, start=1):
+        if edit["agent"] not in known:
+            raise RunError(
+                f"edit {index}: there is no agent {edit['agent']!r:.60} in {parent}",
+                hint=f"list its agents with: tiermem show {quote(str(parent))}",
+            )
+    code = check_scenario(changed, places_of_code(parent, about))
+
+    def fill(new: Path) -> None:
+        try:
+            history.branch(parent / "bank", tick, new / "bank")
+        except BankError as error:
+            raise RunError(
+                f"{parent} can't be branched at tick {tick}: {error.why}", hint=error.hint
+            ) from error
+        if (parent / "cassette.jsonl").exists():
+            shutil.copy(parent / "cassette.jsonl", new / "cassette.jsonl")
+        with MemoryBank.open(new / "bank", changed, storage={"sync": "manual"}) as bank:
+            _edit(bank, edits)
+
+    made = {
+        "format": about["format"],
+        "tiermem": __version__,
+        "scenario": about.get("scenario"),
+        "parent": {"run": str(parent.absolute()), "tick": tick, "edits": len(edits)},
+    }
+    make_folder(folder, changed, made, code, force=force, fill=fill)
+
+
+def read_edits(path: Path) -> list[Mapping[str, Any]]:
+    """The edits in a YAML file, their form checked."""
+    document = read_file(path)
+    edits = document.value
+    if not isinstance(edits, list):
+        raise ConfigError(f"{document.source}: a list of edits is needed", hint=_FORM)
+    for index, edit in enumerate(edits):
+        where = f"{document.place((index,))}: edit {index + 1}"
+        if not isinstance(edit, dict) or not isinstance(edit.get("agent"), str):
+            raise ConfigError(f"{where} names no agent", hint=_FORM)
+        allowed = _allowed(edit.get("do"))
+        if allowed is None:
+            raise ConfigError(f"{where} has no such `do`: {edit.get('do')!r:.40}", hint=_FORM)
+        unknown = [key for key in edit if key not in allowed]
+        if unknown:
+            raise ConfigError(f"{where} has an unknown key {unknown[0]!r:.40}", hint=_FORM)
+        if edit["do"] == "add" and not isinstance(edit.get("content"), str):
+            raise ConfigError(f"{where} adds nothing: it needs a content", hint=_FORM)
+        if edit["do"] != "add" and ("memory" in edit) == ("matching" in edit):
+            raise ConfigError(f"{where} needs either memory or matching", hint=_FORM)
+        if edit["do"] == "set_tier" and "tier" not in edit:
+            raise ConfigError(f"{where} needs a tier", hint=_FORM)
+    return edits
+
+
+def _allowed(do: object) -> tuple[str, ...] | None:
+    if do == "add":
+        return ("agent", "do", "content", "tier", "metadata")
+    if do in _CHANGES:
+        return ("agent", "do", "memory", "matching", *(("tier",) if do == "set_tier" else ()))
+    return None
+
+
+def _edit(bank: MemoryBank, edits: Sequence[Mapping[str, Any]]) -> None:
+    with bank.transaction():
+        for index, edit in enumerate(edits, start=1):
+            try:
+                _apply(bank.agent(edit["agent"]), edit)
+            except TierMemError as error:
+                raise RunError(
+                    f"edit {index} can't be made: {error.why}", hint=error.hint
+                ) from error
+
+
+def _apply(agent: AgentMemory, edit: Mapping[str, Any]) -> None:
+    do = edit["do"]
+    if do == "add":
+        agent.add(edit["content"], edit.get("tier", "normal"), edit.get("metadata"))
+        return
+    for memory in _chosen(agent, edit):
+        if do == "pin":
+            agent.pin(memory.id)
+        elif do == "unpin":
+            agent.unpin(memory.id)
+        elif do == "set_tier":
+            agent.set_tier(memory.id, edit["tier"])
+        else:
+            agent.delete(memory.id)
+
+
+def _chosen(agent: AgentMemory, edit: Mapping[str, Any]) -> list[Memory]:
+    if "memory" in edit:
+        return [agent.get(edit["memory"])]
+    text = str(edit["matching"])
+    found = [memory for memory in agent.all() if text in memory.content]
+    if not found:
+        raise RunError(
+            f"{agent.agent_id} has no memory with the text {text!r:.60}",
+            hint="`matching` takes a part of a memory's text, letter by letter",
+        )
+    return found
+
+
+def _refuse_what_is_fixed(before: Settings, after: Settings) -> None:
+    """A branch shares its past with its parent, and what the past was made with."""
+    for name, one, other in (
+        ("seed", before.seed, after.seed),
+        ("embedder", before.embedder, after.embedder),
+        ("simulation.agents", before.simulation.agent_ids(), after.simulation.agent_ids()),
+    ):
+        if one != other:
+            raise ConfigError(
+                f"{name} can't be changed in a branch: it keeps its parent's",
+                hint="leave it out, or start a new run with it: tiermem run",
+            )

@@ -1,0 +1,208 @@
+"""How two states, two ticks or two runs differ."""
+
+import json
+from collections.abc import Iterator, Mapping
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ...bank.memory_bank import MemoryBank
+from ...errors import BankError, RunError
+from ...memory.records import Memory
+from ...memory.tiers import TIER_NAMES
+from ...notes.chunks import split_lines
+from .folder import read_folder
+
+__all__ = ["Difference", "RunDiff", "TierDifference", "compare_runs", "differences", "past_bank"]
+
+_FIELDS = ("content", "tier", "created_tick", "tier_tick", "metadata")
+
+
+class Difference(NamedTuple):
+    """One thing that is not the same in two states."""
+
+    agent: str | None
+    memory: str | None
+    """Its id, or where in a note it is."""
+    field: str
+    first: object
+    second: object
+
+    def __str__(self) -> str:
+        where = ", ".join(part for part in (self.agent, self.memory) if part)
+        text = f"{self.field} is {_shown(self.first)} and {_shown(self.second)}"
+        return f"{where}: {text}" if where else text
+
+
+class TierDifference(NamedTuple):
+    """A memory that both have, in different tiers."""
+
+    memory: Memory
+    other_tier: str
+
+
+class RunDiff(NamedTuple):
+    """How two runs differ."""
+
+    parted: int | None
+    """The first tick after which they are not the same; None if they never part."""
+    last: int
+    """The last tick that both have, after which the memories are compared."""
+    only_first: list[Memory]
+    only_second: list[Memory]
+    tiers: list[TierDifference]
+    metrics: list[tuple[str, float | None, float | None]]
+    """After the last tick that both have."""
+    settings: list[tuple[str, object, object]]
+    """The settings that differ, by key."""
+    series: tuple[list[dict[str, Any]], list[dict[str, Any]]]
+    """The records of both."""
+
+
+def differences(first: MemoryBank, second: MemoryBank) -> Iterator[Difference]:
+    """What differs between two banks, agent by agent: memories, oldest first, then notes."""
+    for agent in sorted({*first.agents(), *second.agents()}):
+        ours = {memory.sequence: memory for memory in first.agent(agent).all()}
+        theirs = {memory.sequence: memory for memory in second.agent(agent).all()}
+        for sequence in sorted({*ours, *theirs}):
+            one, other = ours.get(sequence), theirs.get(sequence)
+            if one is None or other is None:
+                present = one or other
+                assert present is not None  # noqa: S101 - it is in one of them
+                yield Difference(
+                    agent, present.id, "memory",
+                    one.content if one else None, other.content if other else None,
+                )  # fmt: skip
+                continue
+            for field in _FIELDS:
+                left, right = getattr(one, field), getattr(other, field)
+                if left != right:
+                    yield Difference(agent, one.id, field, left, right)
+        yield from _notes(first, second, agent)
+
+
+def _notes(first: MemoryBank, second: MemoryBank, agent: str) -> Iterator[Difference]:
+    """How the texts of an agent's notes differ: the first line that does, of each note."""
+    ours, theirs = (bank._ledger.resident.block(agent).notes for bank in (first, second))
+    for path in sorted({*ours, *theirs}):
+        texts = [notes[path].text if path in notes else None for notes in (ours, theirs)]
+        if texts[0] == texts[1]:
+            continue
+        lines = [[] if text is None else split_lines(text) for text in texts]
+        pairs = enumerate(zip_longest(*lines), start=1)
+        differing = ((n, pair) for n, pair in pairs if pair[0] != pair[1])
+        number, (one, other) = next(differing, (1, texts))  # one is empty, and one is not there
+        yield Difference(agent, f"{path}#L{number}", "note", one, other)
+
+
+def past_bank(folder: Path, tick: int | None) -> MemoryBank:
+    """A run's bank as it was after a tick, to look at."""
+    settings, _ = read_folder(folder)
+    last = last_tick(folder)
+    if tick is not None and tick > last:
+        raise RunError(
+            f"{folder} has {last} ticks, so there is no tick {tick} to look at",
+            hint=f"name a tick from 0 to {last}",
+        )
+    try:
+        return MemoryBank.at(folder / "bank", tick, settings)
+    except BankError as error:
+        raise RunError(
+            f"the memories after tick {tick} can't be seen: {error.why}", hint=error.hint
+        ) from error
+
+
+def last_tick(folder: Path) -> int:
+    """How far a run has come."""
+    read_folder(folder)
+    with MemoryBank.at(folder / "bank") as bank:
+        return bank.tick
+
+
+def compare_runs(first: Path, second: Path) -> RunDiff:
+    """Compare two runs tick by tick, and their memories after the last tick that both have."""
+    records = (_records(first), _records(second))
+    by_tick = [{record["tick"]: record for record in each} for each in records]
+    common = sorted(by_tick[0].keys() & by_tick[1].keys())
+    if not common:
+        raise RunError(
+            f"{first} and {second} have no tick in common",
+            hint="let the shorter one go on, or compare others",
+        )
+    parted = next((t for t in common if not _same(by_tick[0][t], by_tick[1][t])), None)
+    with past_bank(first, common[-1]) as one, past_bank(second, common[-1]) as other:
+        only_first, only_second, tiers = _memories(one, other)
+    ends = [each[common[-1]]["metrics"] for each in by_tick]
+    names = dict.fromkeys([*ends[0], *ends[1]])
+    metrics = [(name, ends[0].get(name), ends[1].get(name)) for name in names]
+    settings = _settings(first, second)
+    return RunDiff(parted, common[-1], only_first, only_second, tiers, metrics, settings, records)
+
+
+def _settings(first: Path, second: Path) -> list[tuple[str, object, object]]:
+    one, other = (_flat(read_folder(each)[0].to_dict(redact=True)) for each in (first, second))
+    return [
+        (key, one.get(key), other.get(key))
+        for key in dict.fromkeys([*one, *other])
+        if one.get(key) != other.get(key)
+    ]
+
+
+def _flat(settings: Mapping[str, Any], path: str = "") -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for key, value in settings.items():
+        if isinstance(value, Mapping) and value:
+            result |= _flat(value, f"{path}{key}.")
+        else:
+            result[f"{path}{key}"] = value
+    return result
+
+
+def _records(folder: Path) -> list[dict[str, Any]]:
+    read_folder(folder)
+    with MemoryBank.at(folder / "bank") as bank:
+        return [record for record, _ in bank.ticks.records()]
+
+
+def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return (one["state_hash"], one["metrics"]) == (other["state_hash"], other["metrics"])
+
+
+def _memories(
+    first: MemoryBank, second: MemoryBank
+) -> tuple[list[Memory], list[Memory], list[TierDifference]]:
+    only_first: list[Memory] = []
+    only_second: list[Memory] = []
+    tiers: list[TierDifference] = []
+    for agent in sorted({*first.agents(), *second.agents()}):
+        # The same memory is the same text at the same time; its number may have shifted.
+        ours = _by_text(first.agent(agent).all())
+        theirs = _by_text(second.agent(agent).all())
+        only_first += [memory for key, memory in ours.items() if key not in theirs]
+        only_second += [memory for key, memory in theirs.items() if key not in ours]
+        tiers += [
+            TierDifference(memory, TIER_NAMES[theirs[key].tier])
+            for key, memory in ours.items()
+            if key in theirs and theirs[key].tier is not memory.tier
+        ]
+    return only_first, only_second, tiers
+
+
+def _by_text(memories: list[Memory]) -> dict[tuple[str, int, int], Memory]:
+    seen: dict[tuple[str, int], int] = {}
+    result = {}
+    for memory in memories:
+        key = (memory.content, memory.created_tick)
+        seen[key] = seen.get(key, 0) + 1  # the same text twice in a tick is two memories
+        result[(*key, seen[key])] = memory
+    return result
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "missing"
+    if isinstance(value, Mapping):
+        value = dict(value)
+    name = getattr(value, "name", None)
+    text = name.lower() if isinstance(name, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 120 else text[:117] + "…"

@@ -1,0 +1,220 @@
+"""The folder of a run: made whole or not at all, and never in the place of something else."""
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+import yaml
+
+from ...bank import history
+from ...config.load import EARLIER, load_settings
+from ...errors import ConfigError, RunError
+from ...config.settings import Settings
+from .whole_files import replace_file
+
+__all__ = [
+    "FORMAT",
+    "checkpoint_tick",
+    "checkpoints",
+    "make_folder",
+    "places_of_code",
+    "read_folder",
+    "remove_leftovers",
+    "write_settings",
+]
+
+FORMAT = 1
+
+_FROM_A_COPY = "restore it from a copy of the run"
+_OURS = frozenset(
+    {
+        "config.yaml", "run.json", "code", "bank", "checkpoints", "cassette.jsonl",
+        "metrics.parquet", "ticks.parquet", "summary.json", "report.html", "diff.png",
+        "error.txt",
+    }
+)  # fmt: skip
+
+
+def make_folder(
+    folder: Path,
+    settings: Settings,
+    about: Mapping[str, Any],
+    code: Mapping[str, Path],
+    *,
+    force: bool,
+    fill: Callable[[Path], None] | None = None,
+) -> None:
+    """Make a run's folder; ``fill`` adds to it before it gets its name.
+
+    ``code`` are the user's own modules, by their place in the folder ``code``. ``force`` lets it
+    take the place of a run that is there, once all else is done.
+    """
+    if not folder.name:
+        raise RunError("a run needs a folder of its own", hint="give it a name with --out")
+    _clear_up(folder)
+    _check_free(folder, force)
+    temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
+    try:
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir(parents=True)
+        write_settings(temporary, settings)
+        replace_file(temporary / "run.json", json.dumps(dict(about), indent=2) + "\n")
+        for name, file in code.items():
+            (temporary / "code" / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, temporary / "code" / name)
+        if fill:
+            fill(temporary)
+        _check_free(folder, force)
+        old = folder.with_name(f".{folder.name}.{os.getpid()}.old.tmp")
+        if folder.exists():
+            folder.rename(old)
+        try:
+            temporary.rename(folder)
+        except OSError:
+            if old.exists():
+                old.rename(folder)
+            raise
+        shutil.rmtree(old, ignore_errors=True)
+    except OSError as error:
+        raise RunError(
+            f"the run {str(folder)!r} can't be made: {error}",
+            hint="make room and let your user write there, or name another folder",
+        ) from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def read_folder(folder: Path) -> tuple[Settings, dict[str, Any]]:
+    """A run's settings, and what made it."""
+    if not folder.is_dir():
+        raise RunError(f"there is no run {folder}", hint="check the path; tiermem run makes a run")
+    try:
+        about = json.loads((folder / "run.json").read_text())
+        known = about["format"]
+        scenario, parent = about.get("scenario"), about.get("parent")
+        sound = isinstance(scenario, str | None) and (
+            parent is None
+            or (
+                isinstance(parent["run"], str)
+                and {type(parent["tick"]), type(parent["edits"])} == {int}
+            )
+        )
+    except FileNotFoundError:
+        raise RunError(
+            f"{folder} is no run: it has no run.json",
+            hint="name the folder that tiermem run made",
+        ) from None
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise RunError(
+            f"{folder / 'run.json'} can't be read: {error!r:.200}", hint=_FROM_A_COPY
+        ) from None
+    if known != FORMAT:
+        raise RunError(
+            f"{folder} has format {known!r:.20}, and this version of TierMem reads format {FORMAT}",
+            hint="use the version of TierMem that made it",
+        )
+    if not sound:
+        raise RunError(
+            f"{folder / 'run.json'} was changed: its scenario or its parent is none",
+            hint=_FROM_A_COPY,
+        )
+    if not (folder / "config.yaml").is_file():
+        raise RunError(
+            f"{folder} is missing config.yaml, without which it can't go on", hint=_FROM_A_COPY
+        )
+    path = folder / "config.yaml"
+    is_earlier = not any(line.startswith(b"retrieval:") for line in path.read_bytes().splitlines())
+    return load_settings(path, preset=EARLIER if is_earlier else None), about
+
+
+def write_settings(folder: Path, settings: Settings) -> None:
+    """Write all settings but secrets, which belong in the environment."""
+    text = yaml.safe_dump(settings.to_dict(redact=True), sort_keys=False, allow_unicode=True)
+    replace_file(folder / "config.yaml", text)
+
+
+def checkpoints(folder: Path) -> list[Path]:
+    """A run's checkpoints, oldest first."""
+    return sorted((folder / "checkpoints").glob("tick-*.tmck"), key=checkpoint_tick)
+
+
+def checkpoint_tick(path: Path) -> int:
+    """The tick in a checkpoint's name."""
+    number = path.stem.removeprefix("tick-")
+    return int(number) if number.isdecimal() else -1
+
+
+def places_of_code(folder: Path, about: Mapping[str, Any]) -> list[Path]:
+    """Where a run finds the user's own modules: its copies, then where they came from."""
+    places = [folder / "code"]
+    if about.get("scenario"):
+        places.append(Path(about["scenario"]))
+    return [place for place in places if place.is_dir()]
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what a process that was killed had half written. The run's lock is the caller's."""
+    for place in (folder, folder / "checkpoints"):
+        for path in place.glob(".*.tmp"):
+            path.unlink(missing_ok=True)
+
+
+def _clear_up(folder: Path) -> None:
+    """Set right what processes that are no more left of their try to make this folder."""
+    name = re.compile(rf"\.{re.escape(folder.name)}\.(\d+)(\.old)?\.tmp")
+    for path in sorted(folder.parent.glob(".*.tmp")):
+        match = name.fullmatch(path.name)
+        if match is None or _is_alive(int(match[1])):
+            continue
+        if match[2] and not folder.exists():
+            path.rename(folder)  # killed right before the new one took its place
+        else:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
+
+
+def _check_free(folder: Path, force: bool) -> None:
+    """Whether the folder can be made: there is nothing, or a run that may be replaced."""
+    if not folder.exists() and not folder.is_symlink():
+        return
+    if folder.is_symlink() or not folder.is_dir():
+        raise RunError(f"{folder} exists already and is no run", hint="choose another with --out")
+    strange = list(_strange(folder))
+    if strange:
+        raise RunError(
+            f"{folder} exists already and is no run, or not only that: {strange[0]}",
+            hint="choose another folder with --out",
+        )
+    if not force:
+        raise RunError(
+            f"{folder} exists already",
+            hint=f"go on with it by `tiermem resume {quote(str(folder))}`, "
+            "choose another folder with --out, or replace it with --force",
+        )
+    if (folder / "bank").is_dir():
+        history.check_unused(folder / "bank")
+
+
+def _strange(folder: Path) -> Iterator[str]:
+    """What no run has made."""
+    try:
+        read_folder(folder)
+    except (RunError, ConfigError) as error:
+        yield error.why
+    for path in sorted(folder.iterdir()):
+        if path.name not in _OURS and not path.name.endswith(".tmp"):
+            yield f"it holds {path.name}"

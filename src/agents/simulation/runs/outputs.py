@@ -1,0 +1,205 @@
+"""What comes out of a run, all of it made from what the bank holds: no clock, so the same bytes.
+
+===================  ===========================================================================
+metrics.parquet      the world's metrics, a row per tick
+ticks.parquet        per tick: state hash, tier counts, adds, demotions, retrieval sizes, errors
+summary.json         where it ended
+report.html          the same for people, in one file
+===================  ===========================================================================
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from io import BytesIO
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+import numpy as np
+
+from ...bank.memory_bank import MemoryBank
+from ...errors import RunError, SimulationError
+from ...memory.tiers import TIER_NAMES, Tier
+from ...config.settings import Settings
+from .whole_files import replace_file
+from ..loop.loop import check_number
+from ..protocols import World
+from ..reports.report import RemarkableMemory, RunResults, render_run
+
+__all__ = ["by_agent_of", "metric_rows", "most_retrieved", "rows_of", "table", "tick_rows", "write"]
+
+_MOST_SHOWN = 15
+
+
+def write(
+    folder: Path,
+    bank: MemoryBank,
+    settings: Settings,
+    world: World,
+    *,
+    branched: str | None,
+    report: bool,
+) -> dict[str, Any]:
+    """Write all of it to a run's folder; the summary."""
+    kept = list(bank.ticks.records())
+    records = [record for record, _ in kept]
+    by_agent = by_agent_of(world)
+    summary = _summary(bank, settings, records, by_agent)
+    if branched:
+        summary = {"branched_from": branched, **summary}
+    try:
+        replace_file(folder / "metrics.parquet", table(metric_rows(records)))
+        replace_file(folder / "ticks.parquet", table(tick_rows(records)))
+        replace_file(folder / "summary.json", json.dumps(summary, indent=2) + "\n")
+        if report:
+            agents = settings.simulation.agent_ids()
+            results = RunResults(
+                name=folder.name,
+                scenario=settings.to_dict(redact=True),
+                summary=summary,
+                records=records,
+                most_retrieved=most_retrieved(bank, agents, (seen for _, seen in kept)),
+                pinned_longest=_pinned_longest(bank),
+                by_agent=by_agent,
+            )
+            replace_file(folder / "report.html", render_run(results))
+    except OSError as error:
+        raise RunError(
+            f"what came out of {folder} can't be written: {error}",
+            hint=f"the run itself is whole; make room and run: tiermem resume {quote(str(folder))}",
+        ) from error
+    return summary
+
+
+def metric_rows(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The world's metrics, a row per tick."""
+    return [{"tick": record["tick"], **record["metrics"]} for record in records]
+
+
+def tick_rows(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """All else that is recorded, a row per tick; what is not recorded of each is None there."""
+    rows = [{key: value for key, value in record.items() if key != "metrics"} for record in records]
+    names = dict.fromkeys(name for row in rows for name in row)
+    return [{name: row.get(name) for name in names} for row in rows]
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> bytes:
+    """Rows as Parquet."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = {name: [row.get(name) for row in rows] for name in (rows[0] if rows else ())}
+    buffer = BytesIO()
+    pq.write_table(pa.table(columns), buffer)
+    return buffer.getvalue()
+
+
+def rows_of(path: Path) -> list[dict[str, Any]] | None:
+    """The rows of a Parquet file; None if it can't be read."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        rows: list[dict[str, Any]] = pq.read_table(path).to_pylist()
+    except (OSError, pa.ArrowException):
+        return None
+    return rows
+
+
+def by_agent_of(world: World) -> dict[str, dict[str, float]]:
+    """Numbers per agent, where the world has any."""
+    numbers = getattr(world, "by_agent", None)
+    if numbers is None:
+        return {}
+    try:
+        found = {str(name): dict(each) for name, each in numbers().items()}
+        return {
+            name: {str(agent): check_number(value) for agent, value in each.items()}
+            for name, each in found.items()
+        }
+    except Exception as error:  # a user's own world may raise anything
+        raise SimulationError(
+            f"{type(world).__name__}.by_agent() failed with {type(error).__name__}: {error}",
+            hint="by_agent() gives numbers by agent, by name; mend it",
+        ) from error
+
+
+def most_retrieved(
+    bank: MemoryBank, agents: Sequence[str], retrieved: Iterable[bytes]
+) -> list[RemarkableMemory]:
+    """The memories that searches gave most often, and that are still there.
+
+    Without the pinned ones, which every search gives.
+    """
+    keys = [_keys(data, len(agents)) for data in retrieved]
+    if not keys:
+        return []
+    found, counts = np.unique(np.concatenate(keys), return_counts=True)
+    order = np.lexsort((found, -counts))
+    result: list[RemarkableMemory] = []
+    for place in order.tolist():
+        agent, sequence = divmod(int(found[place]), 1 << 32)
+        memory = bank.agent(agents[agent]).find(sequence)
+        if memory is not None and memory.tier is not Tier.PINNED:
+            result.append(
+                RemarkableMemory(
+                    memory.agent_id,
+                    memory.content,
+                    TIER_NAMES[memory.tier],
+                    memory.created_tick,
+                    int(counts[place]),
+                )
+            )
+        if len(result) == _MOST_SHOWN:
+            break
+    return result
+
+
+def _keys(data: bytes, agents: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Agent and sequence number of each memory that was retrieved in a tick, in one number."""
+    numbers = np.frombuffer(data, "<u4").astype(np.int64)
+    sizes, sequences = numbers[:agents], numbers[agents:]
+    return (np.repeat(np.arange(len(sizes)), sizes) << 32) | sequences
+
+
+def _pinned_longest(bank: MemoryBank) -> list[RemarkableMemory]:
+    agents = map(bank.agent, bank.agents())
+    pinned = [memory for agent in agents for memory in agent.get_pinned_memories()]
+    pinned.sort(key=lambda memory: (memory.tier_tick, memory.agent_id, memory.sequence))
+    return [
+        RemarkableMemory(
+            memory.agent_id,
+            memory.content,
+            TIER_NAMES[memory.tier],
+            memory.created_tick,
+            bank.tick - memory.tier_tick,
+        )
+        for memory in pinned[:_MOST_SHOWN]
+    ]
+
+
+def _summary(
+    bank: MemoryBank,
+    settings: Settings,
+    records: Sequence[Mapping[str, Any]],
+    by_agent: Mapping[str, Mapping[str, float]],
+) -> dict[str, Any]:
+    simulation = settings.simulation
+    last = records[-1]
+    return {
+        "world": simulation.world,
+        "policy": simulation.policy,
+        "agents": len(simulation.agent_ids()),
+        "seed": settings.seed,
+        "ticks": bank.tick,
+        "finished": bank.tick >= simulation.ticks,
+        "memories": sum(bank.ticks.tier_counts().values()),
+        "added": sum(record["added"] for record in records),
+        "demoted": sum(record["demoted"] for record in records),
+        "errors": sum(record["errors"] for record in records),
+        "no_ops": sum(record["no_ops"] for record in records),
+        "state_hash": last["state_hash"],
+        "journal_hash": bank.ticks.journal_hash(),
+        "metrics": last["metrics"],
+        "by_agent": by_agent,
+    }

@@ -1,0 +1,169 @@
+"""Running a run again, to see that it is the same."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ...bank.memory_bank import MemoryBank
+from ...errors import BankError, CheckpointError, Diverged, RunError
+from ...config.settings import Settings
+from . import outputs
+from ..policies.cassette import Cassette
+from .compare import Difference, differences
+from ..loop.loop import Loop
+from .run import is_of_run
+from .folder import checkpoints, places_of_code, read_folder
+from .scenario import first_memories, make_policy, make_world
+from ...storage.checkpoint import file as checkpoint
+
+__all__ = ["Divergence", "Replay", "verify_files"]
+
+
+class Divergence(NamedTuple):
+    """The first tick in which a replay is not what was recorded, and what differs in it."""
+
+    tick: int
+    difference: Difference | str
+
+    def __str__(self) -> str:
+        if isinstance(self.difference, str):
+            return f"tick {self.tick}: {self.difference}"
+        where = ", ".join(p for p in (self.difference.agent, self.difference.memory) if p)
+        text = str(self.difference._replace(agent=None, memory=None))
+        return f"tick {self.tick}{f', {where}' if where else ''}: recorded {text} in the replay"
+
+
+class Replay:
+    """A run, run again from its start or a later tick, in memory; the run itself is only read.
+
+    LLM replies come from the run's cassette: nothing is asked again.
+    """
+
+    def __init__(self, folder: Path, from_tick: int | None = None) -> None:
+        self._folder = folder
+        self._settings, about = read_folder(folder)
+        parent = about.get("parent")
+        start = from_tick if from_tick is not None else (parent["tick"] if parent else None)
+        with MemoryBank.at(folder / "bank") as bank:
+            self._recorded = {
+                record["tick"]: (record, seen) for record, seen in bank.ticks.records()
+            }
+            self._hash = bank.ticks.journal_hash()
+            self.last = bank.tick
+        if parent and start is not None and start < parent["tick"]:
+            raise RunError(
+                f"{folder} branched from {parent['run']} at tick {parent['tick']}",
+                hint="what was before is that run's, and replayed there",
+            )
+        if start is not None and start not in self._recorded:
+            raise RunError(
+                f"{folder} has ticks 0 to {self.last}, and no tick {start}",
+                hint=f"name a tick from 0 to {self.last}",
+            )
+        self.first = 0 if start is None else start
+        places = places_of_code(folder, about)
+        self._world = make_world(self._settings, *places)
+        cassette = Cassette(folder / "cassette.jsonl", replay=True)
+        policy = make_policy(self._settings, self._world, cassette, *places)
+        self._bank = _starting_bank(folder, self._settings, start)
+        self._loop = Loop(self._bank, self._world, policy, self._settings.simulation.agent_ids())
+
+    def ticks(self) -> Iterator[Divergence | None]:
+        """Tick after tick: None for one that is as recorded, else how it differs, and the end."""
+        self._loop.begin(first_memories(self._settings))
+        for tick in range(self.first, self.last + 1):
+            try:
+                if tick > self.first:
+                    self._loop.tick()
+            except Diverged as error:
+                yield Divergence(tick, str(error))
+                return
+            divergence = self._compare(tick)
+            yield divergence
+            if divergence:
+                return
+        if self._bank.ticks.journal_hash() != self._hash:
+            yield Divergence(self.last, "the journal's hash is another, though every tick is equal")
+
+    def close(self) -> None:
+        """Let go of the copy."""
+        self._bank.close()
+
+    def _compare(self, tick: int) -> Divergence | None:
+        recorded, seen = self._recorded[tick]
+        again, seen_again = next(self._bank.ticks.records(after=tick - 1))
+        if recorded == again and seen == seen_again:
+            return None
+        return Divergence(tick, self._detail(tick, recorded, again))
+
+    def _detail(
+        self, tick: int, recorded: Mapping[str, Any], again: Mapping[str, Any]
+    ) -> Difference | str:
+        if recorded["state_hash"] != again["state_hash"]:
+            try:
+                with MemoryBank.at(self._folder / "bank", tick) as bank:
+                    found = next(differences(bank, self._bank), None)
+            except BankError as error:
+                return f"the memories differ, and the recorded ones can't be seen: {error}"
+            return found or "the memories' vectors differ: another embedder, or another version"
+        for name in dict.fromkeys([*recorded["metrics"], *again["metrics"]]):
+            values = recorded["metrics"].get(name), again["metrics"].get(name)
+            if values[0] != values[1]:
+                return Difference(None, None, f"metric {name}", *values)
+        for name in recorded:
+            if recorded[name] != again.get(name):
+                return Difference(None, None, name, recorded[name], again.get(name))
+        return "other memories were retrieved"
+
+
+def verify_files(folder: Path) -> Iterator[str]:
+    """What is wrong with a run's own files: checkpoints, tables, summary."""
+    settings, about = read_folder(folder)
+    with MemoryBank.at(folder / "bank") as bank:
+        recorded = {record["tick"]: record for record, _ in bank.ticks.records()}
+        for path in checkpoints(folder):
+            try:
+                found = checkpoint.read(path)
+            except CheckpointError as error:
+                yield str(error)
+                continue
+            here = bank.ticks.journal_hash(found.head[0])
+            if here not in (None, found.head[2]) or (
+                "config" not in found.extra or not is_of_run(found, path, settings, about)
+            ):
+                yield f"{path} is not of this run, or of another tick than its name says"
+        records = [recorded[tick] for tick in sorted(recorded)]
+        expected = {
+            "metrics.parquet": outputs.metric_rows(records),
+            "ticks.parquet": outputs.tick_rows(records),
+        }
+        for name, rows in expected.items():
+            path = folder / name
+            if not path.is_file():
+                yield f"{path} is missing"
+            elif outputs.rows_of(path) != rows:
+                yield f"{path} is not what the journal says"
+        yield from _verify_summary(folder / "summary.json", records[-1], bank)
+
+
+def _verify_summary(path: Path, last: Mapping[str, Any], bank: MemoryBank) -> Iterator[str]:
+    try:
+        summary = json.loads(path.read_text())
+        said = [summary[name] for name in ("ticks", "state_hash", "journal_hash", "metrics")]
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        yield f"{path} can't be read: {error!r:.200}"
+        return
+    if said != [bank.tick, last["state_hash"], bank.ticks.journal_hash(), last["metrics"]]:
+        yield f"{path} is not what the journal says"
+
+
+def _starting_bank(folder: Path, settings: Settings, start: int | None) -> MemoryBank:
+    if start is None:
+        return MemoryBank.ephemeral(settings)
+    try:
+        return MemoryBank.at(folder / "bank", start, settings)
+    except BankError as error:
+        raise RunError(
+            f"{folder} can't be replayed from tick {start}: {error.why}", hint=error.hint
+        ) from error

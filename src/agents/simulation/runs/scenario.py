@@ -1,0 +1,226 @@
+"""From settings to a world and a policy: the built-in ones, or a user's own classes."""
+
+import difflib
+import importlib
+import inspect
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ...errors import ConfigError, TierMemError
+from ...memory.records import check_agent_id
+from ...memory.tiers import parse_tier
+from ...config.settings import Settings
+from ..loop.actions import MEMORY_ACTIONS, OWN_ACTIONS
+from ..policies.cassette import Cassette
+from ..loop.loop import where_in
+from ..policies.llm import DEFAULT_TIMEOUT, Llm
+from ..policies.scripted import Scripted
+from ..protocols import Policy, World
+from ..worlds import WORLDS
+from ...storage.mem0.models import ChatModel
+
+__all__ = ["code_of", "first_memories", "make_policy", "make_world"]
+
+_WORLD_METHODS = ("setup", "observe", "apply", "end_tick", "metrics", "get_state", "set_state")
+
+
+def make_world(settings: Settings, *folders: Path) -> World:
+    """The world that the settings name; a class of the user's is looked for in ``folders``."""
+    simulation = settings.simulation
+    if simulation.world is None:
+        raise ConfigError(
+            "simulation.world is not set, so there is nothing to run",
+            hint=f"name one of {', '.join(WORLDS)}, or a class of your own as module:Class",
+        )
+    name = WORLDS.get(simulation.world, simulation.world)
+    if ":" not in name:
+        raise ConfigError(
+            f"simulation.world: there is no world {name!r:.60}",
+            hint=f"there are {', '.join(WORLDS)}, or write module:Class for one of your own",
+        )
+    world = _make("simulation.world", name, simulation.world_options, folders)
+    missing = [method for method in _WORLD_METHODS if not callable(getattr(world, method, None))]
+    if missing or not isinstance(world, World):
+        raise ConfigError(
+            f"simulation.world: {name} has no {' and no '.join(missing)}",
+            hint=f"a world has {', '.join(_WORLD_METHODS)}",
+        )
+    return world
+
+
+def make_policy(settings: Settings, world: World, cassette: Cassette, *folders: Path) -> Policy:
+    """The policy that the settings name."""
+    name, options = settings.simulation.policy, dict(settings.simulation.policy_options)
+    where = "simulation.policy_options"
+    if name == "rules":
+        rules = getattr(world, "rules", None)
+        if rules is None:
+            raise ConfigError(
+                f"simulation.policy: {type(world).__name__} has no rules()",
+                hint="use scripted, llm, or a class of your own as module:Class",
+            )
+        policy = _call(where, rules, options)
+    elif name == "scripted":
+        policy = _call(where, Scripted, options)
+    elif name == "llm":
+        if settings.llm.provider is None:
+            raise ConfigError(
+                "simulation.policy is llm, and no LLM is configured",
+                hint="set llm.provider and llm.config, for example openai with openai_base_url and "
+                "model",
+            )
+        seconds = options.get("timeout", DEFAULT_TIMEOUT)
+        model, actions = ChatModel(settings.llm, timeout=seconds), getattr(world, "actions", {})
+        own = MEMORY_ACTIONS if settings.notes.read_only else OWN_ACTIONS
+        policy = _call(where, Llm, options, model, cassette, actions, own)
+    elif ":" in name:
+        policy = _make("simulation.policy", name, options, folders)
+    else:
+        raise ConfigError(
+            f"simulation.policy must be rules, scripted, llm or module:Class, not {name!r:.60}",
+            hint="use one of these",
+        )
+    if not isinstance(policy, Policy):
+        raise ConfigError(
+            f"simulation.policy: {type(policy).__name__} has no decide()",
+            hint="a policy has decide(observation, memories, rng)",
+        )
+    return policy
+
+
+def first_memories(settings: Settings) -> list[tuple[object, ...]]:
+    """What agents know from the start, as :meth:`MemoryBank.add_many` takes it."""
+    known = [check_agent_id(agent) for agent in settings.simulation.agent_ids()]
+    result: list[tuple[object, ...]] = []
+    for index, entry in enumerate(settings.simulation.memories):
+        where = f"simulation.memories[{index}]"
+        if entry.get("agent", known[0]) not in known:
+            raise ConfigError(
+                f"{where}: there is no agent {entry['agent']!r:.60}",
+                hint="name one of simulation.agents",
+            )
+        try:
+            tier = parse_tier(entry.get("tier", "normal"))
+        except TierMemError as error:
+            raise ConfigError(f"{where}: {error.why}", hint=error.hint) from None
+        agents = [entry["agent"]] if "agent" in entry else known
+        result += [(agent, entry["content"], tier) for agent in agents]
+    return result
+
+
+def code_of(settings: Settings, *folders: Path) -> dict[str, Path]:
+    """The user's own modules that the settings need: those they name, and those these import."""
+    names = (settings.simulation.world, settings.simulation.policy)
+    found: dict[str, Path] = {}
+    for name in names:
+        if name and ":" in name:
+            module = name.partition(":")[0]
+            folder = next((folder for folder in folders if _has(folder, module)), None)
+            if folder is not None:
+                _, files = _import_from(module, folder, *folders)
+                place = folder.absolute()
+                found |= {str(file.relative_to(place)): file for file in files}
+    return found
+
+
+def _make(key: str, name: str, options: Mapping[str, Any], folders: tuple[Path, ...]) -> Any:
+    module_name, _, class_name = name.partition(":")
+    module = _import(key, module_name, folders)
+    made = getattr(module, class_name, None)
+    if not inspect.isclass(made):
+        known = [name for name, each in vars(module).items() if inspect.isclass(each)]
+        near = difflib.get_close_matches(class_name, known, 1)
+        hint = f"did you mean {near[0]}?" if near else "check the name after the colon"
+        raise ConfigError(f"{key}: {module_name} has no class {class_name!r:.60}", hint=hint)
+    return _call(f"{key}_options", made, dict(options))
+
+
+def _import(key: str, name: str, folders: tuple[Path, ...]) -> Any:
+    if not name.replace(".", "a").isidentifier():
+        raise ConfigError(f"{key}: {name!r:.60} is no module", hint="write module:Class")
+    try:
+        for folder in folders:
+            if _has(folder, name):
+                return _import_from(name, folder, *folders)[0]
+        return importlib.import_module(name)
+    except Exception as error:  # a user's own module may raise anything
+        looked = " or ".join(str(folder) for folder in folders) or "the environment"
+        raise ConfigError(
+            f"{key}: {name} can't be imported ({type(error).__name__}: {error}{where_in(error)})",
+            hint=f"it was looked for in {looked} and among what is installed",
+        ) from error
+
+
+def _has(folder: Path, module: str) -> bool:
+    place = folder.joinpath(*module.split("."))
+    return place.with_suffix(".py").is_file() or (place / "__init__.py").is_file()
+
+
+def _import_from(name: str, folder: Path, *neighbours: Path) -> tuple[Any, list[Path]]:
+    """A module from a folder, and the files that came with it from there.
+
+    They are not kept among the imported modules: two scenarios may each have a ``world.py``.
+    """
+    folder = folder.absolute()
+    places = [folder, *(each.absolute() for each in neighbours)]
+    tops = {top for place in places for top in _modules_in(place)} - {"agents"}
+    hidden = {key: sys.modules.pop(key) for top in sorted(tops) for key in _below(top)}
+    before = set(sys.modules)
+    paths = [str(place) for place in places]
+    sys.path[:0] = paths
+    importlib.invalidate_caches()
+    try:
+        module = importlib.import_module(name)
+        new = [key for key in set(sys.modules) - before if _is_own(key, [folder])]
+        return module, sorted(Path(str(_file_of(key))) for key in new)
+    finally:
+        del sys.path[: len(paths)]
+        # At the end of the path it may stay, for what a method imports later.
+        sys.path += [path for path in paths if path not in sys.path]
+        for key in set(sys.modules) - before:
+            if _is_own(key, places):
+                del sys.modules[key]
+        sys.modules.update(hidden)
+
+
+def _modules_in(folder: Path) -> list[str]:
+    files = [file.stem for file in folder.glob("*.py")]
+    return files + [file.parent.name for file in folder.glob("*/__init__.py")]
+
+
+def _is_own(module: str, folders: list[Path]) -> bool:
+    """Whether a module is the user's own, and not of an environment that lies beside it."""
+    file = _file_of(module)
+    if file is None or "site-packages" in Path(file).parts or file.startswith(sys.prefix):
+        return False
+    return any(Path(file).is_relative_to(folder) for folder in folders)
+
+
+def _below(top: str) -> list[str]:
+    return [key for key in sys.modules if key == top or key.startswith(f"{top}.")]
+
+
+def _file_of(module: str) -> str | None:
+    return getattr(sys.modules.get(module), "__file__", None)
+
+
+def _call(key: str, made: Any, options: dict[str, Any], *given: object) -> Any:
+    try:
+        inspect.signature(made).bind(*given, **options)
+    except TypeError as error:
+        taken = list(inspect.signature(made).parameters)[len(given) :]
+        raise ConfigError(
+            f"{key}: {error}", hint=f"it takes {', '.join(taken) or 'none'}"
+        ) from None
+    try:
+        return made(*given, **options)
+    except ConfigError:
+        raise  # says itself which option is wrong
+    except Exception as error:  # a user's own class may raise anything
+        name = getattr(made, "__name__", "it")
+        raise ConfigError(
+            f"{key}: {name} raised {type(error).__name__}: {error}",
+            hint=f"check {key}, or mend {name}",
+        ) from error

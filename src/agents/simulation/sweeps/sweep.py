@@ -1,0 +1,285 @@
+"""Many runs at once: variants of a scenario, over a grid of settings and many seeds."""
+
+import hashlib
+import itertools
+import json
+import multiprocessing
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ...config.load import load_settings
+from ...config.settings import Settings
+from ...config.yaml_reader import read_file
+from ...errors import ConfigError, RunError, TierMemError
+from ...storage.lock import lock_folder
+from ..loop.streams import Streams
+from ..runs.run import Run
+from ..runs.scenario import code_of, make_world
+from ..runs.whole_files import replace_file
+
+__all__ = ["Cell", "Sweep", "read_sweep", "run_cells"]
+
+_HEAD = "# What `tiermem sweep` runs here. Finished runs are kept as long as this is the same.\n"
+_LOCK = "sweep.lock"
+_OURS = {"cells", "plan.yaml", "results.parquet", "statistics.parquet", "report.html", _LOCK}
+_KEYS = ("scenario", "question", "set", "variants", "grid", "seeds", "metrics")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of a sweep."""
+
+    name: str
+    variant: str
+    point: tuple[object, ...]
+    """The values of the grid's keys."""
+    seed: int
+    overrides: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A sweep's file, read and checked."""
+
+    path: Path
+    scenario: Path
+    question: str
+    common: Mapping[str, Any]
+    """What all variants change."""
+    variants: Mapping[str, Mapping[str, Any]]
+    grid: Mapping[str, Sequence[Any]]
+    seeds: Sequence[int]
+    metrics: Sequence[str]
+    """Which to show; all of the world's, if none are named."""
+    preset: str | None = None
+    """The preset that the scenario changes."""
+
+    def settings(self, cell: Cell | None = None) -> Settings:
+        """The scenario's settings, changed as a cell wants them."""
+        # Thousands of memories in Chroma would take longer than the runs themselves.
+        overrides = {"storage.sync": "manual", **self.common, **(cell.overrides if cell else {})}
+        return load_settings(self.scenario, preset=self.preset, overrides=overrides)
+
+    def cells(self) -> list[Cell]:
+        """Every run, in order."""
+        result = []
+        for (variant, changes), point, seed in itertools.product(
+            self.variants.items(), itertools.product(*self.grid.values()), self.seeds
+        ):
+            at = dict(zip(self.grid, point, strict=True))
+            parts = [variant, *(f"{k.split('.')[-1]}={v}" for k, v in at.items()), f"seed={seed}"]
+            name = "_".join(re.sub(r"[^A-Za-z0-9.=-]+", "-", part) for part in parts)
+            result.append(Cell(name, variant, point, seed, {**changes, **at, "seed": seed}))
+        return result
+
+    def to_dict(self) -> dict[str, Any]:
+        """What makes two sweeps the same; one with more seeds goes on with the others."""
+        return {
+            "scenario": self.settings().to_dict(redact=True),
+            "variants": {name: dict(each) for name, each in self.variants.items()},
+            "grid": {name: list(each) for name, each in self.grid.items()},
+            "code": {
+                name: hashlib.sha256(file.read_bytes()).hexdigest()
+                for name, file in code_of(self.settings(), self.scenario.parent).items()
+            },
+        }
+
+
+def read_sweep(path: Path, preset: str | None = None) -> Sweep:
+    """The sweep in a YAML file, on top of a preset."""
+    document = read_file(path)
+    value = document.value
+    if not isinstance(value, dict) or "scenario" not in value:
+        raise ConfigError(
+            f"{document.source}: this is no sweep",
+            hint="a sweep is a mapping with scenario, and then variants, grid and seeds as needed",
+        )
+    for key in value:
+        if key not in _KEYS:
+            raise ConfigError(
+                f"{document.place((key,))}: unknown key {key!r:.40}",
+                hint=f"known: {', '.join(_KEYS)}",
+            )
+    variants = value.get("variants") or {"scenario": {}}
+    grid = value.get("grid") or {}
+    common = value.get("set") or {}
+    seeds = value.get("seeds", 10)
+    if isinstance(seeds, int) and not isinstance(seeds, bool) and 1 <= seeds <= 100_000:
+        seeds = list(range(1, seeds + 1))
+    checks: tuple[tuple[str, bool, str], ...] = (
+        ("scenario", isinstance(value["scenario"], str), "the path of a scenario"),
+        ("set", isinstance(common, dict), "settings that all variants change"),
+        ("variants", _is_mapping_of(variants, dict), "names with the settings that each changes"),
+        ("grid", _is_mapping_of(grid, list), "settings with a list of values for each"),
+        ("seeds", _is_list_of(seeds, int), "a number of seeds, or a list of different ones"),
+        ("metrics", _is_list_of(value.get("metrics", ["x"]), str), "a list of metrics"),
+    )
+    for key, fine, wanted in checks:
+        if not fine:
+            raise ConfigError(f"{document.place((key,))}: {key} must be {wanted}")
+    sweep = Sweep(
+        path=path,
+        scenario=path.parent / value["scenario"],
+        question=str(value.get("question", "")),
+        common=common,
+        variants={name: dict(changes) for name, changes in variants.items()},
+        grid=grid,
+        seeds=seeds,
+        metrics=value.get("metrics", ()),
+        preset=preset,
+    )
+    names = [cell.name for cell in sweep.cells()]
+    if len(set(names)) < len(names):
+        raise ConfigError(
+            f"{document.source}: two runs of the sweep would have the same name",
+            hint="rename a variant, or leave out a value of grid that is there twice",
+        )
+    for cell in sweep.cells():  # every mistake is found before anything runs
+        try:
+            settings = sweep.settings(cell)
+        except ConfigError as error:
+            said = error.why.removeprefix("keyword argument: ")
+            raise ConfigError(
+                f"{document.source}: run {cell.name}: {said}", hint=error.hint
+            ) from None
+    world = make_world(settings, sweep.scenario.parent)
+    streams = Streams(settings.seed, settings.simulation.agent_ids())
+    streams.begin(0)
+    world.setup(streams.world, settings.simulation.agent_ids())
+    known = list(world.metrics())
+    for name in sweep.metrics:
+        if name not in known:
+            raise ConfigError(
+                f"{document.place(('metrics',))}: the world has no metric {name!r:.60}",
+                hint=f"it has {', '.join(known)}",
+            )
+    return sweep
+
+
+def _is_mapping_of(value: object, kind: type) -> bool:
+    return (
+        isinstance(value, dict)
+        and all(value)
+        and all(isinstance(each, kind) and (kind is dict or each) for each in value.values())
+    )
+
+
+def _is_list_of(value: object, kind: type) -> bool:
+    if not isinstance(value, list) or not value or len(set(map(str, value))) < len(value):
+        return False
+    return all(isinstance(each, kind) and not isinstance(each, bool) for each in value)
+
+
+def run_cells(
+    sweep: Sweep, folder: Path, workers: int | None, *, force: bool
+) -> Iterator[tuple[Cell, dict[str, Any] | str]]:
+    """Run what is not finished yet; each cell with its summary, or with what went wrong.
+
+    What is finished comes first. A cell that was interrupted is run from its beginning. Nobody
+    else can run the sweep in the meantime.
+    """
+    _prepare(sweep, folder, force)
+    lock = lock_folder(folder, _LOCK)
+    try:
+        yield from _run_waiting(sweep, folder, workers)
+    finally:
+        lock.release()
+
+
+def _run_waiting(
+    sweep: Sweep, folder: Path, workers: int | None
+) -> Iterator[tuple[Cell, dict[str, Any] | str]]:
+    waiting = []
+    for cell in sweep.cells():
+        done = _finished(folder / "cells" / cell.name)
+        if done is None:
+            waiting.append(cell)
+        else:
+            yield cell, done
+    workers = min(workers or os.cpu_count() or 1, max(1, len(waiting)))
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+        jobs = {
+            pool.submit(_run_cell, sweep, cell, folder / "cells" / cell.name): cell
+            for cell in waiting
+        }
+        try:
+            for job in as_completed(jobs):
+                yield jobs[job], job.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _prepare(sweep: Sweep, folder: Path, force: bool) -> None:
+    text = _HEAD + yaml.safe_dump(sweep.to_dict(), sort_keys=True, allow_unicode=True)
+    made = folder / "plan.yaml"
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        raise RunError(f"{folder} exists and is no folder", hint="choose another with --out")
+    if folder.exists() and any(folder.iterdir()):
+        _check_ours(folder, made)
+        if made.read_text() == text and not force:
+            return
+        if not force:
+            raise RunError(
+                f"{folder} is of another sweep, or the settings or the code of this one have "
+                "changed since",
+                hint="choose another folder with --out, or start anew with --force",
+            )
+        lock_folder(folder, _LOCK).release()  # nobody is at work there
+        shutil.rmtree(folder)
+    try:
+        (folder / "cells").mkdir(parents=True, exist_ok=True)
+        replace_file(made, text)
+    except OSError as error:
+        raise RunError(
+            f"the sweep {str(folder)!r} can't be made: {error}",
+            hint="make room and let your user write there, or choose another with --out",
+        ) from error
+
+
+def _check_ours(folder: Path, made: Path) -> None:
+    """Refuse a folder that holds anything that no sweep has made."""
+    strange = [
+        path.name
+        for path in sorted(folder.iterdir())
+        if path.name not in _OURS and path.suffix not in (".png", ".tmp")
+    ]
+    if strange or not made.is_file() or not made.read_text().startswith(_HEAD):
+        holds = f": it holds {strange[0]}" if strange else ""
+        raise RunError(f"{folder} exists and is no sweep{holds}", hint="choose another with --out")
+
+
+def _finished(folder: Path) -> dict[str, Any] | None:
+    """A cell's summary, which is written last; None if it has none."""
+    try:
+        summary: dict[str, Any] = json.loads((folder / "summary.json").read_text())
+    except (OSError, ValueError):
+        return None
+    return summary if summary.get("finished") else None
+
+
+def _run_cell(sweep: Sweep, cell: Cell, folder: Path) -> dict[str, Any] | str:
+    """Run one cell in a process of its own."""
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+        settings = sweep.settings(cell)
+        # One checkpoint, at the end: a cell that is interrupted starts over.
+        ticks = settings.simulation.ticks
+        settings = load_settings(settings, overrides={"checkpoint": {"every": ticks, "keep": 1}})
+        with Run.create(folder, settings, scenario=sweep.scenario.parent) as run:
+            for _ in run.advance(ticks):
+                pass
+            return run.finish(report=False)
+    except TierMemError as error:
+        return f"{type(error).__name__}: {error}"
+    except Exception as error:  # noqa: BLE001 - the other runs must go on
+        return f"{type(error).__name__}: {error}"

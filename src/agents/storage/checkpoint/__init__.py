@@ -1,0 +1,1 @@
+"""One portable file of a bank's state, and back."""

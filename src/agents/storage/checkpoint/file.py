@@ -1,0 +1,328 @@
+"""A checkpoint: one portable file with the whole state of a bank after a commit.
+
+It is a SQLite database of its own format. Every row is covered by a SHA-256 over the contents, so
+that a file which is cut short, changed or swapped for another is told from a whole one.
+"""
+
+import hashlib
+import json
+import os
+import platform
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...errors import BankDamaged, CheckpointDamaged, CheckpointError, InvalidInput
+from ..journal.journal import Journal
+from ..journal.schema import SnapshotRow
+from ..journal.ticks import TickRow
+from ..journal.upgrade import upgrade_snapshot
+from ..resident.agent_columns import AgentColumns
+from ..shelf.rows import SHELF_SCHEMA, ShelfTable
+from ..sqlite import discard, is_of_the_system, sync_file, sync_folder
+from ..state import snapshots
+from ..state.ledger import Ledger
+from ..state.loading import Resident
+
+__all__ = ["Checkpoint", "read", "write"]
+
+_APPLICATION_ID = 0x746D636B  # "tmck"
+_FORMAT = 3
+_READ = (1, 2, 3)
+"""Format 2 differs only in what it never has: notes."""
+
+_AT_ONCE = 4_000_000
+"""Bytes that are written together. If each agent were, threads would wait for one another."""
+_TO_DISK = 8_000_000
+"""Bytes that wait to be brought to the disk while more are written."""
+
+_SCHEMA = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE agents (
+    agent TEXT PRIMARY KEY, next_sequence INTEGER NOT NULL, columns BLOB NOT NULL,
+    contents BLOB NOT NULL, extras TEXT NOT NULL, vectors BLOB NOT NULL, digest BLOB NOT NULL
+);
+CREATE TABLE ticks (
+    tick INTEGER PRIMARY KEY, commit_id INTEGER NOT NULL, record TEXT NOT NULL,
+    retrieved BLOB NOT NULL, state_hash BLOB NOT NULL, state BLOB
+);
+CREATE TABLE embeddings (hash BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;
+"""
+# The indexes are for a bank that is used.
+_SCHEMA += SHELF_SCHEMA[: SHELF_SCHEMA.index("CREATE UNIQUE INDEX")]
+
+_DAMAGE = (
+    sqlite3.Error,
+    zlib.error,
+    ValueError,
+    TypeError,
+    AttributeError,
+    LookupError,
+    OverflowError,
+    RecursionError,
+)
+
+
+class Checkpoint(NamedTuple):
+    """What a checkpoint holds."""
+
+    bank: dict[str, Any]
+    """The bank's identity: id, seed, settings, embedder."""
+    head: tuple[int, int, str]
+    """The commit it was made after: its id, the tick, the journal's hash."""
+    agents: list[SnapshotRow]
+    ticks: list[TickRow]
+    embeddings: dict[bytes, bytes]
+    purged: bool
+    """Whether sequence numbers may be missing, because memories are gone for good."""
+    shelf: list[tuple[Any, ...]]
+    """The memories that are not resident, as rows of the journal."""
+    versions: dict[str, str]
+    extra: dict[str, Any]
+    """What the caller of :func:`write` added."""
+
+    @property
+    def tick(self) -> int:
+        """The tick after which it was made."""
+        return self.head[1]
+
+
+def write(path: Path, ledger: Ledger, version: str, extra: Mapping[str, object]) -> None:
+    """Write the state after the last commit.
+
+    The file gets its name when all of it is on disk: there is a whole checkpoint or none.
+    """
+    if not path.name:
+        raise InvalidInput("a checkpoint needs a file; got an empty path", hint="name a file")
+    journal, resident = ledger.journal, ledger.resident
+    meta = {
+        "bank": journal.get("bank"),
+        "head": [journal.head, journal.tick, journal.hash.hex()],
+        "purged": bool(journal.get("purged")),
+        # Every generator is seeded from these two for each tick, so they are all random states.
+        "random": {"seed": resident.seed, "tick": journal.tick},
+        "versions": {
+            "tiermem": version,
+            "format": str(_FORMAT),
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+        },
+        "extra": dict(extra),
+    }
+    try:
+        meta = json.loads(_json(meta))  # as it will be read: JSON has text for keys
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"what goes with a checkpoint must be JSON: {error}") from None
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and not _is_ours(path):
+            raise CheckpointError(
+                f"{path} is no checkpoint, so none takes its place", hint="name another file"
+            )
+        temporary.unlink(missing_ok=True)
+        # One thread inserts while this one packs; both at once never use it.
+        database = sqlite3.connect(temporary, isolation_level=None, check_same_thread=False)
+        with (
+            ThreadPoolExecutor(1, "tiermem-checkpoint") as inserting,
+            ThreadPoolExecutor(1, "tiermem-sync") as syncing,
+        ):
+            try:
+                _fill(database, temporary, inserting, syncing, journal, resident, meta)
+            finally:  # after the last insert, even where nobody waits for it: a second Ctrl-C
+                inserting.submit(database.close).result()
+        sync_file(temporary)
+        temporary.replace(path)
+        sync_folder(path.parent)
+    except (OSError, sqlite3.Error, ValueError) as error:  # a NUL in a path is a ValueError
+        raise CheckpointError(
+            f"the checkpoint {str(path)!r} can't be written: {error}; nothing was changed",
+        ) from error
+    finally:
+        discard(temporary)
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a file looks like a checkpoint, a damaged one perhaps."""
+    with path.open("rb") as file:
+        head = file.read(72)
+    return not head or head[68:72] == _APPLICATION_ID.to_bytes(4, "big")
+
+
+def _fill(
+    database: sqlite3.Connection,
+    path: Path,
+    inserting: Executor,
+    syncing: Executor,
+    journal: Journal,
+    resident: Resident,
+    meta: Mapping[str, object],
+) -> None:
+    # Nobody reads the file before it is whole, so SQLite need not protect it; large pages suit
+    # large blobs.
+    for pragma in ("page_size = 65536", "journal_mode = OFF", "synchronous = OFF",
+                   f"application_id = {_APPLICATION_ID}", f"user_version = {_FORMAT}"):  # fmt: skip
+        database.execute(f"PRAGMA {pragma}")
+    database.executescript(_SCHEMA)
+    digest = _Digest(meta)
+    database.execute("BEGIN")
+    blocks = [block for _, block in sorted(resident.blocks.items())]
+    inserted: Future[Any] | None = None
+    synced: Future[None] | None = None
+    written = 0
+    for rows in _packed(blocks):  # the next are packed while these are inserted
+        for row in rows:
+            digest.add(row.digest)
+        _check(inserted)
+        inserted = inserting.submit(
+            database.executemany, "INSERT INTO agents VALUES (?, ?, ?, ?, ?, ?, ?)", rows
+        )
+        written += sum(map(_size, rows))
+        if written >= _TO_DISK and (synced is None or synced.done()):
+            _check(synced)
+            synced, written = syncing.submit(sync_file, path), 0
+    _check(inserted)
+    _check(synced)
+    ticks = list(journal.tick_rows())
+    for tick in [*(each._replace(packed_state=None) for each in ticks[:-1]), *ticks[-1:]]:
+        digest.add_tick(tick)
+        database.execute("INSERT INTO ticks VALUES (?, ?, ?, ?, ?, ?)", tick)
+    vectors = journal.all_embeddings()
+    digest.add_embeddings(vectors)
+    database.executemany("INSERT INTO embeddings VALUES (?, ?)", vectors.items())
+    marks = ",".join("?" * 22)
+    database.executemany(
+        f"INSERT INTO shelf VALUES ({marks})",  # noqa: S608
+        map(digest.add_shelved, journal.shelf.all_now()),
+    )
+    texts = {key: _json(value) for key, value in meta.items()}
+    database.executemany(
+        "INSERT INTO meta VALUES (?, ?)", [*texts.items(), ("sha256", digest.hexdigest())]
+    )
+    database.execute("COMMIT")
+
+
+def _packed(blocks: Iterable[AgentColumns]) -> Iterator[list[SnapshotRow]]:
+    """The states of the agents, in lists of about as many bytes as are written together."""
+    rows: list[SnapshotRow] = []
+    size = 0
+    for block in blocks:
+        rows.append(snapshots.pack(block))
+        size += _size(rows[-1])
+        if size >= _AT_ONCE:
+            yield rows
+            rows, size = [], 0
+    yield rows
+
+
+def _size(row: SnapshotRow) -> int:
+    return sum(map(len, row[2:6]))
+
+
+def _check(done: "Future[Any] | None") -> None:
+    """Wait, and raise what went wrong: a disk says so once, and later that all is well."""
+    if done is not None:
+        done.result()
+
+
+def read(path: Path) -> Checkpoint:
+    """The checkpoint in a file, all that it holds checked; the file is not changed."""
+    if not path.is_file():
+        raise CheckpointError(f"there is no checkpoint {path}", hint="check the path")
+    if not path.stat().st_size:
+        raise CheckpointDamaged(
+            f"{path} is empty: it was never written whole", hint="use another one"
+        )
+    try:
+        database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
+        try:
+            return _read(database)
+        finally:
+            database.close()
+    except (*_DAMAGE, BankDamaged) as error:
+        if isinstance(error, sqlite3.Error) and is_of_the_system(error):
+            raise CheckpointError(f"{path} can't be read now: {error}") from error
+        raise CheckpointDamaged(
+            f"{path} is not a whole checkpoint: {error}; it was not changed",
+            hint="use another one",
+        ) from error
+
+
+def _read(database: sqlite3.Connection) -> Checkpoint:
+    if database.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
+        raise ValueError("it is another program's file")
+    version = database.execute("PRAGMA user_version").fetchone()[0]
+    if version not in _READ:
+        raise ValueError(f"it has format {version}, and this version of TierMem reads {_FORMAT}")
+    texts = dict(database.execute("SELECT key, value FROM meta"))
+    expected = texts.pop("sha256")
+    meta = {key: json.loads(text) for key, text in texts.items()}
+    digest = _Digest(meta)
+    agents = [SnapshotRow(*row) for row in database.execute("SELECT * FROM agents ORDER BY agent")]
+    for agent in agents:
+        if version > 1:
+            snapshots.check(agent)
+        digest.add(agent.digest)
+    ticks = [TickRow(*row) for row in database.execute("SELECT * FROM ticks ORDER BY tick")]
+    for tick in ticks:
+        digest.add_tick(tick)
+    embeddings = dict(database.execute("SELECT hash, vector FROM embeddings ORDER BY hash"))
+    digest.add_embeddings(embeddings)
+    shelf = []
+    if version > 1:
+        shelf = list(map(digest.add_shelved, ShelfTable(database).rows_now()))
+    if digest.hexdigest() != expected:
+        raise ValueError("its contents are not what was written")
+    if version == 1:
+        agents = list(map(upgrade_snapshot, agents))
+    commit, tick_number, journal_hash = meta["head"]
+    head = (commit, tick_number, journal_hash)
+    return Checkpoint(
+        meta["bank"],
+        head,
+        agents,
+        ticks,
+        embeddings,
+        meta.get("purged", True),
+        shelf,
+        meta["versions"],
+        meta["extra"],
+    )
+
+
+class _Digest:
+    """The SHA-256 over a checkpoint's contents."""
+
+    def __init__(self, meta: Mapping[str, object]) -> None:
+        text = _json({key: meta[key] for key in sorted(meta)})
+        self._hash = hashlib.sha256(text.encode())
+        self.hexdigest = self._hash.hexdigest
+
+    def add(self, part: bytes) -> None:
+        self._hash.update(b"%d\0" % len(part))
+        self._hash.update(part)
+
+    def add_tick(self, row: TickRow) -> None:
+        self.add(row.digest)
+        self.add(b"%d" % row.commit)
+        if row.packed_state is not None:
+            row.state()  # is covered by the digest if it is what its own hash says
+            self.add(b"state")
+
+    def add_shelved(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
+        self.add(b"%d %d " % (row[4], row[6]) + row[5])  # its seal, tokens and digest
+        return row
+
+    def add_embeddings(self, vectors: Mapping[bytes, bytes]) -> None:
+        for key, vector in vectors.items():
+            self.add(key)
+            self.add(vector)
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, allow_nan=False)

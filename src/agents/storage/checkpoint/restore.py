@@ -1,0 +1,115 @@
+"""A bank gets the state of a checkpoint."""
+
+from pathlib import Path
+from typing import Any
+
+from ...errors import BankDamaged, BankError, BankTooNew, CheckpointError
+from ..identity import with_new_id
+from ..journal.journal import Journal
+from ..sqlite import discard, sync_file, sync_folder
+from ..state import snapshots
+from .file import Checkpoint
+
+__all__ = ["restore"]
+
+
+def restore(checkpoint: Checkpoint, folder: Path, *, same_bank: bool = False) -> None:
+    """Give the bank in ``folder`` the state of a checkpoint, or make one; its lock is the caller's.
+
+    The new journal takes the old one's place when it is whole. The old one is gone then, unless it
+    can't be read: that is moved aside. ``same_bank``: it is this bank, though its journal is lost.
+    """
+    path, temporary = folder / "journal.db", folder / "journal.db.restoring"
+    parts = [temporary.with_name(temporary.name + end) for end in ("", "-wal", "-shm")]
+    bank, store = _replaced(path, checkpoint.bank, same_bank)
+    try:
+        discard(*parts)
+        journal = Journal(temporary)
+        try:
+            journal.adopt(
+                checkpoint.head,
+                checkpoint.agents,
+                checkpoint.ticks,
+                checkpoint.embeddings,
+                checkpoint.shelf,
+                bank=bank,
+                store=store,
+                purged=checkpoint.purged,
+                notes_unwritten=True,
+            )
+        finally:
+            journal.close()
+        sync_file(temporary)
+        # The log of a journal that is gone must not be taken for the new one's.
+        discard(path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm"))
+        temporary.replace(path)
+        sync_folder(folder)
+    except OSError as error:
+        raise CheckpointError(
+            f"the checkpoint can't be restored into {folder}: {error}; nothing was changed"
+        ) from error
+    finally:
+        discard(*parts)
+
+
+def _replaced(
+    path: Path, bank: dict[str, Any], same_bank: bool
+) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """The identity that the restored bank gets, and where the store of the bank in its place is.
+
+    A copy elsewhere is a bank of its own: two that write to one store would not notice each other.
+    """
+    if not path.exists():
+        # Beside a store there was a bank, and most likely this one, whose journal is lost.
+        lost = any(each.is_dir() and each.name != "notes" for each in path.parent.iterdir())
+        return bank if same_bank or lost else with_new_id(bank), None
+    try:
+        old = Journal(path)
+    except BankTooNew:
+        raise
+    except BankDamaged:
+        _move_aside(path)
+        return bank, None
+    try:
+        identity, store = old.get("bank"), old.get("store")
+        _read_all(old)
+    except BankDamaged:  # what can't be read is not replaced, but kept
+        old.close()
+        _move_aside(path)
+        return bank, None
+    finally:
+        old.close()  # which also folds its log, that must not be taken for the new one's
+    if identity and identity["id"] != bank["id"]:
+        raise BankError(
+            f"{path.parent} holds another bank than the one the checkpoint was made of",
+            hint="restore it into a new folder",
+        )
+    return bank, {**store, "stale": True} if store else None
+
+
+def _read_all(journal: Journal) -> None:
+    """Raise :class:`BankDamaged` if anything in a journal is not what was written."""
+    for row in journal.snapshots():
+        snapshots.check(row)
+    first = journal.snapshot().commit if journal.base else 0
+    for _ in journal.commits(after=first):
+        pass
+    with journal.reading():
+        for _ in journal.shelf.all_now():
+            pass
+        for tick in journal.tick_rows():
+            if tick.packed_state is not None:
+                tick.state()
+
+
+def _move_aside(path: Path) -> None:
+    number = 1
+    while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
+        number += 1
+    try:
+        for end in ("-wal", ""):
+            part = path.with_name(path.name + end)
+            if part.exists():
+                part.rename(aside.with_name(aside.name + end))
+    except OSError as error:
+        raise CheckpointError(f"the damaged {path} can't be moved aside: {error}") from error

@@ -1,0 +1,157 @@
+"""Hashes over one memory. An agent's state has the sum of them, so a change costs what it changed.
+
+What a search changes has a hash of its own: it changes with every tick, and texts are long.
+"""
+
+import struct
+from collections.abc import Sequence
+from hashlib import sha256
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..memory.events import Additions, Start
+from ..memory.kinds import Traits
+from ..memory.metadata import KeptMetadata
+from .full_record import Shelved
+from .marks import MARK
+from .resident.table import begun
+
+__all__ = [
+    "DIGEST",
+    "HEAD",
+    "of_activities",
+    "of_activity",
+    "of_many",
+    "of_memory",
+    "of_new",
+    "of_shelved",
+    "sums_of",
+]
+
+DIGEST = MARK
+"""Bytes of a hash."""
+HEAD = struct.Struct("<10qdq")
+"""The numbers that a :class:`Shelved` begins with, and how many bytes its text has."""
+_NUMBERS = struct.Struct("<qqqd")
+
+
+def of_memory(
+    sequence: int,
+    tier: int,
+    temperature: int,
+    created: int,
+    entered: int,
+    expires: int,
+    content: str,
+    vector: bytes,
+    metadata: KeptMetadata | None,
+    traits: Traits | None,
+) -> int:
+    """Over what a memory is."""
+    text = content.encode()
+    head = f"{sequence} {tier} {temperature} {created} {entered} {expires} {len(text)} ".encode()
+    extra = metadata.json.encode() if metadata else b""
+    if traits is not None:
+        extra += traits.json.encode()
+    return int.from_bytes(sha256(head + text + vector + extra).digest(), "big")
+
+
+def of_new(new: Additions, tick: int, vectors: bytes) -> list[int]:
+    """:func:`of_memory` of many that were added in one tick; ``vectors`` has theirs in a row."""
+    size, whole, join = len(vectors) // len(new.agents), int.from_bytes, b"".join
+    known: dict[tuple[int, Start | None], tuple[str, bytes]] = {}
+    marks = []
+    for place, (_, sequence, tier, content, metadata, start) in enumerate(zip(*new, strict=True)):
+        own = known.get((tier, start))
+        if own is None:  # most of a tick's are alike
+            heat, kinds, expires = begun(tier, start)
+            head = f" {tier} {heat} {tick} {tick} {expires} "
+            own = known[tier, start] = head, b"" if kinds is None else kinds.json.encode()
+        text = content.encode()
+        data = join(
+            (
+                f"{sequence}{own[0]}{len(text)} ".encode(), text,
+                vectors[place * size : (place + 1) * size],
+                b"" if metadata is None else metadata.json.encode(), own[1],
+            )
+        )  # fmt: skip
+        marks.append(whole(sha256(data).digest(), "big"))
+    return marks
+
+
+def of_activity(sequence: int, count: int, last: int, relevance: float) -> bytes:
+    """Over how a memory was used that was."""
+    return sha256(_NUMBERS.pack(sequence, count, last, relevance)).digest()
+
+
+def of_activities(
+    sequences: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    last: int,
+    relevance: NDArray[np.float64],
+) -> list[bytes]:
+    """:func:`of_activity` of many that were used in one tick."""
+    numbers = np.empty((len(sequences), 4), "<i8")
+    numbers[:, 0], numbers[:, 1], numbers[:, 2] = sequences, counts, last
+    numbers.view("<f8")[:, 3] = relevance
+    data, size = numbers.tobytes(), _NUMBERS.size
+    return [sha256(data[place : place + size]).digest() for place in range(0, len(data), size)]
+
+
+def sums_of(marks: Sequence[bytes], less: NDArray[np.uint8], counts: Sequence[int]) -> list[int]:
+    """The sum of the first so many hashes less the others, of the next so many, and so on."""
+    limbs = np.frombuffer(b"".join(marks), ">u4").astype(np.int64).reshape(-1, DIGEST // 4)
+    limbs -= less.view(">u4")
+    sizes = np.array(counts, np.intp)
+    sums = np.add.reduceat(limbs, np.cumsum(sizes) - sizes, axis=0).tolist()
+    totals = []
+    for own in sums:
+        total = 0
+        for limb in own:
+            total = (total << 32) + limb
+        totals.append(total)
+    return totals
+
+
+def of_shelved(agent_id: str, record: Shelved) -> bytes:
+    """Over all there is of a memory that is not resident."""
+    recalls, traits, metadata, content, vector = record[11:]
+    text = content.encode()
+    parts = [HEAD.pack(*record[:11], len(text)), agent_id.encode(), text, vector]
+    if metadata is not None:
+        parts.append(metadata.json.encode())
+    if traits is not None:
+        parts.append(traits.json.encode())
+    if recalls:
+        parts.append(repr(recalls).encode())
+    return sha256(b"".join(parts)).digest()
+
+
+def of_many(
+    agent_id: str,
+    heads: bytes,
+    texts: Sequence[bytes],
+    vectors: bytes,
+    metadata: Sequence[str],
+    traits: Sequence[str],
+) -> bytes:
+    """:func:`of_shelved` of many that were never recalled, one after another; both as JSON."""
+    owner, join, size = agent_id.encode(), b"".join, len(vectors) // len(texts)
+    starts = range(0, len(heads), HEAD.size)
+    places = range(0, len(vectors), size)
+    return join(
+        [
+            sha256(
+                join(
+                    (
+                        heads[start : start + HEAD.size], owner, text,
+                        vectors[place : place + size], (own + kind).encode(),
+                    )
+                )
+            ).digest()
+            for start, place, text, own, kind in zip(
+                starts, places, texts, metadata, traits, strict=True
+            )
+        ]
+    )  # fmt: skip

@@ -1,0 +1,163 @@
+"""Vectors of texts that were met before."""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+
+import numpy as np
+
+from ...errors import EmbedderError
+from ..vectors import Quantised, quantise, unit
+from .embedders import Embedder, OfflineEmbedder
+from .word_vectors import WordVectors
+
+__all__ = ["CachedEmbedder"]
+
+
+class CachedEmbedder:
+    """An embedder whose vectors come out quantised, each text embedded once.
+
+    The newest ``size`` texts are kept in memory, and so are words of the offline embedder, whose
+    vectors sum to a text's. Vectors of an embedder that is not reproducible are looked up in the
+    bank's journal as well, and wait in ``unsaved`` for the next commit.
+    """
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        size: int,
+        stored: Callable[[Sequence[bytes]], Mapping[bytes, bytes]],
+    ) -> None:
+        self.embedder = embedder
+        self.dims = embedder.dims
+        self.unsaved: dict[bytes, bytes] = {}
+        self._stored = stored
+        self._persistent = not getattr(embedder, "reproducible", False)
+        self.is_additive = bool(getattr(embedder, "additive", False)) and not self._persistent
+        self._newest = _Newest(size, self.dims)
+        self.words = WordVectors(embedder)
+
+    def encode(self, texts: Sequence[str]) -> Quantised:
+        """One row of whole numbers per text."""
+        newest = self._newest
+        rows = list(map(newest.rows.get, texts))
+        if rows.count(None) == len(texts) == len(set(texts)):  # all are new, as in most calls
+            fresh = self._embed(list(texts))
+            newest.keep(list(texts), fresh)
+            return fresh
+        known = [row for row in rows if row is not None]
+        if len(known) == len(rows):
+            return newest.vectors[known]
+        missing = [text for text, row in zip(texts, rows, strict=True) if row is None]
+        distinct = dict(zip(dict.fromkeys(missing), range(len(missing)), strict=False))
+        fresh = self._embed(list(distinct))
+        result = np.empty((len(texts), self.dims), np.int8)
+        is_new = np.array([row is None for row in rows])
+        result[~is_new] = newest.vectors[known]
+        result[is_new] = fresh[[distinct[text] for text in missing]]
+        newest.keep(list(distinct), fresh)
+        return result
+
+    def begin(self, texts: Sequence[str], worker: Executor) -> Callable[[], None]:
+        """Embed these texts ahead of time; they are known once what this gives back was called.
+
+        The offline embedder does it on the worker's thread, meanwhile; another in that call.
+        """
+        missing = list(dict.fromkeys(text for text in texts if text not in self._newest.rows))
+        if not isinstance(self.embedder, OfflineEmbedder):
+            return lambda: self._newest.keep(missing, self._embed(missing))
+        embedding = worker.submit(self._call, missing)
+        return lambda: self._newest.keep(missing, embedding.result())
+
+    def forget(self, text: str) -> None:
+        """Don't keep the vector of a text."""
+        self._newest.forget(text)
+        self.words.forget(text.split(" "))
+        self.unsaved.pop(hashlib.sha256(text.encode()).digest(), None)
+
+    def units(self, texts: Sequence[str]) -> list[list[float]]:
+        """One vector of length 1 per text, as mem0 wants them."""
+        vectors: list[list[float]] = unit(self.encode(texts)).tolist()
+        return vectors
+
+    def _embed(self, texts: list[str]) -> Quantised:
+        if type(self.embedder) is OfflineEmbedder and texts:  # a subclass may add up otherwise
+            return self._sum(self.embedder, texts)
+        if not self._persistent:
+            return self._call(texts)
+        keys = [hashlib.sha256(text.encode()).digest() for text in texts]
+        known = {**self._stored(keys), **self.unsaved}
+        missing = [place for place, key in enumerate(keys) if key not in known]
+        for place, vector in zip(missing, self._call([texts[i] for i in missing]), strict=True):
+            known[keys[place]] = self.unsaved[keys[place]] = vector.tobytes()
+        data = b"".join([known[key] for key in keys])
+        return np.frombuffer(data, np.int8).reshape(len(texts), self.dims)
+
+    def _sum(self, embedder: OfflineEmbedder, texts: list[str]) -> Quantised:
+        """As the embedder would give it, of words that were met before in a quarter of the time."""
+        words = embedder.words(" ".join(texts))
+        if words is None:
+            whole = [place for place, text in enumerate(texts) if embedder.words(text) is None]
+            if len(whole) == len(texts):
+                return self._call(texts)
+            vectors = np.empty((len(texts), self.dims), np.int8)
+            vectors[whole] = self._call([texts[place] for place in whole])
+            others = np.setdiff1d(np.arange(len(texts)), whole)
+            vectors[others] = self._sum(embedder, [texts[place] for place in others])
+            return vectors
+        sums = self.words.sums(words, [text.count(" ") + 1 for text in texts])
+        return self._call(texts) if sums is None else quantise(sums, self.dims, len(texts))
+
+    def _call(self, texts: list[str]) -> Quantised:
+        if not texts:
+            return np.empty((0, self.dims), np.int8)
+        try:
+            rows = self.embedder.embed(texts)
+        except EmbedderError:
+            raise
+        except Exception as error:  # a caller's own embedder may raise anything
+            raise EmbedderError(f"the embedder {self.embedder.name} failed: {error}") from error
+        return quantise(rows, self.dims, len(texts))
+
+
+class _Newest:
+    """The vectors of the newest texts, in the rows of one array, which are used in turn."""
+
+    def __init__(self, size: int, dims: int) -> None:
+        self.rows: dict[str, int] = {}
+        self.vectors: Quantised = np.empty((0, dims), np.int8)
+        self._size = size
+        self._texts: list[str | None] = []
+        """Whose row it is; None for one that was forgotten."""
+        self._next = 0
+
+    def keep(self, texts: list[str], vectors: Quantised) -> None:
+        """These are the newest now."""
+        if not self._size:
+            return
+        texts, vectors = texts[-self._size :], vectors[-self._size :]
+        self._grow(min(self._size, len(self._texts) + len(texts)))
+        while texts:
+            start, stop = self._next, min(self._next + len(texts), len(self.vectors))
+            self._next = stop % self._size
+            count = stop - start
+            for row, old in enumerate(self._texts[start:stop], start):
+                if old is not None and self.rows.get(old) == row:
+                    del self.rows[old]
+            self._texts[start:stop] = texts[:count]
+            self.vectors[start:stop] = vectors[:count]
+            self.rows.update(zip(texts, range(start, stop), strict=False))
+            texts, vectors = texts[count:], vectors[count:]
+
+    def forget(self, text: str) -> None:
+        """This one is not to be kept."""
+        row = self.rows.pop(text, None)
+        if row is not None:
+            self._texts[row] = None
+            self.vectors[row] = 0
+
+    def _grow(self, rows: int) -> None:
+        if rows > len(self.vectors):
+            larger = np.empty((min(self._size, 2 * rows), self.vectors.shape[1]), np.int8)
+            larger[: len(self.vectors)] = self.vectors
+            self.vectors = larger

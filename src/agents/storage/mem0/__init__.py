@@ -1,0 +1,1 @@
+"""All that knows mem0 and Chroma."""

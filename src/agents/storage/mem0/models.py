@@ -1,0 +1,261 @@
+"""mem0's embedders, its LLM extraction and its LLMs."""
+
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from ...config.settings import EmbedderSettings, LlmSettings, is_secret
+from ...errors import (
+    ChatFailed,
+    ConfigError,
+    EmbedderError,
+    ExtractionError,
+    InvalidInput,
+    SimulationError,
+)
+from .store import import_mem0
+
+__all__ = ["ChatModel", "Extractor", "Mem0Embedder", "Message", "as_messages"]
+
+Message = Mapping[str, str]
+
+
+class Mem0Embedder:
+    """Any embedder that mem0 has, by its name and config."""
+
+    def __init__(self, settings: EmbedderSettings, dims: int | None) -> None:
+        self._settings = settings
+        self._dims = dims
+        self._model: Any = None
+
+    @property
+    def name(self) -> str:
+        """Provider and model."""
+        return f"mem0/{self._settings.provider}/{self._settings.config.get('model', 'default')}"
+
+    @property
+    def dims(self) -> int:
+        """The length of its vectors; found out by embedding a word, if the bank doesn't know."""
+        if self._dims is None:
+            self._dims = len(self.embed(["dimensions"])[0])
+        return self._dims
+
+    def embed(self, texts: Sequence[str], /) -> list[list[float]]:
+        """One vector per text, in one call where the provider can."""
+        try:
+            if self._model is None:
+                factory = import_mem0("mem0.utils.factory").EmbedderFactory
+                config = dict(self._settings.config)
+                self._model = factory.create(self._settings.provider, config, None)
+            vectors: list[list[float]] = self._model.embed_batch(list(texts), "add")
+        except Exception as error:  # each provider has errors of its own
+            raise EmbedderError(
+                f"mem0's embedder {self._settings.provider} failed: {error}"
+            ) from error
+        return vectors
+
+
+def as_messages(messages: object) -> list[dict[str, str]]:
+    """Chat messages from what mem0 takes: a text, a message, or a list of messages."""
+    if isinstance(messages, str):
+        return [{"role": "user", "content": messages}]
+    listed = [messages] if isinstance(messages, Mapping) else messages
+    if not isinstance(listed, Sequence):
+        raise InvalidInput(f"messages are a text or a list of messages, not {messages!r:.80}")
+    result = []
+    for message in listed:
+        if not (
+            isinstance(message, Mapping)
+            and isinstance(message.get("role"), str)
+            and isinstance(message.get("content"), str)
+        ):
+            raise InvalidInput(
+                f"a message has a role and a content, both text; got {message!r:.80}"
+            )
+        result.append({key: value for key, value in message.items() if isinstance(value, str)})
+    return result
+
+
+class Extractor:
+    """mem0's own extraction of facts from messages, with the bank in the place of its store.
+
+    mem0 sees the agent's nearest memories through ``nearest`` and embeds through ``encode``. What
+    it would insert is caught and returned, so that the bank can store it like any other memory.
+    """
+
+    def __init__(
+        self,
+        settings: LlmSettings,
+        encode: Callable[[Sequence[str]], list[list[float]]],
+        nearest: Callable[[str, str, int], list[tuple[str, dict[str, Any]]]],
+    ) -> None:
+        if settings.provider is None:
+            raise ExtractionError(
+                "add_messages(infer=True) needs an LLM and none is configured",
+                hint="set llm.provider and llm.config (for example openai with openai_base_url "
+                "and model), or pass infer=False to store the messages as they are",
+            )
+        self._memory = _memory(settings, _Model(encode), _Catcher(nearest))
+
+    def extract(self, agent_id: str, messages: Sequence[Message]) -> list[str]:
+        """The facts that the LLM finds in ``messages`` and the agent does not know yet."""
+        try:
+            found = self._memory.add(list(messages), user_id=agent_id, infer=True)
+        except Exception as error:  # each provider has errors of its own
+            raise ExtractionError(f"mem0's extraction failed: {error}") from error
+        return [entry["memory"] for entry in found["results"]]
+
+
+class _Model:
+    """The bank's embedder, in the shape of mem0's."""
+
+    def __init__(self, encode: Callable[[Sequence[str]], list[list[float]]]) -> None:
+        self._encode = encode
+
+    def embed(self, text: str, memory_action: str | None = None) -> list[float]:
+        return self._encode([text])[0]
+
+    def embed_batch(self, texts: Sequence[str], memory_action: str = "add") -> list[list[float]]:
+        return self._encode(texts)
+
+
+class _Catcher:
+    """A vector store that searches the bank and keeps nothing."""
+
+    def __init__(
+        self, nearest: Callable[[str, str, int], list[tuple[str, dict[str, Any]]]]
+    ) -> None:
+        self._nearest = nearest
+
+    def search(self, query: str, vectors: object, top_k: int, filters: Mapping[str, str]) -> Any:
+        rows = self._nearest(filters["user_id"], query, top_k)
+        return [SimpleNamespace(id=i, score=0.0, payload=entry) for i, entry in rows]
+
+    def insert(self, vectors: object, payloads: object = None, ids: object = None) -> None:
+        pass
+
+
+class _NoEntities:
+    """mem0 links entities in a store of their own; extraction here does without."""
+
+    def list(self, filters: object = None, top_k: object = None) -> Sequence[Any]:
+        return []
+
+    def search_batch(self, queries: Sequence[str], **_: object) -> Sequence[Sequence[Any]]:
+        return [[] for _ in queries]
+
+    def insert(self, vectors: object, payloads: object = None, ids: object = None) -> None:
+        pass
+
+
+def _make_llm(settings: LlmSettings) -> Any:
+    """mem0's LLM; an error, whatever it is, where it would be another than the settings name."""
+    named = any("openrouter" in key for key in settings.config)
+    if settings.provider == "openai" and os.environ.get("OPENROUTER_API_KEY") and not named:
+        raise ConfigError(
+            "OPENROUTER_API_KEY is set, and mem0 would send everything to openrouter.ai instead",
+            hint="unset it, or name openrouter_base_url in llm.config",
+        )
+    factory = import_mem0("mem0.utils.factory").LlmFactory
+    return factory.create(settings.provider, dict(settings.config))
+
+
+def _memory(settings: LlmSettings, model: _Model, store: _Catcher) -> Any:
+    """A ``mem0.Memory`` with these parts. Its own constructor would open a store and a history."""
+    main = import_mem0("mem0.memory.main")
+    llm = {"provider": settings.provider, "config": dict(settings.config)}
+    try:
+        memory = object.__new__(main.Memory)
+        memory.config = import_mem0("mem0.configs.base").MemoryConfig(llm=llm)
+        memory.llm = _make_llm(settings)
+    except Exception as error:  # each provider has errors of its own
+        raise ExtractionError(f"mem0's LLM {settings.provider} can't be set up: {error}") from error
+    memory.db = import_mem0("mem0.memory.storage").SQLiteManager(":memory:")
+    memory.embedding_model = model
+    memory.vector_store = store
+    memory._entity_store = _NoEntities()
+    memory.collection_name = "tiermem"
+    memory.api_version = memory.config.version
+    memory.custom_instructions = None
+    memory.reranker = None
+    return memory
+
+
+class ChatModel:
+    """Any LLM that mem0 has, asked for JSON. Threads may share it; no error shows a secret.
+
+    ``timeout`` is handed to the provider's client where it takes one, in seconds. It bounds each
+    wait for data and not the whole call, so a caller who must go on needs a deadline of its own.
+    """
+
+    def __init__(self, settings: LlmSettings, *, timeout: float = 60.0) -> None:
+        self._settings = settings
+        self._timeout = timeout
+        self._model: Any = None
+        self._lock = threading.Lock()
+
+    def prepare(self) -> None:
+        """Make the client, unless it is there; :class:`SimulationError` if that can't be done."""
+        provider = self._settings.provider
+        if provider is None:
+            raise SimulationError(
+                "the agents' policy asks an LLM and none is configured",
+                hint="set llm.provider and llm.config (for example openai with openai_base_url "
+                "and model)",
+            )
+        with self._lock:
+            if self._model is not None:
+                return
+            try:
+                model = _make_llm(self._settings)
+            except Exception as error:  # noqa: BLE001 - each provider has errors of its own
+                why = self._without_secrets(error)
+                raise SimulationError(
+                    f"mem0's LLM {provider} can't be set up: {why}",
+                    hint="check the section llm of the settings",
+                ) from None
+            client = getattr(model, "client", None)
+            # A client that tries again by itself goes on asking, and costing, after a deadline.
+            for name, value in (("max_retries", 0), ("timeout", self._timeout)):
+                if hasattr(client, name):
+                    setattr(client, name, value)
+            self._model = model
+
+    def reply(self, messages: list[dict[str, str]]) -> str:
+        """The text of the answer; :class:`ChatFailed` if there is none. Asks once."""
+        self.prepare()
+        try:
+            # The way mem0 itself asks for JSON; a provider that can't ignores it.
+            text = self._model.generate_response(messages, response_format={"type": "json_object"})
+        except Exception as error:  # noqa: BLE001 - each provider has errors of its own
+            raise ChatFailed(type(error).__name__, self._without_secrets(error)) from None
+        if not isinstance(text, str):
+            raise ChatFailed("NoText", f"the answer is no text but {type(text).__name__}")
+        return text
+
+    def _without_secrets(self, error: Exception) -> str:
+        text = str(error) or type(error).__name__
+        known = {*_secrets(self._settings.config), *_secrets(os.environ)}
+        for secret in sorted(known, key=len, reverse=True):
+            text = text.replace(secret, "***")
+        text = _SECRET.sub("***", text)
+        return "".join(each if each.isprintable() else " " for each in text)[:1000]
+
+
+# What services show of a key, a header with one, and a password in an address.
+_SECRET = re.compile(r"\b(?:sk|gsk|xai)-[\w*.-]{4,}|(?<=Bearer )[^\s,;'\"]+|(?<=://)[^/\s@]+(?=@)")
+
+
+def _secrets(values: object, named: bool = False) -> Iterator[str]:
+    """The texts at any depth that are named like a secret and long enough to be one."""
+    if isinstance(values, Mapping):
+        for key, value in values.items():
+            yield from _secrets(value, named or is_secret(str(key)))
+    elif isinstance(values, list | tuple):
+        for value in values:
+            yield from _secrets(value, named)
+    elif named and isinstance(values, str) and len(values) >= 6:
+        yield values

@@ -1,0 +1,52 @@
+"""Which providers mem0 has, found out without importing it."""
+
+import difflib
+import importlib.util
+from pathlib import Path
+
+from ...config.settings import Settings
+from ...errors import ConfigError
+
+__all__ = ["check_providers", "check_vector_store"]
+
+_STORES = "configs/vector_stores"
+
+
+def check_providers(settings: Settings) -> None:
+    """Raise :class:`ConfigError` for a provider that mem0 does not have; mem0 is not imported."""
+    for key, name, folder, ours in (
+        ("store.provider", settings.store.provider, _STORES, set()),
+        ("embedder.provider", settings.embedder.provider, "embeddings", {"offline", "none"}),
+        ("llm.provider", settings.llm.provider, "llms", set()),
+    ):
+        known = _known(folder) | ours
+        if name is not None and name not in known:
+            raise ConfigError(
+                f"{key}: mem0 has no provider {name!r:.40}", hint=_instead(name, known)
+            )
+
+
+def check_vector_store(provider: str, place: str) -> None:
+    """Raise :class:`ConfigError` for a store that mem0 does not have; ``place`` is what says so."""
+    known = _known(_STORES)
+    if provider not in known:
+        raise ConfigError(
+            f"{place}: there is no vector store {provider!r:.40}", hint=_instead(provider, known)
+        )
+
+
+def _known(folder: str) -> set[str]:
+    """mem0 itself finds a provider by the name of its module."""
+    spec = importlib.util.find_spec("mem0")
+    places = spec.submodule_search_locations if spec else None
+    if not places:
+        raise ConfigError(
+            "the package mem0ai is not installed", hint="pip install 'mem0ai>=2.2,<3'"
+        )
+    found = {file.stem for file in Path(places[0], folder).glob("[a-z]*.py")}
+    return found - {"base", "configs", "mock"}
+
+
+def _instead(name: str, known: set[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {near[0]}?" if near else f"it has {', '.join(sorted(known))}"

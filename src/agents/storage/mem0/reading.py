@@ -1,0 +1,51 @@
+"""Reading a mem0 store that somebody else filled."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...errors import ConfigError, StoreError
+from .store import _close, _rows, connect
+
+__all__ = ["read_rows"]
+
+_EVERYTHING = 1_000_000_000
+"""More rows than a store has; to leave the number out would give a hundred."""
+
+
+def read_rows(config: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Ids and payloads of all rows in the store of a mem0 config, whoever wrote them."""
+    try:
+        store = connect(config)
+        try:
+            found = _rows(store.list(top_k=_EVERYTHING))
+            return [(str(row.id), dict(row.payload or {})) for row in found]
+        finally:
+            _close(store)
+    except Exception as error:  # each provider has errors of its own
+        if refused := _refused(error):
+            raise ConfigError(
+                f"mem0 does not take this config of a {config['provider']} store: {refused}",
+                hint="put it right in vector_store.config, as mem0 was used with it",
+            ) from error
+        raise StoreError(
+            f"mem0 can't read its {config['provider']} store: {' '.join(str(error).split())}",
+            hint="check vector_store in the config that mem0 was used with",
+        ) from error
+
+
+def _refused(error: Exception) -> str | None:
+    """What pydantic, with which mem0 checks a config, has against it; None for another error.
+
+    Its own text quotes what was given, and that may hold a password.
+    """
+    from pydantic import ValidationError
+
+    if not isinstance(error, ValidationError):
+        return None
+    first = error.errors(include_url=False, include_input=False)[0]
+    inner = first.get("ctx", {}).get("error")
+    if isinstance(inner, ValidationError):  # the provider's config, inside mem0's
+        return _refused(inner)
+    place = ".".join(map(str, first["loc"]))
+    reason = " ".join(first["msg"].removeprefix("Value error, ").split())
+    return f"{place}: {reason}" if place else reason

@@ -1,0 +1,1 @@
+"""Memories in memory: the table, an agent's rows, its words and sessions."""

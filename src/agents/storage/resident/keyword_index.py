@@ -1,0 +1,253 @@
+"""The words of an agent's resident memories: a keyword index that grows with them.
+
+A list of entries in three columns: a term, a memory that has it, and how often. A search looks at
+all the terms, as the vectors are looked at all: that is a tenth of the bytes, and needs no second
+structure to keep true. It holds nothing that the memories' texts don't, so it
+is made from these when an agent is first searched, and never written to disk.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...rules.bm25 import Matches
+from ...rules.words import FUNCTION_WORDS, Stem, Words, words_of
+
+__all__ = ["KeywordIndex", "Query", "Vocabulary"]
+
+_MOST_TERMS = 255
+"""A longer query is searched by its first so many different terms."""
+_MOST_PIECES = 100_000
+_LONGEST_PIECE = 40
+_MOST_QUERIES, _LONGEST_QUERY = 4096, 1000
+_MOST_WORDS = 1000
+"""So many words of a query make its vector."""
+
+Numbers = NDArray[np.int32]
+_Cell = TypeVar("_Cell", np.int32, np.float32, np.float64)
+
+
+class Query(NamedTuple):
+    """A query's terms, each once, and its words as they are written."""
+
+    terms: Numbers
+    """-1 for one that no memory ever had."""
+    words: tuple[str, ...]
+    places: NDArray[np.intp]
+    """For each word the place of its term in ``terms``; -1 where that was left out."""
+    common: NDArray[np.bool_]
+    """Which terms say little in any text."""
+    written: tuple[str, ...]
+    """Each term as it may stand in a text: a word as it was asked for, not its stem."""
+
+
+class Vocabulary:
+    """The terms of all agents of a bank, numbered in the order in which they come up."""
+
+    def __init__(self, language: str | None) -> None:
+        self._stem: Stem | None = None
+        if language is not None:
+            import Stemmer
+
+            self._stem = Stemmer.Stemmer(language).stemWord
+        self._terms: dict[str, int] = {}
+        self._pieces: dict[str, tuple[int, ...]] = {}
+        self._spoken: dict[str, Words] = {}
+        self._queries: dict[str, tuple[int, Query]] = {}
+        self._marks = np.zeros(1024, np.uint8)
+        spoken = [words_of(word, self._stem).terms for word in sorted(FUNCTION_WORDS)]
+        self._common = {number for terms in spoken for number in self._numbers(terms)}
+
+    def terms(self, text: str) -> list[int]:
+        """The terms of a text, one for each time that it has it."""
+        found: list[int] = []
+        known = self._pieces
+        for piece in text.split():
+            numbers = known.get(piece)
+            found += self._learn(piece) if numbers is None else numbers
+        return found
+
+    def count(self, query: str, texts: Sequence[str]) -> Matches:
+        """Where the query's terms are in texts that no index has."""
+        index = KeywordIndex(self)
+        index.extend(texts)
+        return index.find(self.query(query))
+
+    def names(self) -> list[str]:
+        """The terms, by their numbers."""
+        return list(self._terms)
+
+    def marks(self) -> NDArray[np.uint8]:
+        """A zero for each term, to be used and left as zeros."""
+        if len(self._terms) > len(self._marks):
+            self._marks = np.zeros(2 * len(self._terms), np.uint8)
+        return self._marks
+
+    def _learn(self, piece: str) -> tuple[int, ...]:
+        numbers = self._numbers(words_of(piece, self._stem).terms)
+        if len(piece) <= _LONGEST_PIECE:
+            if len(self._pieces) >= _MOST_PIECES:
+                self._pieces.clear()
+            self._pieces[piece] = numbers
+        return numbers
+
+    def _numbers(self, terms: Sequence[str]) -> tuple[int, ...]:
+        known = self._terms
+        return tuple([known.setdefault(term, len(known)) for term in terms])
+
+    def query(self, text: str) -> Query:
+        """A query by its terms; its words are not learned, or questions would fill the memory."""
+        size, known = self._queries.get(text, (-1, None))
+        if known is not None and (size == len(self._terms) or known.terms.min(initial=0) >= 0):
+            return known
+        query = self._read(text)
+        if len(text) <= _LONGEST_QUERY:
+            if len(self._queries) >= _MOST_QUERIES:
+                self._queries.clear()
+            self._queries[text] = (len(self._terms), query)
+        return query
+
+    def heard(self, text: str) -> set[str]:
+        """The terms of a text, which are not learned."""
+        known = self._spoken
+        pieces = (known.get(piece) or self._hear(piece) for piece in text.split())
+        return {term for found in pieces for term in found.terms}
+
+    def _read(self, text: str) -> Query:
+        written: dict[str, str] = {}
+        spoken: list[tuple[str, str]] = []
+        for piece in text.split():
+            found = self._spoken.get(piece) or self._hear(piece)
+            for term in found.terms:
+                written.setdefault(term, term)
+            for word, term in found.spoken:
+                if len(spoken) < _MOST_WORDS:
+                    spoken.append((word, term))
+                written[term] = word.casefold()
+        terms = list(written)[:_MOST_TERMS]
+        place = {term: index for index, term in enumerate(terms)}
+        numbers = [self._terms.get(term, -1) for term in terms]
+        return Query(
+            np.array(numbers, np.int32),
+            tuple([word for word, _ in spoken]),
+            np.array([place.get(term, -1) for _, term in spoken], np.intp),
+            np.array([number in self._common for number in numbers], bool),
+            tuple([written[term] for term in terms]),
+        )
+
+    def _hear(self, piece: str) -> Words:
+        found = words_of(piece, self._stem)
+        if len(piece) <= _LONGEST_PIECE:
+            if len(self._spoken) >= _MOST_PIECES:
+                self._spoken.clear()
+            self._spoken[piece] = found
+        return found
+
+
+class KeywordIndex:
+    """The terms of one agent's memories; ``size`` of them, the oldest, are indexed."""
+
+    __slots__ = (
+        "_counts",
+        "_lengths",
+        "_memories",
+        "_terms",
+        "_used",
+        "_vocabulary",
+        "size",
+        "total",
+    )
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self.size = 0
+        self.total = 0
+        """How many terms all memories have together."""
+        self._used = 0
+        # These have room to spare.
+        self._terms: Numbers = np.empty(0, np.int32)
+        self._memories: Numbers = np.empty(0, np.int32)
+        self._counts: NDArray[np.float32] = np.empty(0, np.float32)
+        self._lengths: NDArray[np.float64] = np.empty(0)
+
+    def extend(self, texts: Sequence[str]) -> None:
+        """Index the memories that follow."""
+        terms_of, flat, counts = self._vocabulary.terms, list[int](), list[int]()
+        lengths, entries = [], []
+        for text in texts:
+            terms = terms_of(text)
+            lengths.append(len(terms))
+            once = dict.fromkeys(terms, 1)
+            if len(once) < len(terms):
+                once = Counter(terms)
+            entries.append(len(once))
+            flat += once
+            counts += once.values()
+        first, last = self.size, self.size + len(texts)
+        start, stop = self._used, self._used + len(flat)
+        self._terms = _with_room(self._terms, start, stop)
+        self._memories = _with_room(self._memories, start, stop)
+        self._counts = _with_room(self._counts, start, stop)
+        self._lengths = _with_room(self._lengths, first, last)
+        self._terms[start:stop] = flat
+        self._memories[start:stop] = np.repeat(np.arange(first, last, dtype=np.int32), entries)
+        self._counts[start:stop] = counts
+        self._lengths[first:last] = lengths
+        self.size, self._used = last, stop
+        self.total += sum(lengths)
+
+    def keep(self, kept: NDArray[np.bool_]) -> None:
+        """Only these memories are left; those that are not indexed are there as well."""
+        kept = kept[: self.size]
+        number = np.cumsum(kept, dtype=np.int32) - np.int32(1)
+        memories = self._memories[: self._used]
+        entries = kept[memories]
+        self._terms = self._terms[: self._used][entries]
+        self._memories = number[memories[entries]]
+        self._counts = self._counts[: self._used][entries]
+        self._lengths = self._lengths[: self.size][kept]
+        self.size, self._used = len(self._lengths), len(self._terms)
+        self.total = int(self._lengths.sum())
+
+    def reorder(self, order: NDArray[np.intp]) -> None:
+        """Memories have other places: the first is the one that was at ``order[0]``."""
+        places = np.empty(len(order), np.int32)
+        places[order] = np.arange(len(order), dtype=np.int32)
+        self._memories = places[self._memories[: self._used]]
+        self._lengths = self._lengths[: self.size][order]
+
+    def find(self, query: Query) -> Matches:
+        """Where the query's terms are, and how often."""
+        marks = self._vocabulary.marks()
+        places = (query.terms >= 0).nonzero()[0]
+        known = query.terms[places]
+        try:
+            marks[known] = (places + 1).astype(np.uint8)
+            found = marks.take(self._terms[: self._used])
+        finally:  # also after an interrupt: all later searches use it
+            marks[known] = 0
+        entries = found.view(bool).nonzero()[0]  # as bytes it would take ten times as long
+        terms = found.take(entries).astype(np.intp)
+        terms -= 1
+        memories, counts = self._memories.take(entries), self._counts.take(entries)
+        return Matches(terms, memories, counts, self._lengths[: self.size], len(query.terms))
+
+    def contents(self) -> list[list[str]]:
+        """The terms of each memory, in order: what two indexes of the same memories agree in."""
+        names = self._vocabulary.names()
+        result: list[list[str]] = [[] for _ in range(self.size)]
+        columns = (each[: self._used] for each in (self._terms, self._memories, self._counts))
+        for term, memory, count in zip(*columns, strict=True):
+            result[memory] += [names[term]] * int(count)
+        return result
+
+
+def _with_room(column: NDArray[_Cell], used: int, needed: int) -> NDArray[_Cell]:
+    if needed <= len(column):
+        return column
+    larger = np.empty(needed + needed // 4, column.dtype)
+    larger[:used] = column[:used]
+    return larger

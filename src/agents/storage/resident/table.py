@@ -1,0 +1,332 @@
+"""The resident memories of all agents in one table.
+
+A tick searches, uses and stores memories of every agent, and one call of NumPy for all of them
+takes a fraction of what a call for each takes. So their rows are in one table, where each agent's
+lie together, with room to spare; :class:`AgentRows` is its window on them.
+"""
+
+import functools
+import math
+import mmap
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate, repeat
+from operator import add
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...memory.events import Additions, Start
+from ...memory.kinds import PLAIN, Traits, traits
+from ...memory.metadata import KeptMetadata
+from ...memory.records import NEW_RELEVANCE, NO_METADATA, Memory, Metadata, digits_of_all
+from ...memory.retention import Retention
+from ...memory.temperature import Temperature
+from ...memory.tiers import Tier
+from ..full_record import NEVER, UNUSED
+from ..marks import Marks, Places
+from ..vectors import Quantised
+
+__all__ = ["WIDTH", "ResidentTable", "Window", "begun"]
+
+Rows = NDArray[np.intp]
+Floats = NDArray[np.float64]
+
+_LARGE = 50_000
+_PAGED = 1 << 20
+_WORTH_GIVING = 1 << 17
+_PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
+WIDTH = 6
+"""Whole numbers per memory: sequence, created, entered its tier, expires, accesses, last access."""
+
+_SHOWN = [0, 1, 2, 4, 5]
+"""All of them but when it expires, which few do."""
+
+_TIERS = np.array(tuple(Tier), object)
+_TEMPERATURES = np.array(tuple(Temperature), object)
+# NumPy takes its time to find out that an enum is a number.
+_HOT, _WARM = int(Temperature.HOT), int(Temperature.WARM)
+_PLAIN = Start(_WARM, PLAIN.kind, PLAIN.tags, None)
+
+
+class Window(Protocol):
+    """The rows of one agent."""
+
+    start: int
+    """Where they begin."""
+    size: int
+    """How many of them are in use."""
+    room: int
+    """How many there are."""
+
+    def columns(self) -> tuple[NDArray[Any], ...]:
+        """The rows that are in use, column by column."""
+
+    def look_at(self, start: int, room: int, /) -> None:
+        """They are so many rows of the table now, from ``start`` on."""
+
+
+class _Columns(NamedTuple):
+    """One row per memory."""
+
+    vectors: Quantised
+    norms: Floats
+    tiers: NDArray[np.int8]
+    temperatures: NDArray[np.int8]
+    numbers: NDArray[np.int64]
+    relevance: Floats
+    places: Places
+    """Of the hashes over how memories were used."""
+    contents: NDArray[Any]
+    metadata: NDArray[Any]
+    """None for a memory without."""
+    traits: NDArray[Any]
+    """None for a plain fact."""
+
+    @classmethod
+    def make(cls, rows: int, dims: int) -> "_Columns":
+        return cls(
+            _array((rows, dims), np.int8),
+            _array((rows,), np.float64),
+            _array((rows,), np.int8),
+            _array((rows,), np.int8),
+            _array((rows, WIDTH), np.int64),
+            _array((rows,), np.float64),
+            _array((rows,), np.int32),
+            np.empty(rows, object),
+            np.empty(rows, object),
+            np.empty(rows, object),
+        )
+
+    def put(self, start: int, own: tuple[NDArray[Any], ...]) -> None:
+        """Write rows of the same columns, from ``start`` on."""
+        columns: tuple[NDArray[Any], ...] = self
+        for column, part in zip(columns, own, strict=True):
+            column[start : start + len(part)] = part
+
+
+class ResidentTable:
+    """Columns with a row per memory; ``windows`` are those that somebody still looks through.
+
+    Its arrays hold no lists of memories: a million would be a million objects for Python's garbage
+    collector to walk through, and it looks into lists but not into arrays.
+    """
+
+    def __init__(self, dims: int, windows: Mapping[str, Window]) -> None:
+        self._windows = windows
+        self._dims = dims
+        self.marks = Marks()
+        """Over how memories were used, of agents that are hashed."""
+        self.all_plain = True
+        """No memory ever came that has metadata or traits. To look for them takes its time."""
+        self._take(_Columns.make(0, dims))
+
+    def _take(self, columns: "_Columns", used: int = 0) -> None:
+        """These are the columns from now on, and so many of their rows are given away."""
+        self.columns = columns
+        self.vectors, self.norms, self.tiers, self.temperatures = columns[:4]
+        self.numbers, self.relevance, self.places = columns[4:7]
+        self.contents, self.metadata, self.traits = columns[7:]
+        self._used = used
+
+    # Room
+
+    def expect(self, memories: int) -> None:
+        """So many will come into a table that is empty: it need not grow meanwhile."""
+        self._take(_Columns.make(memories + memories // 2, self._dims))
+
+    def make_room(self, wanted: Sequence[tuple[Window, int]]) -> None:
+        """Have room for so many more memories of each of these agents."""
+        moving = {
+            id(window): (window, _room(window.size + count))
+            for window, count in wanted
+            if window.size + count > window.room
+        }
+        rows = sum(room for _, room in moving.values())
+        if self._used + rows <= len(self.norms):
+            for window, room in moving.values():
+                start, self._used = self._used, self._used + room
+                old, left = window.columns(), slice(window.start, window.start + window.room)
+                self.columns.put(start, old)
+                window.look_at(start, room)
+                for column in old[-3:]:  # what is forgotten must not be kept here
+                    column[:] = None
+                self._give_back(left)
+            return
+        # None are left: all agents move to a larger table, without the rows that were given up.
+        rooms = {id(each): (each, _room(each.size)) for each in self._windows.values()}
+        rooms |= {id(window): (window, _room(window.size + count)) for window, count in wanted}
+        rows = sum(room for _, room in rooms.values())
+        # Rows given up later are kept until all move again: in a large table they may be few.
+        columns = _Columns.make(rows + rows // (2 if rows < _LARGE else 8), self._dims)
+        starts = list(accumulate([room for _, room in rooms.values()], initial=0))
+        for start, (window, _) in zip(starts, rooms.values(), strict=False):
+            columns.put(start, window.columns())
+
+        def move() -> None:
+            self._take(columns, rows)
+            for start, (window, room) in zip(starts, rooms.values(), strict=False):
+                window.look_at(start, room)
+
+        try:
+            move()
+        except BaseException:  # an interrupt; agents that nobody changes must not be between two
+            move()
+            raise
+
+    def _give_back(self, rows: slice) -> None:
+        """Nobody has these rows; the system gets their pages, where they are more than a few."""
+        columns: tuple[NDArray[Any], ...] = self.columns
+        for column in columns:
+            pages, width = _pages_of(column), column[:1].nbytes
+            first = -(-rows.start * width // mmap.PAGESIZE) * mmap.PAGESIZE
+            size = rows.stop * width // mmap.PAGESIZE * mmap.PAGESIZE - first
+            if pages is not None and size >= _WORTH_GIVING:
+                pages.madvise(mmap.MADV_DONTNEED, first, size)
+
+    def in_use(self) -> NDArray[np.bool_]:
+        """Which rows hold a memory of an agent."""
+        edges = np.zeros(len(self.norms) + 1, np.int8)
+        windows = [window for window in self._windows.values() if window.size]
+        edges[[window.start for window in windows]] += 1
+        edges[[window.start + window.size for window in windows]] -= 1
+        return edges[:-1].cumsum(dtype=np.int8).view(np.bool_)
+
+    # Many agents at once
+
+    def memories(
+        self,
+        rows: Rows,
+        numbers: NDArray[np.int64],
+        agents: Iterable[str],
+        prefixes: Iterable[str],
+    ) -> Iterable[Memory]:
+        """The memories in these rows; ``numbers`` are the same rows of ``self.numbers``.
+
+        Whose they are and how their ids begin is given.
+        """
+        sequences, created, entered, counts, last = numbers[:, _SHOWN].T.tolist()
+        # Most memories have none of what few have.
+        names: Iterable[str] = repeat(PLAIN.kind)
+        tags: Iterable[tuple[str, ...]] = repeat(PLAIN.tags)
+        given: Iterable[Metadata] = repeat(NO_METADATA)
+        ends: Iterable[int | None] = repeat(None)
+        if not self.all_plain:
+            metadata, kinds = self.metadata[rows].tolist(), self.traits[rows].tolist()
+            if kinds.count(None) < len(kinds):
+                names, tags, _ = zip(*[own or PLAIN for own in kinds], strict=True)
+            if metadata.count(None) < len(metadata):
+                given = [NO_METADATA if own is None else MappingProxyType(own) for own in metadata]
+        expires = numbers[:, 3]
+        if (expires < NEVER).any():
+            ends = map(_or_none, expires.tolist())
+        fields = zip(
+            map(add, prefixes, digits_of_all(sequences, int(numbers[:, 0].max(initial=0)))),
+            agents,
+            self.contents[rows].tolist(),
+            _TIERS[self.tiers[rows]].tolist(),
+            created,
+            entered,
+            sequences,
+            given,
+            names,
+            tags,
+            _TEMPERATURES[self.temperatures[rows]].tolist(),
+            repeat(Retention.ACTIVE),
+            ends,
+            counts,
+            [None if tick == UNUSED else tick for tick in last] if UNUSED in last else last,
+            self.relevance[rows].tolist(),
+            strict=False,
+        )
+        # tuple.__new__ is what Memory(…) comes down to, at half its cost.
+        return map(tuple.__new__, repeat(Memory), fields)
+
+    def write(
+        self, rows: list[int], new: Additions, tick: int, vectors: Quantised, norms: Floats
+    ) -> None:
+        """New memories come into these rows, in this tick; their vectors have these lengths."""
+        # Rows that lie together are written in a tenth of the time.
+        together = rows[-1] - rows[0] == len(rows) - 1 and rows == sorted(rows)
+        where = slice(rows[0], rows[0] + len(rows)) if together else np.array(rows)
+        _, sequences, tiers, contents, metadata, starts = new
+        self.vectors[where] = vectors
+        self.norms[where] = norms
+        self.tiers[where] = tiers
+        self.numbers[where] = (0, tick, tick, NEVER, 0, UNUSED)
+        self.numbers[where, 0] = sequences
+        self.relevance[where] = NEW_RELEVANCE
+        self.places[where] = 0
+        self.contents[where] = _objects(contents)
+        if metadata.count(None) == len(metadata):
+            self.metadata[where] = None
+        else:
+            self.metadata[where] = _objects(metadata)
+            self.all_plain = False
+        if starts.count(None) == len(starts) and 0 not in tiers:
+            self.temperatures[where], self.traits[where] = _WARM, None
+        else:
+            heats, kinds, expires = zip(*map(begun, tiers, starts), strict=True)
+            self.temperatures[where], self.traits[where] = heats, _objects(kinds)
+            self.all_plain = self.all_plain and kinds.count(None) == len(kinds)
+            self.numbers[where, 3] = expires
+
+    def use(self, rows: Rows, scores: Floats, tick: int) -> None:
+        """A search gave the memories in these rows, each once."""
+        # A view, by the number of a cell: two thirds of the time that rows and columns take.
+        numbers = self.numbers.reshape(-1)
+        cells = rows * WIDTH + 4
+        numbers[cells] += 1
+        numbers[cells + 1] = tick
+        self.relevance[rows] = (self.relevance[rows] + scores) / 2
+
+
+@functools.lru_cache(maxsize=1024)
+def begun(tier: int, start: Start | None) -> tuple[int, Traits | None, int]:
+    """Temperature, traits and end of a new memory in this tier that begins so.
+
+    Most of a tick's are alike.
+    """
+    heat, kind, tags, expires = start or _PLAIN
+    own = traits(kind, tags) if kind != "fact" or tags else None
+    return _HOT if tier == 0 else heat, own, NEVER if expires is None else expires
+
+
+def _array(shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:
+    """A new array; a large one has pages of its own.
+
+    So it takes no more than what is written to it, and all of that is given back with it. What
+    NumPy takes from the heap leaves holes there when a table moves to a larger one.
+    """
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    if size < _PAGED:
+        return np.empty(shape, dtype)
+    # Private: a process that is forked has its own.
+    pages = mmap.mmap(-1, size, **_PRIVATE)
+    return np.frombuffer(pages, dtype).reshape(shape)
+
+
+def _pages_of(array: Any) -> mmap.mmap | None:
+    """What :func:`_array` took for an array, if it can be given back in parts."""
+    while isinstance(array, np.ndarray):
+        array = array.base
+    if isinstance(array, memoryview):
+        array = array.obj
+    return array if isinstance(array, mmap.mmap) and hasattr(array, "madvise") else None
+
+
+def _or_none(tick: int) -> int | None:
+    """A tick, or None for never."""
+    return None if tick == NEVER else tick
+
+
+def _room(size: int) -> int:
+    return size + max(8, min(size // 2, 128 + size // 16))
+
+
+def _objects(values: Sequence[str | KeptMetadata | Traits | None]) -> NDArray[Any]:
+    """An array of these values, as they are."""
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array

@@ -1,0 +1,1 @@
+"""Memories that are not in memory: cold, archived, deleted."""

@@ -1,0 +1,362 @@
+"""The journal's table of memories that are not resident.
+
+A row is one memory as it was from one commit to another. So going back to a commit brings its
+state back, and a memory that returns to the columns is found as it was when it left. Versions that
+ended before the last snapshot are deleted: nothing needs them any more.
+"""
+
+import heapq
+import json
+import sqlite3
+import struct
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ...errors import BankDamaged
+from ...memory.context import TokenCounter
+from ...memory.metadata import keep_metadata
+from ...memory.retention import Retention
+from ...memory.temperature import Temperature
+from ..digests import of_shelved
+from ..full_record import ColdFact, Shelved, Stored, traits_of
+from .pack import Pack
+from .packs import Group, Member, ShelfPacks
+
+__all__ = ["SHELF_SCHEMA", "Changes", "ColdFact", "Group", "Key", "ShelfTable", "Stored"]
+
+SHELF_SCHEMA = """
+CREATE TABLE shelf (
+    agent TEXT NOT NULL,
+    sequence INTEGER NOT NULL,
+    since INTEGER NOT NULL,    -- the commit that put it there
+    until INTEGER,             -- the commit that took it away or changed it
+    seal INTEGER NOT NULL,     -- over since, until and digest
+    digest BLOB NOT NULL,      -- over all that follows, without tokens
+    tokens INTEGER NOT NULL,
+    tier INTEGER NOT NULL,
+    temperature INTEGER NOT NULL,
+    retention INTEGER NOT NULL,
+    retained_tick INTEGER NOT NULL,
+    created_tick INTEGER NOT NULL,
+    tier_tick INTEGER NOT NULL,
+    expires_tick INTEGER NOT NULL,
+    access_count INTEGER NOT NULL,
+    last_access_tick INTEGER NOT NULL,
+    relevance REAL NOT NULL,
+    recalls TEXT,
+    traits TEXT,
+    metadata TEXT,
+    content TEXT NOT NULL,
+    vector BLOB NOT NULL
+);
+CREATE UNIQUE INDEX shelf_versions ON shelf (agent, sequence, since);
+-- For counting: small, and all that is needed.
+CREATE INDEX shelf_now ON shelf (agent, retention, temperature, tier, tokens) WHERE until IS NULL;
+CREATE INDEX shelf_critical ON shelf (agent) WHERE tier = 1;
+CREATE INDEX shelf_expiring ON shelf (expires_tick)
+    WHERE until IS NULL AND retention = 0 AND expires_tick < 4611686018427387904;
+CREATE INDEX shelf_deleted ON shelf (retained_tick) WHERE until IS NULL AND retention = 2;
+CREATE INDEX shelf_ended ON shelf (until) WHERE until IS NOT NULL;
+"""
+
+_FIELDS = (
+    "agent, sequence, since, until, seal, digest, tier, temperature, retention, retained_tick, "
+    "created_tick, tier_tick, expires_tick, access_count, last_access_tick, relevance, recalls, "
+    "traits, metadata, content, vector"
+)
+_BEFORE = "since < :commit AND (until IS NULL OR until >= :commit)"
+"""The versions that a commit finds."""
+
+Key = tuple[str, int]
+"""Agent and sequence number."""
+
+
+class Changes(NamedTuple):
+    """What a commit does to the shelf."""
+
+    ended: Mapping[Key, bytes]
+    """The digests of the versions that end."""
+    now: Mapping[Key, Stored | None]
+    """What it leaves there; None for what it takes away."""
+    packs: Sequence[Pack]
+    """What else it leaves there."""
+    count_tokens: TokenCounter
+
+    def __bool__(self) -> bool:
+        return bool(self.now or self.packs)
+
+
+class ShelfTable:
+    """Reads and writes the table; transactions are the journal's."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._db = database
+        self._packs = ShelfPacks(database)
+
+    # Reading. ``commit`` says when: what that commit found.
+
+    def get(self, key: Key, commit: int) -> Stored | None:
+        """One memory."""
+        found = self._select(
+            f"agent = :agent AND sequence = :sequence AND {_BEFORE}",
+            agent=key[0], sequence=key[1], commit=commit,
+        )  # fmt: skip
+        row = next((stored for _, stored in found), None)
+        return self._packs.get(*key, commit) if row is None else row
+
+    def many(self, agent: str, sequences: Sequence[int], commit: int) -> Iterator[Stored]:
+        """Those of these memories that are on the shelf."""
+        for start in range(0, len(sequences), 500):
+            part = [int(each) for each in sequences[start : start + 500]]
+            others = set(part)
+            for _, stored in self._select(
+                f"agent = :agent AND sequence IN ({','.join(map(str, part))}) AND {_BEFORE}",
+                agent=agent, commit=commit,
+            ):  # fmt: skip
+                others.discard(stored.record.sequence)
+                yield stored
+            for each in sorted(others):
+                if (packed := self._packs.get(agent, each, commit)) is not None:
+                    yield packed
+
+    def critical(self, agent: str | None, commit: int) -> Iterator[tuple[str, Stored]]:
+        """The active critical ones, of all agents or of one: they count for the cap.
+
+        In packs are none.
+        """
+        which = "" if agent is None else "agent = :agent AND "
+        return self._select(
+            f"{which}tier = 1 AND retention = 0 AND {_BEFORE}", agent=agent, commit=commit
+        )
+
+    # Reading what is there now.
+
+    def of_agent(self, agent: str, retention: int, temperature: int | None) -> Iterator[Stored]:
+        """An agent's memories with this retention and temperature, oldest first."""
+        which = "" if temperature is None else " AND temperature = :temperature"
+        rows = self._select(
+            f"agent = :agent AND until IS NULL AND retention = :retention{which}",
+            "ORDER BY sequence",
+            agent=agent, retention=retention, temperature=temperature,
+        )  # fmt: skip
+        packed: Iterable[Member] = ()
+        if retention == Retention.ACTIVE and temperature in (None, Temperature.COLD):
+            packed = self._packs.now(agent)
+        for _, stored in _merged(rows, packed):
+            yield stored
+
+    def active(self) -> Iterator[tuple[str, Stored]]:
+        """All that is cold and active, by agent, oldest first."""
+        rows = self._select("until IS NULL AND retention = 0", "ORDER BY agent, sequence")
+        return _merged(rows, self._packs.now())
+
+    def all_now(self) -> Iterator[tuple[Any, ...]]:
+        """All that is there, as rows, checked, as :meth:`adopt` takes them."""
+        packed = (
+            _row(member.agent, member.since, member.tokens, member.stored)
+            for member in self._packs.now()
+        )
+        return heapq.merge(self.rows_now(), packed, key=lambda row: (row[0], row[1]))
+
+    def rows_now(self) -> Iterator[tuple[Any, ...]]:
+        """Every row as it is now, checked; all that there is where there are no packs."""
+        columns = _FIELDS.replace("tier,", "tokens, tier,", 1)
+        for row in self._db.execute(
+            f"SELECT {columns} FROM shelf WHERE until IS NULL ORDER BY agent, sequence"  # noqa: S608
+        ):
+            _stored(row[:6] + row[7:])
+            yield row
+
+    def newer(self, agent: str, commit: int) -> Iterator[Stored]:
+        """An agent's cold and active memories that came after a commit."""
+        for _, stored in self._select(
+            "agent = :agent AND until IS NULL AND retention = 0 AND since > :commit",
+            agent=agent, commit=commit,
+        ):  # fmt: skip
+            yield stored
+        for member in self._packs.now(agent, after=commit):
+            yield member.stored
+
+    def due(self, tick: int, deleted_before: int) -> Iterator[tuple[str, int, int]]:
+        """Agent, sequence and retention of what expired by ``tick``, or was deleted so long ago.
+
+        In packs is nothing that expires.
+        """
+        yield from self._db.execute(
+            "SELECT agent, sequence, retention FROM shelf WHERE until IS NULL AND retention = 0 "
+            "AND expires_tick < 4611686018427387904 AND expires_tick <= ?",
+            (tick,),
+        )
+        yield from self._db.execute(
+            "SELECT agent, sequence, retention FROM shelf WHERE until IS NULL AND retention = 2 "
+            "AND retained_tick <= ?",
+            (deleted_before,),
+        )
+
+    def counts(self, agent: str | None = None) -> dict[Group, tuple[int, int]]:
+        """How many there are and how many tokens, by agent, retention, temperature and tier."""
+        which = "" if agent is None else "AND agent = :agent "
+        rows = self._db.execute(
+            "SELECT agent, retention, temperature, tier, count(*), sum(tokens) FROM shelf "  # noqa: S608
+            f"WHERE until IS NULL {which}GROUP BY agent, retention, temperature, tier",
+            {"agent": agent},
+        )
+        totals: dict[Group, tuple[int, int]] = {row[:4]: row[4:] for row in rows}
+        for group, (items, tokens) in self._packs.counts(agent):
+            before = totals.get(group, (0, 0))
+            totals[group] = (before[0] + items, before[1] + tokens)
+        return totals
+
+    def cold(self, agent: str) -> Iterator[ColdFact]:
+        """All that is cold and active, without texts and vectors, so of many at once."""
+        for sequence, tier, created, count, last, relevance, recalls, kinds in self._db.execute(
+            "SELECT sequence, tier, created_tick, access_count, last_access_tick, relevance, "
+            "recalls, traits FROM shelf WHERE agent = ? AND until IS NULL AND retention = 0",
+            (agent,),
+        ):
+            recalled = len(json.loads(recalls)) if recalls else 0
+            own = traits_of(kinds) if kinds else None
+            yield ColdFact(sequence, tier, created, count, last, relevance, recalled, own)
+        yield from self._packs.cold(agent)
+
+    def with_words(self, agent: str, words: Sequence[str], most: int) -> list[int]:
+        """The newest of an agent's cold and active memories whose text has one of these words."""
+        patterns = [f"%{_literal(word)}%" for word in words]
+        found = " OR ".join(["content LIKE ? ESCAPE '\\'"] * len(patterns))
+        rows = self._db.execute(
+            "SELECT sequence FROM shelf WHERE agent = ? AND until IS NULL AND retention = 0 "  # noqa: S608
+            f"AND temperature = 2 AND ({found}) ORDER BY sequence DESC LIMIT ?",
+            (agent, *patterns, most),
+        )
+        newest = [sequence for (sequence,) in rows] + self._packs.with_words(agent, words, most)
+        return sorted(newest, reverse=True)[:most]
+
+    def _select(
+        self, where: str, order: str = "", **values: object
+    ) -> Iterator[tuple[str, Stored]]:
+        for row in self._db.execute(f"SELECT {_FIELDS} FROM shelf WHERE {where} {order}", values):  # noqa: S608
+            yield row[0], _stored(row)
+
+    # Writing
+
+    def write(self, commit: int, changes: Changes) -> None:
+        """What a commit changes."""
+        packed: dict[str, list[int]] = {}
+        for (agent, sequence), digest in changes.ended.items():
+            row = self._db.execute(
+                "SELECT since FROM shelf WHERE agent = ? AND sequence = ? AND until IS NULL",
+                (agent, sequence),
+            ).fetchone()
+            if row is None:
+                packed.setdefault(agent, []).append(sequence)
+                continue
+            self._db.execute(
+                "UPDATE shelf SET until = ?, seal = ? "
+                "WHERE agent = ? AND sequence = ? AND until IS NULL",
+                (commit, _seal(row[0], commit, digest), agent, sequence),
+            )
+        for agent, sequences in packed.items():
+            self._packs.end(commit, agent, sequences)
+        self.adopt(_rows(commit, changes))
+        self._packs.write(commit, changes.packs, changes.count_tokens)
+
+    def adopt(self, rows: Iterable[Sequence[Any]]) -> None:
+        """Take over rows, each a tuple of all columns."""
+        marks = ",".join("?" * 22)
+        self._db.executemany(f"INSERT INTO shelf VALUES ({marks})", rows)  # noqa: S608
+
+    def rewind(self, commit: int) -> None:
+        """Forget what came after a commit."""
+        self._db.execute("DELETE FROM shelf WHERE since > ?", (commit,))
+        for number, since, digest in self._db.execute(
+            "SELECT rowid, since, digest FROM shelf WHERE until > ?", (commit,)
+        ).fetchall():
+            self._db.execute(
+                "UPDATE shelf SET until = NULL, seal = ? WHERE rowid = ?",
+                (_seal(since, None, digest), number),
+            )
+        self._packs.rewind(commit)
+
+    def forget_versions(self, commit: int) -> None:
+        """Delete the versions that ended by a commit."""
+        self._db.execute("DELETE FROM shelf WHERE until <= ?", (commit,))
+        self._packs.forget_versions(commit)
+
+    def purge(self, agent: str, sequences: Collection[int]) -> None:
+        """Delete every version of these memories."""
+        self._db.executemany(
+            "DELETE FROM shelf WHERE agent = ? AND sequence = ?",
+            [(agent, sequence) for sequence in sequences],
+        )
+        self._packs.purge(agent, sequences)
+
+    def clear(self) -> None:
+        """Delete all."""
+        self._db.execute("DELETE FROM shelf")
+        self._packs.clear()
+
+
+def _merged(
+    rows: Iterable[tuple[str, Stored]], packed: Iterable[Member]
+) -> Iterator[tuple[str, Stored]]:
+    """Both by agent, oldest first, as each of them is."""
+    members = ((member.agent, member.stored) for member in packed)
+    return heapq.merge(rows, members, key=lambda each: (each[0], each[1].record.sequence))
+
+
+def _rows(commit: int, changes: Changes) -> Iterator[tuple[Any, ...]]:
+    """The rows of what a commit puts there."""
+    for (agent, _), stored in changes.now.items():
+        if stored is not None:
+            yield _row(agent, commit, changes.count_tokens(stored.record.content), stored)
+
+
+def _row(agent: str, since: int, tokens: int, stored: Stored) -> tuple[Any, ...]:
+    record, digest = stored
+    recalls, kinds, metadata, content, vector = record[11:]
+    return (
+        agent, record[0], since, None, _seal(since, None, digest), digest, tokens, *record[1:11],
+        json.dumps(recalls) if recalls else None,
+        kinds.json if kinds else None,
+        metadata.json if metadata else None,
+        content, vector,
+    )  # fmt: skip
+
+
+def _stored(row: Sequence[Any]) -> Stored:
+    """The memory in a row that was selected as ``_FIELDS``, checked."""
+    agent, sequence, since, until, seal, digest, *numbers = row[:16]
+    recalls, kinds, metadata, content, vector = row[16:]
+    try:
+        record = Shelved._make(
+            (
+                sequence,
+                *numbers,
+                tuple(json.loads(recalls)) if recalls else (),
+                traits_of(kinds) if kinds else None,
+                keep_metadata(json.loads(metadata)) if metadata else None,
+                content,
+                vector,
+            )
+        )
+        is_whole = digest == of_shelved(agent, record) and seal == _seal(since, until, digest)
+    except (ValueError, TypeError, AttributeError, struct.error):  # a value of another type
+        is_whole = False
+    if not is_whole:
+        raise BankDamaged(
+            f"what the journal keeps of memory {sequence} of {agent} is not what was written; "
+            "nothing was changed",
+            hint="restore the bank from a backup",
+        )
+    return Stored(record, digest)
+
+
+def _seal(since: int, until: int | None, digest: bytes) -> int:
+    """Against flipped bits alone: who forges a row forges this too."""
+    return zlib.crc32(b"%d %d" % (since, until or 0), zlib.crc32(digest))
+
+
+def _literal(word: str) -> str:
+    """A word in which LIKE finds no sign of its own."""
+    return word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

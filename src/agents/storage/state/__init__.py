@@ -1,0 +1,1 @@
+"""Journal and resident columns together: events in, state out."""

@@ -1,0 +1,416 @@
+"""The state of a bank and the journal behind it, changed together or not at all."""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from operator import gt
+from typing import Literal
+
+import numpy as np
+
+from ...errors import CommitFailed
+from ...memory.changes import NO_CHANGES, Changes, count_changes
+from ...memory.events import (
+    LEAST_LITERAL,
+    Accessed,
+    Added,
+    Cause,
+    Moved,
+    Noted,
+    Purged,
+    Retained,
+    Row,
+    TickAdvanced,
+    TierChanged,
+    encode,
+    named,
+)
+from ...memory.records import Memory
+from ...memory.retention import Retention
+from ...memory.temperature import Temperature
+from ...memory.tiers import Tier
+from ...rules.caps import Caps, make_room, relieve
+from ..gc_pause import gc_paused
+from ..journal.journal import Journal
+from ..journal.redaction import Purge
+from ..journal.ticks import TickNote
+from ..vectors import Quantised, norms
+from . import snapshots
+from .accesses import Given, rows_of_given
+from .loading import Resident
+from .new_memories import New, NewMemories, number, which_matter
+
+__all__ = ["Ledger"]
+
+logger = logging.getLogger(__name__)
+
+
+class Ledger:
+    """Applies events to the state, and writes them to the journal commit by commit."""
+
+    SNAPSHOT_ON_CLOSE = 10_000
+    """Closing writes a snapshot when this many events came after the last one."""
+    SNAPSHOT_ON_COMMIT = 1_000_000
+    """So does a commit; and never before twice as many events as there are memories."""
+
+    def __init__(self, journal: Journal, resident: Resident) -> None:
+        self.journal = journal
+        self.resident = resident
+        self.unsaved_embeddings: dict[bytes, bytes] = {}
+        """Vectors, by the hash of their text, to be kept with the next commit."""
+        self._events: list[Row] = []
+        self._vectors: list[Quantised] = []
+        self._marks: list[int] = []
+        """Where in the pending events each open transaction began."""
+        self._accesses: list[Row] = []
+        """What searches gave, on its way to the events."""
+        self._purges: list[Purge] = []
+        self._note: TickNote | None = None
+        self.totals = NO_CHANGES
+        """What was committed since the bank was opened."""
+        self._is_plain = True
+        """Whether nothing is pending but new memories and what searches gave."""
+        self._is_literal = True
+        """Whether surely nothing is pending that :func:`encode` has to look for."""
+        self._since_snapshot = resident.load(journal)
+
+    # Events
+
+    def add_many(
+        self,
+        new: New,
+        vectors: Quantised,
+        caps: Caps,
+        relieve_hot: Callable[[str, list[int]], object],
+    ) -> Sequence[Memory]:
+        """New memories, in order; where a tier is full, it makes room first.
+
+        ``relieve_hot`` is called where hot ones came.
+        """
+        size = len(new.agents)
+        if not size:
+            return []
+        self._flush_accesses()
+        resident = self.resident
+        additions, prefixes = number(new, resident.blocks_of)
+        lengths = norms(vectors)
+        added = NewMemories(new, additions.sequences, prefixes, resident.tick)
+        events = additions.rows()
+        self._is_literal = self._is_literal and new.metadata.count(None) == size
+        told = kept = 0
+        entered = set[str]()
+        """The agents that have one among those that wait which others make room for."""
+
+        def tell(stop: int) -> None:
+            nonlocal told
+            self._events += events[told:stop]
+            self._vectors.append(vectors[told:stop])
+            told = stop
+
+        def keep(stop: int) -> None:
+            """They come into the table: all that wait at once, which takes a fraction."""
+            nonlocal kept
+            tell(stop)
+            rows = slice(kept, stop)
+            if kept < stop:
+                resident.add(additions.part(rows), vectors[rows], lengths[rows])
+            kept = stop
+            entered.clear()
+
+        for place in which_matter(new, caps):
+            agent_id, tier = new.agents[place], new.tiers[place]
+            if agent_id in entered:
+                keep(place)
+            tell(place)
+            if caps.of(tier) is not None:
+                self.make_room(agent_id, tier, caps, None)
+            entered.add(agent_id)
+            if (tier is not Tier.PINNED and new.is_hot(place)) or resident.block(agent_id).hot:
+                # A demoted one got a new label.
+                keep(place + 1)
+                sequence = additions.sequences[place]
+                relieve_hot(agent_id, [sequence])
+                memory = resident.memory(agent_id, sequence)
+                if memory is not None:
+                    added.replace(place, memory)
+        keep(size)
+        return added
+
+    def make_room(self, agent_id: str, tier: Tier, caps: Caps, newcomer: int | None) -> None:
+        """Demote what has to go before a memory enters ``tier``, or raise :class:`TierFull`."""
+        block = self.resident.block(agent_id)
+        for memory, lower in make_room(tier, caps, block.occupants, newcomer):
+            self.change_tier(agent_id, memory.sequence, lower, demoted=True)
+
+    def relieve(self, caps: Caps) -> None:
+        """Bring every agent within caps that may be smaller than when it last wrote."""
+        for agent_id in sorted(self.resident.blocks):
+            block = self.resident.block(agent_id)
+            for tier in (Tier.PINNED, Tier.CRITICAL):
+                while demotions := relieve(tier, caps, block.occupants):
+                    for memory, lower in demotions:
+                        self.change_tier(agent_id, memory.sequence, lower, demoted=True)
+
+    def change_tier(self, agent_id: str, sequence: int, tier: Tier, *, demoted: bool) -> None:
+        """A memory enters another tier."""
+        cause: Literal["set", "demote"] = "demote" if demoted else "set"
+        self._happen(TierChanged("tier", agent_id, sequence, int(tier), cause))
+
+    def move(self, agent_id: str, sequences: Sequence[int], to: Temperature, cause: Cause) -> None:
+        """Memories get another temperature."""
+        if sequences:
+            self._happen(Moved("move", agent_id, list(sequences), int(to), cause))
+
+    def retain(
+        self, agent_id: str, sequences: Sequence[int], retention: Retention, cause: Cause
+    ) -> None:
+        """Memories are archived, deleted or restored."""
+        if sequences:
+            self._happen(Retained("retain", agent_id, list(sequences), int(retention), cause))
+
+    def purge(self, memories: Sequence[Memory], *, redacted: bool = True) -> None:
+        """Memories of one agent are gone for good, wherever they are kept.
+
+        If not ``redacted``, they are gone from now on, and what the bank was before still has them.
+        """
+        if memories:
+            if redacted:
+                self._purges += [
+                    Purge(each.agent_id, each.sequence, each.created_tick, each.content)
+                    for each in memories
+                ]
+            sequences = [each.sequence for each in memories]
+            self._happen(Purged("purge", memories[0].agent_id, sequences))
+
+    def accessed(
+        self, agent_id: str, sequences: list[int], scores: list[float], *, recalled: bool = False
+    ) -> None:
+        """A search gave memories to their agent. Written with the next commit, for its own sake no
+        commit is made.
+        """
+        event = Accessed("recall" if recalled else "access", agent_id, sequences, scores)
+        self._accesses.append(event)
+        self._is_plain = self._is_plain and not recalled
+        self._is_literal = False
+        self.resident.apply(event)
+
+    def accessed_by_all(self, events: list[Accessed]) -> None:
+        """A search gave memories to its agent, or several searches resident ones to theirs."""
+        self._accesses += events
+        self._is_literal = False
+        if 1 < len(events) == len({event.agent_id for event in events}):
+            self.resident.access(events)
+        else:  # a memory may be among them twice
+            for event in events:
+                self.resident.apply(event)
+
+    def given(self, agents: Sequence[str], given: Sequence[Given]) -> None:
+        """The same of many agents, each of which searched once and got some, as numbers."""
+        owners = [[agents[member] for member in each.members] for each in given]
+        events: list[Row] = []
+        for own, each in zip(owners, given, strict=True):
+            events += rows_of_given(own, each)
+            least = each.scores.min(initial=1.0)
+            self._is_literal = self._is_literal and bool(least >= LEAST_LITERAL)
+        members = list(chain.from_iterable([each.members for each in given]))
+        if any(map(gt, members, members[1:])):  # their order is that of the searches
+            order = sorted(range(len(members)), key=members.__getitem__)
+            events = [events[place] for place in order]
+        self._accesses += events
+        for own, each in zip(owners, given, strict=True):
+            if own:
+                self.resident.use(own, each.counts.tolist(), each.rows, each.scores)
+
+    def noted(
+        self, agent_id: str, path: str, text: str | None, chunks: list[tuple[int, int, int]]
+    ) -> None:
+        """A note has another text, or is gone; these memories stand for it."""
+        old = self.resident.block(agent_id).notes.get(path)
+        kept = 0
+        if text is not None and old is not None:
+            kept = _common(old.text, text)
+            text = text[kept:]
+        self._happen(Noted("note", agent_id, path, kept, text, chunks))
+
+    def _happen(self, event: TierChanged | Moved | Retained | Purged | Noted) -> None:
+        self._flush_accesses()
+        self._events.append(event)
+        self._is_plain = False
+        self.resident.apply(event)
+
+    def _flush_accesses(self) -> None:
+        self._events += self._accesses
+        self._accesses.clear()
+
+    def advance(self, tick: int) -> None:
+        """The clock moves."""
+        self._flush_accesses()
+        event = TickAdvanced("tick", tick)
+        self._events.append(event)
+        self.resident.tick = tick
+
+    def note(self, note: TickNote) -> None:
+        """What a simulation keeps with the next commit."""
+        self._note = note
+
+    def pending(self) -> Changes:
+        """What happened since the last commit."""
+        return count_changes((*self._events, *self._accesses))
+
+    # Transactions
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a :meth:`transaction` is open."""
+        return bool(self._marks)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Commit what happens inside together, or undo it if an error comes out.
+
+        In a transaction inside another, an error undoes the inner one alone.
+        """
+        self._flush_accesses()
+        self._marks.append(len(self._events))
+        note = self._note
+        try:
+            yield
+            if len(self._marks) == 1 and (self._events or self._accesses or self._note):
+                self.commit()
+        except BaseException:
+            self._undo(self._marks[-1])
+            self._note = note
+            raise
+        finally:
+            self._marks.pop()
+
+    def commit(self) -> None:
+        """Write what is pending to the journal, durably. On an error nothing of it is kept."""
+        with gc_paused():
+            self._commit()
+
+    def _commit(self) -> None:
+        self._flush_accesses()
+        if not self._events and self._note is None:
+            self._save_embeddings()
+            return
+        self._forget_texts()
+        vectors = b"".join([vector.tobytes() for vector in self._vectors])
+        shelf = self.resident.shelf
+        changes = shelf.changes()
+        try:
+            self.journal.append(
+                self.resident.tick,
+                encode(self._events, are_literal=self._is_literal),
+                vectors,
+                self.unsaved_embeddings,
+                self._note,
+                changes,
+                self.resident.shelf_sum() if changes else 0,
+                self._purges,
+                not self._is_plain and any(isinstance(each, Purged) for each in self._events),
+            )
+        except BaseException:
+            shelf.commit = self.journal.head + 1  # an interrupt may come after it was written
+            self._undo(0)
+            self._forget_pending()
+            raise
+        shelf.committed(self.journal.head + 1)
+        self._since_snapshot += len(self._events)
+        self._add_to_totals()
+        self._forget_pending()
+        self.unsaved_embeddings.clear()
+        if self._since_snapshot >= self.SNAPSHOT_ON_COMMIT:
+            try:
+                self._snapshot_if(2 * len(self.resident))
+            except CommitFailed as error:  # the commit itself is safe, and says so by returning
+                logger.warning("no snapshot, so the next opening takes longer: %s", error)
+
+    def _add_to_totals(self) -> None:
+        if self._is_plain:  # most commits are, and to look at each event takes its time
+            added = sum(map(len, self._vectors))
+            self.totals = Changes(self.totals.added + added, *self.totals[1:])
+        else:
+            self.totals = Changes(*map(sum, zip(self.totals, self.pending(), strict=True)))
+
+    def close(self) -> None:
+        """Write what searches left, and a snapshot if it makes the next opening faster."""
+        self.commit()
+        self._snapshot_if(self.SNAPSHOT_ON_CLOSE)
+
+    def _save_embeddings(self) -> None:
+        """Keep what was embedded for searches alone."""
+        if self.unsaved_embeddings:
+            self.journal.save_embeddings(self.unsaved_embeddings)
+            self.unsaved_embeddings.clear()
+
+    def _forget_pending(self) -> None:
+        self._events.clear()
+        self._vectors.clear()
+        self._purges.clear()
+        self._is_plain = self._is_literal = True
+        self._note = None
+        self._marks = [0] * len(self._marks)
+
+    def _forget_texts(self) -> None:
+        """Take the texts and vectors of what comes and goes in one commit out of it."""
+        gone = {(purge.agent, purge.sequence) for purge in self._purges}
+        if not gone or not self._vectors:
+            return
+        vectors = np.concatenate(self._vectors)
+        place = -1
+        for index, event in enumerate(named(self._events)):
+            if isinstance(event, Added):
+                place += 1
+                if (event.agent_id, event.sequence) in gone:
+                    blank = event._replace(content=None, metadata=None, start=None)
+                    self._events[index] = blank
+                    vectors[place] = 0
+        self._vectors = [vectors]
+
+    def _snapshot_if(self, events: int) -> None:
+        if self._since_snapshot < max(1, events):
+            return
+        if self.journal.base:  # its first snapshot is all it has of the past: it is not replaced
+            return
+        blocks = self.resident.blocks
+        # An agent whose only memories were undone is among the changed and has no block.
+        changed = sorted(self.resident.changed & blocks.keys())
+        self.journal.write_snapshots(snapshots.pack(blocks[agent]) for agent in changed)
+        self.resident.changed.clear()
+        self._since_snapshot = 0
+
+    def _undo(self, mark: int) -> None:
+        """Forget the events from ``mark`` on.
+
+        The agents they touched are read from the journal again and the events before ``mark`` are
+        applied once more: slower than to undo each, but it can't differ from opening the bank.
+        """
+        self._flush_accesses()
+        events = named(self._events)
+        undone = events[mark:]
+        if not undone:
+            return
+        del self._events[mark:], events[mark:]
+        gone = {key for event in undone if isinstance(event, Purged) for key in _keys(event)}
+        self._purges = [each for each in self._purges if (each.agent, each.sequence) not in gone]
+        added = sum(isinstance(event, Added) for event in events)
+        vectors = np.concatenate(self._vectors)[:added] if self._vectors else None
+        self._vectors = [] if vectors is None else [vectors]
+        agents = {event.agent_id for event in undone if not isinstance(event, TickAdvanced)}
+        self.resident.load(self.journal, agents)
+        self.resident.replay(events, vectors, agents)
+
+
+def _common(first: str, second: str) -> int:
+    """How many characters two texts have in common at their start."""
+    if second.startswith(first):  # what is appended to is
+        return len(first)
+    pairs = enumerate(zip(first, second, strict=False))
+    least = min(len(first), len(second))
+    return next((place for place, (one, other) in pairs if one != other), least)
+
+
+def _keys(event: Purged) -> list[tuple[str, int]]:
+    return [(event.agent_id, sequence) for sequence in event.sequences]

@@ -1,0 +1,122 @@
+"""The state of a bank, read from its journal: a replay of the events gives the same state."""
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import BankDamaged
+from ...memory.events import Added, Additions, Event, TickAdvanced, decode
+from ..journal.journal import Journal
+from ..vectors import Quantised, norms
+from . import snapshots
+from .state import State
+
+__all__ = ["Resident"]
+
+
+class Resident(State):
+    """The state of an open bank."""
+
+    def load(self, journal: Journal, agents: Collection[str] | None = None) -> int:
+        """Read the state, of all agents or of some, as of the journal's last commit.
+
+        The number of events that came after the last snapshot.
+        """
+        for agent in list(self.blocks) if agents is None else agents:
+            block = self.blocks.pop(agent, None)
+            if block is not None:
+                block.unmark(slice(block.size))
+        self._cold = None
+        count = 0
+        with (
+            journal.reading(),
+            self.shelf.replaying(agents),
+            journal.rebuilding_shelf() as rebuilding,
+        ):
+            snapshot = journal.snapshot()
+            if snapshot.commit:
+                self._load_snapshots(journal, snapshot.commit, agents)
+            self.tick = snapshot.tick
+            for commit in journal.commits(after=snapshot.commit):
+                events = decode(commit.events)
+                vectors = np.frombuffer(commit.vectors, np.int8).reshape(-1, self.dims)
+                self.shelf.commit = commit.id
+                self.replay(events, vectors, agents)
+                if rebuilding:
+                    journal.shelf.write(commit.id, self.shelf.changes())
+                self.shelf.committed(commit.id + 1)
+                count += len(events)
+            if agents is None:
+                journal.check_shelf(self.shelf_sum())
+        self._cold = None
+        return count
+
+    def _load_snapshots(
+        self, journal: Journal, commit: int, agents: Collection[str] | None
+    ) -> None:
+        if agents is None:
+            self.table.expect(journal.snapshot_size() // (8 * snapshots.NUMBERS))
+        for row in journal.snapshots(None if agents is None else sorted(agents)):
+            self.blocks[row.agent] = snapshots.unpack(row, self.seed, self.dims, self.table)
+        for agent in [None] if agents is None else sorted(agents):
+            for owner, stored in journal.shelf.critical(agent, commit + 1):
+                self._note_critical(self.blocks[owner], stored.record)
+
+    def replay(
+        self,
+        events: Sequence[Event],
+        vectors: Quantised | None,
+        agents: Collection[str] | None = None,
+    ) -> None:
+        """Apply events, of all agents or of some; ``vectors`` are those of all that add."""
+        lengths = None if vectors is None else norms(vectors)
+        added = 0
+        waiting: list[Added] = []
+        for event in events:
+            if isinstance(event, Added) and event.content is not None:
+                waiting.append(event)
+                continue
+            if waiting:
+                added = self._replay_added(waiting, vectors, lengths, added, agents)
+                waiting = []
+            if isinstance(event, TickAdvanced):
+                self.tick = event.tick
+            elif isinstance(event, Added):  # purged since
+                added += 1
+                if agents is None or event.agent_id in agents:
+                    self.own_block(event.agent_id).next_sequence += 1
+                    self.changed.add(event.agent_id)
+            elif agents is None or event.agent_id in agents:
+                self.apply(event)
+        if waiting:
+            self._replay_added(waiting, vectors, lengths, added, agents)
+
+    def _replay_added(
+        self,
+        events: Sequence[Added],
+        vectors: Quantised | None,
+        lengths: NDArray[np.float64] | None,
+        start: int,
+        agents: Collection[str] | None,
+    ) -> int:
+        """Apply events whose vectors begin at ``start``; where the next ones do."""
+        stop = start + len(events)
+        if vectors is None or lengths is None or stop > len(vectors):
+            raise ValueError("an added memory has no vector")
+        vectors, lengths = vectors[start:stop], lengths[start:stop]
+        if agents is not None:
+            own = [place for place, event in enumerate(events) if event.agent_id in agents]
+            events = [events[place] for place in own]
+            vectors, lengths = vectors[own], lengths[own]
+        if events:
+            self._check_sequences(events)
+            self.add(Additions.of(events), vectors, lengths)
+        return stop
+
+    def _check_sequences(self, events: Sequence[Added]) -> None:
+        following: dict[str, int] = {}
+        for _, agent_id, sequence, _, _, _, _ in events:
+            if sequence != (following.get(agent_id) or self.block(agent_id).next_sequence):
+                raise BankDamaged(f"the journal gives {agent_id} a memory out of sequence")
+            following[agent_id] = sequence + 1

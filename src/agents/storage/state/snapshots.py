@@ -1,0 +1,116 @@
+"""One agent's whole state as bytes, and back."""
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import TypeVar
+
+import numpy as np
+import orjson
+
+from ...errors import BankDamaged
+from ...memory.kinds import Traits, traits
+from ...memory.metadata import KeptMetadata, keep_metadata
+from ..journal.schema import SnapshotRow
+from ..note import Note
+from ..resident.agent_columns import NUMBERS, AgentColumns
+from ..resident.table import ResidentTable
+
+__all__ = ["NUMBERS", "check", "digest_of", "pack", "unpack"]
+
+_Value = TypeVar("_Value")
+
+_TYPES = (str, int, bytes, bytes, str, bytes, bytes)
+"""One bit can make a text of bytes, which have the same hash."""
+
+
+def pack(block: AgentColumns) -> SnapshotRow:
+    """The state of ``block``; equal states give equal bytes."""
+    numbers = block.numbers()
+    sequences = numbers[:, 0].tolist()
+    row = SnapshotRow(
+        agent=block.agent_id,
+        next_sequence=block.next_sequence,
+        columns=numbers.astype("<i8", copy=False).tobytes(),
+        contents="\0".join(block.contents()).encode(),  # no text has a NUL
+        extras=_extras(block, sequences),
+        vectors=block.vectors().tobytes(),
+        digest=b"",
+    )
+    return row._replace(digest=digest_of(row))
+
+
+def check(row: SnapshotRow) -> None:
+    """Raise :class:`BankDamaged` if the row is not what :func:`pack` made."""
+    if tuple(map(type, row)) != _TYPES or digest_of(row) != row.digest:
+        raise BankDamaged(
+            f"the snapshot of agent {row.agent} is not what was written; nothing was changed",
+            hint="restore the bank from a backup",
+        )
+
+
+def unpack(row: SnapshotRow, seed: int, dims: int, table: ResidentTable) -> AgentColumns:
+    """The block that ``row`` was packed from, in this table."""
+    check(row)
+    block = AgentColumns(row.agent, seed, table)
+    numbers = np.frombuffer(row.columns, "<i8").reshape(-1, NUMBERS)
+    sequences = numbers[:, 0].tolist()
+    extras = json.loads(row.extras)
+    block.load(
+        numbers,
+        row.contents.decode().split("\0") if row.contents else [],
+        _spread(sequences, [(keep_metadata(own), rows) for own, rows in extras["metadata"]]),
+        _spread(sequences, [(traits(k, tuple(t)), rows) for (k, t), rows in extras["traits"]]),
+        np.frombuffer(row.vectors, np.int8).reshape(-1, dims),
+    )
+    block.next_sequence = row.next_sequence
+    block.recalls = {sequence: tuple(ticks) for sequence, ticks in extras["recalls"]}
+    block.shelf_sum = int(extras["shelf"], 16)
+    block.notes = {path: Note.of(text, chunks) for path, text, chunks in extras.get("notes", ())}
+    return block
+
+
+def _extras(block: AgentColumns, sequences: list[int]) -> str:
+    """JSON: what few memories have, and the hash over those that are not resident."""
+    notes, recalls = "", "[]"
+    if block.recalls:
+        recalls = json.dumps(sorted(block.recalls.items()))
+    if block.notes:
+        own = [[path, note.text, note.chunks] for path, note in sorted(block.notes.items())]
+        notes = f',"notes":{json.dumps(own, ensure_ascii=False)}'
+    return (
+        f'{{"metadata":{_grouped(sequences, block.metadata())},'
+        f'"traits":{_grouped(sequences, block.traits())},'
+        f'"recalls":{recalls},'
+        f'"shelf":"{block.shelf_sum % (1 << 256):064x}"{notes}}}'
+    )
+
+
+def _grouped(sequences: list[int], values: Sequence[KeptMetadata | Traits | None]) -> str:
+    """JSON: each value once, with the sequence numbers of the memories that have it."""
+    if values.count(None) == len(values):
+        return "[]"
+    groups: defaultdict[str, list[int]] = defaultdict(list)
+    for sequence, own in zip(sequences, values, strict=True):
+        if own is not None:
+            groups[own.json].append(sequence)
+    parts = [f"[{text},{orjson.dumps(numbers).decode()}]" for text, numbers in groups.items()]
+    return f"[{','.join(parts)}]"
+
+
+def _spread(sequences: list[int], groups: list[tuple[_Value, list[int]]]) -> list[_Value | None]:
+    kept: dict[int, _Value] = {}
+    for value, numbers in groups:
+        kept.update(dict.fromkeys(numbers, value))
+    return [kept.get(sequence) for sequence in sequences] if kept else [None] * len(sequences)
+
+
+def digest_of(row: SnapshotRow) -> bytes:
+    """The hash over all of a row."""
+    result = hashlib.sha256(f"{row.agent}\0{row.next_sequence}".encode())
+    for part in row[2:6]:
+        data = part.encode() if isinstance(part, str) else part
+        result.update(f"\0{len(data)}\0".encode())
+        result.update(data)
+    return result.digest()

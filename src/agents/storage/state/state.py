@@ -1,0 +1,334 @@
+"""The state of a bank in memory, and how events change it. Nothing else does."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import BankDamaged
+from ...memory.events import Accessed, Additions, Moved, Noted, Purged, Retained, TierChanged
+from ...memory.records import Memory
+from ...memory.retention import Retention
+from ...memory.temperature import Temperature
+from ...memory.tiers import Tier
+from ..digests import of_activities, sums_of
+from ..full_record import MOST_RECALLS, NEVER, Shelved
+from ..journal.journal import Journal
+from ..note import Note
+from ..resident.agent_columns import AgentColumns, add_all
+from ..resident.table import ResidentTable, begun
+from ..shelf.shelf import Shelf
+from ..vectors import Quantised
+from .packing import pack_up
+
+__all__ = ["State"]
+
+
+_COLD = int(Temperature.COLD)
+
+
+class State:
+    """Every agent's columns, the shelf with the memories that are not in them, and the tick."""
+
+    def __init__(self, seed: int, dims: int, journal: Journal) -> None:
+        self.seed = seed
+        self.dims = dims
+        self.tick = 0
+        self.blocks: dict[str, AgentColumns] = {}
+        self.table = ResidentTable(dims, self.blocks)
+        self.changed: set[str] = set()
+        """The agents that changed since their snapshot."""
+        self.shelf = Shelf(journal.shelf, journal.head + 1)
+        self._cold: int | None = None
+        self._has_purged = bool(journal.get("purged"))
+
+    def __len__(self) -> int:
+        return sum([block.size for block in self.blocks.values()])
+
+    @property
+    def cold(self) -> int:
+        """How many memories are cold and active; counted when first asked for."""
+        if self._cold is None:
+            counts = self.shelf.counts()
+            self._cold = sum(n for key, (n, _) in counts.items() if key[1] == Retention.ACTIVE)
+        return self._cold
+
+    def block(self, agent_id: str) -> AgentColumns:
+        """The agent's columns; empty ones, that are not kept, for an agent without memories."""
+        block = self.blocks.get(agent_id)
+        return AgentColumns(agent_id, self.seed, self.table) if block is None else block
+
+    def blocks_of(self, agents: Collection[str]) -> list[AgentColumns]:
+        """The same of many agents."""
+        try:
+            return list(map(self.blocks.__getitem__, agents))  # as in most ticks
+        except KeyError:
+            return list(map(self.block, agents))
+
+    def own_block(self, agent_id: str) -> AgentColumns:
+        """The agent's columns, kept from now on."""
+        block = self.blocks.get(agent_id)
+        if block is None:
+            block = self.blocks[agent_id] = AgentColumns(agent_id, self.seed, self.table)
+        return block
+
+    def tier_counts(self) -> dict[Tier, int]:
+        """How many resident memories are in each tier."""
+        in_use, tiers = self.table.in_use(), self.table.tiers
+        # NumPy asks an enum a dozen questions before it takes it for the number it is.
+        return {tier: int(np.count_nonzero(in_use & (tiers == int(tier)))) for tier in Tier}
+
+    def temperature_counts(self) -> dict[Temperature, int]:
+        """How many memories have each temperature."""
+        hot = sum([len(own.pinned) + len(own.hot) for own in self.blocks.values()])
+        return {
+            Temperature.HOT: hot,
+            Temperature.WARM: len(self) - hot,
+            Temperature.COLD: self.cold,
+        }
+
+    def shelf_sum(self) -> int:
+        """The sum of the hashes over all memories that are not resident."""
+        return sum([block.shelf_sum for block in self.blocks.values()])
+
+    # Events
+
+    def add(self, new: Additions, vectors: Quantised, lengths: NDArray[np.float64]) -> None:
+        """Apply events of memories that follow their agents' others; vectors with these lengths."""
+        counts = Counter(new.agents)
+        blocks = {agent_id: self.own_block(agent_id) for agent_id in counts}
+        add_all(blocks, counts, new, self.tick, vectors, lengths)
+        self.changed.update(counts)
+        if new.starts.count(None) == len(new.starts):
+            return
+        cold: dict[str, list[int]] = {}
+        for agent_id, sequence, tier, _, _, start in zip(*new, strict=True):
+            if start is not None and begun(tier, start)[0] == _COLD:
+                cold.setdefault(agent_id, []).append(sequence)
+        for agent_id, sequences in cold.items():
+            block = self.blocks[agent_id]
+            self._become_cold(block, block.rows_of(sequences)[0])
+
+    def access(self, events: Sequence[Accessed]) -> None:
+        """Apply events of searches that gave resident memories, no two of them of one agent."""
+        _, agents, given, similar = zip(*events, strict=True)
+        owners = [self.blocks[agent] for agent in agents]
+        counts = list(map(len, given))
+        sequences = np.array(list(chain.from_iterable(given)), np.int64)
+        scores = np.array(list(chain.from_iterable(similar)))
+        starts = np.array([own.start for own in owners]).repeat(counts)
+        sizes = np.array([own.size for own in owners]).repeat(counts)
+        # Without gaps, the row is the number less one; gaps only move it up.
+        rows = starts + np.minimum(sequences, sizes) - 1
+        moved = np.flatnonzero(self.table.numbers[rows, 0] != sequences)
+        if len(moved):
+            whose = np.repeat(np.arange(len(owners)), counts)[moved].tolist()
+            for place, index in zip(moved.tolist(), whose, strict=True):
+                (row,), _ = owners[index].rows_of([int(sequences[place])])
+                rows[place] = owners[index].start + row
+        self.use(agents, counts, rows, scores)
+
+    def use(
+        self,
+        agents: Sequence[str],
+        counts: Sequence[int],
+        rows: NDArray[np.intp],
+        scores: NDArray[np.float64],
+    ) -> None:
+        """Searches gave so many memories, at least one, to each of these agents.
+
+        The memories are in these rows of the table.
+        """
+        table = self.table
+        table.use(rows, scores, self.tick)
+        self.changed.update(agents)
+        owners = [self.blocks[agent] for agent in agents]
+        if any(own.is_hashed for own in owners):
+            sequences, uses = table.numbers[rows, 0], table.numbers[rows, 4]
+            marks = of_activities(sequences, uses, self.tick, table.relevance[rows])
+            places = table.places[rows]
+            old = table.marks.exchange(places, marks)
+            table.places[rows] = places
+            for own, more in zip(owners, sums_of(marks, old, counts), strict=True):
+                own.count_use(more)
+
+    def apply(self, event: TierChanged | Moved | Retained | Purged | Accessed | Noted) -> None:
+        """Apply an event."""
+        block = self.own_block(event.agent_id)
+        self.changed.add(event.agent_id)
+        if isinstance(event, TierChanged):
+            self._change_tier(block, event)
+        elif isinstance(event, Accessed):
+            self._access(block, event)
+        elif isinstance(event, Moved):
+            self._move(block, event)
+        elif isinstance(event, Retained):
+            self._change(block, event.sequences, partial(self._retained, event))
+        elif isinstance(event, Noted):
+            self._note(block, event)
+        else:
+            self._take(block, event.sequences)
+            self._has_purged = True
+
+    @staticmethod
+    def _note(block: AgentColumns, event: Noted) -> None:
+        old = block.notes.pop(event.path, None)
+        if event.text is not None:
+            start = "" if old is None else old.text[: event.kept]
+            block.notes[event.path] = Note.of(start + event.text, event.chunks)
+
+    def _change_tier(self, block: AgentColumns, event: TierChanged) -> None:
+        row = block.row_of(event.sequence)
+        if row is not None:
+            block.change_tier(row, event.tier, self.tick)
+            return
+
+        def change(record: Shelved) -> Shelved:
+            changed = record._replace(tier=event.tier, tier_tick=self.tick)
+            if event.tier != Tier.PINNED:
+                return changed
+            return changed._replace(temperature=Temperature.HOT, retention=Retention.ACTIVE)
+
+        self._change(block, [event.sequence], change)
+
+    def _move(self, block: AgentColumns, event: Moved) -> None:
+        to = event.temperature
+        rows, others = block.rows_of(event.sequences)
+        if rows and to == Temperature.COLD:
+            self._become_cold(block, rows)
+        elif rows:
+            block.set_temperature(rows, to)
+        if others:
+            self._change(block, others, lambda each: each._replace(temperature=to))
+
+    def _access(self, block: AgentColumns, event: Accessed) -> None:
+        missing = block.access(event.sequences, event.scores, self.tick)
+        for index in missing:
+            self._change(block, [event.sequences[index]], partial(self._used, event, index))
+        if event.kind == "recall":
+            away = {event.sequences[index] for index in missing}
+            for sequence in event.sequences:
+                if sequence not in away:
+                    block.recalled(sequence, self.tick)
+
+    def _retained(self, event: Retained, record: Shelved) -> Shelved:
+        expires = record.expires_tick
+        if event.retention == Retention.ACTIVE and expires <= self.tick:
+            expires = NEVER  # who brings an expired memory back wants to have it
+        return record._replace(
+            retention=event.retention, retained_tick=self.tick, expires_tick=expires
+        )
+
+    def _used(self, event: Accessed, index: int, record: Shelved) -> Shelved:
+        recalls = record.recalls
+        if event.kind == "recall":
+            recalls = (*recalls, self.tick)[-MOST_RECALLS:]
+        return record._replace(
+            access_count=record.access_count + 1,
+            last_access_tick=self.tick,
+            relevance=(record.relevance + event.scores[index]) / 2,
+            recalls=recalls,
+        )
+
+    # Between the columns and the shelf
+
+    def memory(self, agent_id: str, sequence: int) -> Memory | None:
+        """A memory, wherever it is."""
+        block = self.block(agent_id)
+        row = block.row_of(sequence)
+        if row is not None:
+            return block.memory(row)
+        if not 0 < sequence < block.next_sequence:
+            return None
+        stored = self.shelf.get((agent_id, sequence))
+        if stored is None and not self._has_purged:  # a row that a flipped bit hides
+            raise BankDamaged(
+                f"the journal has lost memory {sequence} of {agent_id}; nothing was changed",
+                hint="restore the bank from a backup",
+            )
+        return stored.record.memory(agent_id, block.prefix) if stored else None
+
+    def memories(self, agent_id: str, sequences: Sequence[int]) -> list[Memory]:
+        """Memories that exist, wherever they are, oldest first."""
+        block = self.block(agent_id)
+        rows, others = block.rows_of(sequences)
+        memories = block.memories(rows)
+        if others:
+            stored = self.shelf.many(agent_id, others)
+            memories += [each.record.memory(agent_id, block.prefix) for each in stored]
+            memories.sort(key=lambda memory: memory.sequence)
+        return memories
+
+    def deleted_tick(self, agent_id: str, sequence: int) -> int | None:
+        """When a memory was deleted that is not purged yet."""
+        stored = self.shelf.get((agent_id, sequence))
+        if stored is None or stored.record.retention != Retention.DELETED:
+            return None
+        return stored.record.retained_tick
+
+    def recalls(self, agent_id: str, sequence: int) -> tuple[int, ...]:
+        """The ticks in which a memory was last recalled."""
+        block = self.block(agent_id)
+        if block.row_of(sequence) is not None:
+            return block.recalls.get(sequence, ())
+        stored = self.shelf.get((agent_id, sequence))
+        return stored.record.recalls if stored else ()
+
+    def _change(
+        self, block: AgentColumns, sequences: Sequence[int], change: Callable[[Shelved], Shelved]
+    ) -> None:
+        """Change memories wherever they are, and put each where it belongs now."""
+        self._place(block, [change(record) for record in self._take(block, sequences)])
+
+    def _take(self, block: AgentColumns, sequences: Sequence[int]) -> list[Shelved]:
+        rows, others = block.rows_of(sequences)
+        records = []
+        for sequence in others:
+            stored = self.shelf.take(block.agent_id, sequence)
+            if stored is None:
+                if self._has_purged:  # what happened to it before is in the journal still
+                    continue
+                raise BankDamaged(f"the journal changes a memory {block.agent_id} doesn't have")
+            records.append(stored.record)
+            block.shelf_sum -= int.from_bytes(stored.digest, "big")
+            block.critical_elsewhere.pop(sequence, None)
+            self._count_cold(stored.record, -1)
+        if rows:
+            records += block.take(rows)
+        return records
+
+    def _place(self, block: AgentColumns, records: Sequence[Shelved]) -> None:
+        coming = [record for record in records if record.is_resident]
+        if coming:
+            block.put(coming)
+        if len(coming) < len(records):
+            self._shelve(block, [record for record in records if not record.is_resident])
+
+    def _shelve(self, block: AgentColumns, records: Sequence[Shelved]) -> None:
+        block.shelf_sum += self.shelf.put(block.agent_id, records)
+        for record in records:
+            if self._cold is not None:
+                self._count_cold(record, 1)
+            if record.tier == Tier.CRITICAL:
+                self._note_critical(block, record)
+
+    def _become_cold(self, block: AgentColumns, rows: Sequence[int]) -> None:
+        """Resident memories leave: many at once in packs."""
+        packs, rest = pack_up(block, rows, self.shelf.touched)
+        block.shelf_sum += self.shelf.put_packs(packs)
+        if self._cold is not None:
+            self._cold += sum(map(len, packs))
+        if rest:
+            self._shelve(block, block.take(rest, _COLD))
+
+    def _note_critical(self, block: AgentColumns, record: Shelved) -> None:
+        if record.retention == Retention.ACTIVE:
+            memory = record.memory(block.agent_id, block.prefix)
+            block.critical_elsewhere[record.sequence] = memory
+
+    def _count_cold(self, record: Shelved, change: int) -> None:
+        if self._cold is not None and record.retention == Retention.ACTIVE:
+            self._cold += change

@@ -1,0 +1,414 @@
+"""Keeping mem0's store in step with the journal.
+
+The journal keeps, under ``store``, up to which commit the store is written, whether a write was
+under way, and what the store's files looked like after it. Ids are deterministic and every write
+can be repeated, so after a kill the rest is simply pushed again.
+"""
+
+import functools
+import json
+import logging
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+import numpy as np
+
+from ..config.settings import StoreSettings
+from ..errors import BankDamaged, StoreDamaged, StoreError, StoreMismatch
+from ..memory.events import Accessed, Added, Noted, Retained, TickAdvanced, TierChanged, decode
+from ..memory.records import Memory, memory_id
+from ..memory.retention import Retention
+from .journal.journal import Journal
+from .mem0.store import Mem0Store, store_config
+from .state.loading import Resident
+from .vectors import Quantised, unit
+
+__all__ = ["Progress", "StoreSync", "stale_store"]
+
+logger = logging.getLogger(__name__)
+
+Progress = Callable[[int, int], None]
+"""Called with how many memories are done, and of how many."""
+
+_CHUNK = 5000
+_KEPT = "the journal has every memory; rebuild the store with"
+
+# What a memory needs: its row changed, made, or made where one may be still.
+_CHANGED, _ADDED, _RETURNED = 0, 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Cursor:
+    store: str
+    commit: int = 0
+    """Everything up to this commit is in the store."""
+    writing: int = 0
+    """A write up to this commit was begun; when above ``commit``, it may be there in part."""
+    rows: int = 0
+    """How many memories the store held after the last write."""
+    files: str | None = None
+    """What the store's files looked like then."""
+    stale: bool = False
+    """The bank went back to an earlier state: the store has to be made anew."""
+
+
+def stale_store(journal: Journal, commit: int) -> dict[str, Any]:
+    """What the journal has to keep of its store when it goes back to ``commit``."""
+    kept = journal.get("store")
+    if kept is None or max(kept["commit"], kept["writing"]) <= commit:
+        return {}
+    return {"store": {**kept, "stale": True}}
+
+
+class StoreSync:
+    """Writes a bank's journal to its mem0 store."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        resident: Resident,
+        settings: StoreSettings,
+        folder: Path | None,
+        bank_id: str,
+    ) -> None:
+        self._journal = journal
+        self._resident = resident
+        self._settings = settings
+        self._folder = folder
+        self._scratch: tempfile.TemporaryDirectory[str] | None = None
+        self._bank_id = bank_id
+
+    def config(self) -> dict[str, Any]:
+        """mem0's config for the store."""
+        return store_config(self._settings, self._place(), self._resident.dims)
+
+    def _place(self) -> Path:
+        """The bank's folder, or one that goes with it for a bank in memory."""
+        if self._folder is not None:
+            return self._folder
+        if self._scratch is None:
+            self._scratch = tempfile.TemporaryDirectory(prefix="tiermem-")
+        return Path(self._scratch.name)
+
+    @functools.cached_property
+    def _store(self) -> Mem0Store:
+        return Mem0Store(self._settings, self._place(), self._resident.dims, self._bank_id)
+
+    @functools.cached_property
+    def _cursor(self) -> _Cursor:
+        kept = self._journal.get("store")
+        cursor = _Cursor(**kept) if kept else _Cursor(self._store.name)
+        if cursor.store != self._store.name:  # another store was configured: it has nothing yet
+            return _Cursor(self._store.name)
+        return cursor
+
+    @property
+    def behind(self) -> bool:
+        """Whether the journal has what the store has not."""
+        return self._is_stale or self._cursor.commit < self._journal.head
+
+    @property
+    def _is_stale(self) -> bool:
+        """Whether the way from the store's state to the journal's is not in the journal."""
+        return self._cursor.stale or self._cursor.commit < self._journal.base
+
+    def check(self) -> None:
+        """Raise :class:`StoreError` where the store is gone, broken or another bank's.
+
+        Costs nothing where the store's files are as the last write left them. Otherwise a child
+        process tries the store first.
+        """
+        cursor = self._cursor
+        if not (cursor.commit or cursor.writing) and self._store.files() is None:
+            return  # nothing was ever written, and nothing is there
+        interrupted = cursor.writing > cursor.commit
+        if not interrupted and cursor.files is not None and cursor.files == self._store.files():
+            return
+        with self._naming_the_repair():
+            if self._store.path is not None:
+                if self._store.files() is None and cursor.commit:
+                    raise StoreDamaged(f"mem0's store is missing: {self._store.path}")
+                problem = self._store.probe(0 if interrupted else cursor.rows)
+                if problem:
+                    raise StoreDamaged(f"mem0's store in {self._store.path} is damaged: {problem}")
+            self._store.open(written=cursor.commit > 0)
+
+    def catch_up(self) -> None:
+        """Write what a process that was killed did not come to write.
+
+        A store that has to be made anew waits for the next sync: that takes its time.
+        """
+        if not self._is_stale:
+            self.push()
+
+    def push(self, progress: Progress | None = None) -> int:
+        """Write what the store lacks; the number of memories written, changed or deleted."""
+        if not self.behind:
+            return 0
+        self._journal.check_there()  # or a store would be made where no bank is any more
+        if self._is_stale:
+            with self._naming_the_repair():
+                self.rebuild(progress)
+            return self._total()
+        done = 0
+        total = self._journal.head - self._cursor.commit
+        logger.info("writing %d commits to mem0's store", total)
+        with self._naming_the_repair():
+            self._store.open(written=self._cursor.commit > 0)
+            retried = self._cursor.writing
+            self._save(writing=self._journal.head)
+            for commit, changes in self._changes():
+                self._apply(changes, known=retried > self._cursor.commit)
+                done += len(changes)
+                self._cursor = replace(self._cursor, commit=commit)
+                if progress:
+                    progress(commit - (self._journal.head - total), total)
+            self._done()
+        return done
+
+    @property
+    def written(self) -> int:
+        """The commit up to which the store can be searched; 0 where it can't at all."""
+        return 0 if self._is_stale else self._cursor.commit
+
+    def search(self, vector: Quantised, most: int, filters: Mapping[str, object]) -> list[str]:
+        """The ids of the ``most`` memories nearest to a vector that pass the filters."""
+        with self._naming_the_repair():
+            self._store.open(written=True)  # an empty one in its place must not answer
+            return self._store.search(unit(vector[None])[0], most, filters)
+
+    @property
+    def exists(self) -> bool:
+        """Whether anything was ever written to the store."""
+        return bool(self._cursor.commit or self._cursor.writing)
+
+    def forget(self, ids: Sequence[str]) -> None:
+        """Delete purged memories now, and not with the next push."""
+        if ids and self.exists:
+            with self._naming_the_repair():
+                self._store.open(written=self._cursor.commit > 0)
+                self._store.delete(ids)
+
+    def rebuild(self, progress: Progress | None = None) -> list[str]:
+        """Replace the store by a new one with every memory of the journal; says what was done."""
+        problem = self._diagnose()
+        report = [f"found: {problem or 'the store answers and is this bank’s'}"]
+        aside = self._store.set_aside()
+        self._save(commit=0, writing=self._journal.head, files=None)
+        total, done = self._total(), 0
+        self._store.open()
+        agents: set[str] = set()
+        for memories, vectors in self._everything():
+            self._store.upsert(memories, unit(vectors), known=False)
+            agents.update(memory.agent_id for memory in memories)
+            done += len(memories)
+            if progress:
+                progress(done, total)
+        self._done()
+        report.append(
+            f"wrote {done:,} {'memory' if done == 1 else 'memories'} of {len(agents):,} "
+            f"{'agent' if len(agents) == 1 else 'agents'} from the journal"
+        )
+        if aside is not None and problem is None:
+            shutil.rmtree(aside)  # our own copy, and now there is a newer one
+        elif aside is not None:
+            report.append(f"the old store is now in {aside}; delete it if you don't need it")
+        return report
+
+    def _total(self) -> int:
+        return len(self._resident) + self._resident.cold
+
+    def _everything(self) -> Iterator[tuple[list[Memory], Quantised]]:
+        """All that is active, in chunks: what is resident, then what is cold."""
+        for agent in sorted(self._resident.blocks):
+            block = self._resident.blocks[agent]
+            for start in range(0, len(block), _CHUNK):
+                stop = min(start + _CHUNK, len(block))
+                yield block.memories(range(start, stop)), block.vectors(slice(start, stop))
+        waiting: list[Memory] = []
+        vectors: list[bytes] = []
+        with self._journal.reading():
+            for agent, stored in self._journal.shelf.active():
+                prefix = self._resident.block(agent).prefix
+                waiting.append(stored.record.memory(agent, prefix))
+                vectors.append(stored.record.vector)
+                if len(waiting) == _CHUNK:
+                    yield waiting, self._vectors(vectors)
+                    waiting, vectors = [], []
+        if waiting:
+            yield waiting, self._vectors(vectors)
+
+    def _vectors(self, vectors: list[bytes]) -> Quantised:
+        return np.frombuffer(b"".join(vectors), np.int8).reshape(len(vectors), -1)
+
+    def rebuild_elsewhere(self, seed: int, progress: Progress | None = None) -> None:
+        """:meth:`rebuild` a local store in a process of its own, which knows nothing but what is in
+        the journal. A store elsewhere is left as it is.
+        """
+        if self._folder is None or self._store.path is None:
+            return
+        # Gone before the child begins: to look at the old one would bring its texts to memory.
+        self._save(stale=True)  # if nobody comes to finish this, the next sync does
+        if aside := self._store.set_aside():
+            shutil.rmtree(aside)
+        request = {
+            "folder": str(self._folder),
+            "seed": seed,
+            "dims": self._resident.dims,
+            "provider": self._settings.provider,
+            "config": dict(self._settings.config),
+            "bank": self._bank_id,
+        }
+        with tempfile.TemporaryFile("w+") as complaints:
+            child = subprocess.Popen(
+                [sys.executable, "-m", "agents.storage.store_rebuild"],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, text=True,
+            )  # fmt: skip
+            with child:
+                if child.stdin is None or child.stdout is None:
+                    raise StoreError(
+                        "mem0's store can't be rebuilt: no child process", hint="try it again"
+                    )
+                child.stdin.write(json.dumps(request))
+                child.stdin.close()
+                for line in child.stdout:
+                    done, _, total = line.partition(" ")
+                    if progress:
+                        progress(int(done), int(total))
+            complaints.seek(0)
+            said = complaints.read().strip().splitlines()
+        del self._cursor  # the child wrote it
+        if child.returncode:
+            raise StoreError(
+                f"mem0's store could not be rebuilt: {said[-1] if said else child.returncode}",
+                hint="the journal has every memory; check the section store of the settings, "
+                "and the space on the disk",
+            )
+
+    def close(self) -> None:
+        """Close the store, if it is open. What its closing did to the files is no damage."""
+        if self._scratch is not None:
+            self._store.close()
+            self._scratch.cleanup()
+            return
+        if self._folder is None or not self._store.is_open:
+            return
+        self._store.close()
+        cursor = self._cursor
+        if cursor.files is not None and cursor.files != (files := self._store.files()):
+            self._save(files=files)
+
+    def _diagnose(self) -> str | None:
+        if self._store.path is not None and self._store.files() is None:
+            return "there is no store" if not self._cursor.commit else "the store is missing"
+        if self._store.path is not None and (problem := self._store.probe()):
+            return f"the store is damaged: {problem}"
+        try:
+            self._store.open()
+        except StoreMismatch as error:
+            if not self._store.is_inside_bank:
+                raise  # it may be in use where it is
+            self._refuse_an_empty_journal(error)
+            return str(error)
+        return None
+
+    def _refuse_an_empty_journal(self, error: StoreMismatch) -> None:
+        """A full store beside a journal without a commit: the journal was lost, not the store."""
+        if self._journal.head == 0:
+            raise BankDamaged(
+                f"the journal is empty, and {self._store.path} holds the memories of a bank: the "
+                "journal was lost",
+                hint="restore it from a backup; to start anew, move the store away",
+            ) from error
+
+    def _changes(self) -> Iterator[tuple[int, dict[tuple[str, int], int]]]:
+        """Which memories the commits touched, and what that means for the store, in chunks."""
+        changes: dict[tuple[str, int], int] = {}
+        last = self._cursor.commit
+        for commit in self._journal.commits(after=last):
+            for event in decode(commit.events):
+                if isinstance(event, TickAdvanced | Accessed | Noted):
+                    continue  # how often a memory was given is no business of the store
+                if isinstance(event, Added | TierChanged):
+                    numbers = [event.sequence]
+                else:
+                    numbers = event.sequences
+                for sequence in numbers:
+                    key = event.agent_id, sequence
+                    how = _CHANGED
+                    if isinstance(event, Added):
+                        how = _ADDED
+                    elif isinstance(event, Retained):
+                        how = _RETURNED
+                    changes[key] = max(changes.get(key, _CHANGED), how)
+            last = commit.id
+            if len(changes) >= _CHUNK:
+                yield last, changes
+                changes = {}
+        if changes:
+            yield last, changes
+
+    def _apply(self, changes: dict[tuple[str, int], int], *, known: bool) -> None:
+        """Write the memories as they are now, which is at least as new as the commits."""
+        written: dict[bool, tuple[list[Memory], list[bytes]]] = {True: ([], []), False: ([], [])}
+        gone = []
+        for (agent, sequence), how in changes.items():
+            block = self._resident.block(agent)
+            row = block.row_of(sequence)
+            memory, vector = None, b""
+            if row is not None:
+                memory, vector = block.memory(row), block.vectors([row]).tobytes()
+            elif stored := self._resident.shelf.get((agent, sequence)):
+                vector = stored.record.vector
+                if stored.record.retention == Retention.ACTIVE:
+                    memory = stored.record.memory(agent, block.prefix)
+            if memory is None:
+                gone.append(memory_id(block.prefix, sequence))
+            else:
+                memories, vectors = written[how > _CHANGED]
+                memories.append(memory)
+                vectors.append(vector)
+        if gone:
+            self._store.delete(gone)
+        memories, vectors = written[True]
+        if memories:
+            known = known or _RETURNED in changes.values()
+            self._store.upsert(memories, unit(self._vectors(vectors)), known)
+        memories, vectors = written[False]
+        if memories:
+            self._store.update(memories, unit(self._vectors(vectors)))
+
+    def _repair(self) -> str:
+        return f"tiermem repair {quote(str(self._place()))}"
+
+    def _done(self) -> None:
+        self._save(
+            commit=self._journal.head,
+            rows=self._total(),
+            files=self._store.files(),
+            stale=False,
+        )
+
+    def _save(self, **changes: Any) -> None:
+        self._cursor = replace(self._cursor, **changes)
+        self._journal.set(store=asdict(self._cursor))
+
+    @contextmanager
+    def _naming_the_repair(self) -> Iterator[None]:
+        try:
+            yield
+        except StoreMismatch as error:
+            if not self._store.is_inside_bank:
+                raise
+            self._refuse_an_empty_journal(error)
+            raise StoreMismatch(error.why, hint=f"{_KEPT}: {self._repair()}") from error
+        except StoreError as error:
+            raise type(error)(error.why, hint=f"{_KEPT}: {self._repair()}") from error

@@ -1,0 +1,41 @@
+"""The operations as tools for language models."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from .operations import OPERATIONS, Operation
+
+__all__ = ["anthropic_schemas", "openai_schemas"]
+
+
+def openai_schemas(names: Iterable[str] | None = None) -> list[dict[str, Any]]:
+    """For ``tools=`` of OpenAI's chat completions, and whoever speaks like them."""
+    return [
+        {
+            "type": "function",
+            "function": {
+                "name": each.name,
+                "description": each.description,
+                "parameters": each.schema(),
+            },
+        }
+        for each in _chosen(names)
+    ]
+
+
+def anthropic_schemas(names: Iterable[str] | None = None) -> list[dict[str, Any]]:
+    """For ``tools=`` of Anthropic's messages."""
+    return [
+        {
+            "name": each.name,
+            "description": each.description,
+            "input_schema": each.schema(),
+        }
+        for each in _chosen(names)
+    ]
+
+
+def _chosen(names: Iterable[str] | None) -> list[Operation]:
+    from .calling import find
+
+    return list(OPERATIONS.values()) if names is None else [find(name) for name in names]
