@@ -46,17 +46,17 @@ def tick(folder: Path, agents: int, memories: int, ticks: int) -> dict[str, floa
     while _memories(bank) < agents * memories:
         loop.tick()
     texts: list[str] = []
-    encode = bank._embedder.encode
+    encode = bank.parts.embedder.encode
 
     def noting(given: list[str]) -> Any:
         texts.extend(given)
         return encode(given)
 
-    bank._embedder.encode = noting
+    bank.parts.embedder.encode = noting
     whole, alone, new = [], [], []
     for _ in range(ticks):
         texts.clear()
-        known = set(bank._embedder._newest.rows)
+        known = set(bank.parts.embedder._newest.rows)
         start = perf_counter()
         loop.tick()
         whole.append(perf_counter() - start)
@@ -147,7 +147,7 @@ def flat(folder: Path, agents: int, ticks: int) -> dict[str, float]:
 
 def _taken(bank: Any) -> int:
     """The bytes that the memories themselves take: vectors, texts and numbers."""
-    resident = bank._ledger.resident
+    resident = bank.parts.ledger.resident
     row = sum(column[:1].nbytes for column in resident.table.columns)
     return sum(
         row * block.size + sum(map(sys.getsizeof, block.contents()))

@@ -119,7 +119,7 @@ def _ticks(
 
     return {
         **_in_turns([partial(tick_of, bank) for bank in banks], ticks),
-        "cold_a_tick": banks[1]._ledger.resident.cold / ticks,
+        "cold_a_tick": banks[1].parts.ledger.resident.cold / ticks,
         "agents": agents,
         "memories": memories,
     }
@@ -187,12 +187,12 @@ def recall(folder: Path, memories: int, rounds: int) -> dict[str, float]:
         bank.sync()
         synced = perf_counter() - begun
         agent = bank.agent("agent_0000")
-        store = bank._store._store
+        store = bank.parts.store._store
         agent.recall("text 1", auto_promote=False)
         whole, alone = [], []
         for n in range(rounds):
             query = f"text {n * 37}"
-            vector = bank._embedder.units([query])[0]
+            vector = bank.parts.embedder.units([query])[0]
             filters = {"user_id": "agent_0000", "temperature": "cold"}
             begun = perf_counter()
             store._store.search(query="", vectors=vector, top_k=9, filters=filters)
@@ -201,7 +201,7 @@ def recall(folder: Path, memories: int, rounds: int) -> dict[str, float]:
             found = agent.recall(query, auto_promote=False)
             whole.append(perf_counter() - begun)
             assert found.items
-            bank._store.push()  # what the recall counted is no change for the store
+            bank.parts.store.push()  # what the recall counted is no change for the store
     return {"recall": median(whole), "store": median(alone), "sync": synced, "memories": memories}
 
 

@@ -77,7 +77,7 @@ def act(bank: MemoryBank, rng: random.Random, text: str, forgotten: list[str]) -
         "ttl": rng.choice([None, None, 2, 5]) if tier else None,
     }
     longer = " and so on" * rng.choice([0, 1, 5, 30])
-    block = bank._ledger.resident.block(view.agent_id)
+    block = bank.parts.ledger.resident.block(view.agent_id)
     pick = rng.randrange(1, block.next_sequence + 1)
     identifier = f"{block.prefix}{pick:012x}"
     try:

@@ -83,7 +83,7 @@ def test_what_counts_rules_and_lists_look_at_is_checked_too(
     data = value(folder, f"SELECT {column} FROM {table}")
     change(folder, f"UPDATE {table} SET {column} = ?", flipped(data))
     bank = open_bank()
-    alice, shelf = bank.agent("alice"), bank._ledger.resident.shelf
+    alice, shelf = bank.agent("alice"), bank.parts.ledger.resident.shelf
     for call in (
         alice.all,
         lambda: shelf.cold("alice"),

@@ -130,7 +130,7 @@ def occupied(bank: MemoryBank) -> Iterator[None]:
     held, release = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with bank._using():
+        with bank.parts.using():
             held.set()
             release.wait(60)
 

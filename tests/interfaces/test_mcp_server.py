@@ -138,7 +138,7 @@ def test_a_bug_is_a_result_without_details(
 
 def test_who_may_only_read_sees_and_calls_only_what_reads(meet: Meet, alice: AgentMemory) -> None:
     alice.add("west is near <1 0>")
-    before = alice._bank.state_hash()
+    before = MemoryBank(alice.parts).state_hash()
 
     async def work(client: Client) -> None:
         assert [tool.name for tool in (await client.list_tools()).tools] == READ
@@ -159,18 +159,18 @@ def test_who_may_only_read_sees_and_calls_only_what_reads(meet: Meet, alice: Age
         await client.get_prompt("flush")
 
     meet(work, may_write=False)
-    assert alice._bank.state_hash() == before  # to look is no use of a memory
+    assert MemoryBank(alice.parts).state_hash() == before  # to look is no use of a memory
 
 
 def test_who_may_write_uses_what_is_found(meet: Meet, alice: AgentMemory) -> None:
     alice.add("west is near <1 0>")
 
     async def work(client: Client) -> None:
-        before = alice._bank.state_hash()
+        before = MemoryBank(alice.parts).state_hash()
         await client.call_tool("memory_search", {"query": "<1 0>"})
-        searched = alice._bank.state_hash()
+        searched = MemoryBank(alice.parts).state_hash()
         await client.get_prompt("recall", {"query": "<1 0>"})
-        assert len({before, searched, alice._bank.state_hash()}) == 3
+        assert len({before, searched, MemoryBank(alice.parts).state_hash()}) == 3
 
     meet(work)
 

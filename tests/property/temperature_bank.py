@@ -72,7 +72,7 @@ def settings_of(**temperature: object) -> dict[str, Any]:
 
 def look(bank: MemoryBank) -> dict[Key, tuple[Any, bytes, tuple[int, ...]]]:
     """Every memory that the bank has, deleted ones too: its record, its vector, its recalls."""
-    resident = bank._ledger.resident
+    resident = bank.parts.ledger.resident
     found: dict[Key, tuple[Any, bytes, tuple[int, ...]]] = {}
     for agent in bank.agents():
         block = resident.block(agent)

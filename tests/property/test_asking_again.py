@@ -89,7 +89,7 @@ def test_a_question_asked_again_reads_only_what_is_new(monkeypatch: pytest.Monke
         alice = bank.agent("alice")
         alice.add_many([f"memory {number}" for number in range(40)])
         first = alice.search("what now?")
-        block = bank._ledger.resident.blocks["alice"]
+        block = bank.parts.ledger.resident.blocks["alice"]
         kept = block.found["what now?"]
         assert kept.size == 40
         block._vectors[: kept.size] = 0  # would change every score, if it were read
@@ -108,6 +108,6 @@ def test_what_is_kept_of_questions_is_a_share_of_the_memories(
         alice.add_many([f"memory {number}" for number in range(40)])
         for number in range(100):
             alice.search(f"question {number}")
-        assert list(bank._ledger.resident.blocks["alice"].found) == [
+        assert list(bank.parts.ledger.resident.blocks["alice"].found) == [
             f"question {number}" for number in (98, 99)
         ]

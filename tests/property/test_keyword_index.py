@@ -55,7 +55,7 @@ def play(alice: AgentMemory, bank: MemoryBank, step: tuple[str, Any]) -> None:
 
 
 def change(alice: AgentMemory, what: str, number: int) -> None:
-    memory = alice._bank._ledger.resident.memory("alice", number)
+    memory = alice.parts.ledger.resident.memory("alice", number)
     if memory is None:
         return
     try:
@@ -72,8 +72,8 @@ def change(alice: AgentMemory, what: str, number: int) -> None:
 
 def indexed(bank: MemoryBank) -> tuple[list[list[str]], list[list[str]]]:
     """The index that the bank has, brought up to date, and one made from its memories."""
-    block = bank._ledger.resident.block("alice")
-    vocabulary = bank._queries._vocabulary
+    block = bank.parts.ledger.resident.block("alice")
+    vocabulary = bank.parts.queries._vocabulary
     kept = block.keywords(vocabulary)
     fresh = KeywordIndex(Vocabulary("english"))
     fresh.extend(block.contents())
@@ -102,7 +102,7 @@ def test_a_bank_that_is_read_from_its_journal_finds_the_same_to_the_bit(
         bank.commit()
         live = [[(row.memory.sequence, row[1:4], row[6:]) for row in alice.explain(query)]
                 for query in queries]  # fmt: skip
-        bank._ledger.resident.load(bank._ledger.journal)
+        bank.parts.ledger.resident.load(bank.parts.ledger.journal)
         again = [[(row.memory.sequence, row[1:4], row[6:]) for row in alice.explain(query)]
                  for query in queries]  # fmt: skip
         assert live == again

@@ -38,12 +38,12 @@ ROWS = 1_000_000
 
 def answers(bank: MemoryBank) -> dict[str, Any]:
     """All that the shelf can be asked."""
-    shelf = bank._ledger.resident.shelf
+    shelf = bank.parts.ledger.resident.shelf
     found: dict[str, Any] = {"counts": shelf.counts()}
     for tick in (bank.tick, bank.tick + 3):
         found[f"due {tick}"] = shelf.due(tick, tick - 2)
     for agent in AGENTS:
-        numbers = range(1, bank._ledger.resident.block(agent).next_sequence)
+        numbers = range(1, bank.parts.ledger.resident.block(agent).next_sequence)
         found[agent] = [
             [shelf.get((agent, number)) for number in numbers],
             shelf.many(agent, numbers),
@@ -58,7 +58,7 @@ def answers(bank: MemoryBank) -> dict[str, Any]:
 
 def table_answers(bank: MemoryBank) -> list[Any]:
     """What the table says by itself of what is committed."""
-    table, commit = bank._ledger.journal.shelf, bank._ledger.journal.head + 1
+    table, commit = bank.parts.ledger.journal.shelf, bank.parts.ledger.journal.head + 1
     return [
         list(table.all_now()),
         list(table.active()),

@@ -149,7 +149,7 @@ def do_all(bank: MemoryBank, done: Sequence[Operation]) -> None:
 
 def every_memory(bank: MemoryBank, agent: str) -> list[Memory]:
     """Those that nobody sees as well."""
-    resident = bank._ledger.resident
+    resident = bank.parts.ledger.resident
     found = [
         resident.memory(agent, sequence)
         for sequence in range(1, resident.block(agent).next_sequence)
@@ -174,7 +174,7 @@ def state(bank: MemoryBank) -> dict[str, Any]:
         "memories": [list(map(tuple, bank.agent(agent).all())) for agent in AGENTS],
         "hidden": [list(map(tuple, every_memory(bank, agent))) for agent in AGENTS],
         "recalls": [
-            bank._ledger.resident.recalls(agent, memory.sequence)
+            bank.parts.ledger.resident.recalls(agent, memory.sequence)
             for agent in AGENTS
             for memory in every_memory(bank, agent)
         ],

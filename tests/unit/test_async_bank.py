@@ -114,15 +114,14 @@ def all_public(kind: type) -> set[str]:
     ("kind", "twin", "left_out"),
     [
         # What a simulation keeps of its ticks: run() reaches it.
-        (MemoryBank, AsyncMemoryBank, {"ticks"}),
-        (AgentMemory, AsyncAgentMemory, set()),
+        (MemoryBank, AsyncMemoryBank, {"parts", "ticks"}),
+        (AgentMemory, AsyncAgentMemory, {"parts"}),
         (AgentNotes, AsyncAgentNotes, set()),
         (NoteWatch, AsyncNoteWatch, set()),
     ],
 )
 def test_every_public_name_has_its_twin(kind: type, twin: type, left_out: set[str]) -> None:
-    attributes = {"settings"} if kind is MemoryBank else set()  # set when it is made
-    assert all_public(kind) | attributes | {"run"} == all_public(twin) | left_out
+    assert all_public(kind) | {"run"} == all_public(twin) | left_out
 
 
 @pytest.mark.parametrize(

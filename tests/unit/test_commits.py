@@ -22,7 +22,7 @@ def vector_bank() -> MemoryBank:
 
 
 def texts(bank: MemoryBank) -> list[str]:
-    return [commit.events for commit in bank._ledger.journal.commits(after=0)]
+    return [commit.events for commit in bank.parts.ledger.journal.commits(after=0)]
 
 
 def assert_as_json_writes_it(written: Iterable[str]) -> None:

@@ -197,7 +197,7 @@ def test_nothing_is_kept_of_the_words_of_a_memory_that_is_forgotten() -> None:
     with MemoryBank.ephemeral(preset="vector") as bank:
         alice = bank.agent("alice")
         secret = alice.add("the key is hunter2")
-        words = bank._embedder.words
+        words = bank.parts.embedder.words
         assert "hunter2" in words._met
         again = alice.add("hunter2 is the key")
         row = words._places["hunter2"]
@@ -212,12 +212,12 @@ def test_words_that_are_kept_are_bounded(monkeypatch: Any) -> None:
     monkeypatch.setattr("agents.storage.embedding.word_vectors._MOST", 8)
     monkeypatch.setattr("agents.storage.embedding.word_vectors._LETTERS", 40)
     with MemoryBank.ephemeral(preset="vector") as bank:
-        alice, words = bank.agent("alice"), bank._embedder.words
+        alice, words = bank.agent("alice"), bank.parts.embedder.words
         plain = OfflineEmbedder()
         for text in ["a b c", "d e f", "a g h", "i j k l m n", "o " + "p" * 30, "a" * 25 + " b"]:
             vector = np.array(plain.embed([text])[0], np.float64)
             alice.add(text)
-            (found,) = bank._embedder.encode([text])
+            (found,) = bank.parts.embedder.encode([text])
             assert found.tolist() == np.rint(vector / np.abs(vector).max() * 127).tolist()
             alice.add(" ".join(reversed(text.split())))
             assert len(words._places) <= 8

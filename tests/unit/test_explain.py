@@ -45,7 +45,7 @@ def test_every_memory_appears_exactly_once(
 
 @pytest.mark.parametrize("query", ["one", ""])
 def test_similarity_boost_and_their_sum_are_given_for_all(busy: AgentMemory, query: str) -> None:
-    boosts = busy._bank.settings.memory.tier_boosts
+    boosts = MemoryBank(busy.parts).settings.memory.tier_boosts
     for row in busy.explain(query, 8):
         assert 0.0 <= row.score <= 1.0
         assert row.boost == boosts[row.memory.tier]

@@ -241,7 +241,7 @@ def test_signs_of_like_in_a_word_are_only_themselves(make: Make) -> None:
     alice = make(embedder={"provider": "none"})
     for text in ("a100b", "a1_0b", "50% off", "500 off"):
         alice.demote(alice.add(text).id, "cold")
-    shelf = alice._bank._ledger.resident.shelf
+    shelf = alice.parts.ledger.resident.shelf
     assert shelf.with_words("alice", ["a1_0b"], 9) == [2]
     assert shelf.with_words("alice", ["50%"], 9) == [3]
     assert shelf.with_words("alice", ["OFF"], 9) == [4, 3]

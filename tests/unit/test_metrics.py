@@ -90,7 +90,7 @@ def test_what_is_undone_does_not_count(bank: MemoryBank, alice: AgentMemory) -> 
     assert bank.metrics()["memory_promotion_count"] == 1
     alice.add("a plain commit")
     assert bank.metrics()["memory_promotion_count"] == 1
-    assert bank._ledger.totals.added == 2
+    assert bank.parts.ledger.totals.added == 2
 
 
 def test_an_expired_memory_counts_when_it_is_swept(bank: MemoryBank, alice: AgentMemory) -> None:

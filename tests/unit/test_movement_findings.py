@@ -64,7 +64,7 @@ def test_an_interrupt_right_after_a_commit_hides_no_cold_memory(
 ) -> None:
     alice = bank.agent("alice")
     alice.add("first")
-    journal = bank._ledger.journal
+    journal = bank.parts.ledger.journal
     append = journal.append
 
     def interrupted(*arguments: Any) -> None:

@@ -195,10 +195,10 @@ def test_restoring_beside_notes_alone_makes_a_bank_of_its_own(tmp_path: Path) ->
     with MemoryBank.open(tmp_path / "bank", storage=MANUAL) as bank:
         bank.agent("alice").add("a fish")
         bank.checkpoint(tmp_path / "one.tmck")
-        first = bank._ledger.journal.get("bank")["id"]
+        first = bank.parts.ledger.journal.get("bank")["id"]
     (tmp_path / "new/notes/alice").mkdir(parents=True)
     with MemoryBank.restore(tmp_path / "one.tmck", tmp_path / "new", storage=MANUAL) as bank:
-        assert bank._ledger.journal.get("bank")["id"] != first
+        assert bank.parts.ledger.journal.get("bank")["id"] != first
 
 
 # The past keeps the chunks of then
@@ -214,7 +214,7 @@ def outdated(place: Path) -> None:
         bank.advance(5)
         bank.sweep()
         assert alice.find(1) is None
-        assert bank._ledger.resident.memory("alice", 1) is None
+        assert bank.parts.ledger.resident.memory("alice", 1) is None
 
 
 def test_the_past_has_chunks_that_are_long_gone(tmp_path: Path) -> None:
@@ -525,7 +525,7 @@ def test_files_are_looked_at_for_agents_only(tmp_path: Path, agent: str) -> None
     (tmp_path / "out").mkdir()
     (tmp_path / "out/MEMORY.md").write_text("a secret\n")
     with MemoryBank.at(tmp_path / "bank") as copy, pytest.raises(InvalidAgentId):
-        look_at_files(copy, tmp_path / "bank", agent)
+        look_at_files(copy.parts, tmp_path / "bank", agent)
 
 
 def test_a_copy_of_a_killed_bank_is_looked_at_again_and_again(
@@ -533,11 +533,11 @@ def test_a_copy_of_a_killed_bank_is_looked_at_again_and_again(
 ) -> None:
     with MemoryBank.open(tmp_path / "bank", storage=MANUAL) as bank:
         bank.agent("alice").notes.write("MEMORY.md", "first\n")
-        monkeypatch.setattr(bank, "_settle_notes", lambda: None)
+        monkeypatch.setattr(bank.parts, "settle_notes", lambda: None)
         bank.agent("alice").notes.append("second", "MEMORY.md")
         shutil.copytree(tmp_path / "bank", tmp_path / "killed")
     with MemoryBank.at(tmp_path / "killed") as copy:
-        own, _ = look_at_files(copy, tmp_path / "killed", "alice")
+        own, _ = look_at_files(copy.parts, tmp_path / "killed", "alice")
         for _ in range(2):
             assert own.sync().changed == ()
-            assert own.read() == "first\nsecond\n"
+            assert AgentNotes(own).read() == "first\nsecond\n"

@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from agents import MemoryBank
+from agents.engine import open_bank
 from agents.errors import BankClosed, ConfigError, InvalidInput, NoteRefused, StoreError
-from agents.notes.agent_notes import Synced
+from agents.notes import watching
+from agents.notes.index import Synced
 from banks import child
 
 OpenBank = Callable[..., MemoryBank]
@@ -23,7 +25,7 @@ SOON = 0.05
 
 
 @pytest.fixture
-def bank(open_bank: OpenBank) -> MemoryBank:
+def bank(open_bank: open_bank.OpenBank) -> MemoryBank:
     return open_bank()
 
 
@@ -37,14 +39,14 @@ def note(folder: Path) -> Path:
 def syncs(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     """One item for each time that the bank looked at its notes; the first when it is watching."""
     looks: list[None] = []
-    real = MemoryBank.sync_notes
+    real = watching.sync_notes
 
-    def counted(self: MemoryBank) -> dict[str, Synced]:
-        done = real(self)
+    def counted(bank: open_bank.OpenBank) -> dict[str, Synced]:
+        done = real(bank)
         looks.append(None)
         return done
 
-    monkeypatch.setattr(MemoryBank, "sync_notes", counted)
+    monkeypatch.setattr(watching, "sync_notes", counted)
     return looks
 
 
@@ -219,12 +221,12 @@ def test_a_problem_is_logged_once(
 def test_an_error_of_the_bank_is_logged_and_watching_goes_on(
     bank: MemoryBank, note: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(self: MemoryBank) -> Any:
+    def fail(bank: open_bank.OpenBank) -> Any:
         raise StoreError("the store is away")
 
     with bank.watch_notes(SOON):
         with monkeypatch.context() as broken:
-            broken.setattr(MemoryBank, "sync_notes", fail)
+            broken.setattr(watching, "sync_notes", fail)
             write(note, "tea <1 1>")
             assert until(lambda: "the store is away" in caplog.text)
         write(note, "coffee <1 1>")
@@ -234,10 +236,10 @@ def test_an_error_of_the_bank_is_logged_and_watching_goes_on(
 def test_an_error_that_nobody_thought_of_is_logged(
     bank: MemoryBank, note: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(self: MemoryBank) -> Any:
+    def fail(bank: open_bank.OpenBank) -> Any:
         raise RuntimeError("oh")
 
-    monkeypatch.setattr(MemoryBank, "sync_notes", fail)
+    monkeypatch.setattr(watching, "sync_notes", fail)
     with bank.watch_notes(SOON):
         assert until(lambda: not watchers())
     (record,) = caplog.records
@@ -259,7 +261,7 @@ def test_a_program_that_forgets_to_stop_it_ends_nevertheless(folder: Path) -> No
 # Mistakes
 
 
-def test_a_bank_without_a_folder_has_nothing_to_watch(make_bank: OpenBank) -> None:
+def test_a_bank_without_a_folder_has_nothing_to_watch(make_bank: open_bank.OpenBank) -> None:
     with pytest.raises(InvalidInput, match="a bank with a folder; this one is in memory"):
         make_bank().watch_notes()
 

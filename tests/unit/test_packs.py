@@ -157,11 +157,11 @@ def test_what_was_cold_before_the_transaction_is_a_row_after_it(
 
 def test_packs_that_overlap_are_read_in_order(open_bank: OpenBank) -> None:
     bank = open_bank()
-    alice, shelf = bank.agent("alice"), bank._ledger.resident.shelf
+    alice, shelf = bank.agent("alice"), bank.parts.ledger.resident.shelf
     ids = fill(bank, 24, kind="fact")
     for part in (ids[::3], ids[1::3], ids[2::3]):
         with bank.transaction():
-            bank._ledger.move("alice", [int(each[-6:], 16) for each in part], COLD, "spill")
+            bank.parts.ledger.move("alice", [int(each[-6:], 16) for each in part], COLD, "spill")
     assert [each.id for each in alice.all(temperature="cold")] == ids
     assert [row[1] for row in shelf.table.all_now()] == [*range(1, 25)]
     assert shelf.with_words("alice", ["TEXT"], 5) == [24, 23, 22, 21, 20]

@@ -169,7 +169,7 @@ def test_an_expired_question_lends_nothing(make: Make) -> None:
     alice.add("In the old mill.", session="a")
     alice.add_many(SMALL_TALK)
     before = score_of(alice, "where does the dragon sleep", "In the old mill.")
-    alice._bank.advance(5)
+    MemoryBank(alice.parts).advance(5)
     after = score_of(alice, "where does the dragon sleep", "In the old mill.")
     assert after < before / 3
 
@@ -254,7 +254,7 @@ def test_questions_are_not_learned(make: Make) -> None:
     alice = make()
     alice.add("fish is cheap")
     alice.search("fish")
-    vocabulary = alice._bank._queries._vocabulary
+    vocabulary = alice.parts.queries._vocabulary
     before = len(vocabulary.names())
     for number in range(200):
         alice.search(" ".join(f"word{number}x{n}" for n in range(50)))

@@ -278,7 +278,7 @@ def test_each_tick_of_a_simulation_sweeps(make_bank: OpenBank) -> None:
     found = []
     for _ in range(5):
         loop.tick()
-        stored = bank._ledger.resident.memory("alice", 1)
+        stored = bank.parts.ledger.resident.memory("alice", 1)
         found.append(None if stored is None else stored.retention)
     assert found == [ACTIVE, DELETED, DELETED, None, None]
     assert [memory.content for memory in alice.all()] == ["long"]

@@ -46,7 +46,7 @@ def program() -> Iterator[Program]:
 
 
 def test_every_metric_is_an_instrument(program: Program, bank: MemoryBank) -> None:
-    telemetry.observe(bank, program.provider)
+    telemetry.observe(bank.parts, program.provider)
     alice = bank.agent("alice")
     alice.add("fish <1 0>")
     alice.recall("<1 0>")
@@ -66,7 +66,7 @@ def test_every_metric_is_an_instrument(program: Program, bank: MemoryBank) -> No
 def test_banks_are_told_apart(program: Program, make_bank: MakeBank) -> None:
     for number in (1, 2):
         bank = make_bank()
-        telemetry.observe(bank, program.provider)
+        telemetry.observe(bank.parts, program.provider)
         for each in range(number):
             bank.agent("alice").promote(bank.agent("alice").add(f"{each}").id)
     points = program.points()["memory_promotion_count"]
@@ -76,11 +76,11 @@ def test_banks_are_told_apart(program: Program, make_bank: MakeBank) -> None:
 
 def test_a_closed_bank_gives_nothing_and_is_not_kept(program: Program) -> None:
     bank = MemoryBank.ephemeral()
-    telemetry.observe(bank, program.provider)
+    telemetry.observe(bank.parts, program.provider)
     assert program.points()
     bank.close()
     assert program.points() == {}
-    kept = weakref.ref(bank)
+    kept = weakref.ref(bank.parts)
     del bank
     gc.collect()
     assert kept() is None
@@ -88,8 +88,8 @@ def test_a_closed_bank_gives_nothing_and_is_not_kept(program: Program) -> None:
 
 def test_a_forgotten_bank_is_not_kept(program: Program) -> None:
     bank = MemoryBank.ephemeral()
-    telemetry.observe(bank, program.provider)
-    kept = weakref.ref(bank)
+    telemetry.observe(bank.parts, program.provider)
+    kept = weakref.ref(bank.parts)
     del bank
     gc.collect()
     assert kept() is None
@@ -97,7 +97,7 @@ def test_a_forgotten_bank_is_not_kept(program: Program) -> None:
 
 
 def test_no_text_of_a_memory_goes_out(program: Program, bank: MemoryBank) -> None:
-    telemetry.observe(bank, program.provider)
+    telemetry.observe(bank.parts, program.provider)
     bank.agent("alice").add("the vault's password", "pinned")
     bank.agent("alice").recall("password")
     data = program.reader.get_metrics_data()
@@ -137,10 +137,10 @@ print(names + [name for name in sys.modules if "opentelemetry" in name])
 
 
 def test_where_it_is_not_installed_the_error_says_how(monkeypatch: pytest.MonkeyPatch) -> None:
-    import agents
+    from agents import engine
 
     monkeypatch.delitem(sys.modules, "agents.engine.telemetry")
-    monkeypatch.delattr(agents, "telemetry")
+    monkeypatch.delattr(engine, "telemetry")
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
     with pytest.raises(ConfigError, match=r"pip install 'tiermem\[telemetry\]'"):
         MemoryBank.ephemeral(telemetry={"enabled": True})

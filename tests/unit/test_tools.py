@@ -405,13 +405,13 @@ def test_values_that_no_argument_takes_are_refused(
     name: str, alice: AgentMemory, caplog: pytest.LogCaptureFixture
 ) -> None:
     given = example(name, alice)
-    before = alice._bank.state_hash()
+    before = MemoryBank(alice.parts).state_hash()
     for argument in [*OPERATIONS[name].arguments["properties"], "one too many", "\ud800"]:
         for what, value in NEVER_RIGHT.items():
             failure = refused(alice, name, {**given, argument: value})
             assert issubclass(getattr(agents, failure.type), InvalidInput), what
             assert len(failure.message) <= 1000
-    assert alice._bank.state_hash() == before
+    assert MemoryBank(alice.parts).state_hash() == before
     assert caplog.records == []
 
 
@@ -724,10 +724,10 @@ def test_an_update_that_fails_changes_nothing(
     changes: Json, error: str, alice: AgentMemory
 ) -> None:
     memory = alice.add("x")
-    before = alice._bank.state_hash()
+    before = MemoryBank(alice.parts).state_hash()
     failure = refused(alice, "memory_update", {"memory_id": memory.id, **changes})
     assert failure.type == error
-    assert alice._bank.state_hash() == before
+    assert MemoryBank(alice.parts).state_hash() == before
 
 
 def test_an_update_of_a_restored_memory_is_undone_with_the_rest(make_bank: MakeBank) -> None:

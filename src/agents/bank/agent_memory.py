@@ -2,25 +2,24 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, final
+from typing import final
 
-from ..engine.agent_moves import Moves
-from ..errors import InvalidContent, InvalidInput, InvalidTier, MemoryNotFound
+from ..engine import agent_moves, reading, upkeep
+from ..engine.open_bank import OpenBank
+from ..engine.status import Status
+from ..errors import InvalidContent, InvalidInput, InvalidTier
 from ..memory.context import render
 from ..memory.filters import ANY, parse_filter
-from ..memory.records import Explanation, Hits, Memory, Scalar, check_query, sequence_of
+from ..memory.records import Explanation, Hits, Memory, Scalar, check_query
 from ..memory.results import Compaction, Recall, Spill
 from ..memory.retention import Retention
 from ..memory.temperature import Temperature, TemperatureLike, parse_temperature
 from ..memory.tiers import Tier, TierLike, parse_tier
 from ..notes.agent_notes import AgentNotes, NoteLines
+from ..notes.index import NoteIndex
 from ..notes.search import Findings, search_notes
 from ..storage.mem0.models import Message, as_messages
 from ..storage.resident.agent_columns import AgentColumns
-
-if TYPE_CHECKING:
-    from ..engine.status import Status
-    from .memory_bank import MemoryBank
 
 __all__ = ["AgentMemory"]
 
@@ -33,12 +32,12 @@ class AgentMemory:
     Everywhere an id is taken, one that is not this agent's is :class:`MemoryNotFound`.
     """
 
-    __slots__ = ("_bank", "_moves", "agent_id")
+    __slots__ = ("agent_id", "parts")
 
-    def __init__(self, bank: "MemoryBank", agent_id: str) -> None:
-        self._bank = bank
-        self._moves = Moves(bank)
+    def __init__(self, parts: OpenBank, agent_id: str) -> None:
         self.agent_id = agent_id
+        self.parts = parts
+        """The open bank itself, for the rooms of this package; its form may change."""
 
     def __repr__(self) -> str:
         return f"<AgentMemory {self.agent_id}: {self.count()} memories>"
@@ -82,7 +81,7 @@ class AgentMemory:
             "session": session,
             "speaker": speaker,
         }
-        return self._bank.add_many([(self.agent_id, content, tier, metadata, options)])[0]
+        return self.parts.add_many([(self.agent_id, content, tier, metadata, options)])[0]
 
     def add_many(
         self, items: Iterable[str | tuple[str] | tuple[str, TierLike] | tuple[object, ...]]
@@ -98,7 +97,7 @@ class AgentMemory:
             if not isinstance(item, str | tuple | list):
                 raise InvalidInput(f"a new memory is a text or a tuple; got {item!r:.80}")
             rows.append((self.agent_id, *([item] if isinstance(item, str) else item)))
-        return list(self._bank.add_many(rows))
+        return list(self.parts.add_many(rows))
 
     def record_action(
         self,
@@ -147,8 +146,8 @@ class AgentMemory:
         wanted = parse_tier(tier)
         chat = as_messages(messages)
         if infer:
-            with self._bank._using():
-                texts = self._bank._extractor_of_facts().extract(self.agent_id, chat)
+            with self.parts.using():
+                texts = self.parts.facts_extractor().extract(self.agent_id, chat)
         else:
             texts = [message["content"] for message in chat if message["role"] != "system"]
         options = {"kind": "fact" if infer else "message"}
@@ -159,18 +158,8 @@ class AgentMemory:
     def set_tier(self, memory_id: str, tier: TierLike) -> Memory:
         """Move a memory to a tier. One that is there already keeps its place in it."""
         wanted = parse_tier(tier)
-        with self._bank._changing():
-            memory = self.get(memory_id)
-            if memory.tier is wanted:
-                return memory
-            ledger = self._bank._ledger
-            self._bank._movement.expire(self.agent_id)
-            if wanted is Tier.PINNED or memory.retention is Retention.ACTIVE:  # else it takes none
-                ledger.make_room(self.agent_id, wanted, self._bank._caps, memory.sequence)
-            ledger.change_tier(memory.agent_id, memory.sequence, wanted, demoted=False)
-            # The label of a tier is part of the line, so a hot one may need more room now.
-            self._bank._movement.relieve_hot(self.agent_id, [memory.sequence])
-            return ledger.resident.memory(self.agent_id, memory.sequence) or memory
+        with self.parts.changing():
+            return agent_moves.set_tier(self.parts, self.agent_id, self.get(memory_id), wanted)
 
     def pin(self, memory_id: str) -> Memory:
         """Make a memory always part of what the agent sees; it is active and hot then."""
@@ -184,7 +173,7 @@ class AgentMemory:
                 "unpin() moves to another tier than pinned",
                 hint="use critical, important, normal or low, or 1 to 4",
             )
-        with self._bank._changing():
+        with self.parts.changing():
             memory = self.get(memory_id)
             return self.set_tier(memory_id, tier) if memory.tier is Tier.PINNED else memory
 
@@ -193,7 +182,7 @@ class AgentMemory:
     @property
     def notes(self) -> AgentNotes:
         """The agent's Markdown notes."""
-        return AgentNotes(self._bank, self.agent_id)
+        return AgentNotes(self._note_index())
 
     def memory_search(
         self,
@@ -211,7 +200,7 @@ class AgentMemory:
         ``group`` says that others read along: with ``notes.citations: auto``, no citation is shown
         then.
         """
-        return search_notes(self._bank, self, query, max_results, min_score, group)
+        return search_notes(self._note_index(), query, max_results, min_score, group)
 
     def memory_get(self, path: str, from_line: int = 1, lines: int | None = None) -> NoteLines:
         """Lines of one of the agent's notes, exactly; none, if there is no such note."""
@@ -221,21 +210,23 @@ class AgentMemory:
 
     def promote(self, memory_id: str) -> bool:
         """Make a memory hot, which counts as a use of it; False where it does not become so."""
-        with self._bank._using():
-            return self._moves.promote(self.agent_id, self.get(memory_id))
+        with self.parts.using():
+            return agent_moves.promote(self.parts, self.agent_id, self.get(memory_id))
 
     def demote(self, memory_id: str, to: TemperatureLike = Temperature.WARM) -> bool:
         """Make a memory warm or cold; False where it is no hotter than that.
 
         :class:`MemoryPinned` for a pinned one.
         """
-        with self._bank._using():
-            return self._moves.demote(self.agent_id, self.get(memory_id), parse_temperature(to))
+        with self.parts.using():
+            return agent_moves.demote(
+                self.parts, self.agent_id, self.get(memory_id), parse_temperature(to)
+            )
 
     def warm(self, memory_id: str) -> bool:
         """Make a cold memory warm, so that searches see it; False where it is not cold."""
-        with self._bank._using():
-            return self._moves.warm(self.agent_id, self.get(memory_id))
+        with self.parts.using():
+            return agent_moves.warm(self.parts, self.agent_id, self.get(memory_id))
 
     def spill(self, count: int | None = None, ids: Iterable[str] | None = None) -> Spill:
         """Let memories leave hot: the ``count`` least relevant, these, or as many as are too many.
@@ -246,9 +237,9 @@ class AgentMemory:
             raise InvalidInput(
                 "spill() takes a list of ids", hint="use spill(ids=[memory.id]) for one"
             )
-        with self._bank._using():
+        with self.parts.using():
             memories = None if ids is None else [self.get(each) for each in ids]
-            return self._moves.spill(self.agent_id, count, memories)
+            return agent_moves.spill(self.parts, self.agent_id, count, memories)
 
     def recall(
         self,
@@ -266,33 +257,35 @@ class AgentMemory:
         nothing.
         """
         only = parse_filter(temperature=("warm", "cold"), kind=kinds, min_score=min_relevance)
-        return self._moves.recall(self.agent_id, query, limit, only, auto_promote)
+        return agent_moves.recall(self.parts, self.agent_id, query, limit, only, auto_promote)
 
     def compact(self, *, dry_run: bool = False) -> Compaction:
         """:meth:`MemoryBank.compact` for this agent."""
-        return self._bank.compact(self.agent_id, dry_run=dry_run)
+        return upkeep.compact(self.parts, self.agent_id, dry_run=dry_run)
 
-    def status(self) -> "Status":
+    def status(self) -> Status:
         """:meth:`MemoryBank.status` of this agent."""
-        return self._bank.status(self.agent_id)
+        return upkeep.status(self.parts, self.agent_id)
 
     # Retention
 
     def archive(self, memory_id: str) -> Memory:
         """Hide a memory: it can be read by its id, and restored, and no search finds it."""
-        with self._bank._using():
-            return self._moves.retain(self.agent_id, self.get(memory_id), Retention.ARCHIVED)
+        with self.parts.using():
+            return agent_moves.retain(
+                self.parts, self.agent_id, self.get(memory_id), Retention.ARCHIVED
+            )
 
     def delete(self, memory_id: str) -> None:
         """Delete a memory. For ``retention.grace`` it can be restored, then it is purged."""
-        with self._bank._using():
-            self._moves.retain(self.agent_id, self.get(memory_id), Retention.DELETED)
+        with self.parts.using():
+            agent_moves.retain(self.parts, self.agent_id, self.get(memory_id), Retention.DELETED)
 
     def restore(self, memory_id: str) -> Memory:
         """Bring back a memory that was archived or deleted, as it was."""
-        with self._bank._using():
-            memory = self._find(memory_id, deleted=True)
-            return self._moves.retain(self.agent_id, memory, Retention.ACTIVE)
+        with self.parts.using():
+            memory = self._found(memory_id)
+            return agent_moves.retain(self.parts, self.agent_id, memory, Retention.ACTIVE)
 
     def forget(self, memory_id: str) -> None:
         """Purge a memory now: its text and its vector are gone, from the journal too.
@@ -302,20 +295,20 @@ class AgentMemory:
         texts that the note had: what may have to be forgotten should not be written to notes.
         :meth:`MemoryBank.vacuum` clears the free space in the files as well.
         """
-        with self._bank._using():
-            self._moves.forget(self.agent_id, self._find(memory_id, deleted=True))
+        with self.parts.using():
+            agent_moves.forget(self.parts, self.agent_id, self._found(memory_id))
 
     # Reading
 
     def get(self, memory_id: str) -> Memory:
         """The memory with this id, an archived one as well."""
-        return self._find(memory_id, deleted=False)
+        return reading.find(self.parts, self.agent_id, memory_id)
 
     def find(self, sequence: int) -> Memory | None:
         """The agent's ``sequence``-th memory; None if it was deleted or never was."""
-        with self._bank._using():
-            memory = self._bank._ledger.resident.memory(self.agent_id, sequence)
-            tick = self._bank.tick
+        with self.parts.using():
+            memory = self.parts.ledger.resident.memory(self.agent_id, sequence)
+            tick = self.parts.tick
         if memory is None or memory.retention is Retention.DELETED or memory.is_expired(tick):
             return None
         return memory
@@ -326,48 +319,16 @@ class AgentMemory:
         """The agent's active memories, or those of a tier or a temperature, oldest first."""
         wanted = None if tier is None else parse_tier(tier)
         heat = None if temperature is None else parse_temperature(temperature)
-        with self._bank._using():
-            resident = self._bank._ledger.resident
-            block = resident.block(self.agent_id)
-            memories: list[Memory] = []
-            if heat is not Temperature.COLD:
-                memories = block.memories(range(block.size))
-            if heat in (None, Temperature.COLD):
-                cold = resident.shelf.of_agent(self.agent_id, Retention.ACTIVE, Temperature.COLD)
-                memories += [each.memory(self.agent_id, block.prefix) for each in cold]
-                memories.sort(key=lambda memory: memory.sequence)
-            tick = resident.tick
-        return [
-            memory
-            for memory in memories
-            if (wanted is None or memory.tier is wanted)
-            and (heat is None or memory.temperature is heat)
-            and not memory.is_expired(tick)
-        ]
+        return reading.active(self.parts, self.agent_id, wanted, heat)
 
     def count(self, tier: TierLike | None = None) -> int:
         """How many active memories the agent has, in all or in a tier; cold ones count."""
         wanted = None if tier is None else parse_tier(tier)
-        with self._bank._using():
-            resident = self._bank._ledger.resident
-            block, tick = resident.block(self.agent_id), resident.tick
-            if block.next_expiry <= tick or self.agent_id in resident.shelf.due(tick, -1):
-                return len(self.all(tier))  # some expired, and wait for the next sweep
-            own = block.size if wanted is None else int((block.tiers == wanted).sum())
-            counts = resident.shelf.counts(self.agent_id).items()
-            return own + sum(
-                number
-                for (_, retention, _, at), (number, _) in counts
-                if retention == Retention.ACTIVE and wanted in (None, at)
-            )
+        return reading.count(self.parts, self.agent_id, wanted)
 
     def hidden(self, retention: Retention) -> list[Memory]:
         """The agent's archived or its deleted memories, newest first."""
-        with self._bank._using():
-            resident = self._bank._ledger.resident
-            prefix = resident.block(self.agent_id).prefix
-            records = resident.shelf.of_agent(self.agent_id, retention)
-            return [each.memory(self.agent_id, prefix) for each in reversed(records)]
+        return reading.hidden(self.parts, self.agent_id, retention)
 
     def get_pinned_memories(self) -> list[Memory]:
         """The pinned memories, oldest pin first."""
@@ -399,13 +360,14 @@ class AgentMemory:
         take part with ``include_cold``, or where ``temperature`` names them.
         """
         only = parse_filter(tier, temperature, kind, tags, min_score, since_tick)
-        bank = self._bank
         if include_cold or only.wants_cold:
             if include_cold and only.temperatures is not None:
                 only = only._replace(temperatures=only.temperatures | {Temperature.COLD})
-            return self._moves.search_all(self.agent_id, query, limit, context_tokens, only)
+            return agent_moves.search_all(
+                self.parts, self.agent_id, query, limit, context_tokens, only
+            )
         request = [(self.agent_id, query)]
-        (hits,) = bank._search_many(request, limit, context_tokens, only, None)
+        (hits,) = self.parts.search_many(request, limit, context_tokens, only, None)
         return hits
 
     def get_relevant_memories(
@@ -417,17 +379,16 @@ class AgentMemory:
         ``temperature.hot_max_tokens`` and ``hot_max_facts`` allow, then what a search for ``query``
         finds among the warm: ``limit`` less the pinned. None of them twice.
         """
-        (text,) = self._bank.relevant_many(
-            [(self.agent_id, query)], limit, context_tokens=context_tokens
-        )
-        return text
+        request, hot = [(self.agent_id, query)], self.parts.movement.limits
+        (hits,) = self.parts.search_many(request, limit, context_tokens, ANY, hot)
+        return render(hits)
 
     def hot_context(self) -> str:
         """The pinned and the hot memories alone, for the start of a session."""
-        with self._bank._using():
+        with self.parts.using():
             block = self._block()
-            retrieval, limits = self._bank._retrieval, self._bank._movement.limits
-            scope = retrieval.scope(block, self._bank.tick, ANY, limits)
+            retrieval, limits = self.parts.retrieval, self.parts.movement.limits
+            scope = retrieval.scope(block, self.parts.tick, ANY, limits)
             front, _ = retrieval.newest(block, 0, scope)
             return render(Hits(front))
 
@@ -435,30 +396,20 @@ class AgentMemory:
         self, query: str, limit: int | None = None, *, context_tokens: int | None = None
     ) -> list[Explanation]:
         """For each memory that :meth:`search` sees, how it was scored and why it was dropped."""
-        bank = self._bank
-        with bank._using():
+        bank = self.parts
+        with bank.using():
             block = self._block()
             blank = not check_query(query).strip()
-            asked = None if blank else bank._queries.read([block], [query], bank.tick)
-            most, budget = bank._limits(limit, context_tokens)
-            return bank._retrieval.explain(block, asked, most, budget, bank.tick)
+            asked = None if blank else bank.queries.read([block], [query], bank.tick)
+            most, budget = bank.limits_of(limit, context_tokens)
+            return bank.retrieval.explain(block, asked, most, budget, bank.tick)
 
-    def _find(self, memory_id: str, *, deleted: bool) -> Memory:
-        with self._bank._using():
-            resident = self._bank._ledger.resident
-            sequence = sequence_of(resident.block(self.agent_id).prefix, memory_id)
-            memory = None if sequence is None else resident.memory(self.agent_id, sequence)
-            is_gone = memory is not None and (
-                memory.retention is Retention.DELETED or memory.is_expired(resident.tick)
-            )
-        if memory is None or (is_gone and not deleted):
-            hint = "" if isinstance(memory_id, str) else "an id is text, such as memory.id"
-            if is_gone:
-                word = "was deleted" if memory and memory.retention else "expired"
-                hint = f"it {word}; restore it first, which makes it active again"
-            raise MemoryNotFound(f"{self.agent_id} has no memory {memory_id!r:.80}", hint=hint)
-        return memory
+    def _note_index(self) -> NoteIndex:
+        return NoteIndex(self.parts, self.agent_id)
+
+    def _found(self, memory_id: str) -> Memory:
+        return reading.find(self.parts, self.agent_id, memory_id, deleted=True)
 
     def _block(self) -> AgentColumns:
-        with self._bank._using():
-            return self._bank._ledger.resident.block(self.agent_id)
+        with self.parts.using():
+            return self.parts.ledger.resident.block(self.agent_id)

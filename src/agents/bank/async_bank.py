@@ -4,6 +4,7 @@ import asyncio
 import functools
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, final
 
@@ -270,7 +271,7 @@ class AsyncMemoryBank(_View[MemoryBank]):
         try:
             bank.close(sync=sync)
         finally:
-            if not bank._is_open:
+            if not bank.parts.is_open:
                 self._turns.thread.shutdown(wait=False)
 
     async def __aenter__(self) -> Self:
@@ -287,8 +288,8 @@ class AsyncMemoryBank(_View[MemoryBank]):
         await asyncio.shield(self._turns.put(work, INSIDE.get()))  # cancelled or not
 
     def __repr__(self) -> str:
-        where = self._of._folder or "in memory"
-        return f"<AsyncMemoryBank {where}{'' if self._of._is_open else ': closed'}>"
+        where = self._of.folder or "in memory"
+        return f"<AsyncMemoryBank {where}{'' if self._of.parts.is_open else ': closed'}>"
 
     # Agents, time and settings: what is known without waiting
 
@@ -300,6 +301,11 @@ class AsyncMemoryBank(_View[MemoryBank]):
     def tick(self) -> int:
         """The current tick; a new memory is created in it."""
         return self._of.tick
+
+    @property
+    def folder(self) -> Path | None:
+        """Where the bank is; None for one in memory."""
+        return self._of.folder
 
     @property
     def settings(self) -> Settings:

@@ -11,25 +11,24 @@ from typing import Any, Self, final
 
 from ..config.load import load_settings
 from ..config.settings import Settings
-from ..engine.upkeep import Upkeep
+from ..engine import upkeep
+from ..engine.open_bank import OpenBank
+from ..engine.status import Status
 from ..errors import BankError, InvalidInput
-from ..memory.batches import check_all_new
 from ..memory.context import TokenCounter, approximate_tokens, render
 from ..memory.filters import ANY
 from ..memory.records import Hits, Memory, check_agent_id, check_whole
-from ..memory.requests import NewBatch
-from ..notes.agent_notes import Synced
+from ..memory.results import Compaction
+from ..notes.index import Synced
 from ..notes.opening import open_notes, sync_notes
 from ..notes.watching import NoteWatch, watch_notes
 from ..storage.checkpoint import file as checkpoint
 from ..storage.embedding.embedders import Embedder
-from ..storage.gc_pause import gc_paused
 from ..storage.identity import prepare
 from ..storage.journal.journal import Journal
 from ..storage.lock import lock_folder
 from ..storage.mem0.store import check_providers
 from ..storage.sqlite import as_it_was
-from ..storage.state.new_memories import New
 from ..storage.store_sync import Progress
 from ..version import __version__
 from . import history
@@ -40,13 +39,19 @@ __all__ = ["MemoryBank"]
 
 
 @final
-class MemoryBank(Upkeep):
+class MemoryBank:
     """The memories of all agents of one run.
 
     Made by :meth:`open` or :meth:`ephemeral`. Every call commits by itself: when it returns, what
     it changed is on disk. Inside ``with bank.transaction():`` calls commit together or not at all.
     Calls from several threads take turns.
     """
+
+    __slots__ = ("__weakref__", "parts")
+
+    def __init__(self, parts: OpenBank) -> None:
+        self.parts = parts
+        """The open bank itself, for the rooms of this package; its form may change."""
 
     # Opening and closing
 
@@ -98,21 +103,21 @@ class MemoryBank(Upkeep):
             settings = load(base=identity and identity["settings"])
             check_providers(settings)
             chosen = prepare(journal, settings, embedder)
-            bank = cls(path, journal, settings, chosen, count_tokens, lock)
-            undo.callback(bank._store.close)
+            parts = OpenBank(path, journal, settings, chosen, count_tokens, lock)
+            undo.callback(parts.store.close)
             if settings.storage.sync != "manual":
-                bank._store.check()  # find out now, not when closing, that mem0's store is broken
+                parts.store.check()  # find out now, not when closing, that mem0's store is broken
             if apply_caps:
-                with bank._changing():
-                    bank._ledger.relieve(bank._caps)
-                    for agent in bank.agents():
-                        bank._movement.relieve_hot(agent, ())
+                with parts.changing():
+                    parts.ledger.relieve(parts.caps)
+                    for agent in upkeep.agents(parts):
+                        parts.movement.relieve_hot(agent, ())
             if settings.storage.sync != "manual":
-                bank._store.catch_up()
-            open_notes(bank)
-            bank._observe()
+                parts.store.catch_up()
+            open_notes(parts)
+            parts.observed()
             undo.pop_all()
-        return bank
+        return cls(parts)
 
     @classmethod
     def ephemeral(
@@ -133,32 +138,36 @@ class MemoryBank(Upkeep):
             journal = Journal(None)
             undo.callback(journal.close)
             chosen = prepare(journal, settings, embedder)
-            bank = cls(None, journal, settings, chosen, count_tokens, None)
-            bank._observe()
+            parts = OpenBank(None, journal, settings, chosen, count_tokens, None)
+            parts.observed()
             undo.pop_all()
-        return bank
+        return cls(parts)
 
     def close(self, *, sync: bool = True) -> None:
         """Bring mem0's store up to date, unless ``storage.sync`` is manual, and close the bank.
 
         Without ``sync``, the store is brought up to date when the bank is opened again.
         """
-        with self._turn:
-            if not self._is_open:
+        with self.parts.turn:
+            if not self.parts.is_open:
                 return
-            if self._ledger.in_transaction:
+            if self.parts.ledger.in_transaction:
                 raise BankError(
                     "a bank can't be closed inside a transaction", hint="leave it first"
                 )
             with ExitStack() as last:  # whatever fails, the rest is still closed
-                last.callback(self._release)
+                last.callback(self.parts.release)
                 if self.settings.temperature.compact_on_close:
                     self.compact()
-                if sync and self._folder is not None and self.settings.storage.sync != "manual":
+                if (
+                    sync
+                    and self.parts.folder is not None
+                    and self.settings.storage.sync != "manual"
+                ):
                     self.sync()
 
     def __enter__(self) -> Self:
-        with self._using():
+        with self.parts.using():
             return self
 
     def __exit__(
@@ -170,38 +179,57 @@ class MemoryBank(Upkeep):
         self.close()
 
     def __repr__(self) -> str:
-        where = self._folder or "in memory"
-        if not self._is_open:
+        where = self.parts.folder or "in memory"
+        if not self.parts.is_open:
             return f"<MemoryBank {where}: closed>"
-        resident = self._ledger.resident
+        resident = self.parts.ledger.resident
         count = len(resident) + resident.cold
         return f"<MemoryBank {where}: {count} memories, tick {resident.tick}>"
 
-    # Agents and time
+    # Agents, time and settings
+
+    @property
+    def settings(self) -> Settings:
+        """What the bank was opened with."""
+        return self.parts.settings
+
+    @property
+    def folder(self) -> Path | None:
+        """Where the bank is; None for one in memory."""
+        return self.parts.folder
+
+    @property
+    def tick(self) -> int:
+        """The current tick; a new memory is created in it."""
+        return self.parts.tick
+
+    def agents(self) -> list[str]:
+        """The ids of all agents that ever stored a memory, in order."""
+        return upkeep.agents(self.parts)
 
     def agent(self, agent_id: str) -> AgentMemory:
         """One agent's view. An agent exists from its first memory on."""
-        return AgentMemory(self, check_agent_id(agent_id))
+        return AgentMemory(self.parts, check_agent_id(agent_id))
 
     def advance(self, tick: int) -> None:
         """Move the clock to ``tick``, which may not lie in the past."""
         check_whole("tick", tick)
-        with self._changing():
+        with self.parts.changing():
             if tick < self.tick:
                 raise InvalidInput(
                     f"the bank is at tick {self.tick} and can't go back to {tick}",
                     hint="MemoryBank.at() looks at an earlier tick",
                 )
             if tick > self.tick:
-                self._ledger.advance(tick)
+                self.parts.ledger.advance(tick)
 
     def state_hash(self) -> str:
         """A hash over everything the agents remember, the tick and the seed.
 
         Equal for equal states, in whatever process, machine or order of agents they came about.
         """
-        with self._using():
-            resident = self._ledger.resident
+        with self.parts.using():
+            resident = self.parts.ledger.resident
             result = hashlib.sha256(f"{resident.seed} {resident.dims} {resident.tick}".encode())
             for agent, block in sorted(resident.blocks.items()):
                 result.update(b"\0%s\0%d\0" % (agent.encode(), block.next_sequence))
@@ -213,19 +241,19 @@ class MemoryBank(Upkeep):
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Commit all changes made inside together; if an error comes out, none of them."""
-        with self._changing():
+        with self.parts.changing():
             yield
 
     def commit(self) -> None:
         """Commit what is pending: inside a transaction, its changes so far."""
-        with self._using():
-            self._ledger.commit()
-            self._after_commit()
+        with self.parts.using():
+            self.parts.ledger.commit()
+            self.parts.after_commit()
 
     @property
     def ticks(self) -> TickLog:
         """What a simulation keeps of each tick, beside the memories."""
-        return TickLog(self)
+        return TickLog(self.parts)
 
     # Checkpoints
 
@@ -242,14 +270,14 @@ class MemoryBank(Upkeep):
         ``extra`` holds JSON values of your own. Where ``storage.sync`` is checkpoint, mem0's store
         is brought up to date afterwards.
         """
-        with self._using():
-            if self._ledger.in_transaction:
+        with self.parts.using():
+            if self.parts.ledger.in_transaction:
                 raise BankError(
                     "a checkpoint can't be made inside a transaction", hint="leave it first"
                 )
-            self._ledger.commit()
-            checkpoint.write(Path(path), self._ledger, __version__, extra or {})
-            if self._folder is not None and self.settings.storage.sync == "checkpoint":
+            self.parts.ledger.commit()
+            checkpoint.write(Path(path), self.parts.ledger, __version__, extra or {})
+            if self.parts.folder is not None and self.settings.storage.sync == "checkpoint":
                 self.sync(progress)
 
     @classmethod
@@ -305,7 +333,7 @@ class MemoryBank(Upkeep):
             base = journal.get("bank")["settings"]
             settings = load_settings(config, preset=preset, assignments=assignments, base=base)
             chosen = prepare(journal, settings, embedder)
-            return cls(None, journal, settings, chosen, count_tokens, None)
+            return cls(OpenBank(None, journal, settings, chosen, count_tokens, None))
         except BaseException:
             journal.close()
             raise
@@ -314,8 +342,8 @@ class MemoryBank(Upkeep):
 
     def sync_notes(self) -> dict[str, Synced]:
         """Index what changed in the agents' notes on disk; what became of them, by agent."""
-        with self._using():
-            return sync_notes(self)
+        with self.parts.using():
+            return sync_notes(self.parts)
 
     def watch_notes(self, debounce: float = 1.5) -> NoteWatch:
         """Index notes when their files change, in a thread, until stopped or closed.
@@ -325,7 +353,63 @@ class MemoryBank(Upkeep):
         be indexed is logged as a warning. Changes of ``notes.extra_paths`` are not watched for, but
         indexed with the next change or search. Needs ``pip install 'tiermem[notes]'``.
         """
-        return watch_notes(self, debounce)
+        return watch_notes(self.parts, debounce)
+
+    # Movement
+
+    def compact(self, agent_id: str | None = None, *, dry_run: bool = False) -> Compaction:
+        """Apply ``temperature.rules`` to the memories of all agents, or of one, in one commit.
+
+        A second time moves nothing. With ``dry_run``, it says what would move, and by which rule.
+        """
+        return upkeep.compact(self.parts, agent_id, dry_run=dry_run)
+
+    def prune(self, agent_id: str | None = None, *, dry_run: bool = False) -> list[str]:
+        """Archive what agents have cold beyond ``temperature.max_cold_items``; the ids."""
+        return upkeep.prune(self.parts, agent_id, dry_run=dry_run)
+
+    def sweep(self, *, every: int = 1) -> None:
+        """Let time do its work: what expired is deleted, what was deleted long ago is purged, and
+        with ``decay.enabled``, what nobody used moves to a lower temperature.
+
+        A simulation does it in each tick, and lets the memories of each agent fade once in
+        ``every`` ticks, the setting ``decay.every``. Where time passes otherwise, call it now and
+        then.
+        """
+        upkeep.sweep(self.parts, every)
+
+    # Looking
+
+    def status(self, agent_id: str | None = None) -> Status:
+        """How full the bank is, or one agent's part of it, and what is worth doing about it."""
+        return upkeep.status(self.parts, agent_id)
+
+    def metrics(self) -> dict[str, float]:
+        """What happened since the bank was opened, as far as it is committed, by its name."""
+        return upkeep.metrics(self.parts)
+
+    # mem0's store
+
+    def sync(self, progress: Progress | None = None) -> int:
+        """Write to mem0's store what it lacks; the number of memories written or deleted."""
+        return upkeep.sync(self.parts, progress)
+
+    def repair_store(self, progress: Progress | None = None) -> list[str]:
+        """Rebuild mem0's store from the journal; says what was done, line by line."""
+        return upkeep.repair_store(self.parts, progress)
+
+    def vacuum(self, progress: Progress | None = None) -> None:
+        """Write the journal anew, and mem0's store where it is local.
+
+        What was purged is gone from them before; after this, it is gone from the free space in
+        their files as well. The store is built in a process of its own: Chroma writes to unused
+        parts of its files whatever lay in the memory of the process.
+        """
+        upkeep.vacuum(self.parts, progress)
+
+    def mem0_config(self) -> dict[str, Any]:
+        """The ``vector_store`` config for a plain ``mem0.Memory`` on this bank's store."""
+        return self.parts.store.config()
 
     # Storing and searching for many agents at once
 
@@ -338,19 +422,7 @@ class MemoryBank(Upkeep):
         One commit, and the result of adding them one by one; if one is refused, none is stored.
         What comes back is made when somebody looks at it.
         """
-        with gc_paused(), self._using():
-            most = self.settings.memory.max_content_bytes
-            return self._add_new(check_all_new(items, most))
-
-    def _add_new(self, new: NewBatch) -> Sequence[Memory]:
-        """Store what was checked."""
-        agents, contents, tiers, metadata, options = new
-        starts = self._movement.starts(tiers, options, self.tick)
-        with self._changing():
-            self._movement.expire_of(dict.fromkeys(agents))
-            started = New(agents, contents, tiers, metadata, starts)
-            vectors = self._embedder.encode(contents)
-            return self._ledger.add_many(started, vectors, self._caps, self._movement.relieve_hot)
+        return self.parts.add_many(items)
 
     def search_many(
         self,
@@ -360,7 +432,7 @@ class MemoryBank(Upkeep):
         context_tokens: int | None = None,
     ) -> list[Hits]:
         """:meth:`AgentMemory.search` for many ``(agent_id, query)`` pairs, in one go."""
-        return self._search_many(requests, limit, context_tokens, ANY, None)
+        return self.parts.search_many(requests, limit, context_tokens, ANY, None)
 
     def context_many(
         self,
@@ -370,7 +442,9 @@ class MemoryBank(Upkeep):
         context_tokens: int | None = None,
     ) -> list[Hits]:
         """What :meth:`relevant_many` shows, as hits: pinned, then hot, then what is found."""
-        return self._search_many(requests, limit, context_tokens, ANY, self._movement.limits)
+        return self.parts.search_many(
+            requests, limit, context_tokens, ANY, self.parts.movement.limits
+        )
 
     def relevant_many(
         self,
@@ -382,10 +456,3 @@ class MemoryBank(Upkeep):
         """:meth:`AgentMemory.get_relevant_memories` for many pairs, in one go."""
         found = self.context_many(requests, limit, context_tokens=context_tokens)
         return [render(hits) for hits in found]
-
-    def _observe(self) -> None:
-        """Let OpenTelemetry read the metrics, where the settings want it."""
-        if self.settings.telemetry.enabled:
-            from ..engine import telemetry  # it imports OpenTelemetry, which may not be installed
-
-            telemetry.observe(self)

@@ -2,17 +2,15 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
+from ..engine.open_bank import OpenBank
 from ..errors import InvalidInput
 from ..memory.changes import Changes
 from ..memory.records import Hits
 from ..memory.temperature import TEMPERATURE_NAMES
 from ..memory.tiers import Tier
 from ..storage.journal.ticks import TickNote, TickRow
-
-if TYPE_CHECKING:
-    from .memory_bank import MemoryBank
 
 __all__ = ["TickLog"]
 
@@ -23,7 +21,7 @@ class TickLog:
 
     __slots__ = ("_bank",)
 
-    def __init__(self, bank: "MemoryBank") -> None:
+    def __init__(self, bank: OpenBank) -> None:
         self._bank = bank
 
     def record(self, record: Mapping[str, Any], state: Any, retrieved: bytes = b"") -> None:
@@ -33,22 +31,22 @@ class TickLog:
         ``retrieved`` which memories were found, in whatever form the caller likes.
         """
         note = TickNote(_json(record), retrieved, _json(state))
-        with self._bank._using():
-            if not self._bank._ledger.in_transaction:
+        with self._bank.using():
+            if not self._bank.ledger.in_transaction:
                 raise InvalidInput(
                     "a tick is recorded inside a transaction", hint="use bank.transaction()"
                 )
-            self._bank._ledger.note(note)
+            self._bank.ledger.note(note)
 
     def pending(self) -> Changes:
         """What the open transaction has changed so far."""
-        with self._bank._using():
-            return self._bank._ledger.pending()
+        with self._bank.using():
+            return self._bank.ledger.pending()
 
     def tier_counts(self) -> dict[Tier, int]:
         """How many memories all agents have in each tier."""
-        with self._bank._using():
-            return self._bank._ledger.resident.tier_counts()
+        with self._bank.using():
+            return self._bank.ledger.resident.tier_counts()
 
     def temperatures(self, found: Sequence[Hits]) -> dict[str, float]:
         """How many memories are hot, warm and cold, and how well what was found served.
@@ -57,8 +55,8 @@ class TickLog:
         ``hit_rate`` is the share of searches that gave a memory that counts as accessed.
         """
         bank = self._bank
-        with bank._using():
-            resident = bank._ledger.resident
+        with bank.using():
+            resident = bank.ledger.resident
             least = bank.settings.temperature.min_score
             hits = 0
             for own in found:
@@ -69,34 +67,34 @@ class TickLog:
             counts = resident.temperature_counts()
             return {
                 **{TEMPERATURE_NAMES[each]: number for each, number in counts.items()},
-                "hot_utilization": bank._movement.utilization(),
+                "hot_utilization": bank.movement.utilization(),
                 "hit_rate": round(hits / len(found), 6) if found else 0.0,
             }
 
     def records(self, after: int = -1) -> Iterator[tuple[dict[str, Any], bytes]]:
         """What was recorded of each tick after this one: the record, and what was retrieved."""
-        with self._bank._using():
-            for row in self._bank._ledger.journal.tick_rows(after):
+        with self._bank.using():
+            for row in self._bank.ledger.journal.tick_rows(after):
                 yield json.loads(row.record), row.retrieved
 
     def row(self, tick: int) -> TickRow | None:
         """All that is kept of one tick."""
-        with self._bank._using():
-            row = next(self._bank._ledger.journal.tick_rows(tick - 1), None)
+        with self._bank.using():
+            row = next(self._bank.ledger.journal.tick_rows(tick - 1), None)
             return row if row is not None and row.tick == tick else None
 
     def state(self) -> Any:
         """The state after the last tick; None before the first."""
-        with self._bank._using():
-            journal = self._bank._ledger.journal
+        with self._bank.using():
+            journal = self._bank.ledger.journal
             with journal.reading():
                 row: TickRow | None = journal.last_tick()
                 return None if row is None else row.state()
 
     def journal_hash(self, commit: int | None = None) -> str | None:
         """The hash over every commit up to this one, or to the last; None if it is not here."""
-        with self._bank._using():
-            journal = self._bank._ledger.journal
+        with self._bank.using():
+            journal = self._bank.ledger.journal
             found = journal.hash if commit is None else journal.hash_of(commit)
             return None if found is None else found.hex()
 

@@ -6,10 +6,11 @@ numbers alone, no text of memories. The recalls' latency is a histogram, not a l
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from ..errors import BankClosed, ConfigError
+from . import upkeep
+from .open_bank import OpenBank
 
 try:
     from opentelemetry import metrics
@@ -19,9 +20,6 @@ except ModuleNotFoundError as missing:
         "telemetry.enabled needs the OpenTelemetry API, which is not installed",
         hint="pip install 'tiermem[telemetry]'",
     ) from missing
-
-if TYPE_CHECKING:
-    from ..bank.memory_bank import MemoryBank
 
 __all__ = ["observe"]
 
@@ -44,7 +42,7 @@ class _Instruments:
     """The instruments of one provider, and the banks that they observe."""
 
     def __init__(self, provider: MeterProvider | None) -> None:
-        self._banks: WeakKeyDictionary[MemoryBank, str] = WeakKeyDictionary()
+        self._banks: WeakKeyDictionary[OpenBank, str] = WeakKeyDictionary()
         meter = metrics.get_meter("tiermem", meter_provider=provider)
         for name, text in _GAUGES.items():
             meter.create_observable_gauge(name, [self._callback(name)], "1", text)
@@ -54,17 +52,17 @@ class _Instruments:
             "memory_recall_latency_ms", "ms", "How long recalls take"
         )
 
-    def add(self, bank: "MemoryBank", name: str) -> None:
+    def add(self, bank: OpenBank, name: str) -> None:
         """Observe a bank until it is closed."""
         self._banks[bank] = name
         latency, attributes = self._latency, {"bank": name}
-        bank._metrics.on_recall = lambda ms: latency.record(ms, attributes)
+        bank.metrics.on_recall = lambda ms: latency.record(ms, attributes)
 
     def _callback(self, metric: str) -> _Callback:
         def observed(options: CallbackOptions) -> Iterator[Observation]:
             for bank, name in list(self._banks.items()):
                 try:
-                    value = bank.metrics()[metric]
+                    value = upkeep.metrics(bank)[metric]
                 except BankClosed:
                     self._banks.pop(bank, None)
                 else:
@@ -78,7 +76,7 @@ _of_the_program: list[_Instruments] = []
 _of_providers: WeakKeyDictionary[MeterProvider, _Instruments] = WeakKeyDictionary()
 
 
-def observe(bank: "MemoryBank", provider: MeterProvider | None = None) -> None:
+def observe(bank: OpenBank, provider: MeterProvider | None = None) -> None:
     """Let OpenTelemetry read a bank's metrics until it is closed; it keeps no reference to it.
 
     Without a ``provider``, the one that the program sets is used.
@@ -91,4 +89,4 @@ def observe(bank: "MemoryBank", provider: MeterProvider | None = None) -> None:
         instruments = _of_providers[provider]
     else:
         instruments = _of_providers[provider] = _Instruments(provider)
-    instruments.add(bank, bank._ledger.journal.get("bank")["id"])
+    instruments.add(bank, bank.ledger.journal.get("bank")["id"])

@@ -84,7 +84,7 @@ def check_rows(
 
     To embed may cost money, and sends the texts to who does it.
     """
-    copy._embedder = CachedEmbedder(_Unembedded(copy._embedder.dims), 0, lambda keys: {})
+    copy.parts.embedder = CachedEmbedder(_Unembedded(copy.parts.embedder.dims), 0, lambda keys: {})
     return store_rows(copy, rows, agent_id, skip_bad=skip_bad)
 
 

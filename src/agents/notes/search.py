@@ -1,13 +1,10 @@
 """Searching notes and memories for an answer that can be cited."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ..memory.filters import parse_filter
 from ..memory.records import Memory, check_query, check_whole
-
-if TYPE_CHECKING:
-    from ..bank.agent_memory import AgentMemory
-    from ..bank.memory_bank import MemoryBank
+from .index import NoteIndex
 
 __all__ = ["Finding", "Findings", "search_notes"]
 
@@ -36,14 +33,14 @@ class Findings(list[Finding]):
 
 
 def search_notes(
-    bank: "MemoryBank",
-    agent: "AgentMemory",
+    notes: NoteIndex,
     query: str,
     max_results: int | None,
     min_score: float | None,
     group: bool,
 ) -> Findings:
     """:meth:`AgentMemory.memory_search`."""
+    bank, agent_id = notes.bank, notes.agent_id
     settings = bank.settings.notes
     most = settings.max_results if max_results is None else check_whole("max_results", max_results)
     least = settings.min_score if min_score is None else min_score
@@ -51,13 +48,12 @@ def search_notes(
     findings = Findings()
     if not check_query(query).strip() or not most:
         return findings
-    with bank._using():
-        notes = agent.notes
+    with bank.using():
         notes.sync()
-        block = bank._ledger.resident.block(agent.agent_id)
-        asked = bank._queries.read([block], [query], bank.tick)
-        found = bank._retrieval.matching(block, asked, most, bank.tick, only)
-        bank._count_accesses([agent.agent_id], [found])
+        block = bank.ledger.resident.block(agent_id)
+        asked = bank.queries.read([block], [query], bank.tick)
+        found = bank.retrieval.matching(block, asked, most, bank.tick, only)
+        bank.count_accesses([agent_id], [found])
         findings.note = asked.notes.get(0, "")
         shown = settings.citations == "on" or (settings.citations == "auto" and not group)
         for hit in found:

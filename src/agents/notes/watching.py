@@ -10,12 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, final
+from typing import Self, final
 
+from ..engine.open_bank import OpenBank
 from ..errors import BankClosed, ConfigError, InvalidInput, NoteRefused, TierMemError
-
-if TYPE_CHECKING:
-    from ..bank.memory_bank import MemoryBank
+from .opening import sync_notes
 
 __all__ = ["NoteWatch", "watch_notes"]
 
@@ -25,12 +24,12 @@ _PAUSE = 0.1
 """Seconds until the thread looks again whether it is still wanted."""
 
 
-def watch_notes(bank: "MemoryBank", debounce: float) -> "NoteWatch":
+def watch_notes(bank: OpenBank, debounce: float) -> "NoteWatch":
     """:meth:`MemoryBank.watch_notes`."""
     is_number = isinstance(debounce, int | float) and not isinstance(debounce, bool)
     if not is_number or not math.isfinite(debounce) or debounce < 0:
         raise InvalidInput(f"debounce {debounce!r:.40} is not a number of seconds from 0 on")
-    if bank._folder is None:
+    if bank.folder is None:
         raise InvalidInput(
             "notes can be watched in a bank with a folder; this one is in memory, or a copy, and "
             "has no files",
@@ -41,8 +40,8 @@ def watch_notes(bank: "MemoryBank", debounce: float) -> "NoteWatch":
             "to watch notes needs the library watchfiles, which is not installed",
             hint="pip install 'tiermem[notes]'",
         )
-    folder = bank._folder / "notes"
-    with bank._using():
+    folder = bank.folder / "notes"
+    with bank.using():
         try:
             folder.mkdir(exist_ok=True)
         except OSError as error:
@@ -67,7 +66,7 @@ class NoteWatch:
 
     __slots__ = ("_bank", "_debounce", "_folder", "_problems", "_stopping", "_thread")
 
-    def __init__(self, bank: "MemoryBank", folder: Path, debounce: float) -> None:
+    def __init__(self, bank: OpenBank, folder: Path, debounce: float) -> None:
         self._bank = bank
         self._folder = folder
         self._debounce = debounce
@@ -142,7 +141,7 @@ class NoteWatch:
 
     def _sync(self) -> None:
         """Index in turn with other threads, without waiting for one that waits for this to end."""
-        turn = self._bank._turn
+        turn = self._bank.turn
         while not turn.acquire(timeout=_PAUSE):
             if self._stopping.is_set():
                 return
@@ -154,7 +153,8 @@ class NoteWatch:
 
     def _index(self) -> None:
         try:
-            synced = self._bank.sync_notes()
+            with self._bank.using():
+                synced = sync_notes(self._bank)
         except BankClosed:
             raise
         except TierMemError as error:
@@ -166,7 +166,7 @@ class NoteWatch:
         self._problems = problems
 
     def _is_wanted(self) -> bool:
-        return self._bank._is_open and not self._stopping.is_set()
+        return self._bank.is_open and not self._stopping.is_set()
 
 
 @contextmanager

@@ -61,7 +61,7 @@ def call(
     is logged, and told without its details.
     """
     try:
-        with memory._bank._observing() if observing else nullcontext():
+        with memory.parts.observing() if observing else nullcontext():
             return Outcome(run(memory, name, arguments), None)
     except TierMemError as error:
         return Outcome(None, Failure(type(error).__name__, _short(str(error))))

@@ -3,6 +3,7 @@
 from typing import Any
 
 from ..bank.agent_memory import AgentMemory
+from ..engine import reading
 from ..errors import InvalidInput
 from ..memory.filters import Filter, parse_filter
 from ..memory.records import Hit, Memory
@@ -62,7 +63,7 @@ def update(memory: AgentMemory, arguments: Json) -> Json:
     if not given:
         raise InvalidInput("say what is to change: tier, temperature or retention")
     identifier = arguments["memory_id"]
-    with memory._bank.transaction():
+    with memory.parts.changing():
         retention = _retention(arguments)
         if "retention" in given and retention is Retention.ACTIVE:
             memory.restore(identifier)
@@ -74,7 +75,7 @@ def update(memory: AgentMemory, arguments: Json) -> Json:
             memory.archive(identifier)
         elif retention is Retention.DELETED:
             memory.delete(identifier)
-        return memory_json(memory._find(identifier, deleted=True))
+        return memory_json(reading.find(memory.parts, memory.agent_id, identifier, deleted=True))
 
 
 def _heat(memory: AgentMemory, identifier: str, to: Temperature) -> None:

@@ -31,13 +31,13 @@ def storing(bank: "MemoryBank", tell: Callable[[], None]) -> Iterator[None]:
     That mem0's store can't be written is therefore told, and no error. Ctrl-C still ends the
     command; it is told that they are stored.
     """
-    head = bank._ledger.journal.head
+    head = bank.parts.ledger.journal.head
     late: BaseException | None = None
     try:
         with bank.transaction():
             yield
     except _FAILURES as error:
-        if bank._ledger.journal.head == head:
+        if bank.parts.ledger.journal.head == head:
             raise
         late = error  # storage.sync is commit: the store is part of it
     try:

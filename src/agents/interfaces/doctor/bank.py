@@ -172,7 +172,7 @@ def _stand_in(kept: dict[str, Any]) -> Any:
 def _embedder(bank: "MemoryBank") -> Findings:
     from ...storage.identity import prepare
 
-    yield from embedding(prepare(bank._ledger.journal, bank.settings, None))
+    yield from embedding(prepare(bank.parts.ledger.journal, bank.settings, None))
 
 
 def _store(bank: "MemoryBank", folder: Path, kept: dict[str, Any] | None) -> Findings:
@@ -186,8 +186,8 @@ def _store(bank: "MemoryBank", folder: Path, kept: dict[str, Any] | None) -> Fin
         yield Finding("ok", "mem0", "not looked at while the bank is open")
         return
     import_store(bank.settings.store.provider)
-    behind = bank._ledger.journal.head - kept["commit"]
-    settings, identity = bank.settings.store, bank._ledger.journal.get("bank")
+    behind = bank.parts.ledger.journal.head - kept["commit"]
+    settings, identity = bank.settings.store, bank.parts.ledger.journal.get("bank")
     dims = identity["embedder"]["dims"]
     store = Mem0Store(settings, folder.absolute(), dims, identity["id"])
     repair = f"tiermem repair {quote(str(folder))}"
@@ -233,7 +233,7 @@ def _copy_content(source: str, target: str) -> str:
 def _notes(bank: "MemoryBank", folder: Path) -> Findings:
     from ...errors import InvalidAgentId, NoteRefused
     from ...memory.records import check_agent_id
-    from ...notes.agent_notes import notes_in
+    from ...notes.files import notes_in
     from ...notes.opening import look_at_files
 
     root, number, refused = folder / "notes", 0, 0
@@ -250,7 +250,7 @@ def _notes(bank: "MemoryBank", folder: Path) -> Findings:
             refused += 1
             yield Finding("warning", "notes", f"{agent}: {error}", "it is not indexed")
             continue
-        _, seen = look_at_files(bank, folder, agent)
+        _, seen = look_at_files(bank.parts, folder, agent)
         refused += len(seen.problems)
         number += len(paths) - len(seen.problems)
         for problem in seen.problems:

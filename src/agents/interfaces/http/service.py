@@ -254,4 +254,4 @@ class Service:
 def _private(bank: MemoryBank) -> list[str]:
     """What of the machine an error may name, and a client need not know."""
     extra = (Path(each).absolute() for each in bank.settings.notes.extra_paths)
-    return [str(each) for each in (bank._folder, *extra) if each is not None]
+    return [str(each) for each in (bank.folder, *extra) if each is not None]

@@ -174,7 +174,7 @@ class _Offer:
         """What the function gives; its failure is an error that the client can read."""
 
         def looked() -> _T:  # who may only read leaves no trace in how often a memory was used
-            with nullcontext() if access.may_write else access.memory._bank._observing():
+            with nullcontext() if access.may_write else access.memory.parts.observing():
                 return function(*arguments)
 
         try:

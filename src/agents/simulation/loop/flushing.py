@@ -90,7 +90,7 @@ class Contexts:
 
     def saw(self, agent: str, *texts: str) -> None:
         """These come into an agent's context."""
-        count = self._bank._retrieval.count_tokens
+        count = self._bank.parts.retrieval.count_tokens
         self._by_agent[agent].tokens += sum(int(count(text)) for text in texts)
 
     def end_tick(self, saving: Saving | None) -> None:
@@ -106,7 +106,7 @@ class Contexts:
             if context.tokens >= self._full:
                 context.monitor.compacted()
                 context.tokens, context.cycle = 0, context.monitor.cycle
-                context.since = self._bank._ledger.resident.block(agent).next_sequence
+                context.since = self._bank.parts.ledger.resident.block(agent).next_sequence
 
     def get_state(self) -> dict[str, Any]:
         """All that changes, as JSON values."""
@@ -129,7 +129,7 @@ class Contexts:
             context.monitor.set_state(kept)
 
     def _flush(self, agent: str, context: _Context, saving: Saving | None) -> None:
-        count = self._bank._retrieval.count_tokens
+        count = self._bank.parts.retrieval.count_tokens
         lost = summary(self._losable(agent, context.since), self._most, count)
         context.monitor.flushed()
         why: TierMemError | None = None

@@ -10,14 +10,14 @@ from ...bank import history
 from ...bank.agent_memory import AgentMemory
 from ...bank.memory_bank import MemoryBank
 from ...config.load import load_settings
+from ...config.settings import Settings
 from ...config.yaml_reader import read_file
 from ...errors import BankError, ConfigError, RunError, TierMemError
 from ...memory.records import Memory
-from ...config.settings import Settings
-from .compare import last_tick
-from .run import check_scenario
-from .folder import make_folder, places_of_code, read_folder
 from ...version import __version__
+from .compare import last_tick
+from .folder import make_folder, places_of_code, read_folder
+from .run import check_scenario
 
 __all__ = ["branch", "read_edits"]
 

@@ -83,7 +83,7 @@ def differences(first: MemoryBank, second: MemoryBank) -> Iterator[Difference]:
 
 def _notes(first: MemoryBank, second: MemoryBank, agent: str) -> Iterator[Difference]:
     """How the texts of an agent's notes differ: the first line that does, of each note."""
-    ours, theirs = (bank._ledger.resident.block(agent).notes for bank in (first, second))
+    ours, theirs = (bank.parts.ledger.resident.block(agent).notes for bank in (first, second))
     for path in sorted({*ours, *theirs}):
         texts = [notes[path].text if path in notes else None for notes in (ours, theirs)]
         if texts[0] == texts[1]:

@@ -13,8 +13,8 @@ import yaml
 
 from ...bank import history
 from ...config.load import EARLIER, load_settings
-from ...errors import ConfigError, RunError
 from ...config.settings import Settings
+from ...errors import ConfigError, RunError
 from .whole_files import replace_file
 
 __all__ = [

@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...bank.memory_bank import MemoryBank
-from ...errors import BankError, CheckpointError, Diverged, RunError
 from ...config.settings import Settings
-from . import outputs
-from ..policies.cassette import Cassette
-from .compare import Difference, differences
-from ..loop.loop import Loop
-from .run import is_of_run
-from .folder import checkpoints, places_of_code, read_folder
-from .scenario import first_memories, make_policy, make_world
+from ...errors import BankError, CheckpointError, Diverged, RunError
 from ...storage.checkpoint import file as checkpoint
+from ..loop.loop import Loop
+from ..policies.cassette import Cassette
+from . import outputs
+from .compare import Difference, differences
+from .folder import checkpoints, places_of_code, read_folder
+from .run import is_of_run
+from .scenario import first_memories, make_policy, make_world
 
 __all__ = ["Divergence", "Replay", "verify_files"]
 

@@ -26,19 +26,37 @@ from typing import Any, Self, final
 from ...bank import history
 from ...bank.memory_bank import MemoryBank
 from ...config.load import load_settings
-from ...errors import (BankDamaged, BankNotFound, BankTooNew, CheckpointDamaged, ConfigError, RunError, SimulationError, TickNotKept)
 from ...config.settings import Settings, is_secret
-from . import outputs
-from ..policies.cassette import Cassette
-from .whole_files import replace_file
-from ..loop.loop import Loop, where_in
-from .folder import (FORMAT, checkpoint_tick, checkpoints, make_folder, places_of_code, read_folder, remove_leftovers, write_settings)
-from .scenario import code_of, first_memories, make_policy, make_world
-from ..loop.streams import Streams
+from ...errors import (
+    BankDamaged,
+    BankNotFound,
+    BankTooNew,
+    CheckpointDamaged,
+    ConfigError,
+    RunError,
+    SimulationError,
+    TickNotKept,
+)
 from ...storage.checkpoint import file as checkpoint
 from ...storage.mem0.store import check_providers
 from ...storage.store_sync import Progress
 from ...version import __version__
+from ..loop.loop import Loop, where_in
+from ..loop.streams import Streams
+from ..policies.cassette import Cassette
+from . import outputs
+from .folder import (
+    FORMAT,
+    checkpoint_tick,
+    checkpoints,
+    make_folder,
+    places_of_code,
+    read_folder,
+    remove_leftovers,
+    write_settings,
+)
+from .scenario import code_of, first_memories, make_policy, make_world
+from .whole_files import replace_file
 
 __all__ = ["Run", "Say", "go_back"]
 

@@ -197,7 +197,7 @@ def _opened(
             temperature={"compact_on_close": False},  # a command does what it says, and no more
         ) as bank,
     ):
-        journal = bank._ledger.journal
+        journal = bank.parts.ledger.journal
         before = journal.head
         try:
             yield bank

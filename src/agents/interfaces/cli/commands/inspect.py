@@ -271,7 +271,7 @@ def _curves(records: list[dict[str, Any]]) -> dict[str, list[float | None]]:
 def _note_rows(bank: "MemoryBank", agent: str) -> list[dict[str, Any]]:
     from ....notes.chunks import split_lines
 
-    kept = bank._ledger.resident.block(agent).notes
+    kept = bank.parts.ledger.resident.block(agent).notes
     return [
         {"note": path, "lines": len(split_lines(kept[path].text))}
         for path in bank.agent(agent).notes.paths()

@@ -49,7 +49,7 @@ def init(
     _check_free(folder)
     with MemoryBank.open(folder, file, preset=preset, assignments=assignments or ()) as bank:
         memory, store = bank.settings.memory, bank.settings.store
-        embedder = bank._embedder.embedder.name
+        embedder = bank.parts.embedder.embedder.name
     if as_json:
         echo_json({"bank": str(folder), "embedder": embedder, "store": store.provider})
         return
@@ -283,7 +283,7 @@ def _looking(folder: Path, agent: str) -> "Iterator[tuple[MemoryBank, AgentMemor
     from ....notes.opening import look_at_files
 
     with MemoryBank.at(folder) as bank:
-        look_at_files(bank, folder, agent)
+        look_at_files(bank.parts, folder, agent)
         _check_agent(bank, folder, agent)
         yield bank, bank.agent(agent)
 

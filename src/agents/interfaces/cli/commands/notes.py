@@ -104,7 +104,7 @@ def _rows(bank: "MemoryBank", agent: str, as_json: bool) -> list[dict[str, Any]]
     from ....memory.tiers import TIER_NAMES
     from ....notes.chunks import split_lines
 
-    kept = bank._ledger.resident.block(agent).notes
+    kept = bank.parts.ledger.resident.block(agent).notes
     rows = []
     for path in bank.agent(agent).notes.paths():
         note = kept[path]
@@ -167,7 +167,7 @@ def _sync(folder: Path, agent: str, as_json: bool) -> None:
     from ....notes.opening import look_at_files
 
     with MemoryBank.at(folder) as copy:
-        seen = look_at_files(copy, folder, agent)[1]
+        seen = look_at_files(copy.parts, folder, agent)[1]
         if not seen.problems:
             _check_agent(copy, folder, agent)
     with (
@@ -210,13 +210,14 @@ def _looking(
 ) -> "Iterator[tuple[MemoryBank, AgentNotes, tuple[str, ...]]]":
     """A copy of the bank that knows the agent's notes as they are on disk."""
     from ....bank.memory_bank import MemoryBank
+    from ....notes.agent_notes import AgentNotes
     from ....notes.opening import look_at_files
 
     with MemoryBank.at(folder) as bank:
-        own, seen = look_at_files(bank, folder, agent)
+        own, seen = look_at_files(bank.parts, folder, agent)
         if not seen.problems:
             _check_agent(bank, folder, agent)
-        yield bank, own, seen.problems
+        yield bank, AgentNotes(own), seen.problems
 
 
 @contextmanager

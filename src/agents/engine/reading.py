@@ -1,0 +1,80 @@
+"""Reading an agent's memories, wherever they are: resident, cold, archived or deleted."""
+
+from ..errors import MemoryNotFound
+from ..memory.records import Memory, sequence_of
+from ..memory.retention import Retention
+from ..memory.temperature import Temperature
+from ..memory.tiers import Tier
+from .open_bank import OpenBank
+
+__all__ = ["active", "count", "find", "hidden"]
+
+
+def find(bank: OpenBank, agent_id: str, memory_id: str, *, deleted: bool = False) -> Memory:
+    """The agent's memory with this id, or :class:`MemoryNotFound`.
+
+    With ``deleted``, one that was deleted or has expired is found as well.
+    """
+    with bank.using():
+        resident = bank.ledger.resident
+        sequence = sequence_of(resident.block(agent_id).prefix, memory_id)
+        memory = None if sequence is None else resident.memory(agent_id, sequence)
+        is_gone = memory is not None and (
+            memory.retention is Retention.DELETED or memory.is_expired(resident.tick)
+        )
+    if memory is None or (is_gone and not deleted):
+        hint = "" if isinstance(memory_id, str) else "an id is text, such as memory.id"
+        if is_gone:
+            word = "was deleted" if memory and memory.retention else "expired"
+            hint = f"it {word}; restore it first, which makes it active again"
+        raise MemoryNotFound(f"{agent_id} has no memory {memory_id!r:.80}", hint=hint)
+    return memory
+
+
+def active(
+    bank: OpenBank, agent_id: str, tier: Tier | None, temperature: Temperature | None
+) -> list[Memory]:
+    """An agent's active memories, or those of a tier or a temperature, oldest first."""
+    with bank.using():
+        resident = bank.ledger.resident
+        block, tick = resident.block(agent_id), resident.tick
+        memories: list[Memory] = []
+        if temperature is not Temperature.COLD:
+            memories = block.memories(range(block.size))
+        if temperature in (None, Temperature.COLD):
+            cold = resident.shelf.of_agent(agent_id, Retention.ACTIVE, Temperature.COLD)
+            memories += [each.memory(agent_id, block.prefix) for each in cold]
+            memories.sort(key=lambda memory: memory.sequence)
+    return [
+        memory
+        for memory in memories
+        if (tier is None or memory.tier is tier)
+        and (temperature is None or memory.temperature is temperature)
+        and not memory.is_expired(tick)
+    ]
+
+
+def count(bank: OpenBank, agent_id: str, tier: Tier | None) -> int:
+    """How many active memories an agent has, in all or in a tier."""
+    with bank.using():
+        resident = bank.ledger.resident
+        block, tick = resident.block(agent_id), resident.tick
+        if block.next_expiry <= tick or agent_id in resident.shelf.due(tick, -1):
+            # Some expired, and wait for the next sweep.
+            return len(active(bank, agent_id, tier, None))
+        own = block.size if tier is None else int((block.tiers == tier).sum())
+        counts = resident.shelf.counts(agent_id).items()
+        return own + sum(
+            number
+            for (_, retention, _, at), (number, _) in counts
+            if retention == Retention.ACTIVE and tier in (None, at)
+        )
+
+
+def hidden(bank: OpenBank, agent_id: str, retention: Retention) -> list[Memory]:
+    """An agent's archived or its deleted memories, newest first."""
+    with bank.using():
+        resident = bank.ledger.resident
+        prefix = resident.block(agent_id).prefix
+        records = resident.shelf.of_agent(agent_id, retention)
+        return [each.memory(agent_id, prefix) for each in reversed(records)]

@@ -1,0 +1,300 @@
+"""The index of one agent's notes: what is on disk, as memories of the agent."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple, final
+
+from ..engine.open_bank import OpenBank, Staged
+from ..errors import NoteRefused, TierMemError
+from ..memory.records import Memory, check_content
+from ..memory.requests import NewBatch, check_new
+from ..memory.retention import Retention
+from ..memory.tiers import Tier
+from ..storage.note import Note
+from .chunks import Chunk, cut
+from .files import NoteFiles, check_text, is_extra, notes_in
+from .prefetch import Changed, embedded
+from .settling import mark_of, settle, stage
+
+__all__ = ["NoteIndex", "Synced", "files_of"]
+
+
+class Synced(NamedTuple):
+    """What became of the notes on disk."""
+
+    changed: tuple[str, ...]
+    """The notes that were indexed, or indexed again."""
+    removed: tuple[str, ...]
+    """The notes that are gone."""
+    unchanged: int
+    problems: tuple[str, ...]
+    """What could not be indexed and why; such a note is found as it was before."""
+
+
+@final
+class NoteIndex:
+    """Keeps the memories of an agent's notes equal to the notes."""
+
+    __slots__ = ("agent_id", "bank", "files")
+
+    def __init__(self, bank: OpenBank, agent_id: str) -> None:
+        self.agent_id = agent_id
+        self.bank = bank
+        self.files = files_of(bank, agent_id)
+        """Where the notes are; None for a bank without a folder."""
+
+    def sync(self) -> Synced:
+        """Index what changed on disk since it was last looked at."""
+        with self.bank.using():
+            if not self.bank.ledger.in_transaction:
+                self.bank.settle_notes()
+            return self.look()
+
+    def citation(self, memory: Memory) -> str | None:
+        """Where a memory of the kind ``note`` stands, such as ``memory/2026-01-20.md#L50-L55``."""
+        path = memory.metadata.get("path")
+        with self.bank.using():
+            note = self.kept().get(path) if isinstance(path, str) else None
+        lines = note.lines_of(memory.sequence) if note is not None else None
+        if memory.kind != "note" or lines is None:
+            return None
+        first, last = lines
+        return f"{path}#L{first}" if first == last else f"{path}#L{first}-L{last}"
+
+    def look(self) -> Synced:
+        """:meth:`sync`, without writing first what waits for the disk."""
+        changed: list[str] = []
+        removed: list[str] = []
+        problems: list[str] = []
+        unchanged = 0
+        found: list[tuple[str, str | None]] = []
+        for path in self._there(problems):
+            try:
+                note = self.kept().get(path)
+                text = self.on_disk(path)
+                if text == (None if note is None else note.text) and not self._lacks(note):
+                    unchanged += 1
+                else:
+                    found.append((path, text))
+            except (TierMemError, ValueError) as error:
+                problems.append(f"{path}: {error}")
+        for path, text, chunks in embedded(self.bank.embedder, self._cuts(found, problems)):
+            try:
+                with self.bank.changing():
+                    self._index(path, text, chunks)
+                (removed if text is None else changed).append(path)
+            except (TierMemError, ValueError) as error:
+                problems.append(f"{path}: {error}")
+        return Synced(tuple(changed), tuple(removed), unchanged, tuple(problems))
+
+    def _there(self, problems: list[str]) -> list[str]:
+        """The notes to look at: on disk, and in the journal.
+
+        Those of a folder that can't be listed are left alone, and that is a problem.
+        """
+        kept, files = list(self.kept()), self.files
+        if files is None:
+            return kept
+        found: dict[str, None] = {}
+        for item in (None, *files.extra_items()):
+            try:
+                there = files.own_paths() if item is None else files.extra_paths(item)
+                own = [path for path in kept if _item(path) == item]
+                found |= dict.fromkeys([*there, *own])
+            except NoteRefused as error:
+                problems.append(str(error))
+        known = {None, *files.extra_items()}
+        return [*found, *(path for path in kept if _item(path) not in known)]
+
+    def _lacks(self, note: Note | None) -> bool:
+        """Whether a part of it is no memory: it was forgotten later, before the bank went back."""
+        if note is None:
+            return False
+        resident = self.bank.ledger.resident
+        _, others = resident.block(self.agent_id).rows_of([number for number, _, _ in note.chunks])
+        return bool(others) and len(resident.memories(self.agent_id, others)) < len(others)
+
+    def _cuts(
+        self, found: Iterable[tuple[str, str | None]], problems: list[str]
+    ) -> Iterator[Changed]:
+        for path, text in found:
+            try:
+                chunks = self._cut(text)
+            except (TierMemError, ValueError) as error:
+                problems.append(f"{path}: {error}")
+            else:
+                yield Changed(path, text, chunks)
+
+    def fresh(self, path: str) -> Note | None:
+        """A note as it is on disk now."""
+        self.take(path, self.on_disk(path))
+        return self.kept().get(path)
+
+    def take(self, path: str, text: str | None) -> None:
+        """Index the text of a note, if it is another than before."""
+        note = self.kept().get(path)
+        if text != (None if note is None else note.text):
+            with self.bank.changing():
+                self._index(path, text, self._cut(text))
+
+    def on_disk(self, path: str) -> str | None:
+        """The text on disk, or what will be there because the journal is ahead."""
+        note = self.kept().get(path)
+        is_unknown = (self.agent_id, "") in self.bank.staged
+        if self.files is None or is_unknown or self._base(path) is not None:
+            return None if note is None else note.text
+        return self.files.read(path)
+
+    def _base(self, path: str) -> str | None:
+        """What the note as it is replaces on disk; None if it is not staged."""
+        note, waiting = self.kept().get(path), self.bank.staged.get((self.agent_id, path))
+        return None if note is None or waiting is None else waiting.bases.get(note.token)
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Inside, notes are written in one transaction."""
+        with self.bank.using():
+            if not self.bank.ledger.in_transaction:
+                self.bank.settle_notes()  # those of a transaction that was undone
+            with self.bank.changing():
+                yield
+
+    def put(self, path: str, text: str, there: str | None) -> None:
+        """Index a text, and have the file written when that is committed.
+
+        ``there`` is the text that is replaced, of a commit before or of this one.
+        """
+        check_text(path, text)
+        base = self._base(path) or mark_of(there)
+        self._index(path, text, self._cut(text))
+        note = self.kept()[path]
+        if self.files is not None:
+            waiting = self.waiting(path)
+            if note.token not in waiting.bases:
+                stage(self.files, path, note, base)
+                waiting.bases[note.token] = base
+
+    def waiting(self, path: str) -> Staged:
+        """What is staged of a note."""
+        own = Staged(partial(self._settle, path), {})
+        return self.bank.staged.setdefault((self.agent_id, path), own)
+
+    def _settle(self, path: str) -> None:
+        """The transaction that staged a note is over; whether it was kept, the journal knows."""
+        if self.files is not None:
+            settle(self.files, path, self.kept().get(path), self.waiting(path).bases)
+
+    def _cut(self, text: str | None) -> list[Chunk]:
+        settings, count = self.bank.settings.notes, self.bank.retrieval.count_tokens
+        if text is None:
+            return []
+        return cut(text, settings.chunk_tokens, settings.chunk_overlap, count)
+
+    def _index(self, path: str, text: str | None, chunks: list[Chunk]) -> None:
+        old = self.kept().get(path)
+        known = [] if old is None else self._known(old)
+        numbers: dict[tuple[str, Tier | None], list[int]] = {}
+        for chunk, memory in known:
+            numbers.setdefault((chunk.text, chunk.tier), []).append(memory.sequence)
+        places = [numbers.get((chunk.text, chunk.tier), []) for chunk in chunks]
+        reused = [own.pop(0) if own else None for own in places]
+        gone = set() if old is None else {number for number, _, _ in old.chunks}
+        gone.difference_update(reused)
+        self._drop(sorted(gone))
+        lost = [(chunk, memory) for chunk, memory in known if memory.sequence in gone]
+        new = [chunk for chunk, number in zip(chunks, reused, strict=True) if number is None]
+        added = iter(self._add(path, [(chunk, _tier_of(chunk, lost)) for chunk in new]))
+        self.bank.ledger.noted(
+            self.agent_id,
+            path,
+            text,
+            [
+                (next(added).sequence if number is None else number, chunk.first, chunk.last)
+                for chunk, number in zip(chunks, reused, strict=True)
+            ],
+        )
+
+    def _known(self, old: Note) -> list[tuple[Chunk, Memory]]:
+        """The chunks of a note whose memories are there as they were made."""
+        chunks = self._cut(old.text)
+        if [each[1:3] for each in chunks] != [each[1:] for each in old.chunks]:
+            return []  # it was cut by other settings
+        found = []
+        for chunk, (number, _, _) in zip(chunks, old.chunks, strict=True):
+            memory = self.bank.ledger.resident.memory(self.agent_id, number)
+            if memory is None or memory.retention is Retention.DELETED:
+                continue
+            if memory.content == chunk.text:
+                found.append((chunk, memory))
+        return found
+
+    def _drop(self, numbers: Iterable[int]) -> None:
+        ledger = self.bank.ledger
+        gone = []
+        for number in numbers:
+            memory = ledger.resident.memory(self.agent_id, number)
+            if memory is None or memory.retention is Retention.DELETED:
+                continue
+            if memory.tier is Tier.PINNED:  # the note says so no longer
+                ledger.change_tier(memory.agent_id, memory.sequence, Tier.NORMAL, demoted=False)
+            gone.append(number)
+        ledger.retain(self.agent_id, gone, Retention.DELETED, "set")
+
+    def _add(self, path: str, chunks: list[tuple[Chunk, Tier]]) -> Sequence[Memory]:
+        most, agent = self.bank.settings.memory.max_content_bytes, self.agent_id
+        # All but the text is the same for each, and to check that takes longer than the text.
+        *_, metadata, options = check_new((agent, path, 3, {"path": path}, {"kind": "note"}), most)
+        return self.bank.add_new(
+            NewBatch.of(
+                (agent, check_content(chunk.text, most), tier, metadata, options)
+                for chunk, tier in chunks
+            )
+        )
+
+    def kept(self) -> dict[str, Note]:
+        """The agent's notes as the journal has them, by path."""
+        return self.bank.ledger.resident.block(self.agent_id).notes
+
+    def check(self, path: object) -> str:
+        """The path itself, if a note may have it."""
+        if isinstance(path, str) and path in self.kept():  # a copy of a bank has no extra files
+            return path
+        return (self.files or NoteFiles(Path("notes"))).check(path)
+
+    def writable(self, path: object) -> str:
+        """The path itself, if the agent may write that note."""
+        place = self.check(path)
+        if is_extra(place):
+            raise NoteRefused(
+                f"{place!r:.80} is an extra note, which is only read", hint="edit the file itself"
+            )
+        if self.bank.settings.notes.read_only:
+            raise NoteRefused(f"{place!r:.80} can't be written: notes.read_only is true")
+        return place
+
+
+def files_of(bank: OpenBank, agent_id: str) -> NoteFiles | None:
+    """Where an agent's notes are; None for a bank without a folder."""
+    folder = bank.folder
+    return None if folder is None else notes_in(folder, agent_id, bank.settings.notes.extra_paths)
+
+
+def _item(path: str) -> str | None:
+    """Which of the extra paths a note is in; None for the agent's own."""
+    return path.split("/")[1] if is_extra(path) else None
+
+
+def _tier_of(chunk: Chunk, lost: Iterable[tuple[Chunk, Memory]]) -> Tier:
+    """What the note says, unless a part of the chunk had another tier than the note gave it."""
+    own = [
+        memory.tier
+        for old, memory in lost
+        if old.text in chunk.text and old.tier == chunk.tier and memory.tier is not _said(old)
+    ]
+    return min(own, default=_said(chunk))
+
+
+def _said(chunk: Chunk) -> Tier:
+    return Tier.NORMAL if chunk.tier is None else chunk.tier
