@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # One more than there are cores: many tests wait for a process.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
-.PHONY: help setup test check demo bench bench-simulation bench-scaling bench-million bench-temperature bench-recall bench-http quality inspector faults format clean
+.PHONY: help setup test check demo bench bench-simulation bench-scaling bench-million bench-temperature bench-compaction bench-recall bench-http quality inspector faults format clean
 help:            ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /	/' | expand -t 14
 
@@ -41,6 +41,9 @@ bench-simulation: $(STAMP) ## a simulation's tick, checkpoint and long run
 
 bench-temperature: $(STAMP) ## use, decay, compaction, status and cold memories
 	$(BIN)/python benchmarks/temperature.py $(ARGS)
+
+bench-compaction: $(STAMP) ## compaction and counting from 100 to 10,000 agents
+	$(BIN)/python benchmarks/compaction.py $(ARGS)
 
 bench-recall: $(STAMP) ## searching by words as well, and indexing notes
 	$(BIN)/python benchmarks/recall.py $(ARGS)

@@ -17,7 +17,8 @@ TierMemError
 │   ├── BankLocked                   another process has it open
 │   ├── BankClosed
 │   ├── BankDamaged                  the journal cannot be read
-│   │   └── BankTooNew               … because a later version wrote it
+│   │   ├── BankTooNew               … because a later version wrote it
+│   │   └── BankTooOld               … because an earlier version wrote it
 │   ├── TickNotKept                  the bank does not go back that far
 │   └── CommitFailed                 nothing of this commit was kept
 ├── EmbedderError                    the embedder failed, or is not the one the bank was made with
@@ -48,6 +49,7 @@ __all__ = [
     "BankLocked",
     "BankNotFound",
     "BankTooNew",
+    "BankTooOld",
     "ChatFailed",
     "CheckpointDamaged",
     "CheckpointError",
@@ -218,7 +220,7 @@ class BankClosed(BankError):
 
 
 class BankDamaged(BankError):
-    """The journal can't be read, was changed from outside, or is of a later version."""
+    """The journal can't be read, was changed from outside, or is of another version."""
 
     what = "the bank's journal can't be trusted"
     hint = "restore the folder from a copy or a checkpoint"
@@ -229,6 +231,13 @@ class BankTooNew(BankDamaged):
 
     what = "the bank is newer than this TierMem"
     hint = "upgrade with: pip install -U tiermem"
+
+
+class BankTooOld(BankDamaged):
+    """An earlier version of TierMem wrote the journal, in a format that is no longer read."""
+
+    what = "the bank is older than what this TierMem reads"
+    hint = "use the version of TierMem that wrote it"
 
 
 class TickNotKept(BankError):
@@ -287,7 +296,7 @@ class CheckpointError(TierMemError):
 
 
 class CheckpointDamaged(CheckpointError):
-    """Not a whole checkpoint: cut short, changed, of another program or of a later version."""
+    """Not a whole checkpoint: cut short, changed, of another program or of another version."""
 
     what = "that is no whole checkpoint"
     hint = "use another copy of it, or an earlier checkpoint"

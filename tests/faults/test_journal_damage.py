@@ -10,7 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from agents import BankDamaged, CommitFailed, MemoryBank, MemoryNotFound, TierMemError
+from agents import (
+    BankDamaged,
+    BankTooNew,
+    BankTooOld,
+    CommitFailed,
+    MemoryBank,
+    MemoryNotFound,
+    TierMemError,
+)
 from banks import (
     MANUAL,
     OpenBank,
@@ -118,14 +126,30 @@ def test_another_programs_database_is_bank_damaged_and_stays(folder: Path) -> No
     assert (folder / "journal.db").read_bytes() == before
 
 
-def test_a_journal_of_a_later_version_is_bank_damaged(open_bank: OpenBank, folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("version", "error", "hint"),
+    [
+        (99, BankTooNew, "pip install -U tiermem"),
+        (4, BankTooOld, "use the version of TierMem that wrote it"),
+        (1, BankTooOld, "use the version of TierMem that wrote it"),
+        (0, BankDamaged, "backup"),
+        (-1, BankDamaged, "backup"),
+    ],
+)
+def test_a_journal_of_another_format_is_refused_and_not_changed(
+    open_bank: OpenBank, folder: Path, version: int, error: type[BankDamaged], hint: str
+) -> None:
     open_bank().agent("alice").add("x")
     open_bank().close()
     database = sqlite3.connect(folder / "journal.db")
-    database.execute("PRAGMA user_version = 99")
+    database.execute(f"PRAGMA user_version = {version}")
     database.close()
-    with pytest.raises(BankDamaged, match="format 99"):
+    before = (folder / "journal.db").read_bytes()
+    with pytest.raises(error, match=f"format {version}") as raised:
         open_bank()
+    assert type(raised.value) is error
+    assert hint in raised.value.hint
+    assert (folder / "journal.db").read_bytes() == before
 
 
 def test_a_journal_whose_schema_is_garbled_is_bank_damaged(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agents import BankDamaged, BankTooNew, CommitFailed, SimulationError, TierFull
+from agents import BankDamaged, BankTooNew, BankTooOld, CommitFailed, SimulationError, TierFull
 from agents.config.load import load_settings
 from agents.config.settings import Settings
 from agents.simulation import Run
@@ -190,13 +190,19 @@ def test_going_back_to_a_damaged_tick_uses_the_checkpoint_before_it(run: Path) -
     assert any("continuing from the checkpoint tick-000005" in line for line in said)
 
 
-def test_a_journal_of_a_later_version_is_not_taken_for_damaged(run: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "error", "which"),
+    [(99, BankTooNew, "a later version"), (1, BankTooOld, "an earlier version")],
+)
+def test_a_journal_of_another_version_is_not_taken_for_damaged(
+    run: Path, number: int, error: type[BankDamaged], which: str
+) -> None:
     with database(run) as other:
-        other.execute("PRAGMA user_version = 99")
+        other.execute(f"PRAGMA user_version = {number}")
     other.close()
-    with pytest.raises(BankTooNew, match="later version"):
+    with pytest.raises(error, match=which):
         Run.open(run)
-    with pytest.raises(BankTooNew):
+    with pytest.raises(error):
         go_back(run, 3)
     assert not list((run / "bank").glob("*.damaged*"))
 

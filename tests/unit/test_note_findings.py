@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from agents import AgentMemory, MemoryBank
 from agents.bank import history
@@ -451,7 +450,7 @@ def test_a_note_with_a_wrong_tier_is_read_and_replaced(notes: AgentNotes, file: 
     assert notes.read() == "right\n"
 
 
-# Runs of earlier versions
+# What a model is told
 
 
 @pytest.mark.parametrize("read_only", [True, False])
@@ -472,19 +471,6 @@ def test_a_model_is_told_of_notes_where_it_may_write_them(tmp_path: Path, read_o
         finish(Run.create(run, settings))
     asked = (run / "cassette.jsonl").read_text()
     assert ("append_note" in asked) is not read_only
-    config = yaml.safe_load((run / "config.yaml").read_text())
-    del config["retrieval"], config["notes"], config["flush"]  # as an earlier version wrote it
-    (run / "config.yaml").write_text(yaml.safe_dump(config))
-    assert bool(divergences(run)) is not read_only
-
-
-def test_settings_of_earlier_versions_have_no_notes_to_write() -> None:
-    base = load_settings().to_dict()
-    del base["retrieval"], base["notes"]
-    settings = load_settings(base=base)
-    assert (settings.notes.read_only, settings.retrieval.mode) == (True, "vector")
-    assert not load_settings(preset="vector").notes.read_only
-    assert not load_settings(base=base, overrides={"notes.read_only": False}).notes.read_only
 
 
 # Looking and comparing

@@ -167,7 +167,7 @@ assert not {"mem0", "chromadb", "openai", "posthog"} & set(sys.modules)
 def test_the_public_names_are_these() -> None:
     assert sorted(agents.__all__) == [
         "AgentMemory", "AsyncMemoryBank", "BankClosed", "BankDamaged", "BankError", "BankLocked",
-        "BankNotFound", "BankTooNew",
+        "BankNotFound", "BankTooNew", "BankTooOld",
         "CheckpointDamaged", "CheckpointError", "CommitFailed", "ConfigError", "Diverged",
         "EmbedderError", "Explanation", "ExtractionError", "Hit", "Hits", "InvalidAction",
         "InvalidAgentId", "InvalidContent", "InvalidInput", "InvalidMetadata",

@@ -323,28 +323,3 @@ def test_opening_reads_no_pack(open_bank: OpenBank, folder: Path, snapshots_on_c
     change(folder, "UPDATE shelf_bodies SET numbers = x'00', texts = x'00'")
     alice = open_bank().agent("alice")
     assert [hit.memory.content for hit in alice.search("<1 0>")] == ["warm <1 0>"]
-
-
-@pytest.mark.parametrize("version", [3, 4])
-def test_a_journal_without_packs_gets_their_tables(
-    open_bank: OpenBank, folder: Path, monkeypatch: pytest.MonkeyPatch, version: int
-) -> None:
-    monkeypatch.setattr(Pack, "FEWEST", 100)
-    bank = open_bank()
-    ids = fill(bank)
-    bank.compact()
-    state = bank.state_hash()
-    bank.close()
-    database = sqlite3.connect(folder / "journal.db")
-    database.executescript(
-        f"DROP TABLE shelf_packs; DROP TABLE shelf_bodies; PRAGMA user_version = {version};"
-    )
-    database.close()
-    bank = open_bank()
-    assert bank.state_hash() == state
-    assert [each.id for each in bank.agent("alice").all(temperature="cold")] == ids
-    monkeypatch.setattr(Pack, "FEWEST", 4)
-    fill(bank, 5, "bob")
-    bank.compact()
-    assert (packed(folder), in_rows(folder)) == (2, [*range(1, 9)])
-    assert rows(folder, "PRAGMA user_version") == [(5,)]

@@ -47,11 +47,7 @@ if TYPE_CHECKING:
 
     Section = TypeVar("Section", bound=DataclassInstance)
 
-__all__ = ["EARLIER", "load_settings"]
-
-EARLIER = "earlier"
-"""Like a preset, but for nobody to choose: does what versions did whose settings have no section
-``retrieval``, so that a bank or a run that one of them made goes on as it would have."""
+__all__ = ["load_settings"]
 
 # Which keys hold the options of what another key names.
 _OPTIONS = (
@@ -104,8 +100,6 @@ def load_settings(
         layers.insert(0, [_preset(preset)])
     if base is not None and not isinstance(config, Settings):  # these are whole already
         layers.insert(0, [copy_plain(base, "the bank's settings")])
-        if base and "retrieval" not in base:
-            layers.insert(0, [_preset(EARLIER)])
     if overrides is not None:
         layers.append([_overrides(overrides)])
     check([document for layer in layers for document in layer], _validator())
@@ -136,8 +130,6 @@ def _file(path: str | os.PathLike[str]) -> "Document":
 
 def _preset(name: str) -> "Document":
     # Compared with the names that there are, so that it can't lead to another folder.
-    if name == EARLIER:
-        return _file(_packaged("earlier.yaml"))
     known = sorted(path.stem for path in _packaged("presets").glob("*.yaml"))
     if name in known:
         return _file(_packaged("presets") / f"{name}.yaml")

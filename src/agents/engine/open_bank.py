@@ -146,7 +146,7 @@ class OpenBank:
             )
             with gc_paused():
                 found, given = self.retrieval.search(
-                    blocks, queries, worded, read, most, budget, self.tick, only, hot
+                    blocks, worded, read, most, budget, self.tick, only, hot
                 )
             for place, note in read.notes.items():
                 found[worded[place]].note = note

@@ -59,7 +59,7 @@ def count(bank: OpenBank, agent_id: str, tier: Tier | None) -> int:
     with bank.using():
         resident = bank.ledger.resident
         block, tick = resident.block(agent_id), resident.tick
-        if block.next_expiry <= tick or agent_id in resident.shelf.due(tick, -1):
+        if block.next_expiry <= tick or resident.shelf.due(tick, -1, agent_id):
             # Some expired, and wait for the next sweep.
             return len(active(bank, agent_id, tier, None))
         own = block.size if tier is None else int((block.tiers == tier).sum())

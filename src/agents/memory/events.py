@@ -214,19 +214,10 @@ def decode(text: str) -> list[Event]:
     if not isinstance(rows, list):
         raise ValueError(f"not a list of events: {text:.40}")
     try:
-        events: list[Event] = [_KINDS[row[0]]._make(row) for row in map(_today, rows)]
+        events: list[Event] = [_KINDS[row[0]]._make(row) for row in rows]
         return [_whole(each) if isinstance(each, Added) else each for each in events]
     except (KeyError, IndexError, TypeError) as error:
         raise ValueError(f"not a list of events: {error!r}") from None
-
-
-def _today(row: list[Any]) -> list[Any]:
-    """The event as it is written today: earlier versions knew no more of a new memory than its
-    text, tier and metadata, and what they deleted was gone.
-    """
-    if row[0] == "add" and len(row) == 6:
-        return [*row, None]
-    return ["purge", row[1], [row[2]]] if row[0] == "delete" else row
 
 
 def _whole(event: Added) -> Added:

@@ -325,8 +325,8 @@ class Movement:
         """
         if everywhere:
             resident = self._ledger.resident
-            expired, _ = resident.shelf.due(resident.tick, -1).get(agent_id, ([], []))
-            self._ledger.retain(agent_id, expired, Retention.DELETED, "expire")
+            for expired, _ in resident.shelf.due(resident.tick, -1, agent_id).values():
+                self._ledger.retain(agent_id, expired, Retention.DELETED, "expire")
         resident = self._ledger.resident
         block, tick = resident.blocks.get(agent_id), resident.tick
         if block is None or (block.next_expiry > tick and not block.critical_elsewhere):

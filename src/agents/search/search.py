@@ -1,6 +1,6 @@
 """Choosing memories for queries: pinned first, then the ranked rest, within limit and budget."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import repeat
 
 import numpy as np
@@ -12,20 +12,13 @@ from ..memory.records import Explanation, Hit, Hits, Memory
 from ..memory.tiers import Tier
 from ..rules.ranking import EXCLUDED, Boosts, Ranked, rank
 from ..rules.spill import HotLimits
-from ..storage.resident.agent_columns import AgentColumns, Found
+from ..storage.resident.agent_columns import AgentColumns
 from ..storage.state.accesses import Given, apart
 from .hybrid_score import Asked
 from .scope import scope_of
-from .similarity import Scope, Scored, only_pinned, score, score_again, similarities
+from .similarity import Scope, Scored, score, similarities
 
 __all__ = ["Retrieval"]
-
-_WORTH_REMEMBERING = 1000
-"""With fewer memories, to score all of them is as fast as to look up what was found before."""
-_MOST_NEW = 512
-"""With more that came since, so is it as well."""
-_GROUP = 2000
-"""As many searches are scored from what they found before at once."""
 
 
 class Retrieval:
@@ -43,7 +36,6 @@ class Retrieval:
     def search(
         self,
         blocks: Sequence[AgentColumns],
-        queries: Sequence[str],
         worded: Sequence[int],
         asked: Asked,
         limit: int,
@@ -63,7 +55,7 @@ class Retrieval:
             scopes = [self.scope(b, tick) if b.next_expiry <= tick else None for b in blocks]
         else:
             scopes = [self.scope(block, tick, only, hot) for block in blocks]
-        given = self._similar(blocks, queries, worded, asked, limit, scopes, results)
+        given = self._similar(blocks, worded, asked, limit, scopes, results)
         if len(worded) < len(blocks):
             for i in set(range(len(blocks))).difference(worded):
                 wanted = self._wanted(blocks[i], limit, scopes[i])
@@ -185,7 +177,6 @@ class Retrieval:
     def _similar(
         self,
         blocks: Sequence[AgentColumns],
-        queries: Sequence[str],
         worded: Sequence[int],
         asked: Asked,
         limit: int,
@@ -194,10 +185,10 @@ class Retrieval:
     ) -> list[Given]:
         """Fill ``results[worded[i]]`` with what matches the ``i``-th query of ``asked``."""
         given = []
-        for scored in self._scored(blocks, queries, worded, asked, limit, scopes):
+        chosen, own_scopes = [blocks[i] for i in worded], [scopes[i] for i in worded]
+        for group in score(chosen, asked.vectors, own_scopes, asked):
+            scored = group._replace(members=[worded[member] for member in group.members])
             wanted, ranked = self._ranked(scored, limit, scopes)
-            if asked.is_plain and wanted.any():
-                self._remember(scored, ranked, wanted, blocks, queries, scopes)
             cuts = np.minimum(ranked.counts, wanted)
             width = ranked.columns.shape[1]
             shown = np.flatnonzero(np.arange(width) < cuts[:, None])
@@ -214,7 +205,7 @@ class Retrieval:
             is_front[rest] = False
             rows, scores = np.empty(len(is_front), np.intp), np.empty(len(is_front))
             rows[is_front], scores[is_front] = front.rows, front.scores
-            rows[rest] = columns if scored.rows is None else scored.rows[searches, columns]
+            rows[rest] = columns
             scores[rest] = ranked.scores.take(shown)
             rows += np.array([block.start for block in own]).repeat(counts)
             numbers = own[0].table.numbers.take(rows, axis=0)
@@ -250,93 +241,6 @@ class Retrieval:
             strict=True,
         )
         return list(map(tuple.__new__, repeat(Hit), fields))  # Hit(…), at half its cost
-
-    def _scored(
-        self,
-        blocks: Sequence[AgentColumns],
-        queries: Sequence[str],
-        worded: Sequence[int],
-        asked: Asked,
-        limit: int,
-        scopes: Sequence[Scope | None],
-    ) -> Iterator[Scored]:
-        """The searches in groups; those whose agent asked the same before, from what it found."""
-        vectors = asked.vectors
-        if not asked.is_plain:
-            own = [scopes[index] for index in worded]
-            for scored in score([blocks[index] for index in worded], vectors, own, asked):
-                yield scored._replace(members=[worded[member] for member in scored.members])
-            return
-        again: list[tuple[int, int, Found]] = []
-        fresh: list[int] = []
-        full: list[int] = []
-        for place, index in enumerate(worded):
-            block = blocks[index]
-            if scopes[index] is None:
-                wanted = limit - len(block.pinned)
-                if wanted <= 0 or not block.size:  # no other than the pinned needs a score
-                    full.append(place)
-                    continue
-                if block.size >= _WORTH_REMEMBERING:
-                    found = block.found.get(queries[index])
-                    if (
-                        found is not None
-                        and block.size - found.size <= _MOST_NEW
-                        and found.most == min(wanted, block.size) * self._multiplier
-                    ):
-                        again.append((place, index, found))
-                        continue
-            fresh.append(place)
-        if full:
-            members = [worded[place] for place in full]
-            yield only_pinned([blocks[index] for index in members], vectors[full], members)
-        if again:
-            for start in range(0, len(again), _GROUP):
-                part = again[start : start + _GROUP]
-                yield score_again(
-                    [blocks[index] for _, index, _ in part],
-                    vectors[[place for place, _, _ in part]],
-                    [found for _, _, found in part],
-                    [index for _, index, _ in part],
-                )
-        chosen = worded
-        if len(fresh) < len(worded):
-            vectors, chosen = vectors[fresh], [worded[place] for place in fresh]
-        own = [scopes[index] for index in chosen]
-        for scored in score([blocks[index] for index in chosen], vectors, own):
-            yield scored._replace(members=[chosen[member] for member in scored.members])
-
-    def _remember(
-        self,
-        scored: Scored,
-        ranked: Ranked,
-        wanted: NDArray[np.intp],
-        blocks: Sequence[AgentColumns],
-        queries: Sequence[str],
-        scopes: Sequence[Scope | None],
-    ) -> None:
-        """Keep the candidates of agents with so many memories that a search takes its time."""
-        worth = [
-            blocks[index].size >= _WORTH_REMEMBERING and most > 0 and scopes[index] is None
-            for index, most in zip(scored.members, wanted.tolist(), strict=True)
-        ]
-        if not any(worth):
-            return
-        columns = ranked.columns
-        filled = np.arange(columns.shape[1]) < ranked.counts[:, None]
-        rows = columns if scored.rows is None else np.take_along_axis(scored.rows, columns, axis=1)
-        order = np.argsort(np.where(filled, rows, np.iinfo(np.intp).max), axis=1)
-        rows = np.take_along_axis(rows, order, axis=1)
-        scores = np.take_along_axis(ranked.scores, order, axis=1)
-        most = (wanted * self._multiplier).tolist()
-        fronts = np.split(scored.front.scores, scored.front.counts.cumsum()[:-1])
-        for place, count in enumerate(ranked.counts.tolist()):
-            if worth[place]:
-                block = blocks[scored.members[place]]
-                own = np.append(scores[place, :count], fronts[place])
-                own_rows = rows[place, :count].astype(np.int32)
-                found = Found(block.size, most[place], own_rows.tobytes(), own.tobytes())
-                block.remember(queries[scored.members[place]], found)
 
     def _ranked(
         self, scored: Scored, limit: int, scopes: Sequence[Scope | None]

@@ -10,11 +10,11 @@ import simsimd
 from numpy.typing import NDArray
 
 from ..rules.ranking import EXCLUDED
-from ..storage.resident.agent_columns import AgentColumns, Found
-from ..storage.vectors import Quantised, norms, products, row_products
+from ..storage.resident.agent_columns import AgentColumns
+from ..storage.vectors import Quantised, norms, products
 from .hybrid_score import Asked
 
-__all__ = ["Scope", "Scored", "only_pinned", "score", "score_again", "similarities"]
+__all__ = ["Scope", "Scored", "score", "similarities"]
 
 _GROUP_CELLS = 2_000_000
 """Agents are scored together up to this many cells, which bounds the memory of a batch."""
@@ -55,8 +55,6 @@ class Scored(NamedTuple):
     tiers: Callable[[NDArray[np.intp]], NDArray[np.int8]]
     """The tiers of the memories in these columns, of which each search has a row."""
     front: Front
-    rows: NDArray[np.intp] | None = None
-    """The memory in each cell; None where that is the column's number."""
 
 
 def score(
@@ -135,59 +133,6 @@ def _score_group(
                 row[:size][scope.hidden] = EXCLUDED
             row[:size][evidence.get(member, row[:size]) < scope.min_score] = EXCLUDED
     return Scored(members, scores, lambda columns: table.tiers.take(first + columns), front)
-
-
-def only_pinned(blocks: Sequence[AgentColumns], queries: Quantised, members: list[int]) -> Scored:
-    """Score the pinned memories alone, where they leave no room for others."""
-    own = [block.pinned for block in blocks]
-    sizes = np.array(list(map(len, own)))
-    table = blocks[0].table
-    rows = np.array(list(chain.from_iterable(own)), np.intp)
-    places = rows + np.array([block.start for block in blocks]).repeat(sizes)
-    searches = np.arange(len(blocks)).repeat(sizes)
-    lengths = table.norms[places] * norms(queries)[searches]
-    products = row_products(table.vectors[places], queries[searches])
-    front = Front(sizes, rows, np.clip(products / lengths, 0.0, 1.0))
-    return Scored(members, np.empty((len(blocks), 0)), table.tiers.take, front)
-
-
-def score_again(
-    blocks: Sequence[AgentColumns], queries: Quantised, found: Sequence[Found], members: list[int]
-) -> Scored:
-    """Score against the memories that came since: with what was found before, that is enough.
-
-    A memory that was no candidate then is none now: the better ones are still there.
-    """
-    lengths = norms(queries).tolist()
-    own_rows = [np.frombuffer(each.rows, np.int32) for each in found]
-    own_scores = [np.frombuffer(each.scores) for each in found]
-    known = max(map(len, own_rows))
-    width = known + max(block.size - each.size for block, each in zip(blocks, found, strict=True))
-    scores = np.full((len(blocks), width), EXCLUDED)
-    rows = np.zeros((len(blocks), width), np.intp)
-    for index, (block, each, old) in enumerate(zip(blocks, found, own_rows, strict=True)):
-        end = len(old)
-        rows[index, :end] = old
-        scores[index, :end] = own_scores[index][:end]
-        if block.size > each.size:
-            new = slice(each.size, block.size)
-            place = slice(known, known + block.size - each.size)
-            own = products(block._vectors[new], queries[index])
-            own = own / (block._norms[new] * lengths[index])
-            rows[index, place] = np.arange(each.size, block.size)
-            scores[index, place] = np.clip(own, 0.0, 1.0)
-    fronts = [own[len(old) :] for own, old in zip(own_scores, own_rows, strict=True)]
-    pinned = list(chain.from_iterable([block.pinned for block in blocks]))
-    front = Front(
-        np.array(list(map(len, fronts))), np.array(pinned, np.intp), np.concatenate(fronts)
-    )
-    first = np.array([block.start for block in blocks])[:, None]
-    table = blocks[0].table
-
-    def tiers(columns: NDArray[np.intp]) -> NDArray[np.int8]:
-        return table.tiers.take(first + np.take_along_axis(rows, columns, axis=1))
-
-    return Scored(members, scores, tiers, front, rows)
 
 
 def similarities(vectors: Quantised, query: Quantised) -> NDArray[np.float64]:

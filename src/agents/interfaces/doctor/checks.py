@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from ...errors import BankDamaged, BankTooNew, EmbedderError, TierMemError
+from ...errors import BankDamaged, BankTooNew, BankTooOld, EmbedderError, TierMemError
 from .. import failures
 
 __all__ = ["Check", "Finding", "Findings", "run_checks"]
@@ -58,7 +58,7 @@ def _not_checked(about: str, error: ImportError) -> Finding:
 def _of_error(about: str, error: TierMemError) -> Finding:
     if isinstance(error, EmbedderError):
         return Finding("problem", "embedder", error.why, error.hint)
-    if isinstance(error, BankDamaged) and not isinstance(error, BankTooNew):
+    if isinstance(error, BankDamaged) and not isinstance(error, BankTooNew | BankTooOld):
         todo = "restore journal.db from a backup, or a checkpoint with MemoryBank.restore()"
         return Finding("problem", about, error.why, todo)
     return Finding("problem", about, error.why, error.hint)

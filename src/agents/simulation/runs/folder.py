@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from ...bank import history
-from ...config.load import EARLIER, load_settings
+from ...config.load import load_settings
 from ...config.settings import Settings
 from ...errors import ConfigError, RunError
 from .whole_files import replace_file
@@ -127,9 +127,7 @@ def read_folder(folder: Path) -> tuple[Settings, dict[str, Any]]:
         raise RunError(
             f"{folder} is missing config.yaml, without which it can't go on", hint=_FROM_A_COPY
         )
-    path = folder / "config.yaml"
-    is_earlier = not any(line.startswith(b"retrieval:") for line in path.read_bytes().splitlines())
-    return load_settings(path, preset=EARLIER if is_earlier else None), about
+    return load_settings(folder / "config.yaml"), about
 
 
 def write_settings(folder: Path, settings: Settings) -> None:

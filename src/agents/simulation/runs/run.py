@@ -31,6 +31,7 @@ from ...errors import (
     BankDamaged,
     BankNotFound,
     BankTooNew,
+    BankTooOld,
     CheckpointDamaged,
     ConfigError,
     RunError,
@@ -222,7 +223,7 @@ class Run:
                 raise BankNotFound(f"{folder} has lost its journal")
             self.bank = MemoryBank.open(folder, self.settings)
             self._check_state()
-        except BankTooNew:
+        except (BankTooNew, BankTooOld):
             raise
         except (BankDamaged, BankNotFound) as error:
             say(str(error))
@@ -340,7 +341,7 @@ def go_back(folder: Path, tick: int, *, say: Say = _quiet) -> None:
             bank.ticks.state()  # is it there to go on from?
         _forget_checkpoints(folder, tick)
         history.rewind(folder / "bank", tick)
-    except BankTooNew:
+    except (BankTooNew, BankTooOld):
         raise
     except (BankDamaged, BankNotFound, TickNotKept) as error:
         say(str(error))

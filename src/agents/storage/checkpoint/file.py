@@ -21,7 +21,6 @@ from ...errors import BankDamaged, CheckpointDamaged, CheckpointError, InvalidIn
 from ..journal.journal import Journal
 from ..journal.schema import SnapshotRow
 from ..journal.ticks import TickRow
-from ..journal.upgrade import upgrade_snapshot
 from ..resident.agent_columns import AgentColumns
 from ..shelf.rows import SHELF_SCHEMA, ShelfTable
 from ..sqlite import discard, is_of_the_system, sync_file, sync_folder
@@ -33,8 +32,6 @@ __all__ = ["Checkpoint", "read", "write"]
 
 _APPLICATION_ID = 0x746D636B  # "tmck"
 _FORMAT = 3
-_READ = (1, 2, 3)
-"""Format 2 differs only in what it never has: notes."""
 
 _AT_ONCE = 4_000_000
 """Bytes that are written together. If each agent were, threads would wait for one another."""
@@ -241,7 +238,7 @@ def read(path: Path) -> Checkpoint:
     try:
         database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
         try:
-            return _read(database)
+            return _read(database, path)
         finally:
             database.close()
     except (*_DAMAGE, BankDamaged) as error:
@@ -253,33 +250,32 @@ def read(path: Path) -> Checkpoint:
         ) from error
 
 
-def _read(database: sqlite3.Connection) -> Checkpoint:
+def _read(database: sqlite3.Connection, path: Path) -> Checkpoint:
     if database.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
         raise ValueError("it is another program's file")
     version = database.execute("PRAGMA user_version").fetchone()[0]
-    if version not in _READ:
-        raise ValueError(f"it has format {version}, and this version of TierMem reads {_FORMAT}")
+    if version != _FORMAT:
+        raise CheckpointDamaged(
+            f"{path} has format {version}, and this version of TierMem reads format {_FORMAT}; it "
+            "was not changed",
+            hint="use another one, or the version of TierMem that wrote it",
+        )
     texts = dict(database.execute("SELECT key, value FROM meta"))
     expected = texts.pop("sha256")
     meta = {key: json.loads(text) for key, text in texts.items()}
     digest = _Digest(meta)
     agents = [SnapshotRow(*row) for row in database.execute("SELECT * FROM agents ORDER BY agent")]
     for agent in agents:
-        if version > 1:
-            snapshots.check(agent)
+        snapshots.check(agent)
         digest.add(agent.digest)
     ticks = [TickRow(*row) for row in database.execute("SELECT * FROM ticks ORDER BY tick")]
     for tick in ticks:
         digest.add_tick(tick)
     embeddings = dict(database.execute("SELECT hash, vector FROM embeddings ORDER BY hash"))
     digest.add_embeddings(embeddings)
-    shelf = []
-    if version > 1:
-        shelf = list(map(digest.add_shelved, ShelfTable(database).rows_now()))
+    shelf = list(map(digest.add_shelved, ShelfTable(database).rows_now()))
     if digest.hexdigest() != expected:
         raise ValueError("its contents are not what was written")
-    if version == 1:
-        agents = list(map(upgrade_snapshot, agents))
     commit, tick_number, journal_hash = meta["head"]
     head = (commit, tick_number, journal_hash)
     return Checkpoint(
@@ -288,7 +284,7 @@ def _read(database: sqlite3.Connection) -> Checkpoint:
         agents,
         ticks,
         embeddings,
-        meta.get("purged", True),
+        meta["purged"],
         shelf,
         meta["versions"],
         meta["extra"],

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from ...errors import BankDamaged, BankError, BankTooNew, CheckpointError
+from ...errors import BankDamaged, BankError, BankTooNew, BankTooOld, CheckpointError
 from ..identity import with_new_id
 from ..journal.journal import Journal
 from ..sqlite import discard, sync_file, sync_folder
@@ -65,7 +65,7 @@ def _replaced(
         return bank if same_bank or lost else with_new_id(bank), None
     try:
         old = Journal(path)
-    except BankTooNew:
+    except (BankTooNew, BankTooOld):
         raise
     except BankDamaged:
         _move_aside(path)

@@ -3,17 +3,13 @@
 import hashlib
 import sqlite3
 
-from ...errors import BankTooNew
+from ...errors import BankTooNew, BankTooOld
 from .schema import SCHEMA
-from .upgrade import add_packs, upgrade_journal
 
 __all__ = ["chain", "check_format", "create", "digest_of_value"]
 
 _APPLICATION_ID = 0x746D656D  # "tmem": tells our files from other SQLite databases
 _FORMAT = 5
-_WITH_SHELF = (3, 4)
-"""Formats that lack no more than packs; format 3 never has notes, and differs in nothing else."""
-_WITHOUT_SHELF = 2
 
 
 def create(database: sqlite3.Connection) -> None:
@@ -25,38 +21,22 @@ def create(database: sqlite3.Connection) -> None:
 
 
 def check_format(database: sqlite3.Connection, name: str) -> None:
-    """Upgrade a journal of an earlier version; ValueError for what is none.
+    """ValueError for what is no journal.
 
-    :class:`BankTooNew` for a journal that a later version wrote.
+    :class:`BankTooNew` or :class:`BankTooOld` for a journal of another format.
     """
     if database.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
         raise ValueError("it is another program's database")
     version = database.execute("PRAGMA user_version").fetchone()[0]
-    if version > _FORMAT:
-        raise BankTooNew(
-            f"the journal {name} has format {version}, and this version of TierMem reads "
-            f"format {_FORMAT}: a later version wrote it; nothing was changed"
-        )
     if version == _FORMAT:
         return
-    if version not in (_WITHOUT_SHELF, *_WITH_SHELF):
-        raise ValueError(
-            f"it has format {version}, and this version of TierMem reads format {_FORMAT}"
-        )
-    database.execute("BEGIN IMMEDIATE")
-    try:
-        if version == _WITHOUT_SHELF:
-            upgrade_journal(database)
-            database.execute(
-                "INSERT INTO meta VALUES ('purged', 'true', ?)",
-                (digest_of_value("purged", "true"),),
-            )
-        add_packs(database)
-        database.execute(f"PRAGMA user_version = {_FORMAT}")
-        database.execute("COMMIT")
-    finally:
-        if database.in_transaction:
-            database.execute("ROLLBACK")
+    if version < 1:
+        raise ValueError(f"it has format {version}, and there is no format of that number")
+    error, which = (BankTooNew, "a later") if version > _FORMAT else (BankTooOld, "an earlier")
+    raise error(
+        f"the journal {name} has format {version}, and this version of TierMem reads format "
+        f"{_FORMAT}: {which} version wrote it; nothing was changed"
+    )
 
 
 def chain(before: bytes, tick: int, events: str, vectors: bytes, note: bytes) -> bytes:

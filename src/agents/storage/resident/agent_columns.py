@@ -15,10 +15,10 @@ from ..digests import of_new
 from ..full_record import MOST_RECALLS, NEVER, Shelved
 from ..shelf.pack import Leaving
 from ..vectors import Quantised, norms
-from .agent_rows import NUMBERS, AgentRows, Found
+from .agent_rows import NUMBERS, AgentRows
 from .table import WIDTH
 
-__all__ = ["NUMBERS", "AgentColumns", "Found", "add_all"]
+__all__ = ["NUMBERS", "AgentColumns", "add_all"]
 
 
 # NumPy takes its time to find out that an enum is a number.
@@ -43,7 +43,6 @@ class AgentColumns(AgentRows):
             self.next_expiry = min(self.next_expiry, start[3])
         if tier == 0 or (start is not None and start[0] == _HOT):
             self._pinned = self._hot = self.hot_tokens = None
-            self.found.clear()
 
     def count_in(self, mark: int) -> None:
         """A new memory, with this hash over it, is part of the fingerprint from now on."""
@@ -54,7 +53,6 @@ class AgentColumns(AgentRows):
         """Move a memory to a tier that it enters in ``tick``. Pinned is hot, unpinned warm."""
         self._without(row)
         if tier == 0 or self._tiers[row] == 0:
-            self.found.clear()  # pinned memories are no candidates
             self._temperatures[row] = _HOT if tier == 0 else _WARM
             self._hot = None
             if tier:  # while it was pinned, it could not expire
@@ -73,7 +71,6 @@ class AgentColumns(AgentRows):
             self._with(row)
         self._hot = self.hot_tokens = None
         self.next_decay = 0
-        self.found.clear()
 
     def access(self, sequences: Sequence[int], scores: Sequence[float], tick: int) -> list[int]:
         """A search gave these memories; the places in the list of those that are not here."""
@@ -250,7 +247,6 @@ class AgentColumns(AgentRows):
         self._sessions = None
         self._pinned = self._hot = self.hot_tokens = None
         self.next_decay = 0
-        self.found.clear()
 
     def _reorder(self, rows: NDArray[np.bool_] | NDArray[np.intp]) -> None:
         """Keep these rows, in this order."""

@@ -23,32 +23,15 @@ from .keyword_index import KeywordIndex, Vocabulary
 from .sessions import Sessions
 from .table import WIDTH, ResidentTable
 
-__all__ = ["NUMBERS", "AgentRows", "Found"]
+__all__ = ["NUMBERS", "AgentRows"]
 
 Numbers = NDArray[np.int64]
 
 _TIERS, _TEMPERATURES = tuple(Tier), tuple(Temperature)
 _HOT = int(Temperature.HOT)
-_MEMORIES_PER_QUERY = 16
-"""What is kept of a query takes about as much as a memory does."""
 _FEW = 64
 NUMBERS = 9
 """Columns of the table that a snapshot has: these, tier, temperature and relevance."""
-
-
-class Found(NamedTuple):
-    """What a query found: its candidates among the first ``size`` memories.
-
-    There are many of these, so what they hold are bytes: arrays would take three times as much.
-    """
-
-    size: int
-    most: int
-    """How many candidates were asked for."""
-    rows: bytes
-    """int32, oldest first."""
-    scores: bytes
-    """float64, of these rows; and then of the pinned memories, oldest pin first."""
 
 
 class Standing(NamedTuple):
@@ -85,7 +68,6 @@ class AgentRows:
         "_vectors",
         "agent_id",
         "critical_elsewhere",
-        "found",
         "hot_tokens",
         "next_decay",
         "next_expiry",
@@ -106,8 +88,6 @@ class AgentRows:
         self.next_sequence = 1
         self.size = 0
         """How many memories there are."""
-        self.found: dict[str, Found] = {}
-        """What queries found, the latest asked last. Cleared when it would no longer be true."""
         self.next_expiry = NEVER
         """No memory expires before this tick."""
         self.next_decay = 0
@@ -397,10 +377,3 @@ class AgentRows:
                 self._sessions = None
                 raise
         return sessions
-
-    def remember(self, query: str, found: Found) -> None:
-        """Keep what a query found, for when it is asked again; more memories, more queries."""
-        self.found.pop(query, None)
-        self.found[query] = found
-        if len(self.found) > self.size // _MEMORIES_PER_QUERY:
-            del self.found[next(iter(self.found))]

@@ -54,9 +54,14 @@ CREATE UNIQUE INDEX shelf_versions ON shelf (agent, sequence, since);
 -- For counting: small, and all that is needed.
 CREATE INDEX shelf_now ON shelf (agent, retention, temperature, tier, tokens) WHERE until IS NULL;
 CREATE INDEX shelf_critical ON shelf (agent) WHERE tier = 1;
+-- Each twice: a tick asks for all agents, a count or a compaction for one.
 CREATE INDEX shelf_expiring ON shelf (expires_tick)
     WHERE until IS NULL AND retention = 0 AND expires_tick < 4611686018427387904;
+CREATE INDEX shelf_expiring_of ON shelf (agent, expires_tick)
+    WHERE until IS NULL AND retention = 0 AND expires_tick < 4611686018427387904;
 CREATE INDEX shelf_deleted ON shelf (retained_tick) WHERE until IS NULL AND retention = 2;
+CREATE INDEX shelf_deleted_of ON shelf (agent, retained_tick)
+    WHERE until IS NULL AND retention = 2;
 CREATE INDEX shelf_ended ON shelf (until) WHERE until IS NOT NULL;
 """
 
@@ -77,8 +82,8 @@ class Changes(NamedTuple):
 
     ended: Mapping[Key, bytes]
     """The digests of the versions that end."""
-    now: Mapping[Key, Stored | None]
-    """What it leaves there; None for what it takes away."""
+    now: Mapping[str, Mapping[int, Stored | None]]
+    """What it leaves there, by agent and sequence number; None for what it takes away."""
     packs: Sequence[Pack]
     """What else it leaves there."""
     count_tokens: TokenCounter
@@ -178,21 +183,23 @@ class ShelfTable:
         for member in self._packs.now(agent, after=commit):
             yield member.stored
 
-    def due(self, tick: int, deleted_before: int) -> Iterator[tuple[str, int, int]]:
+    def due(
+        self, tick: int, deleted_before: int, agent: str | None = None
+    ) -> Iterator[tuple[str, int, int]]:
         """Agent, sequence and retention of what expired by ``tick``, or was deleted so long ago.
 
-        In packs is nothing that expires.
+        Of all agents, or of one. In packs is nothing that expires.
         """
-        yield from self._db.execute(
-            "SELECT agent, sequence, retention FROM shelf WHERE until IS NULL AND retention = 0 "
-            "AND expires_tick < 4611686018427387904 AND expires_tick <= ?",
-            (tick,),
-        )
-        yield from self._db.execute(
-            "SELECT agent, sequence, retention FROM shelf WHERE until IS NULL AND retention = 2 "
-            "AND retained_tick <= ?",
-            (deleted_before,),
-        )
+        which = "" if agent is None else " AND agent = :agent"
+        for what in (
+            "retention = 0 AND expires_tick < 4611686018427387904 AND expires_tick <= :tick",
+            "retention = 2 AND retained_tick <= :deleted_before",
+        ):
+            yield from self._db.execute(
+                "SELECT agent, sequence, retention FROM shelf "  # noqa: S608
+                f"WHERE until IS NULL AND {what}{which}",
+                {"tick": tick, "deleted_before": deleted_before, "agent": agent},
+            )
 
     def counts(self, agent: str | None = None) -> dict[Group, tuple[int, int]]:
         """How many there are and how many tokens, by agent, retention, temperature and tier."""
@@ -307,9 +314,10 @@ def _merged(
 
 def _rows(commit: int, changes: Changes) -> Iterator[tuple[Any, ...]]:
     """The rows of what a commit puts there."""
-    for (agent, _), stored in changes.now.items():
-        if stored is not None:
-            yield _row(agent, commit, changes.count_tokens(stored.record.content), stored)
+    for agent, own in changes.now.items():
+        for stored in own.values():
+            if stored is not None:
+                yield _row(agent, commit, changes.count_tokens(stored.record.content), stored)
 
 
 def _row(agent: str, since: int, tokens: int, stored: Stored) -> tuple[Any, ...]:

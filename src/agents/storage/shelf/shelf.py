@@ -15,6 +15,7 @@ from .rows import Changes, Group, Key, ShelfTable
 __all__ = ["ColdFact", "Shelf"]
 
 
+_NOTHING: Mapping[int, Stored | None] = {}
 # As SQLite's LIKE compares.
 _LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 
@@ -27,8 +28,9 @@ class Shelf:
         self.commit = commit
         """The commit to which changes belong; what is in the table is what it found."""
         self.count_tokens: TokenCounter = approximate_tokens
-        self._pending: dict[Key, Stored | None] = {}
-        """What the commit leaves there; None for what it takes away."""
+        self._pending: dict[str, dict[int, Stored | None]] = {}
+        """By agent and sequence number, what the commit leaves there; None for what it takes
+        away."""
         self._ended: dict[Key, bytes] = {}
         """The digests of the versions in the table that it ends."""
         self._packed: dict[str, dict[int, Pack]] = {}
@@ -39,9 +41,14 @@ class Shelf:
 
     def get(self, key: Key) -> Stored | None:
         """One memory, if it is here."""
-        if key in self._pending:
-            return self._pending[key]
+        agent, sequence = key
+        pending = self._pending_of(agent)
+        if sequence in pending:
+            return pending[sequence]
         return self._in_pack(key) or self.table.get(key, self.commit)
+
+    def _pending_of(self, agent: str) -> Mapping[int, Stored | None]:
+        return self._pending.get(agent, _NOTHING)
 
     def _in_pack(self, key: Key) -> Stored | None:
         pack = self._packed.get(key[0], {}).get(key[1])
@@ -52,13 +59,10 @@ class Shelf:
         """Those of these memories that are here, oldest first."""
         if self.commit == 0:
             return []
-        packed = self._packed.get(agent, {})
-        keys = [(agent, each) for each in sequences]
-        pending = [self._pending.get(key) or self._in_pack(key) for key in keys]
-        other = [
-            each for each in sequences if (agent, each) not in self._pending and each not in packed
-        ]
-        found = [each for each in pending if each is not None]
+        packed, pending = self._packed.get(agent, {}), self._pending_of(agent)
+        near = [pending.get(each) or self._in_pack((agent, each)) for each in sequences]
+        other = [each for each in sequences if each not in pending and each not in packed]
+        found = [each for each in near if each is not None]
         found += self.table.many(agent, other, self.commit)
         return sorted(found, key=lambda each: each.record.sequence)
 
@@ -66,18 +70,18 @@ class Shelf:
         self, agent: str, retention: Retention, temperature: Temperature | None = None
     ) -> list[Shelved]:
         """An agent's memories with this retention and temperature, oldest first."""
+        pending = self._pending_of(agent)
         stored = [
             each.record
             for each in self.table.of_agent(agent, retention, temperature)
-            if (agent, each.record.sequence) not in self._pending
+            if each.record.sequence not in pending
         ]
         return self._with_pending(stored, agent, retention, temperature)
 
     def cold(self, agent: str) -> list[ColdFact]:
         """An agent's cold memories, oldest first, as far as rules look at them."""
-        facts = [
-            fact for fact in self.table.cold(agent) if (agent, fact.sequence) not in self._pending
-        ]
+        pending = self._pending_of(agent)
+        facts = [fact for fact in self.table.cold(agent) if fact.sequence not in pending]
         facts += [
             ColdFact(
                 each.sequence,
@@ -95,10 +99,11 @@ class Shelf:
 
     def with_words(self, agent: str, words: Sequence[str], most: int) -> list[int]:
         """The newest of an agent's cold memories whose text has one of these words."""
+        pending = self._pending_of(agent)
         found = [
             sequence
             for sequence in self.table.with_words(agent, words, most)
-            if (agent, sequence) not in self._pending
+            if sequence not in pending
         ]
         folded = [word.translate(_LOWER) for word in words]
         for record in self._with_pending([], agent, Retention.ACTIVE, Temperature.COLD):
@@ -109,45 +114,52 @@ class Shelf:
 
     def unsynced(self, agent: str, commit: int) -> list[Shelved]:
         """An agent's cold memories that came after a commit."""
+        pending = self._pending_of(agent)
         stored = [
             each.record
             for each in self.table.newer(agent, commit)
-            if (agent, each.record.sequence) not in self._pending
+            if each.record.sequence not in pending
         ]
         return self._with_pending(stored, agent, Retention.ACTIVE, Temperature.COLD)
 
-    def due(self, tick: int, deleted_before: int) -> dict[str, tuple[list[int], list[int]]]:
-        """By agent, what expired by ``tick``, and what was deleted so long ago."""
+    def due(
+        self, tick: int, deleted_before: int, agent: str | None = None
+    ) -> dict[str, tuple[list[int], list[int]]]:
+        """By agent, what expired by ``tick``, and what was deleted by ``deleted_before``.
+
+        Of all agents, or of one.
+        """
         found = [
-            (agent, sequence, retention)
-            for agent, sequence, retention in self.table.due(tick, deleted_before)
-            if (agent, sequence) not in self._pending
+            (owner, sequence, retention)
+            for owner, sequence, retention in self.table.due(tick, deleted_before, agent)
+            if sequence not in self._pending_of(owner)
         ]
-        for (agent, sequence), stored in self._pending.items():
-            if stored is None:
-                continue
-            record = stored.record
-            is_over = record.retention == Retention.DELETED
-            if (is_over and record.retained_tick <= deleted_before) or (
-                record.retention == Retention.ACTIVE and record.expires_tick <= tick
-            ):
-                found.append((agent, sequence, record.retention))
+        for owner in self._pending if agent is None else [agent]:
+            for sequence, stored in self._pending_of(owner).items():
+                if stored is None:
+                    continue
+                record = stored.record
+                is_over = record.retention == Retention.DELETED
+                if (is_over and record.retained_tick <= deleted_before) or (
+                    record.retention == Retention.ACTIVE and record.expires_tick <= tick
+                ):
+                    found.append((owner, sequence, record.retention))
         due: dict[str, tuple[list[int], list[int]]] = {}
-        for agent, sequence, retention in sorted(found):
-            expired, over = due.setdefault(agent, ([], []))
+        for owner, sequence, retention in sorted(found):
+            expired, over = due.setdefault(owner, ([], []))
             (expired if retention == Retention.ACTIVE else over).append(sequence)
         return due
 
     def counts(self, agent: str | None = None) -> dict[Group, tuple[int, int]]:
         """How many there are and how many tokens, by agent, retention, temperature and tier."""
         totals = self.table.counts(agent)
-        for key, stored in self._pending.items():
-            if agent is not None and key[0] != agent:
-                continue
-            if key in self._ended and (old := self.table.get(key, self.commit)) is not None:
-                self._count(totals, key[0], old.record, -1)
-            if stored is not None:
-                self._count(totals, key[0], stored.record, 1)
+        for owner in self._pending if agent is None else [agent]:
+            for sequence, stored in self._pending_of(owner).items():
+                key = (owner, sequence)
+                if key in self._ended and (old := self.table.get(key, self.commit)) is not None:
+                    self._count(totals, owner, old.record, -1)
+                if stored is not None:
+                    self._count(totals, owner, stored.record, 1)
         for owner in self._packed if agent is None else [agent]:
             for record in self._records_in_packs(owner):
                 self._count(totals, owner, record, 1)
@@ -171,8 +183,8 @@ class Shelf:
         retention: Retention,
         temperature: Temperature | None,
     ) -> list[Shelved]:
-        for (owner, _), stored in self._pending.items():
-            if owner != agent or stored is None or stored.record.retention != retention:
+        for stored in self._pending_of(agent).values():
+            if stored is None or stored.record.retention != retention:
                 continue
             if temperature is None or stored.record.temperature == temperature:
                 records.append(stored.record)
@@ -189,10 +201,10 @@ class Shelf:
 
     def put(self, agent: str, records: Iterable[Shelved]) -> int:
         """Memories come here; the sum of the hashes over them."""
-        pending, make, total = self._pending, tuple.__new__, 0
+        pending, make, total = self._pending.setdefault(agent, {}), tuple.__new__, 0
         for record in records:
             digest = of_shelved(agent, record)
-            pending[agent, record[0]] = make(Stored, (record, digest))
+            pending[record[0]] = make(Stored, (record, digest))
             total += int.from_bytes(digest, "big")
         return total
 
@@ -206,7 +218,8 @@ class Shelf:
 
     def touched(self, agent: str, sequences: Iterable[int]) -> list[int]:
         """Those of these memories that came or left one by one in this commit."""
-        return [each for each in sequences if (agent, each) in self._pending]
+        pending = self._pending_of(agent)
+        return [each for each in sequences if each in pending]
 
     def take(self, agent: str, sequence: int) -> Stored | None:
         """A memory leaves, if it is here."""
@@ -215,9 +228,10 @@ class Shelf:
         if stored is None:
             return None
         was_packed = self._packed.get(agent, {}).pop(sequence, None)
-        if key not in self._pending and was_packed is None:
+        pending = self._pending.setdefault(agent, {})
+        if sequence not in pending and was_packed is None:
             self._ended[key] = stored.digest
-        self._pending[key] = None
+        pending[sequence] = None
         return stored
 
     # Commits
@@ -237,9 +251,9 @@ class Shelf:
     @contextmanager
     def replaying(self, agents: Collection[str] | None) -> Iterator[None]:
         """Inside, commits are replayed: of all agents or of some, whose pending changes go."""
-        gone = {*self._packed, *(agent for agent, _ in self._pending)}
+        gone = {*self._packed, *self._pending}
         gone = gone if agents is None else gone.intersection(agents)
-        pending = {key: own for key, own in self._pending.items() if key[0] not in gone}
+        pending = {agent: own for agent, own in self._pending.items() if agent not in gone}
         ended = {key: own for key, own in self._ended.items() if key[0] not in gone}
         packed = {agent: own for agent, own in self._packed.items() if agent not in gone}
         commit = self.commit
