@@ -120,7 +120,7 @@ def flat(folder: Path, agents: int, ticks: int) -> dict[str, float]:
     before its growth could be mistaken.
     """
     bank, loop = _market(folder, agents, embedder={"cache_size": 4096})
-    blocks = bank._ledger.resident.blocks
+    blocks = bank.parts.ledger.resident.blocks
     seconds, sizes = [], {}
     middle, part = ticks // 2, max(1, int(ticks * _COMPARED))
     typical = part // 2, ticks - part // 2 - 1
@@ -157,7 +157,7 @@ def _read_added(bank: Any, before: dict[str, int], after: dict[str, int]) -> flo
     """The seconds of one query of each agent, multiplied with the vectors that came in between."""
     from agents.storage.vectors import products
 
-    resident = bank._ledger.resident
+    resident = bank.parts.ledger.resident
     vectors = resident.table.vectors
     added = [
         (block.start, slice(block.start + before.get(agent, 0), block.start + after[agent]))

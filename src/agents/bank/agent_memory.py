@@ -9,7 +9,7 @@ from ..engine.open_bank import OpenBank
 from ..engine.status import Status
 from ..errors import InvalidContent, InvalidInput, InvalidTier
 from ..memory.context import render
-from ..memory.filters import ANY, parse_filter
+from ..memory.filters import parse_filter
 from ..memory.records import Explanation, Hits, Memory, Scalar, check_query
 from ..memory.results import Compaction, Recall, Spill
 from ..memory.retention import Retention
@@ -18,6 +18,7 @@ from ..memory.tiers import Tier, TierLike, parse_tier
 from ..notes.agent_notes import AgentNotes, NoteLines
 from ..notes.index import NoteIndex
 from ..notes.search import Findings, search_notes
+from ..search.request import SearchRequest
 from ..storage.mem0.models import Message, as_messages
 from ..storage.resident.agent_columns import AgentColumns
 
@@ -360,15 +361,14 @@ class AgentMemory:
         take part with ``include_cold``, or where ``temperature`` names them.
         """
         only = parse_filter(tier, temperature, kind, tags, min_score, since_tick)
-        if include_cold or only.wants_cold:
-            if include_cold and only.temperatures is not None:
-                only = only._replace(temperatures=only.temperatures | {Temperature.COLD})
-            return agent_moves.search_all(
-                self.parts, self.agent_id, query, limit, context_tokens, only
-            )
-        request = [(self.agent_id, query)]
-        (hits,) = self.parts.search_many(request, limit, context_tokens, only, None)
-        return hits
+        if include_cold and only.temperatures is not None:
+            only = only._replace(temperatures=only.temperatures | {Temperature.COLD})
+        cold = include_cold or only.wants_cold
+        with self.parts.using():
+            most, budget = self.parts.limits_of(limit, context_tokens)
+            agents, queries = [self.agent_id], [check_query(query)]
+            request = SearchRequest(agents, queries, most, budget, only, with_cold=cold)
+            return self.parts.find(request)[0]
 
     def get_relevant_memories(
         self, query: str, limit: int | None = None, *, context_tokens: int | None = None
@@ -380,29 +380,22 @@ class AgentMemory:
         finds among the warm: ``limit`` less the pinned. None of them twice.
         """
         request, hot = [(self.agent_id, query)], self.parts.movement.limits
-        (hits,) = self.parts.search_many(request, limit, context_tokens, ANY, hot)
+        (hits,) = self.parts.search_many(request, limit, context_tokens, hot=hot)
         return render(hits)
 
     def hot_context(self) -> str:
         """The pinned and the hot memories alone, for the start of a session."""
         with self.parts.using():
-            block = self._block()
-            retrieval, limits = self.parts.retrieval, self.parts.movement.limits
-            scope = retrieval.scope(block, self.parts.tick, ANY, limits)
-            front, _ = retrieval.newest(block, 0, scope)
-            return render(Hits(front))
+            limits = self.parts.movement.limits
+            return render(Hits(self.parts.search.front(self.agent_id, limits)))
 
     def explain(
         self, query: str, limit: int | None = None, *, context_tokens: int | None = None
     ) -> list[Explanation]:
         """For each memory that :meth:`search` sees, how it was scored and why it was dropped."""
-        bank = self.parts
-        with bank.using():
-            block = self._block()
-            blank = not check_query(query).strip()
-            asked = None if blank else bank.queries.read([block], [query], bank.tick)
-            most, budget = bank.limits_of(limit, context_tokens)
-            return bank.retrieval.explain(block, asked, most, budget, bank.tick)
+        with self.parts.using():
+            most, budget = self.parts.limits_of(limit, context_tokens)
+            return self.parts.search.explain(self.agent_id, check_query(query), most, budget)
 
     def _note_index(self) -> NoteIndex:
         return NoteIndex(self.parts, self.agent_id)

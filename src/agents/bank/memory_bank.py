@@ -16,7 +16,6 @@ from ..engine.open_bank import OpenBank
 from ..engine.status import Status
 from ..errors import BankError, InvalidInput
 from ..memory.context import TokenCounter, approximate_tokens, render
-from ..memory.filters import ANY
 from ..memory.records import Hits, Memory, check_agent_id, check_whole
 from ..memory.results import Compaction
 from ..notes.index import Synced
@@ -432,7 +431,7 @@ class MemoryBank:
         context_tokens: int | None = None,
     ) -> list[Hits]:
         """:meth:`AgentMemory.search` for many ``(agent_id, query)`` pairs, in one go."""
-        return self.parts.search_many(requests, limit, context_tokens, ANY, None)
+        return self.parts.search_many(requests, limit, context_tokens)
 
     def context_many(
         self,
@@ -442,9 +441,8 @@ class MemoryBank:
         context_tokens: int | None = None,
     ) -> list[Hits]:
         """What :meth:`relevant_many` shows, as hits: pinned, then hot, then what is found."""
-        return self.parts.search_many(
-            requests, limit, context_tokens, ANY, self.parts.movement.limits
-        )
+        hot = self.parts.movement.limits
+        return self.parts.search_many(requests, limit, context_tokens, hot=hot)
 
     def relevant_many(
         self,

@@ -4,15 +4,16 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 
 from ..errors import InvalidInput, MemoryNotFound, MemoryPinned
-from ..memory.context import fit
 from ..memory.filters import Filter
-from ..memory.records import Hit, Hits, Memory, check_query, check_whole, memory_id
+from ..memory.records import Hit, Memory, check_query, check_whole, memory_id
 from ..memory.results import Recall, Spill
 from ..memory.retention import RETENTION_NAMES, Retention
 from ..memory.temperature import Temperature
 from ..memory.tiers import Tier
 from ..movement.movement import Left
+from ..search.request import SearchRequest
 from ..storage.note import note_of
+from ..storage.state.accesses import Accesses
 from .open_bank import OpenBank
 
 __all__ = [
@@ -21,7 +22,6 @@ __all__ = [
     "promote",
     "recall",
     "retain",
-    "search_all",
     "set_tier",
     "spill",
     "warm",
@@ -56,7 +56,8 @@ def promote(bank: OpenBank, agent_id: str, memory: Memory) -> bool:
         return False
     with bank.changing():
         ledger = bank.ledger
-        ledger.accessed(agent_id, [memory.sequence], [memory.relevance])
+        use = Accesses.of([([memory.sequence], [memory.relevance])])
+        ledger.used([agent_id], [use])
         ledger.move(agent_id, [memory.sequence], Temperature.HOT, "promote")
         left = bank.movement.relieve_hot(agent_id, [memory.sequence])
     return memory.sequence not in left.moved
@@ -111,16 +112,15 @@ def recall(
         check_whole("limit", limit)
         if not check_query(query).strip():
             return Recall((), (), (), ())
-        hits, note = _found(bank, agent_id, query, limit, only)
+        request = SearchRequest([agent_id], [query], limit, None, only, with_cold=True)
+        found = bank.search.run(request, may_sync=bank.may_sync())
+        (hits,) = found.hits
         least = bank.settings.temperature.min_score
-        given = [hit for hit in hits if hit.score >= least]
         worthy: list[Memory] = []
-        notes = [note] if note else []
+        notes = [hits.note] if hits.note else []
         with ExitStack() as changing:
-            if given:
-                sequences = [hit.memory.sequence for hit in given]
-                scores = [hit.score for hit in given]
-                bank.ledger.accessed(agent_id, sequences, scores, recalled=True)
+            given = [each.at_least(least) for each in found.accesses]
+            bank.ledger.used([agent_id], given, recalled=True)
             if auto_promote:
                 worthy = [hit.memory for hit in hits if _deserves(bank, agent_id, hit)]
             if worthy:
@@ -147,33 +147,6 @@ def _promote_all(bank: OpenBank, agent_id: str, memories: Sequence[Memory]) -> l
     ledger.move(agent_id, fitting, Temperature.HOT, "promote")
     left = movement.relieve_hot(agent_id, fitting) if fitting else Left({}, [])
     return [note for note in notes.values() if note is not None] + left.notes
-
-
-def search_all(
-    bank: OpenBank, agent_id: str, query: str, limit: int | None, tokens: int | None, only: Filter
-) -> Hits:
-    """A search in which cold memories take part."""
-    with bank.using():
-        most, budget = bank.limits_of(limit, tokens)
-        found, note = _found(bank, agent_id, check_query(query), most, only)
-        pinned = [hit for hit in found if hit.memory.tier is Tier.PINNED]
-        fitted = fit(pinned, found[len(pinned) :], budget, bank.retrieval.count_tokens)
-        hits = Hits(fitted.kept)
-        hits.pinned_left_out = fitted.pinned_left_out
-        hits.note = note
-        if query.strip():
-            bank.count_accesses([agent_id], [hits])
-        return hits
-
-
-def _found(
-    bank: OpenBank, agent_id: str, query: str, limit: int, only: Filter
-) -> tuple[list[Hit], str]:
-    """The hits, and what could not be done."""
-    block = bank.ledger.resident.block(agent_id)
-    asked = bank.queries.read([block], [query], bank.tick) if query.strip() else None
-    front, rest = bank.cold.search(block, asked, limit, only, may_sync=bank.may_sync())
-    return front + rest, "" if asked is None else asked.notes.get(0, "")
 
 
 def _deserves(bank: OpenBank, agent_id: str, hit: Hit) -> bool:

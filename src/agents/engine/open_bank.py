@@ -12,16 +12,13 @@ from ..config.settings import Settings
 from ..errors import BankClosed, NoteRefused
 from ..memory.batches import check_all_new, check_searches
 from ..memory.context import TokenCounter
-from ..memory.events import Accessed
-from ..memory.filters import ANY, Filter
-from ..memory.records import Hit, Hits, Memory, check_whole
+from ..memory.records import Hits, Memory, check_whole
 from ..memory.requests import NewBatch
 from ..movement.movement import Movement
 from ..rules.caps import Caps
 from ..rules.spill import HotLimits
-from ..search.cold_search import ColdSearch
-from ..search.query_reader import QueryReader
-from ..search.search import Retrieval
+from ..search.request import SearchRequest
+from ..search.search import Search
 from ..storage.embedding.cache import CachedEmbedder
 from ..storage.embedding.embedders import Embedder
 from ..storage.gc_pause import gc_paused
@@ -29,7 +26,6 @@ from ..storage.journal.journal import Journal
 from ..storage.lock import BankLock
 from ..storage.mem0.models import Extractor
 from ..storage.mem0.store import payload
-from ..storage.state.accesses import Given
 from ..storage.state.ledger import Ledger
 from ..storage.state.loading import Resident
 from ..storage.state.new_memories import New
@@ -78,15 +74,13 @@ class OpenBank:
         memory = settings.memory
         self.caps = Caps(memory.max_pinned, memory.max_critical, memory.on_tier_full == "reject")
         self.embedder = CachedEmbedder(embedder, settings.embedder.cache_size, journal.embeddings)
-        self.retrieval = Retrieval(memory.tier_boosts, memory.candidate_multiplier, count_tokens)
-        self.queries = QueryReader(self.embedder, settings.retrieval)
         resident = Resident(identity["seed"], embedder.dims, journal)
         resident.shelf.count_tokens = count_tokens
         self.ledger = Ledger(journal, resident)
         self.ledger.unsaved_embeddings = self.embedder.unsaved
         self.movement = Movement(self.ledger, settings, count_tokens)
         self.store = StoreSync(journal, resident, settings.store, folder, identity["id"])
-        self.cold = ColdSearch(resident, self.store, self.retrieval)
+        self.search = Search(resident, self.embedder, self.store, settings, count_tokens)
         self.metrics = Metrics()
         self._extractor: Extractor | None = None
         self.forgotten: list[Memory] = []
@@ -130,31 +124,28 @@ class OpenBank:
     def search_many(
         self,
         requests: Iterable[tuple[str, str]],
-        limit: int | None,
-        tokens: int | None,
-        only: Filter,
-        hot: HotLimits | None,
+        limit: int | None = None,
+        tokens: int | None = None,
+        *,
+        hot: HotLimits | None = None,
     ) -> list[Hits]:
-        """The hits of many searches; what they give counts as used."""
+        """The hits of many ``(agent_id, query)`` pairs; what they give counts as used."""
         with self.using():
             agents, queries = check_searches(requests)
             most, budget = self.limits_of(limit, tokens)
-            blocks = self.ledger.resident.blocks_of(agents)
-            worded = [i for i, query in enumerate(queries) if query and not query.isspace()]
-            read = self.queries.read(
-                [blocks[i] for i in worded], [queries[i] for i in worded], self.tick
-            )
-            with gc_paused():
-                found, given = self.retrieval.search(
-                    blocks, worded, read, most, budget, self.tick, only, hot
-                )
-            for place, note in read.notes.items():
-                found[worded[place]].note = note
-            if budget is None and 1 < len(worded) == len({agents[i] for i in worded}):
-                self._count_given(agents, len(worded), given)
-            else:
-                self.count_accesses([agents[i] for i in worded], [found[i] for i in worded])
-            return found
+            return self.find(SearchRequest(agents, queries, most, budget, hot=hot))
+
+    def find(self, request: SearchRequest) -> list[Hits]:
+        """The hits of a request that was checked; what they give counts as used."""
+        with self.using():
+            found = self.search.run(request, may_sync=self.may_sync())
+            least = self.settings.temperature.min_score
+            accesses = [each.at_least(least) for each in found.accesses]
+            self.metrics.searches += found.searches
+            self.metrics.answered += sum(len(each.members) for each in accesses)
+            if not self._is_observed:
+                self.ledger.used(request.agents, accesses)
+            return found.hits
 
     @contextmanager
     def observing(self) -> Iterator[None]:
@@ -168,32 +159,6 @@ class OpenBank:
                 yield
             finally:
                 self._is_observed = before
-
-    def _count_given(self, agents: Sequence[str], searches: int, given: Sequence[Given]) -> None:
-        """:meth:`_count_accesses` of many agents, each of which searched once."""
-        self.metrics.searches += searches
-        least = self.settings.temperature.min_score
-        enough = [each.at_least(least) for each in given]
-        self.metrics.answered += sum(len(each.members) for each in enough)
-        if not self._is_observed:
-            self.ledger.given(agents, enough)
-
-    def count_accesses(self, agents: Iterable[str], found: Iterable[Sequence[Hit]]) -> None:
-        """Each retrieval that gives a memory to an agent counts, unless it is not similar."""
-        least, metrics = self.settings.temperature.min_score, self.metrics
-        events = []
-        for agent, hits in zip(agents, found, strict=True):
-            metrics.searches += 1
-            scores = [hit[1] for hit in hits]
-            if scores and min(scores) < least:
-                hits = [hit for hit in hits if hit[1] >= least]
-                scores = [hit[1] for hit in hits]
-            if scores:
-                sequences = [hit[0].sequence for hit in hits]
-                events.append(Accessed("access", agent, sequences, scores))
-        metrics.answered += len(events)
-        if events and not self._is_observed:
-            self.ledger.accessed_by_all(events)
 
     @contextmanager
     def using(self) -> Iterator[None]:
@@ -274,5 +239,5 @@ class OpenBank:
             telemetry.observe(self)
 
     def _nearest(self, agent_id: str, query: str, limit: int) -> list[tuple[str, dict[str, Any]]]:
-        (hits,) = self.search_many([(agent_id, query)], limit, None, ANY, None)
+        (hits,) = self.search_many([(agent_id, query)], limit)
         return [(hit.memory.id, payload(hit.memory)) for hit in hits]

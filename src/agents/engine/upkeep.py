@@ -90,7 +90,7 @@ def status(bank: OpenBank, agent_id: str | None) -> Status:
     """:meth:`MemoryBank.status`."""
     agent = None if agent_id is None else check_agent_id(agent_id)
     with bank.using():
-        count = bank.retrieval.count_tokens
+        count = bank.search.count_tokens
         resident, movement = bank.ledger.resident, bank.movement
         return look(resident, movement, bank.settings, bank.caps, count, agent)
 

@@ -187,7 +187,7 @@ class NoteIndex:
             settle(self.files, path, self.kept().get(path), self.waiting(path).bases)
 
     def _cut(self, text: str | None) -> list[Chunk]:
-        settings, count = self.bank.settings.notes, self.bank.retrieval.count_tokens
+        settings, count = self.bank.settings.notes, self.bank.search.count_tokens
         if text is None:
             return []
         return cut(text, settings.chunk_tokens, settings.chunk_overlap, count)

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from ..memory.filters import parse_filter
 from ..memory.records import Memory, check_query, check_whole
+from ..search.request import SearchRequest
 from .index import NoteIndex
 
 __all__ = ["Finding", "Findings", "search_notes"]
@@ -50,11 +51,9 @@ def search_notes(
         return findings
     with bank.using():
         notes.sync()
-        block = bank.ledger.resident.block(agent_id)
-        asked = bank.queries.read([block], [query], bank.tick)
-        found = bank.retrieval.matching(block, asked, most, bank.tick, only)
-        bank.count_accesses([agent_id], [found])
-        findings.note = asked.notes.get(0, "")
+        request = SearchRequest([agent_id], [query], most, None, only, pinned_first=False)
+        (found,) = bank.find(request)
+        findings.note = found.note
         shown = settings.citations == "on" or (settings.citations == "auto" and not group)
         for hit in found:
             citation = notes.citation(hit.memory) if shown else None

@@ -16,9 +16,10 @@ from ..storage.shelf.shelf import ColdFact
 from ..storage.state.loading import Resident
 from ..storage.store_sync import StoreSync
 from ..storage.vectors import Quantised
-from .hybrid_score import Asked, Away
-from .search import Retrieval
-from .similarity import similarities
+from .hybrid_score import HybridScore, ColdCandidates
+from .ranker import Ranker, pinned_in
+from .request import SearchRequest
+from .similarity import Scope, similarities
 
 __all__ = ["ColdSearch"]
 
@@ -35,37 +36,39 @@ _MOST_UNSYNCED = 1000
 class ColdSearch:
     """Finds cold memories, and merges them with those that are resident."""
 
-    def __init__(self, resident: Resident, store: StoreSync, retrieval: Retrieval) -> None:
+    def __init__(self, resident: Resident, store: StoreSync, ranker: Ranker) -> None:
         self._resident = resident
         self._store = store
-        self._retrieval = retrieval
+        self._ranker = ranker
 
     def search(
         self,
         block: AgentColumns,
-        asked: Asked | None,
-        limit: int,
-        only: Filter,
-        *,
+        asked: HybridScore,
+        scope: Scope | None,
+        request: SearchRequest,
         may_sync: bool,
-    ) -> tuple[list[Hit], list[Hit]]:
-        """The pinned, and the best of all others, cold ones among them; none asked: the newest."""
-        tick = self._resident.tick
-        scope = self._retrieval.scope(block, tick, only)
-        if asked is None:
-            front, near = self._retrieval.newest(block, limit, scope)
-            near += [self._retrieval.hit(each, 0.0) for each in self._newest(block, limit, only)]
-            near.sort(key=lambda hit: (hit.memory.tier, -hit.memory.sequence))
-            return front, near[: max(0, limit - len(front))]
-        wanted = max(0, limit - (len(block.pinned) if scope is None else scope.pinned))
-        most = wanted * self._retrieval.multiplier
+    ) -> list[Hit]:
+        """What comes first, then the best of all memories, cold ones among them."""
+        only = request.only
+        wanted = max(0, request.limit - pinned_in(block, scope))
+        most = wanted * self._ranker.multiplier
         records = self._found(block, asked, most, only, may_sync)
         if records:
             asked.include(0, _away(records, asked.vectors[0]))
-        front = self._retrieval.front(block, asked, scope)
-        candidates = self._retrieval.candidates(block, asked, most, scope)
+        front = self._ranker.front(block, asked, scope)
+        candidates = self._ranker.candidates(block, asked, most, scope)
         candidates += self._hits(block, asked, records, most, only)
-        return front, self._retrieval.merged(candidates, wanted)
+        return front + self._ranker.merged(candidates, wanted)
+
+    def newest(self, block: AgentColumns, scope: Scope | None, request: SearchRequest) -> list[Hit]:
+        """For a blank query: what comes first, then by tier, newest first in each."""
+        limit = request.limit
+        front, near = self._ranker.newest(block, limit, scope)
+        cold = self._newest(block, limit, request.only)
+        near += [self._ranker.hit(each, 0.0) for each in cold]
+        near.sort(key=lambda hit: (hit.memory.tier, -hit.memory.sequence))
+        return front + near[: max(0, limit - len(front))]
 
     def _newest(self, block: AgentColumns, most: int, only: Filter) -> list[Memory]:
         facts = self._resident.shelf.cold(block.agent_id)
@@ -80,7 +83,7 @@ class ColdSearch:
         return found
 
     def _found(
-        self, block: AgentColumns, asked: Asked, most: int, only: Filter, may_sync: bool
+        self, block: AgentColumns, asked: HybridScore, most: int, only: Filter, may_sync: bool
     ) -> list[Shelved]:
         """The cold memories that are most similar, and those that have a rare word of the query."""
         if most == 0 or block.next_sequence == 1:
@@ -106,7 +109,7 @@ class ColdSearch:
     def _hits(
         self,
         block: AgentColumns,
-        asked: Asked,
+        asked: HybridScore,
         records: Sequence[Shelved],
         most: int,
         only: Filter,
@@ -116,7 +119,7 @@ class ColdSearch:
             return []
         parts = asked.parts_away(0, similarities(block.vectors(), asked.vectors[0]))
         hits = [
-            self._retrieval.hit(record.memory(block.agent_id, block.prefix), own)
+            self._ranker.hit(record.memory(block.agent_id, block.prefix), own)
             for record, own, evidence in zip(
                 records, parts.score.tolist(), parts.evidence.tolist(), strict=True
             )
@@ -202,8 +205,8 @@ class ColdSearch:
         return not memory.is_expired(self._resident.tick)
 
 
-def _away(records: Sequence[Shelved], vector: Quantised) -> Away:
-    return Away(
+def _away(records: Sequence[Shelved], vector: Quantised) -> ColdCandidates:
+    return ColdCandidates(
         _similarities(records, vector),
         np.array([any(record.vector) for record in records], bool),
         [record.content for record in records],

@@ -16,7 +16,7 @@ from ..storage.resident.agent_columns import AgentColumns
 from ..storage.resident.sessions import SESSION, Sessions
 from ..storage.vectors import Quantised
 
-__all__ = ["Asked", "Asking", "Away", "Parts", "Reader", "Wording"]
+__all__ = ["HybridScore", "ScoreSettings", "ColdCandidates", "Parts", "Reader", "Wording"]
 
 Floats = NDArray[np.float64]
 Truths = NDArray[np.bool_]
@@ -34,7 +34,7 @@ class Wording(NamedTuple):
         return coverage(self.by, self.found)
 
 
-class Asking(NamedTuple):
+class ScoreSettings(NamedTuple):
     """How queries are asked."""
 
     settings: RetrievalSettings
@@ -54,7 +54,7 @@ class Reader(Protocol):
     def speaker_named(self, text: str, sessions: Sessions) -> int | None: ...
 
 
-class Away(NamedTuple):
+class ColdCandidates(NamedTuple):
     """Memories that are not resident and take part in a search."""
 
     similar: Floats
@@ -76,12 +76,12 @@ class Parts(NamedTuple):
     """The most that speaks for each: its score, its vector's, or how much of the query it has."""
 
 
-class Asked:
+class HybridScore:
     """Queries, read."""
 
     def __init__(
         self,
-        asking: Asking,
+        asking: ScoreSettings,
         reader: Reader,
         blocks: Sequence[AgentColumns],
         texts: Sequence[str],
@@ -94,7 +94,7 @@ class Asked:
         self._blocks = blocks
         self._texts = texts
         self._wordings = wordings
-        self._away: dict[int, tuple[Away, Wording | None]] = {}
+        self._away: dict[int, tuple[ColdCandidates, Wording | None]] = {}
         self.vectors = vectors
         self.notes = notes
         """What could not be done, by query."""
@@ -104,12 +104,25 @@ class Asked:
         """Whether a memory's score is its similarity, which does not change with the others."""
         return self._asking.is_plain
 
+    def one(self, index: int) -> "HybridScore":
+        """One of the queries, by itself."""
+        part = slice(index, index + 1)
+        return HybridScore(
+            self._asking,
+            self._reader,
+            self._blocks[part],
+            self._texts[part],
+            self.vectors[part],
+            self._wordings[part],
+            {},
+        )
+
     def rarest(self, index: int, most: int) -> list[str]:
         """The words of a query that say most about what is meant."""
         own = self._wordings[index]
         return [] if own is None else self._reader.rarest(own.by, self._texts[index], most)
 
-    def include(self, index: int, away: Away) -> None:
+    def include(self, index: int, away: ColdCandidates) -> None:
         """Let memories take part that are not resident: all are scored on one scale then."""
         own = self._wordings[index]
         wording = None
@@ -175,7 +188,7 @@ class Asked:
         return weighted_sum(vector, keyword, *weights, has_vector)
 
     def _with_context(
-        self, block: AgentColumns, text: str, fused: Floats, others: Floats, away: Away
+        self, block: AgentColumns, text: str, fused: Floats, others: Floats, away: ColdCandidates
     ) -> tuple[Floats, Floats]:
         """Scores with what sessions and speakers lend, of the resident and of the others."""
         weights = self._asking.spread
@@ -201,7 +214,7 @@ class Asked:
 
 
 def _lent_away(
-    scores: Floats, away: Away, sessions: Sessions, best: Floats, weights: Spread
+    scores: Floats, away: ColdCandidates, sessions: Sessions, best: Floats, weights: Spread
 ) -> Floats:
     """What the session of a memory lends it that is not resident, and has no neighbours there."""
     result = scores.copy()
@@ -229,4 +242,4 @@ def _slice(parts: Parts, rows: slice) -> Parts:
     )
 
 
-_NOWHERE = Away(np.empty(0), np.empty(0, bool), (), ())
+_NOWHERE = ColdCandidates(np.empty(0), np.empty(0, bool), (), ())

@@ -15,7 +15,7 @@ from ..storage.resident.agent_columns import AgentColumns
 from ..storage.resident.keyword_index import Query, Vocabulary
 from ..storage.resident.sessions import Sessions
 from ..storage.vectors import Quantised, quantise
-from .hybrid_score import Asked, Asking, Wording
+from .hybrid_score import HybridScore, ScoreSettings, Wording
 
 __all__ = ["QueryReader"]
 
@@ -46,7 +46,7 @@ class QueryReader:
         self._words = embedder.words
         self._has_embedder = not isinstance(embedder.embedder, NoEmbedder)
 
-    def read(self, blocks: Sequence[AgentColumns], texts: Sequence[str], tick: int) -> Asked:
+    def read(self, blocks: Sequence[AgentColumns], texts: Sequence[str], tick: int) -> HybridScore:
         """Queries that are not blank, each asked of its block in this tick."""
         by_words = self.settings.mode != "vector"
         wordings: list[Wording | None] = [None] * len(texts)
@@ -64,8 +64,8 @@ class QueryReader:
                     weights = word_weights(found, index.total, self.settings.sif)
                     weighted[place] = _Weighted(query, weights)
         vectors, notes = self._vectors_of(texts, weighted)
-        asking = Asking(self.settings, self._spread, self._is_plain, tick)
-        return Asked(asking, self, blocks, texts, vectors, wordings, notes)
+        asking = ScoreSettings(self.settings, self._spread, self._is_plain, tick)
+        return HybridScore(asking, self, blocks, texts, vectors, wordings, notes)
 
     def wording_of(self, by: Measure, query: str, texts: Sequence[str]) -> Wording:
         """How well the words of a query match texts that no index has."""

@@ -1,294 +1,132 @@
-"""Choosing memories for queries: pinned first, then the ranked rest, within limit and budget."""
+"""The one search: queries are read, memories scored, scoped, ranked and cut to limit and budget."""
 
-from collections.abc import Iterable, Sequence
-from itertools import repeat
+from collections.abc import Sequence
+from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
+from ..config.settings import Settings
 from ..memory.context import TokenCounter, fit
-from ..memory.filters import ANY, Filter
-from ..memory.records import Explanation, Hit, Hits, Memory
-from ..memory.tiers import Tier
-from ..rules.ranking import EXCLUDED, Boosts, Ranked, rank
+from ..memory.filters import ANY
+from ..memory.records import Explanation, Hit, Hits
 from ..rules.spill import HotLimits
+from ..storage.embedding.cache import CachedEmbedder
+from ..storage.gc_pause import gc_paused
 from ..storage.resident.agent_columns import AgentColumns
-from ..storage.state.accesses import Given, apart
-from .hybrid_score import Asked
+from ..storage.state.accesses import Accesses
+from ..storage.state.loading import Resident
+from ..storage.store_sync import StoreSync
+from .cold_search import ColdSearch
+from .explain import explain
+from .query_reader import QueryReader
+from .ranker import Ranker, pinned_in
+from .request import SearchRequest
 from .scope import scope_of
-from .similarity import Scope, Scored, score, similarities
+from .similarity import Scope
 
-__all__ = ["Retrieval"]
+__all__ = ["Found", "Search"]
 
 
-class Retrieval:
-    """The one search engine; a single search is a batch of one."""
+class Found(NamedTuple):
+    """What searches gave."""
+
+    hits: list[Hits]
+    """The memories of each search, best first."""
+    searches: int
+    """How many searches had a query that is not blank."""
+    accesses: list[Accesses]
+    """What these searches gave, as columns."""
+
+
+class Search:
+    """Answers every search: of one agent or many, with cold memories or without."""
 
     def __init__(
-        self, boosts: Sequence[float], multiplier: int, count_tokens: TokenCounter
-    ) -> None:
-        self._boosts = tuple(boosts)
-        self._boost_array = np.array(boosts, np.float64)
-        self._boost_objects = np.array(self._boost_array.tolist(), object)
-        self._multiplier = multiplier
-        self.count_tokens = count_tokens
-
-    def search(
         self,
-        blocks: Sequence[AgentColumns],
-        worded: Sequence[int],
-        asked: Asked,
-        limit: int,
-        budget: int | None,
-        tick: int,
-        only: Filter = ANY,
-        hot: HotLimits | None = None,
-    ) -> tuple[list[Hits], list[Given]]:
-        """The hits of each block for its query; ``asked`` has those that ``worded`` lists.
+        resident: Resident,
+        embedder: CachedEmbedder,
+        store: StoreSync,
+        settings: Settings,
+        count_tokens: TokenCounter,
+    ) -> None:
+        memory = settings.memory
+        self.count_tokens = count_tokens
+        self._resident = resident
+        self._reader = QueryReader(embedder, settings.retrieval)
+        self._ranker = Ranker(memory.tier_boosts, memory.candidate_multiplier)
+        self._cold = ColdSearch(resident, store, self._ranker)
 
-        The others are blank. ``only`` says what may be found. With ``hot``, the hot memories come
-        after the pinned ones, as many as these limits allow, and only warm ones are ranked. What
-        was given to ``worded`` comes again as numbers, before the budget cut it.
+    def run(self, request: SearchRequest, *, may_sync: bool = False) -> Found:
+        """Answer each search of a request.
+
+        With ``may_sync``, mem0's store may be brought up to date to find cold memories.
         """
+        blocks, queries = self._resident.blocks_of(request.agents), request.queries
+        worded = [i for i, query in enumerate(queries) if query and not query.isspace()]
+        asked = self._reader.read(
+            [blocks[i] for i in worded], [queries[i] for i in worded], self._resident.tick
+        )
+        scopes = self._scopes(request, blocks)
         results: list[Hits] = [Hits()] * len(blocks)
-        if only is ANY and hot is None:  # as in most ticks, nearly all agents see all they have
-            scopes = [self.scope(b, tick) if b.next_expiry <= tick else None for b in blocks]
+        accesses: list[Accesses] | None = None
+        if request.with_cold:
+            for index, i in enumerate(worded):
+                hits = self._cold.search(blocks[i], asked.one(index), scopes[i], request, may_sync)
+                results[i] = Hits(hits)
         else:
-            scopes = [self.scope(block, tick, only, hot) for block in blocks]
-        given = self._similar(blocks, worded, asked, limit, scopes, results)
+            with gc_paused():
+                accesses = self._ranker.best(blocks, worded, asked, request.limit, scopes, results)
         if len(worded) < len(blocks):
             for i in set(range(len(blocks))).difference(worded):
-                wanted = self._wanted(blocks[i], limit, scopes[i])
-                front, rest = self.newest(blocks[i], wanted, scopes[i])
-                results[i] = Hits(front + rest)
-        if budget is None:
-            return results, given
-        fitted = [
-            self._fitted(hits, _pinned_in(block, scope), budget)
-            for hits, block, scope in zip(results, blocks, scopes, strict=True)
-        ]
-        return fitted, given
+                results[i] = Hits(self._newest(blocks[i], scopes[i], request))
+        if request.budget is not None:
+            results = [
+                self._fitted(hits, pinned_in(block, scope), request.budget)
+                for hits, block, scope in zip(results, blocks, scopes, strict=True)
+            ]
+        for place, note in asked.notes.items():
+            results[worded[place]].note = note
+        if request.budget is not None or len({*request.agents}) < len(blocks):
+            accesses = None  # the budget left some out, or a search gave a memory again
+        if accesses is None:
+            accesses = [_accesses_of(results, worded)]
+        return Found(results, len(worded), accesses)
 
-    def scope(
-        self, block: AgentColumns, tick: int, only: Filter = ANY, hot: HotLimits | None = None
-    ) -> Scope | None:
-        """What a search sees of an agent's memories; None where that is all."""
-        return scope_of(block, tick, only, hot, self.count_tokens)
-
-    def candidates(
-        self, block: AgentColumns, asked: Asked, most: int, scope: Scope | None
-    ) -> list[Hit]:
-        """The ``most`` memories that match best, without those that come first anyway."""
-        (scored,) = score([block], asked.vectors, [scope], asked)
-        wanted = np.array([min(most, block.size)])
-        ranked = rank(scored.scores, self._boosts_of(scored), wanted, 1)
-        columns = ranked.columns[0, : ranked.counts[0]].tolist()
-        return self._hits(block, columns, scored.scores[0][columns].tolist())
-
-    def matching(
-        self, block: AgentColumns, asked: Asked, most: int, tick: int, only: Filter
-    ) -> list[Hit]:
-        """The ``most`` best; pinned memories only if they match as others have to."""
-        if not block.size:
-            return []
-        scope = self.scope(block, tick, only) or Scope(None, [], 0)
-        every = scope._replace(front=[], pinned=0)
-        return self.candidates(block, asked, most * self._multiplier, every)[:most]
-
-    def front(self, block: AgentColumns, asked: Asked, scope: Scope | None) -> list[Hit]:
-        """What comes first: the pinned memories."""
-        (scored,) = score([block], asked.vectors, [scope], asked)
-        return self._front(block, scope, scored.front.scores.tolist())
-
-    def hit(self, memory: Memory, own: float) -> Hit:
-        """A memory that was found elsewhere, with this score."""
-        boost = self._boosts[memory.tier]
-        return Hit(memory, own, boost, own + boost)
-
-    def merged(self, candidates: list[Hit], wanted: int) -> list[Hit]:
-        """The best of candidates that come from several places, each with the most similar."""
-        candidates.sort(key=lambda hit: (-hit.score, -hit.memory.sequence))
-        del candidates[wanted * self._multiplier :]
-        candidates.sort(key=lambda hit: (-hit.boosted_score, -hit.score, -hit.memory.sequence))
-        return candidates[:wanted]
-
-    @property
-    def multiplier(self) -> int:
-        """Candidates per result."""
-        return self._multiplier
+    def front(self, agent_id: str, hot: HotLimits) -> list[Hit]:
+        """The pinned memories of an agent, then the hot ones within limits."""
+        block = self._resident.block(agent_id)
+        scope = scope_of(block, self._resident.tick, ANY, hot, self.count_tokens)
+        return self._ranker.newest(block, 0, scope)[0]
 
     def explain(
-        self, block: AgentColumns, asked: Asked | None, limit: int, budget: int | None, tick: int
+        self, agent_id: str, query: str, limit: int, budget: int | None
     ) -> list[Explanation]:
-        """What :meth:`search` makes of each memory that it sees: the result, then the rest."""
-        scope = self.scope(block, tick)
-        wanted = self._wanted(block, limit, scope)
-        parts: list[tuple[float, float, float]] | None = None
-        if asked is None or not block.size:
-            pinned, candidates = self.newest(block, len(block), scope)
-            outside: list[Hit] = []
-        else:
-            pinned, candidates, outside = self._all_similar(block, asked, limit, scope)
-            own = asked.parts(0, similarities(block.vectors(), asked.vectors[0]))
-            words = np.zeros(block.size) if own.keyword is None else own.keyword
-            columns = (own.vector.tolist(), words.tolist(), own.fused.tolist())
-            parts = list(zip(*columns, strict=True))
+        """What :meth:`run` makes of each memory that it sees: the result, then the rest."""
+        block, tick = self._resident.block(agent_id), self._resident.tick
+        scope = scope_of(block, tick, ANY, None, self.count_tokens)
+        asked = self._reader.read([block], [query], tick) if query.strip() else None
+        return explain(self._ranker, block, scope, asked, limit, budget, self.count_tokens)
 
-        def explained(hit: Hit, place: int | None, reason: str) -> Explanation:
-            row = block.row_of(hit.memory.sequence)
-            if parts is None or row is None:
-                return Explanation(*hit, place, reason)
-            return Explanation(*hit, place, reason, *parts[row], hit.score - parts[row][2])
+    def _scopes(self, request: SearchRequest, blocks: Sequence[AgentColumns]) -> list[Scope | None]:
+        """What each search sees of its agent's memories."""
+        only, hot, count, tick = request.only, request.hot, self.count_tokens, self._resident.tick
+        if only is ANY and hot is None and request.pinned_first:  # as in most ticks
+            return [
+                scope_of(block, tick, ANY, None, count) if block.next_expiry <= tick else None
+                for block in blocks
+            ]
+        scopes = [scope_of(block, tick, only, hot, count) for block in blocks]
+        if request.pinned_first:
+            return scopes
+        return [(scope or Scope(None, [], 0))._replace(front=[], pinned=0) for scope in scopes]
 
-        kept, _, _ = fit(pinned, candidates[:wanted], budget, self.count_tokens)
-        shown = {hit.memory.sequence for hit in kept}
-        rows = [
-            explained(hit, place, "pinned" if hit.memory.tier is Tier.PINNED else "chosen")
-            for place, hit in enumerate(kept, start=1)
-        ]
-        rows += [
-            explained(hit, None, "over the token budget")
-            for hit in (*pinned, *candidates[:wanted])
-            if hit.memory.sequence not in shown
-        ]
-        rows += [explained(hit, None, "below the cut") for hit in candidates[wanted:]]
-        reason = f"outside the {wanted * self._multiplier} candidates"
-        rows += [explained(hit, None, reason) for hit in outside]
-        return rows
-
-    def _all_similar(
-        self, block: AgentColumns, asked: Asked, limit: int, scope: Scope | None
-    ) -> tuple[list[Hit], list[Hit], list[Hit]]:
-        """The pinned, the candidates best first, and the others best first."""
-        (scored,) = score([block], asked.vectors, [scope], asked)
-        _, ranked = self._ranked(scored, limit, [scope])
-        candidates = ranked.columns[0, : ranked.counts[0]].tolist()
-        scores = scored.scores[0]
-        newest_first = np.argsort(-scores[::-1], kind="stable")
-        by_score = (len(scores) - 1 - newest_first).tolist()
-        taken = set(candidates)
-        outside = [c for c in by_score if c not in taken and scores[c] != EXCLUDED]
-        return (
-            self._front(block, scope, scored.front.scores.tolist()),
-            self._hits(block, candidates, scores[candidates].tolist()),
-            self._hits(block, outside, scores[outside].tolist()),
-        )
-
-    def _similar(
-        self,
-        blocks: Sequence[AgentColumns],
-        worded: Sequence[int],
-        asked: Asked,
-        limit: int,
-        scopes: Sequence[Scope | None],
-        results: list[Hits],
-    ) -> list[Given]:
-        """Fill ``results[worded[i]]`` with what matches the ``i``-th query of ``asked``."""
-        given = []
-        chosen, own_scopes = [blocks[i] for i in worded], [scopes[i] for i in worded]
-        for group in score(chosen, asked.vectors, own_scopes, asked):
-            scored = group._replace(members=[worded[member] for member in group.members])
-            wanted, ranked = self._ranked(scored, limit, scopes)
-            cuts = np.minimum(ranked.counts, wanted)
-            width = ranked.columns.shape[1]
-            shown = np.flatnonzero(np.arange(width) < cuts[:, None])
-            searches = np.arange(len(cuts)).repeat(cuts)
-            places = shown - searches * width
-            columns = ranked.columns.take(shown)
-            own = [blocks[member] for member in scored.members]
-            # Of each search what comes first and then the rest, search after search.
-            front = scored.front
-            counts = front.counts + cuts
-            ends = counts.cumsum()
-            is_front = np.ones(ends[-1], np.bool_)
-            rest = (ends - cuts)[searches] + places
-            is_front[rest] = False
-            rows, scores = np.empty(len(is_front), np.intp), np.empty(len(is_front))
-            rows[is_front], scores[is_front] = front.rows, front.scores
-            rows[rest] = columns
-            scores[rest] = ranked.scores.take(shown)
-            rows += np.array([block.start for block in own]).repeat(counts)
-            numbers = own[0].table.numbers.take(rows, axis=0)
-            given.append(Given(scored.members, counts, rows, numbers[:, 0], scores))
-            hits = self._hits_of_all(own, counts, rows, numbers, scores)
-            for member, part in zip(scored.members, map(Hits, apart(hits, counts)), strict=True):
-                results[member] = part
-        return given
-
-    def _hits_of_all(
-        self,
-        blocks: Sequence[AgentColumns],
-        counts: NDArray[np.intp],
-        rows: NDArray[np.intp],
-        numbers: NDArray[np.int64],
-        scores: NDArray[np.float64],
+    def _newest(
+        self, block: AgentColumns, scope: Scope | None, request: SearchRequest
     ) -> list[Hit]:
-        """So many memories of each block, in these rows of the table, as hits with these scores.
-
-        ``numbers`` are those in the rows.
-        """
-        if len(blocks) == 1:  # a few rows are read faster one by one
-            return self._hits(blocks[0], (rows - blocks[0].start).tolist(), scores.tolist())
-        table = blocks[0].table
-        agents = np.array([block.agent_id for block in blocks], object).repeat(counts)
-        prefixes = np.array([block.prefix for block in blocks], object).repeat(counts)
-        tiers = table.tiers[rows]
-        fields = zip(
-            table.memories(rows, numbers, agents.tolist(), prefixes.tolist()),
-            scores.tolist(),
-            self._boost_objects[tiers].tolist(),
-            (scores + self._boost_array[tiers]).tolist(),
-            strict=True,
-        )
-        return list(map(tuple.__new__, repeat(Hit), fields))  # Hit(…), at half its cost
-
-    def _ranked(
-        self, scored: Scored, limit: int, scopes: Sequence[Scope | None]
-    ) -> tuple[NDArray[np.intp], Ranked]:
-        pinned = scored.front.counts.copy()
-        for place, member in enumerate(scored.members):
-            if (scope := scopes[member]) is not None:
-                pinned[place] = scope.pinned  # without the hot ones that come next
-        # No more than there are: a huge limit times the multiplier would overflow.
-        width = scored.scores.shape[1]
-        wanted = np.minimum(np.maximum(limit - pinned, 0), width)
-        return wanted, rank(scored.scores, self._boosts_of(scored), wanted, self._multiplier)
-
-    def _boosts_of(self, scored: Scored) -> Boosts:
-        boosts = self._boost_array
-        return lambda columns: boosts[scored.tiers(columns)]
-
-    def newest(
-        self, block: AgentColumns, most: int, scope: Scope | None
-    ) -> tuple[list[Hit], list[Hit]]:
-        """For a blank query: what comes first, and the others by tier, newest first in each."""
-        tiers = block.tiers
-        columns = np.lexsort((-np.arange(len(tiers)), tiers))
-        open_to = tiers != Tier.PINNED
-        if scope is not None and scope.hidden is not None:
-            open_to &= ~scope.hidden
-        rest = columns[open_to[columns]][:most].tolist()
-        zeros = repeat(0.0)
-        return self._front(block, scope, zeros), self._hits(block, rest, zeros)
-
-    def _hits(self, block: AgentColumns, columns: list[int], scores: Iterable[float]) -> list[Hit]:
-        memories = block.memories(columns)
-        boosts = [self._boosts[memory.tier] for memory in memories]
-        return [
-            Hit(memory, similarity, boost, similarity + boost)
-            for memory, similarity, boost in zip(memories, scores, boosts, strict=False)
-        ]
-
-    def _front(
-        self, block: AgentColumns, scope: Scope | None, scores: Iterable[float]
-    ) -> list[Hit]:
-        """What comes first."""
-        rows = block.pinned if scope is None else scope.front
-        return self._hits(block, list(rows), scores)
-
-    @staticmethod
-    def _wanted(block: AgentColumns, limit: int, scope: Scope | None) -> int:
-        return min(max(0, limit - _pinned_in(block, scope)), block.size)
+        """The answer to a blank query."""
+        if request.with_cold:
+            return self._cold.newest(block, scope, request)
+        wanted = min(max(0, request.limit - pinned_in(block, scope)), block.size)
+        front, rest = self._ranker.newest(block, wanted, scope)
+        return front + rest
 
     def _fitted(self, hits: Hits, pinned: int, budget: int) -> Hits:
         kept, pinned_left_out, _ = fit(hits[:pinned], hits[pinned:], budget, self.count_tokens)
@@ -297,5 +135,10 @@ class Retrieval:
         return fitted
 
 
-def _pinned_in(block: AgentColumns, scope: Scope | None) -> int:
-    return len(block.pinned) if scope is None else scope.pinned
+def _accesses_of(results: Sequence[Hits], worded: Sequence[int]) -> Accesses:
+    """What these searches gave, search after search."""
+    given = [
+        ([hit.memory.sequence for hit in results[i]], [hit.score for hit in results[i]])
+        for i in worded
+    ]
+    return Accesses.of(given)._replace(members=list(worded))

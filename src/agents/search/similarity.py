@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..rules.ranking import EXCLUDED
 from ..storage.resident.agent_columns import AgentColumns
 from ..storage.vectors import Quantised, norms, products
-from .hybrid_score import Asked
+from .hybrid_score import HybridScore
 
 __all__ = ["Scope", "Scored", "score", "similarities"]
 
@@ -61,7 +61,7 @@ def score(
     blocks: Sequence[AgentColumns],
     queries: Quantised,
     scopes: Sequence[Scope | None],
-    asked: Asked | None = None,
+    asked: HybridScore | None = None,
 ) -> Iterator[Scored]:
     """Score every memory of ``blocks[i]`` against ``queries[i]``, in groups of similar size.
 
@@ -84,7 +84,7 @@ def _score_group(
     queries: Quantised,
     lengths: NDArray[np.float64],
     scopes: Sequence[Scope | None],
-    asked: Asked | None,
+    asked: HybridScore | None,
     members: list[int],
 ) -> Scored:
     group = [blocks[i] for i in members]

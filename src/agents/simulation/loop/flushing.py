@@ -90,7 +90,7 @@ class Contexts:
 
     def saw(self, agent: str, *texts: str) -> None:
         """These come into an agent's context."""
-        count = self._bank.parts.retrieval.count_tokens
+        count = self._bank.parts.search.count_tokens
         self._by_agent[agent].tokens += sum(int(count(text)) for text in texts)
 
     def end_tick(self, saving: Saving | None) -> None:
@@ -129,7 +129,7 @@ class Contexts:
             context.monitor.set_state(kept)
 
     def _flush(self, agent: str, context: _Context, saving: Saving | None) -> None:
-        count = self._bank.parts.retrieval.count_tokens
+        count = self._bank.parts.search.count_tokens
         lost = summary(self._losable(agent, context.since), self._most, count)
         context.monitor.flushed()
         why: TierMemError | None = None

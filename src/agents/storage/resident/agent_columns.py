@@ -72,24 +72,6 @@ class AgentColumns(AgentRows):
         self._hot = self.hot_tokens = None
         self.next_decay = 0
 
-    def access(self, sequences: Sequence[int], scores: Sequence[float], tick: int) -> list[int]:
-        """A search gave these memories; the places in the list of those that are not here."""
-        numbers, relevance = self._numbers, self._relevance
-        missing, used = [], list[int]()
-        for index, sequence in enumerate(sequences):
-            row = self.row_of(sequence)
-            if row is None:
-                missing.append(index)
-                continue
-            place = WIDTH * row
-            numbers[place + 4] += 1
-            numbers[place + 5] = tick
-            relevance[row] = (relevance[row] + scores[index]) / 2
-            used.append(row)
-        if self.is_hashed and used:
-            self._mark(list(dict.fromkeys(used)))
-        return missing
-
     def count_use(self, more: int) -> None:
         """Memories were used, and the sum of the hashes over that is so much more."""
         self._activity += more

@@ -1,55 +1,66 @@
-"""What searches gave to their agents, as numbers: a tick gives thousands of memories."""
+"""The memories that searches gave to their agents, as columns: a tick gives thousands."""
 
 from collections.abc import Iterable, Sequence
-from itertools import compress, repeat
-from typing import NamedTuple, TypeVar
+from itertools import chain, compress, repeat
+from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...memory.events import Row
 
-__all__ = ["Given", "apart", "rows_of_given"]
+__all__ = ["Accesses", "apart"]
 
 _Value = TypeVar("_Value")
 
 
-class Given(NamedTuple):
+class Accesses(NamedTuple):
     """The memories that a group of searches gave, search after search."""
 
     members: list[int]
-    """Which of the searches these are."""
+    """The number of each search."""
     counts: NDArray[np.intp]
-    """How many each of them gave."""
-    rows: NDArray[np.intp]
-    """Where they are in the table of all resident memories."""
+    """How many memories each search gave."""
     sequences: NDArray[np.int64]
-    """Their sequence numbers."""
     scores: NDArray[np.float64]
+    rows: NDArray[np.intp] | None = None
+    """The row of each memory in the table; None where a memory may be cold or given twice."""
 
-    def at_least(self, least: float) -> "Given":
-        """Those that are as similar, of the searches that gave some."""
+    @classmethod
+    def of(cls, given: Sequence[tuple[Sequence[int], Sequence[float]]]) -> Self:
+        """What each search gave: sequence numbers and scores."""
+        return cls(
+            list(range(len(given))),
+            np.array([len(sequences) for sequences, _ in given], np.intp),
+            np.array(list(chain.from_iterable([sequences for sequences, _ in given])), np.int64),
+            np.array(list(chain.from_iterable([scores for _, scores in given])), np.float64),
+        )
+
+    def at_least(self, least: float) -> "Accesses":
+        """The accesses with at least this score; searches without any are left out."""
         enough = self.scores >= least
         if enough.all() and self.counts.all():
             return self
         whose = np.arange(len(self.members)).repeat(self.counts)
         counts = np.bincount(whose[enough], minlength=len(self.members))
         members = list(compress(self.members, counts.tolist()))
-        rows, sequences = self.rows[enough], self.sequences[enough]
-        return Given(members, counts[counts > 0], rows, sequences, self.scores[enough])
+        rows = None if self.rows is None else self.rows[enough]
+        return Accesses(
+            members, counts[counts > 0], self.sequences[enough], self.scores[enough], rows
+        )
+
+    def events(self, agents: Sequence[str], kind: str) -> list[Row]:
+        """An event for each search; ``agents`` has the agent of each number of a search."""
+        owners = [agents[member] for member in self.members]
+        sequences = apart(self.sequences.tolist(), self.counts)
+        scores = apart(self.scores.tolist(), self.counts)
+        return list(zip(repeat(kind), owners, sequences, scores, strict=False))
 
 
 def apart(values: list[_Value], counts: NDArray[np.intp]) -> Iterable[Sequence[_Value]]:
-    """So many values for each search, as tuples or lists, one search after the other."""
+    """The values cut into one tuple or list for each search, which has as many as its count."""
     most = int(counts.max(initial=0))
     if 0 < len(counts) * most == len(values):  # as many for each: tuples take half the time
         return zip(*[iter(values)] * most, strict=True)
     stops = counts.cumsum()
     return map(values.__getitem__, map(slice, (stops - counts).tolist(), stops.tolist()))
-
-
-def rows_of_given(agents: Sequence[str], given: Given) -> list[Row]:
-    """The events of searches by these agents, each of which gave some memory."""
-    sequences = apart(given.sequences.tolist(), given.counts)
-    scores = apart(given.scores.tolist(), given.counts)
-    return list(zip(repeat("access"), agents, sequences, scores, strict=False))

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain
 from operator import gt
 from typing import Literal
 
@@ -13,7 +12,6 @@ from ...errors import CommitFailed
 from ...memory.changes import NO_CHANGES, Changes, count_changes
 from ...memory.events import (
     LEAST_LITERAL,
-    Accessed,
     Added,
     Cause,
     Moved,
@@ -37,7 +35,7 @@ from ..journal.redaction import Purge
 from ..journal.ticks import TickNote
 from ..vectors import Quantised, norms
 from . import snapshots
-from .accesses import Given, rows_of_given
+from .accesses import Accesses
 from .loading import Resident
 from .new_memories import New, NewMemories, number, which_matter
 
@@ -183,44 +181,32 @@ class Ledger:
             sequences = [each.sequence for each in memories]
             self._happen(Purged("purge", memories[0].agent_id, sequences))
 
-    def accessed(
-        self, agent_id: str, sequences: list[int], scores: list[float], *, recalled: bool = False
+    def used(
+        self, agents: Sequence[str], accesses: Sequence[Accesses], *, recalled: bool = False
     ) -> None:
-        """A search gave memories to their agent. Written with the next commit, for its own sake no
-        commit is made.
+        """Searches gave memories to their agents; ``agents`` has the agent of each search.
+
+        The uses are written with the next commit; for their own sake no commit is made.
         """
-        event = Accessed("recall" if recalled else "access", agent_id, sequences, scores)
-        self._accesses.append(event)
-        self._is_plain = self._is_plain and not recalled
-        self._is_literal = False
-        self.resident.apply(event)
-
-    def accessed_by_all(self, events: list[Accessed]) -> None:
-        """A search gave memories to its agent, or several searches resident ones to theirs."""
-        self._accesses += events
-        self._is_literal = False
-        if 1 < len(events) == len({event.agent_id for event in events}):
-            self.resident.access(events)
-        else:  # a memory may be among them twice
-            for event in events:
-                self.resident.apply(event)
-
-    def given(self, agents: Sequence[str], given: Sequence[Given]) -> None:
-        """The same of many agents, each of which searched once and got some, as numbers."""
-        owners = [[agents[member] for member in each.members] for each in given]
+        kind = "recall" if recalled else "access"
         events: list[Row] = []
-        for own, each in zip(owners, given, strict=True):
-            events += rows_of_given(own, each)
-            least = each.scores.min(initial=1.0)
-            self._is_literal = self._is_literal and bool(least >= LEAST_LITERAL)
-        members = list(chain.from_iterable([each.members for each in given]))
-        if any(map(gt, members, members[1:])):  # their order is that of the searches
+        for each in accesses:
+            if not each.members:
+                continue
+            own = each.events(agents, kind)
+            self._is_literal = self._is_literal and bool(each.scores.min() >= LEAST_LITERAL)
+            if each.rows is None or recalled:
+                self.resident.access(own)
+            else:
+                owners = [event[1] for event in own]
+                self.resident.use(owners, each.counts.tolist(), each.rows, each.scores)
+            events += own
+        members = [member for each in accesses for member in each.members]
+        if any(map(gt, members, members[1:])):  # the order of events is that of the searches
             order = sorted(range(len(members)), key=members.__getitem__)
             events = [events[place] for place in order]
         self._accesses += events
-        for own, each in zip(owners, given, strict=True):
-            if own:
-                self.resident.use(own, each.counts.tolist(), each.rows, each.scores)
+        self._is_plain = self._is_plain and not recalled
 
     def noted(
         self, agent_id: str, path: str, text: str | None, chunks: list[tuple[int, int, int]]

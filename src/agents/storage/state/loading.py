@@ -1,12 +1,14 @@
 """The state of a bank, read from its journal: a replay of the events gives the same state."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from itertools import groupby
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import BankDamaged
-from ...memory.events import Added, Additions, Event, TickAdvanced, decode
+from ...memory.events import Accessed, Added, Additions, Event, TickAdvanced, decode
 from ..journal.journal import Journal
 from ..vectors import Quantised, norms
 from . import snapshots
@@ -72,14 +74,19 @@ class Resident(State):
         """Apply events, of all agents or of some; ``vectors`` are those of all that add."""
         lengths = None if vectors is None else norms(vectors)
         added = 0
-        waiting: list[Added] = []
+        for kind, run in groupby(events, _kind):
+            if kind is _WITH_TEXT:
+                new = [each for each in run if isinstance(each, Added)]
+                added = self._replay_added(new, vectors, lengths, added, agents)
+            elif kind is Accessed:
+                self.access([each for each in run if agents is None or each[1] in agents])
+            else:
+                added += self._replay_others(run, agents)
+
+    def _replay_others(self, events: Iterable[Event], agents: Collection[str] | None) -> int:
+        """Apply events other than uses and memories with a text; how many memories were added."""
+        added = 0
         for event in events:
-            if isinstance(event, Added) and event.content is not None:
-                waiting.append(event)
-                continue
-            if waiting:
-                added = self._replay_added(waiting, vectors, lengths, added, agents)
-                waiting = []
             if isinstance(event, TickAdvanced):
                 self.tick = event.tick
             elif isinstance(event, Added):  # purged since
@@ -89,8 +96,7 @@ class Resident(State):
                     self.changed.add(event.agent_id)
             elif agents is None or event.agent_id in agents:
                 self.apply(event)
-        if waiting:
-            self._replay_added(waiting, vectors, lengths, added, agents)
+        return added
 
     def _replay_added(
         self,
@@ -120,3 +126,11 @@ class Resident(State):
             if sequence != (following.get(agent_id) or self.block(agent_id).next_sequence):
                 raise BankDamaged(f"the journal gives {agent_id} a memory out of sequence")
             following[agent_id] = sequence + 1
+
+
+_WITH_TEXT = "added, and not purged since"
+
+
+def _kind(event: Event) -> Any:
+    """Consecutive events of one kind are replayed together."""
+    return _WITH_TEXT if isinstance(event, Added) and event.content is not None else type(event)

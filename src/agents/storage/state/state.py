@@ -3,13 +3,21 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import BankDamaged
-from ...memory.events import Accessed, Additions, Moved, Noted, Purged, Retained, TierChanged
+from ...memory.events import (
+    Accessed,
+    Additions,
+    Moved,
+    Noted,
+    Purged,
+    Retained,
+    Row,
+    TierChanged,
+)
 from ...memory.records import Memory
 from ...memory.retention import Retention
 from ...memory.temperature import Temperature
@@ -112,24 +120,38 @@ class State:
             block = self.blocks[agent_id]
             self._become_cold(block, block.rows_of(sequences)[0])
 
-    def access(self, events: Sequence[Accessed]) -> None:
-        """Apply events of searches that gave resident memories, no two of them of one agent."""
-        _, agents, given, similar = zip(*events, strict=True)
-        owners = [self.blocks[agent] for agent in agents]
-        counts = list(map(len, given))
-        sequences = np.array(list(chain.from_iterable(given)), np.int64)
-        scores = np.array(list(chain.from_iterable(similar)))
-        starts = np.array([own.start for own in owners]).repeat(counts)
-        sizes = np.array([own.size for own in owners]).repeat(counts)
-        # Without gaps, the row is the number less one; gaps only move it up.
-        rows = starts + np.minimum(sequences, sizes) - 1
-        moved = np.flatnonzero(self.table.numbers[rows, 0] != sequences)
-        if len(moved):
-            whose = np.repeat(np.arange(len(owners)), counts)[moved].tolist()
-            for place, index in zip(moved.tolist(), whose, strict=True):
-                (row,), _ = owners[index].rows_of([int(sequences[place])])
-                rows[place] = owners[index].start + row
-        self.use(agents, counts, rows, scores)
+    def access(self, events: Sequence[Row]) -> None:
+        """Apply the events of searches; the memories may be resident or not."""
+        waiting: dict[str, Row] = {}
+        for event in events:
+            if event[1] in waiting:  # its memories may be among those before
+                self._access(list(waiting.values()))
+                waiting.clear()
+            waiting[event[1]] = event
+        if waiting:
+            self._access(list(waiting.values()))
+
+    def _access(self, events: Sequence[Row]) -> None:
+        """Apply events of searches, no two of them of one agent."""
+        agents, counts, rows, scores = list[str](), list[int](), list[int](), list[float]()
+        for kind, agent, sequences, similar in events:
+            block = self.own_block(agent)
+            self.changed.add(agent)
+            before = len(rows)
+            for sequence, score in zip(sequences, similar, strict=True):
+                row = block.row_of(sequence)
+                if row is None:
+                    self._change(block, [sequence], partial(self._used, kind, score))
+                    continue
+                rows.append(block.start + row)
+                scores.append(score)
+                if kind == "recall":
+                    block.recalled(sequence, self.tick)
+            if len(rows) > before:
+                agents.append(agent)
+                counts.append(len(rows) - before)
+        if agents:
+            self.use(agents, counts, np.array(rows, np.intp), np.array(scores, np.float64))
 
     def use(
         self,
@@ -138,9 +160,9 @@ class State:
         rows: NDArray[np.intp],
         scores: NDArray[np.float64],
     ) -> None:
-        """Searches gave so many memories, at least one, to each of these agents.
+        """Searches gave memories to these agents, at least one to each, none of them twice.
 
-        The memories are in these rows of the table.
+        ``counts`` says how many each agent got; the memories are in these rows of the table.
         """
         table = self.table
         table.use(rows, scores, self.tick)
@@ -162,7 +184,7 @@ class State:
         if isinstance(event, TierChanged):
             self._change_tier(block, event)
         elif isinstance(event, Accessed):
-            self._access(block, event)
+            self._access([event])
         elif isinstance(event, Moved):
             self._move(block, event)
         elif isinstance(event, Retained):
@@ -204,16 +226,6 @@ class State:
         if others:
             self._change(block, others, lambda each: each._replace(temperature=to))
 
-    def _access(self, block: AgentColumns, event: Accessed) -> None:
-        missing = block.access(event.sequences, event.scores, self.tick)
-        for index in missing:
-            self._change(block, [event.sequences[index]], partial(self._used, event, index))
-        if event.kind == "recall":
-            away = {event.sequences[index] for index in missing}
-            for sequence in event.sequences:
-                if sequence not in away:
-                    block.recalled(sequence, self.tick)
-
     def _retained(self, event: Retained, record: Shelved) -> Shelved:
         expires = record.expires_tick
         if event.retention == Retention.ACTIVE and expires <= self.tick:
@@ -222,14 +234,14 @@ class State:
             retention=event.retention, retained_tick=self.tick, expires_tick=expires
         )
 
-    def _used(self, event: Accessed, index: int, record: Shelved) -> Shelved:
+    def _used(self, kind: str, score: float, record: Shelved) -> Shelved:
         recalls = record.recalls
-        if event.kind == "recall":
+        if kind == "recall":
             recalls = (*recalls, self.tick)[-MOST_RECALLS:]
         return record._replace(
             access_count=record.access_count + 1,
             last_access_tick=self.tick,
-            relevance=(record.relevance + event.scores[index]) / 2,
+            relevance=(record.relevance + score) / 2,
             recalls=recalls,
         )
 
