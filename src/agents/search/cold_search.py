@@ -16,7 +16,7 @@ from ..storage.shelf.shelf import ColdFact
 from ..storage.state.loading import Resident
 from ..storage.store_sync import StoreSync
 from ..storage.vectors import Quantised
-from .hybrid_score import HybridScore, ColdCandidates
+from .hybrid_score import ColdCandidates, HybridScore
 from .ranker import Ranker, pinned_in
 from .request import SearchRequest
 from .similarity import Scope, similarities

@@ -16,7 +16,7 @@ from ..storage.resident.agent_columns import AgentColumns
 from ..storage.resident.sessions import SESSION, Sessions
 from ..storage.vectors import Quantised
 
-__all__ = ["HybridScore", "ScoreSettings", "ColdCandidates", "Parts", "Reader", "Wording"]
+__all__ = ["ColdCandidates", "HybridScore", "Parts", "Reader", "ScoreSettings", "Wording"]
 
 Floats = NDArray[np.float64]
 Truths = NDArray[np.bool_]

@@ -81,7 +81,7 @@ class Policy(Protocol):
 class Flushing(Protocol):
     """A policy that decides itself what an agent saves before its context is compacted.
 
-    HybridScore only with ``flush.enabled``. For a policy without it, a summary goes into the notes.
+    Asked only with ``flush.enabled``. For a policy without it, a summary goes into the notes.
     """
 
     def flush(
