@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents import MemoryBank, MemoryNotFound, MemoryPinned
-from agents.memory.records import id_prefix, memory_id
+from agents.memory.ids import id_prefix, memory_id
 from agents.search import search as retrieval
 from property.model import SmallEmbedder
 

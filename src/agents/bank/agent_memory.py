@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, final
 
 from ..engine.agent_moves import Moves
 from ..errors import InvalidContent, InvalidInput, InvalidTier, MemoryNotFound
+from ..memory.checks import check_query
 from ..memory.context import render
 from ..memory.filters import ANY, parse_filter
-from ..memory.records import Explanation, Hits, Memory, Scalar, check_query, sequence_of
+from ..memory.ids import sequence_of
+from ..memory.records import Explanation, Hits, Memory, Scalar
 from ..memory.results import Compaction, Recall, Spill
 from ..memory.retention import Retention
 from ..memory.temperature import Temperature, TemperatureLike, parse_temperature

@@ -14,9 +14,10 @@ from ..config.settings import Settings
 from ..engine.upkeep import Upkeep
 from ..errors import BankError, InvalidInput
 from ..memory.batches import check_all_new
+from ..memory.checks import check_agent_id, check_whole
 from ..memory.context import TokenCounter, approximate_tokens, render
 from ..memory.filters import ANY
-from ..memory.records import Hits, Memory, check_agent_id, check_whole
+from ..memory.records import Hits, Memory
 from ..memory.requests import NewBatch
 from ..notes.agent_notes import Synced
 from ..notes.opening import open_notes, sync_notes

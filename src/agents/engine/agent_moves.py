@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 
 from ..errors import InvalidInput, MemoryNotFound, MemoryPinned
+from ..memory.checks import check_query, check_whole
 from ..memory.context import fit
 from ..memory.filters import Filter
-from ..memory.records import Hit, Hits, Memory, check_query, check_whole, memory_id
+from ..memory.ids import memory_id
+from ..memory.records import Hit, Hits, Memory
 from ..memory.results import Recall, Spill
 from ..memory.retention import RETENTION_NAMES, Retention
 from ..memory.temperature import Temperature

@@ -10,7 +10,7 @@ in it.
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from .records import are_plain_texts, known_ids
+from .checks import are_plain_texts, known_ids
 from .requests import PLAIN_OPTIONS, NewBatch, check_iterable, check_new, check_search
 from .tiers import TIER_VALUES, Tier
 

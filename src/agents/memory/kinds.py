@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ..errors import InvalidContent, InvalidInput
-from .records import check_text
+from .checks import check_text
 
 __all__ = ["KINDS", "PLAIN", "Traits", "check_kind", "check_tags", "traits"]
 

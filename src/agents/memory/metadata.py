@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping
 
 from ..errors import InvalidContent, InvalidMetadata
-from .records import Scalar, check_text
+from .checks import check_text
+from .records import Scalar
 
 __all__ = ["RESERVED_METADATA_KEYS", "KeptMetadata", "check_metadata", "keep_metadata"]
 

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Self
 
 from ..errors import InvalidInput, InvalidMetadata
+from .checks import check_agent_id, check_content, check_query, check_whole
 from .kinds import check_kind, check_tags
 from .metadata import KeptMetadata, check_metadata
-from .records import check_agent_id, check_content, check_query, check_whole
 from .temperature import Temperature, parse_temperature
 from .tiers import Tier, parse_tier
 

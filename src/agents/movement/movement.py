@@ -15,8 +15,9 @@ from ..config.settings import TIERS, Settings
 from ..errors import InvalidInput
 from ..memory.context import TokenCounter, cost, cost_of
 from ..memory.events import Start
+from ..memory.ids import memory_id
 from ..memory.kinds import PLAIN
-from ..memory.records import Memory, memory_id
+from ..memory.records import NEVER, Memory
 from ..memory.requests import PLAIN_OPTIONS, Options
 from ..memory.results import RuledMove
 from ..memory.retention import Retention
@@ -27,7 +28,6 @@ from ..rules.compaction import Facts, Move, Rule, parse_rules, plan, resting_pla
 from ..rules.lifetime import initial_temperature
 from ..rules.prune import choose_prune
 from ..rules.spill import HotFact, HotLimits, choose_spill, destination, least_relevant
-from ..storage.full_record import NEVER
 from ..storage.note import is_of_note, note_of
 from ..storage.resident.agent_columns import AgentColumns
 from ..storage.shelf.shelf import ColdFact

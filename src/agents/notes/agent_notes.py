@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple, final
 
 from ..engine.open_bank import Staged
 from ..errors import EmbedderError, InvalidInput, NoteRefused, TierFull, TierMemError
-from ..memory.records import Memory, check_content
+from ..memory.checks import check_content
+from ..memory.records import Memory
 from ..memory.requests import NewBatch, check_new
 from ..memory.retention import Retention
 from ..memory.tiers import Tier

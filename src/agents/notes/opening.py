@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..engine.open_bank import Staged
 from ..errors import ConfigError, InvalidAgentId, NoteRefused
-from ..memory.records import check_agent_id
+from ..memory.checks import check_agent_id
 from .agent_notes import AgentNotes, Synced, files_of
 from .files import NoteFiles, is_extra, is_of_the_system, notes_in
 from .settling import staged

@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..memory.checks import check_query, check_whole
 from ..memory.filters import parse_filter
-from ..memory.records import Memory, check_query, check_whole
+from ..memory.records import Memory
 
 if TYPE_CHECKING:
     from ..bank.agent_memory import AgentMemory

@@ -1,10 +1,15 @@
 """How warm a new memory starts: what is soon forgotten need not be hot."""
 
 from ..errors import InvalidInput
+from ..memory.events import Start
+from ..memory.kinds import PLAIN, Traits, traits
+from ..memory.records import NEVER
 from ..memory.temperature import TEMPERATURE_NAMES, Temperature
 from ..memory.tiers import Tier
 
-__all__ = ["initial_temperature"]
+__all__ = ["begun", "initial_temperature"]
+
+_PLAIN = Start(int(Temperature.WARM), PLAIN.kind, PLAIN.tags, None)
 
 
 def initial_temperature(
@@ -36,3 +41,11 @@ def initial_temperature(
         if warm_below is not None and ttl < warm_below:
             return Temperature.WARM
     return initial
+
+
+def begun(tier: int, start: Start | None) -> tuple[int, Traits | None, int]:
+    """Temperature, traits and end of a new memory in this tier with this start."""
+    heat, kind, tags, expires = start or _PLAIN
+    own = traits(kind, tags) if kind != "fact" or tags else None
+    hot = int(Temperature.HOT) if tier == 0 else heat
+    return hot, own, NEVER if expires is None else expires

@@ -8,18 +8,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ...errors import ConfigError, TierMemError
-from ...memory.records import check_agent_id
-from ...memory.tiers import parse_tier
 from ...config.settings import Settings
+from ...errors import ConfigError, TierMemError
+from ...memory.checks import check_agent_id
+from ...memory.tiers import parse_tier
+from ...storage.mem0.models import ChatModel
 from ..loop.actions import MEMORY_ACTIONS, OWN_ACTIONS
-from ..policies.cassette import Cassette
 from ..loop.loop import where_in
+from ..policies.cassette import Cassette
 from ..policies.llm import DEFAULT_TIMEOUT, Llm
 from ..policies.scripted import Scripted
 from ..protocols import Policy, World
 from ..worlds import WORLDS
-from ...storage.mem0.models import ChatModel
 
 __all__ = ["code_of", "first_memories", "make_policy", "make_world"]
 

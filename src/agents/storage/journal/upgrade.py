@@ -9,10 +9,9 @@ import sqlite3
 import numpy as np
 
 from ...errors import BankDamaged
-from ...memory.records import NEW_RELEVANCE
+from ...memory.records import NEVER, NEW_RELEVANCE, UNUSED
 from ...memory.temperature import Temperature
 from ...memory.tiers import Tier
-from ..full_record import NEVER, UNUSED
 from ..shelf.packs import PACKS_SCHEMA
 from ..shelf.rows import SHELF_SCHEMA
 from ..state.snapshots import NUMBERS, digest_of

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from ...memory.events import Additions, Start
 from ...memory.kinds import Traits
 from ...memory.metadata import KeptMetadata
+from ...memory.records import NEVER
 from ...memory.temperature import Temperature
 from ..digests import of_new
-from ..full_record import MOST_RECALLS, NEVER, Shelved
+from ..full_record import MOST_RECALLS, Shelved
 from ..shelf.pack import Leaving
 from ..vectors import Quantised, norms
 from .agent_rows import NUMBERS, AgentRows, Found

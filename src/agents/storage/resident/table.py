@@ -5,7 +5,6 @@ takes a fraction of what a call for each takes. So their rows are in one table, 
 lie together, with room to spare; :class:`AgentRows` is its window on them.
 """
 
-import functools
 import math
 import mmap
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,18 +16,19 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ...memory.events import Additions, Start
-from ...memory.kinds import PLAIN, Traits, traits
+from ...memory.events import Additions
+from ...memory.ids import digits_of_all
+from ...memory.kinds import PLAIN, Traits
 from ...memory.metadata import KeptMetadata
-from ...memory.records import NEW_RELEVANCE, NO_METADATA, Memory, Metadata, digits_of_all
+from ...memory.records import NEVER, NEW_RELEVANCE, NO_METADATA, UNUSED, Memory, Metadata
 from ...memory.retention import Retention
 from ...memory.temperature import Temperature
 from ...memory.tiers import Tier
-from ..full_record import NEVER, UNUSED
-from ..marks import Marks, Places
+from ...rules.lifetime import begun
+from ..digests import Marks, Places
 from ..vectors import Quantised
 
-__all__ = ["WIDTH", "ResidentTable", "Window", "begun"]
+__all__ = ["WIDTH", "ResidentTable", "Window"]
 
 Rows = NDArray[np.intp]
 Floats = NDArray[np.float64]
@@ -46,8 +46,7 @@ _SHOWN = [0, 1, 2, 4, 5]
 _TIERS = np.array(tuple(Tier), object)
 _TEMPERATURES = np.array(tuple(Temperature), object)
 # NumPy takes its time to find out that an enum is a number.
-_HOT, _WARM = int(Temperature.HOT), int(Temperature.WARM)
-_PLAIN = Start(_WARM, PLAIN.kind, PLAIN.tags, None)
+_WARM = int(Temperature.WARM)
 
 
 class Window(Protocol):
@@ -280,17 +279,6 @@ class ResidentTable:
         numbers[cells] += 1
         numbers[cells + 1] = tick
         self.relevance[rows] = (self.relevance[rows] + scores) / 2
-
-
-@functools.lru_cache(maxsize=1024)
-def begun(tier: int, start: Start | None) -> tuple[int, Traits | None, int]:
-    """Temperature, traits and end of a new memory in this tier that begins so.
-
-    Most of a tick's are alike.
-    """
-    heat, kind, tags, expires = start or _PLAIN
-    own = traits(kind, tags) if kind != "fact" or tags else None
-    return _HOT if tier == 0 else heat, own, NEVER if expires is None else expires
 
 
 def _array(shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:

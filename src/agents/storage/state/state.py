@@ -10,16 +10,17 @@ from numpy.typing import NDArray
 
 from ...errors import BankDamaged
 from ...memory.events import Accessed, Additions, Moved, Noted, Purged, Retained, TierChanged
-from ...memory.records import Memory
+from ...memory.records import NEVER, Memory
 from ...memory.retention import Retention
 from ...memory.temperature import Temperature
 from ...memory.tiers import Tier
+from ...rules.lifetime import begun
 from ..digests import of_activities, sums_of
-from ..full_record import MOST_RECALLS, NEVER, Shelved
+from ..full_record import MOST_RECALLS, Shelved
 from ..journal.journal import Journal
 from ..note import Note
 from ..resident.agent_columns import AgentColumns, add_all
-from ..resident.table import ResidentTable, begun
+from ..resident.table import ResidentTable
 from ..shelf.shelf import Shelf
 from ..vectors import Quantised
 from .packing import pack_up
