@@ -341,7 +341,8 @@ class MemoryBank(Upkeep):
         """
         with gc_paused(), self._using():
             most = self.settings.memory.max_content_bytes
-            return self._add_new(check_all_new(items, most))
+            shared = self._ledger.resident.table.shared_metadata
+            return self._add_new(check_all_new(items, most, shared))
 
     def _add_new(self, new: NewBatch) -> Sequence[Memory]:
         """Store what was checked."""

@@ -7,23 +7,17 @@ from typing import Any
 from ..errors import InvalidAgentId, InvalidContent, InvalidInput
 
 __all__ = [
+    "are_agent_ids",
     "are_plain_texts",
     "check_agent_id",
     "check_content",
     "check_query",
     "check_text",
     "check_whole",
-    "known_ids",
 ]
 
 _AGENT_ID = re.compile(r"[A-Za-z0-9_@-][A-Za-z0-9._@-]{0,127}")
-
-
-_SEEN: dict[str, str] = {}
-"""Ids that are known to be some; a tick asks it three times of every agent. Given back are these
-and not what was asked: to look up the same object again and again takes half the time.
-"""
-_MOST_SEEN = 65_536
+_LONGEST_ID = 128
 _MAX_QUERY = 1_000_000
 _MOST = 2**62  # leaves room to add in 64 bits
 
@@ -34,13 +28,12 @@ def check_agent_id(agent_id: object) -> str:
     The alphabet leaves out whatever mem0's filters, a file system or a terminal could take for
     something else: ``*`` would match every agent in mem0.
     """
-    if type(agent_id) is str and agent_id in _SEEN:
-        return _SEEN[agent_id]
-    if isinstance(agent_id, str) and _AGENT_ID.fullmatch(agent_id):
-        own = str.__str__(agent_id)  # a subclass would come back as something else
-        if len(_SEEN) < _MOST_SEEN:
-            _SEEN[own] = own
-        return own
+    # An identifier of Python's is within the alphabet, and known to be one in a third of the time.
+    if type(agent_id) is str and agent_id.isascii() and agent_id.isidentifier():
+        if len(agent_id) <= _LONGEST_ID:
+            return agent_id
+    elif isinstance(agent_id, str) and _AGENT_ID.fullmatch(agent_id):
+        return str.__str__(agent_id)  # a subclass would come back as something else
     shown = repr(agent_id) if len(repr(agent_id)) <= 160 else repr(agent_id)[:150] + "…"
     raise InvalidAgentId(
         f"{shown} is not an agent id",
@@ -48,12 +41,13 @@ def check_agent_id(agent_id: object) -> str:
     )
 
 
-def known_ids(ids: Sequence[object]) -> list[str] | None:
-    """These ids, if all were found to be some before; if not, they may still be."""
+def are_agent_ids(ids: Sequence[Any]) -> bool:
+    """Whether :func:`check_agent_id` would give back each of these as it is."""
     if set(map(type, ids)) != {str}:
-        return None
-    known = list(map(_SEEN.get, ids))  # type: ignore[arg-type]
-    return None if None in known else known  # type: ignore[return-value]
+        return False
+    if "".join(ids).isascii() and all(map(str.isidentifier, ids)):
+        return max(map(len, ids)) <= _LONGEST_ID
+    return all(map(_AGENT_ID.fullmatch, ids))
 
 
 def check_content(content: object, max_bytes: int) -> str:

@@ -1,9 +1,11 @@
 """The ids of memories."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 __all__ = ["digits", "digits_of_all", "id_prefix", "memory_id", "sequence_of"]
+
+_DIGITS = 12
 
 
 def id_prefix(seed: int, agent_id: str) -> str:
@@ -23,30 +25,17 @@ def memory_id(prefix: str, sequence: int) -> str:
     return prefix + digits(sequence)
 
 
-_DIGITS = 12
-
-
-_written: list[str] = []
-"""The digits of the first numbers, which a tick asks for by the thousand."""
-_MOST_WRITTEN = 65_536
-
-
 def digits(sequence: int) -> str:
     """The last 12 characters of a memory's id."""
-    written = _written
-    return written[sequence] if 0 <= sequence < len(written) else f"{sequence:012x}"
+    return f"{sequence:012x}"
 
 
-def digits_of_all(sequences: Iterable[int], largest: int) -> Iterable[str]:
+def digits_of_all(sequences: Sequence[int], largest: int) -> Iterable[str]:
     """The same for many memories, none of which has a number above ``largest``."""
-    global _written
-    if largest >= _MOST_WRITTEN:
+    if largest >= len(sequences):
         return map(digits, sequences)
-    written = _written
-    if largest >= len(written):
-        # A new list, instead of a longer one: another thread may be here too.
-        _written = written = list(map(digits, range(min(2 * largest + 64, _MOST_WRITTEN))))
-    return map(written.__getitem__, sequences)
+    # Agents have the same numbers: to write each number once takes a fraction.
+    return map(list(map(digits, range(largest + 1))).__getitem__, sequences)
 
 
 def sequence_of(prefix: str, identifier: object) -> int | None:

@@ -7,7 +7,10 @@ from ..memory.records import NEVER
 from ..memory.temperature import TEMPERATURE_NAMES, Temperature
 from ..memory.tiers import Tier
 
-__all__ = ["begun", "initial_temperature"]
+__all__ = ["Begun", "begun", "initial_temperature"]
+
+Begun = tuple[int, Traits | None, int]
+"""The temperature, the traits and the end of a new memory."""
 
 _PLAIN = Start(int(Temperature.WARM), PLAIN.kind, PLAIN.tags, None)
 
@@ -43,8 +46,8 @@ def initial_temperature(
     return initial
 
 
-def begun(tier: int, start: Start | None) -> tuple[int, Traits | None, int]:
-    """Temperature, traits and end of a new memory in this tier with this start."""
+def begun(tier: int, start: Start | None) -> Begun:
+    """How a new memory in this tier begins that has this start."""
     heat, kind, tags, expires = start or _PLAIN
     own = traits(kind, tags) if kind != "fact" or tags else None
     hot = int(Temperature.HOT) if tier == 0 else heat

@@ -14,7 +14,6 @@ from ...memory.records import NEVER, Memory
 from ...memory.retention import Retention
 from ...memory.temperature import Temperature
 from ...memory.tiers import Tier
-from ...rules.lifetime import begun
 from ..digests import of_activities, sums_of
 from ..full_record import MOST_RECALLS, Shelved
 from ..journal.journal import Journal
@@ -107,7 +106,7 @@ class State:
             return
         cold: dict[str, list[int]] = {}
         for agent_id, sequence, tier, _, _, start in zip(*new, strict=True):
-            if start is not None and begun(tier, start)[0] == _COLD:
+            if start is not None and start.temperature == _COLD and tier != Tier.PINNED:
                 cold.setdefault(agent_id, []).append(sequence)
         for agent_id, sequences in cold.items():
             block = self.blocks[agent_id]
