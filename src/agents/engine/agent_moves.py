@@ -13,7 +13,7 @@ from ..memory.results import Recall, Spill
 from ..memory.retention import RETENTION_NAMES, Retention
 from ..memory.temperature import Temperature
 from ..memory.tiers import Tier
-from ..movement.movement import Left
+from ..movement.hot import Left
 from ..storage.note import note_of
 from .open_bank import Engine
 

@@ -246,7 +246,7 @@ class _Look:
         limits, above = self._movement.limits, self._settings.status.spill_above
         for block, used in zip(self._blocks, self._use, strict=True):
             if used.utilization > above:
-                hot = self._movement._hot(block)
+                hot = self._movement.hot.facts(block)
                 leaving = suggest.spill_sequences(hot, limits, above)
                 yield suggest.spill(
                     block.agent_id,
