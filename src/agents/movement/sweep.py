@@ -13,6 +13,7 @@ from ..memory.retention import Retention
 from ..memory.temperature import Temperature
 from ..rules import decay as decays
 from ..rules.compaction import Rule, resting_places
+from ..rules.transitions import cooler
 from ..storage.note import is_of_note, note_of
 from ..storage.resident.agent_columns import AgentColumns
 from ..storage.state.ledger import Ledger
@@ -20,8 +21,6 @@ from .expiry import expire
 from .facts import facts_of
 
 __all__ = ["Sweeper"]
-
-_LOWER = {Temperature.HOT: Temperature.WARM, Temperature.WARM: Temperature.COLD}
 
 
 @final
@@ -80,8 +79,10 @@ class Sweeper:
             stays = (block.temperatures == Temperature.HOT) & (back == Temperature.HOT)
             rows = rows[~stays[rows]]
         fading = {
-            to: [block.sequence(row) for row in rows[block.temperatures[rows] == now].tolist()]
-            for now, to in _LOWER.items()
+            cooler(now): [
+                block.sequence(row) for row in rows[block.temperatures[rows] == now].tolist()
+            ]
+            for now in (Temperature.HOT, Temperature.WARM)
         }
         # Whatever comes later fades later: at the earliest after the shortest of the limits.
         later = due[due > tick].min(initial=tick + int(idle_limits.min()))

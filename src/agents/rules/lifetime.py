@@ -6,6 +6,7 @@ from ..memory.kinds import PLAIN, Traits, traits
 from ..memory.records import NEVER
 from ..memory.temperature import TEMPERATURE_NAMES, Temperature
 from ..memory.tiers import Tier
+from .transitions import PINNED
 
 __all__ = ["Begun", "begun", "initial_temperature"]
 
@@ -30,12 +31,12 @@ def initial_temperature(
     :class:`InvalidInput` for a pinned memory that is asked to be anything but hot.
     """
     if tier is Tier.PINNED:
-        if asked not in (None, Temperature.HOT):
+        if asked not in (None, PINNED.temperature):
             raise InvalidInput(
                 f"a pinned memory is hot; got temperature {TEMPERATURE_NAMES[asked]}",
                 hint="leave the temperature out, or use another tier",
             )
-        return Temperature.HOT
+        return PINNED.temperature
     if asked is not None:
         return asked
     if ttl is not None:
@@ -50,5 +51,5 @@ def begun(tier: int, start: Start | None) -> Begun:
     """How a new memory in this tier begins that has this start."""
     heat, kind, tags, expires = start or _PLAIN
     own = traits(kind, tags) if kind != "fact" or tags else None
-    hot = int(Temperature.HOT) if tier == 0 else heat
-    return hot, own, NEVER if expires is None else expires
+    begins = int(PINNED.temperature) if tier == Tier.PINNED else heat
+    return begins, own, NEVER if expires is None else expires

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from ...errors import BankDamaged
 from ...memory.events import Accessed, Additions, Moved, Noted, Purged, Retained, TierChanged
-from ...memory.records import NEVER, Memory
+from ...memory.records import Memory
 from ...memory.retention import Retention
 from ...memory.temperature import Temperature
 from ...memory.tiers import Tier
+from ...rules.transitions import axes_of, end_after, entered
 from ..digests import of_activities, sums_of
 from ..full_record import MOST_RECALLS, Shelved
 from ..journal.journal import Journal
@@ -187,10 +188,11 @@ class State:
             return
 
         def change(record: Shelved) -> Shelved:
-            changed = record._replace(tier=event.tier, tier_tick=self.tick)
-            if event.tier != Tier.PINNED:
-                return changed
-            return changed._replace(temperature=Temperature.HOT, retention=Retention.ACTIVE)
+            old = axes_of(record.tier, record.temperature, record.retention)
+            _, heat, kept = entered(old, event.tier)
+            return record._replace(
+                tier=event.tier, tier_tick=self.tick, temperature=int(heat), retention=int(kept)
+            )
 
         self._change(block, [event.sequence], change)
 
@@ -215,11 +217,10 @@ class State:
                     block.recalled(sequence, self.tick)
 
     def _retained(self, event: Retained, record: Shelved) -> Shelved:
-        expires = record.expires_tick
-        if event.retention == Retention.ACTIVE and expires <= self.tick:
-            expires = NEVER  # who brings an expired memory back wants to have it
         return record._replace(
-            retention=event.retention, retained_tick=self.tick, expires_tick=expires
+            retention=event.retention,
+            retained_tick=self.tick,
+            expires_tick=end_after(Retention(event.retention), record.expires_tick, self.tick),
         )
 
     def _used(self, event: Accessed, index: int, record: Shelved) -> Shelved:
