@@ -54,9 +54,9 @@ def check_all_new(
 
 
 def _columns(items: Any) -> list[tuple[Any, ...]]:
-    """The first of each, the second, and so on, of tuples or lists that are equally long.
+    """The first values of all items, the second values, and so on.
 
-    None of it where they are not, or too few.
+    Empty where the items are not tuples or lists of one length, and where they are few.
     """
     if type(items) not in (list, tuple) or len(items) < _FEW:
         return []

@@ -28,11 +28,7 @@ def check_agent_id(agent_id: object) -> str:
     The alphabet leaves out whatever mem0's filters, a file system or a terminal could take for
     something else: ``*`` would match every agent in mem0.
     """
-    # An identifier of Python's is within the alphabet, and known to be one in a third of the time.
-    if type(agent_id) is str and agent_id.isascii() and agent_id.isidentifier():
-        if len(agent_id) <= _LONGEST_ID:
-            return agent_id
-    elif isinstance(agent_id, str) and _AGENT_ID.fullmatch(agent_id):
+    if isinstance(agent_id, str) and _AGENT_ID.fullmatch(agent_id):
         return str.__str__(agent_id)  # a subclass would come back as something else
     shown = repr(agent_id) if len(repr(agent_id)) <= 160 else repr(agent_id)[:150] + "…"
     raise InvalidAgentId(
@@ -45,6 +41,7 @@ def are_agent_ids(ids: Sequence[Any]) -> bool:
     """Whether :func:`check_agent_id` would give back each of these as it is."""
     if set(map(type, ids)) != {str}:
         return False
+    # Python's own identifiers are within the alphabet, and most ids are identifiers.
     if "".join(ids).isascii() and all(map(str.isidentifier, ids)):
         return max(map(len, ids)) <= _LONGEST_ID
     return all(map(_AGENT_ID.fullmatch, ids))
@@ -94,7 +91,7 @@ def check_text(text: object, what: str) -> str:
 
 
 def are_plain_texts(texts: Sequence[Any], longest: int) -> bool:
-    """Whether all are texts of so many characters at most that :func:`check_text` leaves alone."""
+    """Whether no text is longer, and :func:`check_text` would give back each as it is."""
     if set(map(type, texts)) != {str} or max(map(len, texts)) > longest:
         return False
     text = "".join(texts)

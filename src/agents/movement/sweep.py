@@ -39,8 +39,7 @@ class Sweeper:
     def sweep(self, every: int = 1) -> None:
         """Delete what expired, purge what was deleted long ago, and move what faded.
 
-        With ``every``, only those agents' memories fade whose turn it is: each has one in so many
-        ticks.
+        The memories of an agent fade in one of ``every`` ticks: when it is the agent's turn.
         """
         resident = self._ledger.resident
         tick = resident.tick
