@@ -1,7 +1,8 @@
 """What the batched calls take, looked at all at once.
 
-A tick has thousands of requests, and nearly all are plain: tuples of one length, texts in ASCII. To look at them together takes two thirds of what it takes to look at each. Where one is
-anything else, each is looked at by itself, which takes it or says what is wrong with it. So is what
+A tick has thousands of requests, and nearly all are plain: tuples of one length, texts in ASCII.
+To look at them together takes two thirds of what it takes to look at each. Where one is anything
+else, each is looked at by itself, which takes it or says what is wrong with it. So is what
 comes out of an iterator, as it comes: it may give the same list again and again, with other things
 in it.
 """

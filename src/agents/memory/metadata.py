@@ -4,6 +4,7 @@ import functools
 import json
 import math
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any, final
 
 from ..errors import InvalidContent, InvalidMetadata
@@ -65,8 +66,11 @@ class SharedMetadata:
 
     def __init__(self) -> None:
         remember = functools.lru_cache(maxsize=_MOST_SHARED, typed=True)
-        self._checked = remember(lambda *flat: self.keep(_checked(_unflat(flat))))
-        self._kept = remember(lambda *flat: KeptMetadata(_unflat(flat)))
+        kept = remember(lambda *flat: KeptMetadata(_unflat(flat)))
+        self._kept = kept
+        self._checked = remember(
+            lambda *flat: kept(*chain.from_iterable(_checked(_unflat(flat)).items()))
+        )
 
     def check(self, metadata: object) -> KeptMetadata | None:
         """What :func:`check_metadata` gives, or raises."""

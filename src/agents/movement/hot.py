@@ -54,7 +54,7 @@ class Hot:
         return self._spill(block, hot, choose_spill(hot, self.limits, newcomers), left)
 
     def spill(self, agent_id: str, count: int | None, chosen: Sequence[int] | None) -> Left:
-        """Let the ``count`` least relevant leave hot, or the chosen, or as many as exceed limits."""
+        """Let the ``count`` least relevant leave hot, or the chosen, or what exceeds the limits."""
         block = self._ledger.resident.block(agent_id)
         hot = self.facts(block)
         if chosen is not None:
