@@ -16,16 +16,8 @@ from strategies import (
 
 from agents import TIER_NAMES, InvalidTier, Memory, Tier, TierFull
 from agents.memory.context import approximate_tokens, fit, line, render
-from agents.memory.records import (
-    NO_METADATA,
-    Hit,
-    Hits,
-    digits,
-    digits_of_all,
-    id_prefix,
-    memory_id,
-    sequence_of,
-)
+from agents.memory.ids import digits, digits_of_all, id_prefix, memory_id, sequence_of
+from agents.memory.records import NO_METADATA, Hit, Hits
 from agents.memory.tiers import parse_tier
 from agents.rules.caps import Caps, age, make_room, relieve
 

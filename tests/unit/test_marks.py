@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from agents import MemoryBank
-from agents.storage.marks import MARK, Marks
+from agents.storage.digests import DIGEST, Marks
 
 
 def _mark(number: int) -> bytes:
-    return number.to_bytes(MARK, "big")
+    return number.to_bytes(DIGEST, "big")
 
 
 def test_a_place_is_given_out_once_and_again_when_it_is_free() -> None:

@@ -8,9 +8,10 @@ from ..engine import agent_moves, reading, upkeep
 from ..engine.open_bank import OpenBank
 from ..engine.status import Status
 from ..errors import InvalidContent, InvalidInput, InvalidTier
+from ..memory.checks import check_query
 from ..memory.context import render
 from ..memory.filters import parse_filter
-from ..memory.records import Explanation, Hits, Memory, Scalar, check_query
+from ..memory.records import Explanation, Hits, Memory, Scalar
 from ..memory.results import Compaction, Recall, Spill
 from ..memory.retention import Retention
 from ..memory.temperature import Temperature, TemperatureLike, parse_temperature

@@ -2,15 +2,19 @@
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from typing import Final
 
-from ..errors import InvalidInput, MemoryNotFound, MemoryPinned
+from ..errors import InvalidInput, MemoryNotFound
+from ..memory.checks import check_query, check_whole
 from ..memory.filters import Filter
-from ..memory.records import Hit, Memory, check_query, check_whole, memory_id
+from ..memory.ids import memory_id
+from ..memory.records import Hit, Memory
 from ..memory.results import Recall, Spill
-from ..memory.retention import RETENTION_NAMES, Retention
+from ..memory.retention import Retention
 from ..memory.temperature import Temperature
 from ..memory.tiers import Tier
-from ..movement.movement import Left
+from ..movement.hot import Left
+from ..rules.transitions import Transition, demotion, permitted
 from ..search.request import SearchRequest
 from ..storage.note import note_of
 from ..storage.state.accesses import Accesses
@@ -50,9 +54,8 @@ def set_tier(bank: OpenBank, agent_id: str, memory: Memory, tier: Tier) -> Memor
 
 def promote(bank: OpenBank, agent_id: str, memory: Memory) -> bool:
     """Make a memory hot."""
-    _check_active(memory)
-    movement = bank.movement
-    if memory.temperature is Temperature.HOT or movement.too_large_for_hot(memory):
+    permitted(Transition.PROMOTE, memory)
+    if memory.temperature is Temperature.HOT or bank.movement.too_large_for_hot(memory):
         return False
     with bank.changing():
         ledger = bank.ledger
@@ -65,27 +68,21 @@ def promote(bank: OpenBank, agent_id: str, memory: Memory) -> bool:
 
 def demote(bank: OpenBank, agent_id: str, memory: Memory, to: Temperature) -> bool:
     """Make a memory warm or cold."""
-    if to is Temperature.HOT:
-        raise InvalidInput(
-            "to demote a memory makes it warm or cold", hint="promote it to make it hot"
-        )
-    _check_active(memory)
-    if memory.tier is Tier.PINNED:
-        raise _pinned(memory, "be demoted")
-    if memory.temperature >= to:
-        return False
-    with bank.changing():
-        bank.ledger.move(agent_id, [memory.sequence], to, "set")
-    return True
+    return _move(bank, agent_id, memory, demotion(to), to)
 
 
 def warm(bank: OpenBank, agent_id: str, memory: Memory) -> bool:
     """Make a cold memory warm."""
-    _check_active(memory)
-    if memory.temperature is not Temperature.COLD:
+    return _move(bank, agent_id, memory, Transition.WARM, Temperature.WARM)
+
+
+def _move(bank: OpenBank, agent_id: str, memory: Memory, move: Transition, to: Temperature) -> bool:
+    """Give a memory this temperature, if the move changes it."""
+    found = permitted(move, memory)
+    if found is None or found.temperature is memory.temperature:
         return False
     with bank.changing():
-        bank.ledger.move(agent_id, [memory.sequence], Temperature.WARM, "set")
+        bank.ledger.move(agent_id, [memory.sequence], to, "set")
     return True
 
 
@@ -96,8 +93,7 @@ def spill(bank: OpenBank, agent_id: str, count: int | None, memories: list[Memor
     if count is not None:
         check_whole("count", count)
     for memory in memories or ():
-        if memory.tier is Tier.PINNED:
-            raise _pinned(memory, "be spilled")
+        permitted(Transition.SPILL_TO_WARM, memory)
     chosen = None if memories is None else [memory.sequence for memory in memories]
     with bank.changing():
         left = bank.movement.spill(agent_id, count, chosen)
@@ -166,6 +162,12 @@ def _spilled(bank: OpenBank, agent_id: str, left: Left) -> Spill:
 
 # Retention
 
+_RETAINED: Final = {
+    Retention.ACTIVE: Transition.RESTORE,
+    Retention.ARCHIVED: Transition.ARCHIVE,
+    Retention.DELETED: Transition.DELETE,
+}
+
 
 def retain(bank: OpenBank, agent_id: str, memory: Memory, retention: Retention) -> Memory:
     """Archive, delete or restore a memory; one that is so already stays as it is."""
@@ -175,8 +177,7 @@ def retain(bank: OpenBank, agent_id: str, memory: Memory, retention: Retention) 
         memory = memory._replace(retention=Retention.DELETED)
     if memory.retention is retention:
         return memory
-    if memory.tier is Tier.PINNED:
-        raise _pinned(memory, f"become {RETENTION_NAMES[retention]}")
+    permitted(_RETAINED[retention], memory)
     with bank.changing():
         back = retention is Retention.ACTIVE
         if back:
@@ -202,8 +203,7 @@ def _check_grace(bank: OpenBank, agent_id: str, memory: Memory) -> None:
 
 def forget(bank: OpenBank, agent_id: str, memory: Memory) -> None:
     """Purge a memory."""
-    if memory.tier is Tier.PINNED:
-        raise _pinned(memory, "be forgotten")
+    permitted(Transition.FORGET, memory)
     path = note_of(memory, bank.ledger.resident.block(agent_id).notes)
     if path is not None:
         raise InvalidInput(
@@ -216,15 +216,3 @@ def forget(bank: OpenBank, agent_id: str, memory: Memory) -> None:
         bank.ledger.purge([memory])
         if bank.folder is not None:
             bank.forgotten.append(memory)
-
-
-def _check_active(memory: Memory) -> None:
-    if memory.retention is not Retention.ACTIVE:
-        raise InvalidInput(
-            f"memory {memory.id} is {RETENTION_NAMES[memory.retention]}",
-            hint="restore it first, which makes it active again",
-        )
-
-
-def _pinned(memory: Memory, what: str) -> MemoryPinned:
-    return MemoryPinned(f"memory {memory.id} is pinned and can't {what}", hint="unpin it first")

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple, final
 from ..config.settings import Settings
 from ..errors import BankClosed, NoteRefused
 from ..memory.batches import check_all_new, check_searches
+from ..memory.checks import check_whole
 from ..memory.context import TokenCounter
-from ..memory.records import Hits, Memory, check_whole
+from ..memory.records import Hits, Memory
 from ..memory.requests import NewBatch
 from ..movement.movement import Movement
 from ..rules.caps import Caps
@@ -108,7 +109,9 @@ class OpenBank:
     def add_many(self, items: Iterable[tuple[object, ...]]) -> Sequence[Memory]:
         """Check what :meth:`MemoryBank.add_many` takes, and store it."""
         with self.using():
-            return self.add_new(check_all_new(items, self.settings.memory.max_content_bytes))
+            most = self.settings.memory.max_content_bytes
+            shared = self.ledger.resident.table.shared_metadata
+            return self.add_new(check_all_new(items, most, shared))
 
     def add_new(self, new: NewBatch) -> Sequence[Memory]:
         """Store memories that were checked."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..config.settings import Settings
 from ..memory.context import TokenCounter, approximate_tokens, cost
-from ..memory.records import memory_id
+from ..memory.ids import memory_id
 from ..memory.retention import RETENTION_NAMES, Retention
 from ..memory.temperature import TEMPERATURE_NAMES, Temperature
 from ..memory.tiers import TIER_NAMES, Tier
@@ -19,10 +19,10 @@ from ..movement.movement import Movement
 from ..rules import suggestions as suggest
 from ..rules.caps import Caps
 from ..rules.prune import choose_prune
-from ..rules.suggestions import MOST_IDS, Suggestion, share
+from ..rules.suggestions import MOST_IDS, Crowd, Suggestion, share
 from ..storage.resident.agent_columns import AgentColumns
+from ..storage.resident.table import WIDTH
 from ..storage.state.loading import Resident
-from .crowds import crowd_of
 from .near_duplicates import near_ones
 
 __all__ = ["AgentStatus", "Amount", "Status", "TierAmount", "look"]
@@ -145,7 +145,7 @@ class _Look:
         names = sorted(resident.blocks) if agent_id is None else [agent_id]
         self._blocks = [resident.block(name) for name in names]
         self._shelf = resident.shelf.counts(agent_id)
-        self._crowd = crowd_of(self._blocks)
+        self._crowd = _crowd_of(self._blocks)
         self._hot = self._hot_rows()
         self._use = [
             self._used(block, rows) for block, rows in zip(self._blocks, self._hot, strict=True)
@@ -246,7 +246,7 @@ class _Look:
         limits, above = self._movement.limits, self._settings.status.spill_above
         for block, used in zip(self._blocks, self._use, strict=True):
             if used.utilization > above:
-                hot = self._movement._hot(block)
+                hot = self._movement.hot.facts(block)
                 leaving = suggest.spill_sequences(hot, limits, above)
                 yield suggest.spill(
                     block.agent_id,
@@ -355,3 +355,16 @@ def _tokens(texts: Iterable[str], number: int, count: TokenCounter) -> int:
 
 def _ids(block: AgentColumns, sequences: Sequence[int]) -> list[str]:
     return [memory_id(block.prefix, sequence) for sequence in sequences[:MOST_IDS]]
+
+
+def _crowd_of(blocks: Sequence[AgentColumns]) -> Crowd:
+    """The memories of these agents, agent by agent.
+
+    To read the columns of each agent by a call of its own would take more than what is read.
+    """
+    owners = np.repeat(np.arange(len(blocks)), [block.size for block in blocks])
+    figures = [np.empty((0, WIDTH), np.int64), *[block.figures for block in blocks]]
+    _, created, entered, _, accesses, last = np.concatenate(figures).T
+    tiers = np.concatenate([np.empty(0, np.int8), *[block.tiers for block in blocks]])
+    relevance = np.concatenate([np.empty(0), *[block.relevance for block in blocks]])
+    return Crowd(owners, created, entered, accesses, last, tiers.astype(np.int64), relevance)

@@ -4,7 +4,8 @@ from collections import Counter
 from contextlib import suppress
 
 from ..errors import BankError
-from ..memory.records import check_agent_id, check_whole, memory_id
+from ..memory.checks import check_agent_id, check_whole
+from ..memory.ids import memory_id
 from ..memory.results import Compaction, RuledMove
 from ..memory.temperature import Temperature
 from ..storage.store_sync import Progress

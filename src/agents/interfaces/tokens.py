@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from ..errors import BankError, InvalidAgentId, InvalidInput
-from ..memory.records import check_agent_id
+from ..memory.checks import check_agent_id
 from ..storage.sqlite import sync_folder
 
 __all__ = ["FILE", "Created", "Grant", "are_needed", "check", "create", "grants", "revoke"]

@@ -1,8 +1,8 @@
 """What the batched calls take, looked at all at once.
 
-A tick has thousands of requests, and nearly all are plain: ids that were seen before, texts in
-ASCII. To look at them together takes two thirds of what it takes to look at each. Where one is
-anything else, each is looked at by itself, which takes it or says what is wrong with it. So is what
+A tick has thousands of requests, and nearly all are plain: tuples of one length, texts in ASCII.
+To look at them together takes two thirds of what it takes to look at each. Where one is anything
+else, each is looked at by itself, which takes it or says what is wrong with it. So is what
 comes out of an iterator, as it comes: it may give the same list again and again, with other things
 in it.
 """
@@ -10,7 +10,8 @@ in it.
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from .records import are_plain_texts, known_ids
+from .checks import are_agent_ids, are_plain_texts
+from .metadata import SharedMetadata
 from .requests import PLAIN_OPTIONS, NewBatch, check_iterable, check_new, check_search
 from .tiers import TIER_VALUES, Tier
 
@@ -26,35 +27,37 @@ def check_searches(requests: Iterable[object]) -> tuple[list[str], list[str]]:
     """Agents and queries from pairs."""
     columns = _columns(requests)
     if len(columns) == 2:
-        agents, queries = known_ids(columns[0]), columns[1]
-        if agents is not None and are_plain_texts(queries, _LONGEST):
-            return agents, list(queries)
+        agents, queries = columns
+        if are_agent_ids(agents) and are_plain_texts(queries, _LONGEST):
+            return list(agents), list(queries)
     checked = [check_search(request) for request in check_iterable(requests)]
     return [agent for agent, _ in checked], [query for _, query in checked]
 
 
-def check_all_new(items: Iterable[object], most_bytes: int) -> NewBatch:
+def check_all_new(
+    items: Iterable[object], most_bytes: int, shared: SharedMetadata | None = None
+) -> NewBatch:
     """New memories from what :func:`check_new` takes."""
     columns = _columns(items)
     if len(columns) in (2, 3):
-        agents, (contents, *given) = known_ids(columns[0]), columns[1:]
+        agents, contents, *given = columns
         tiers = _tiers(given[0]) if given else [Tier.NORMAL] * len(contents)
         if (
-            agents is not None
-            and tiers is not None
+            tiers is not None
+            and are_agent_ids(agents)
             and are_plain_texts(contents, most_bytes)  # a character of theirs is a byte
             and all(contents)
             and not any(map(str.isspace, contents))
         ):
             size = len(agents)
             return NewBatch(agents, contents, tiers, (None,) * size, (PLAIN_OPTIONS,) * size)
-    return NewBatch.of([check_new(item, most_bytes) for item in check_iterable(items)])
+    return NewBatch.of([check_new(item, most_bytes, shared) for item in check_iterable(items)])
 
 
 def _columns(items: Any) -> list[tuple[Any, ...]]:
-    """The first of each, the second, and so on, of tuples or lists that are equally long.
+    """The first values of all items, the second values, and so on.
 
-    None of it where they are not, or too few.
+    Empty where the items are not tuples or lists of one length, and where they are few.
     """
     if type(items) not in (list, tuple) or len(items) < _FEW:
         return []

@@ -7,13 +7,14 @@ numbers.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import repeat
 from typing import Any, Literal, NamedTuple, Self
 
 import orjson
 
-from .metadata import KeptMetadata, keep_metadata
+from .metadata import KeptMetadata
+from .records import Scalar
 from .temperature import Temperature
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
 
 Cause = Literal["set", "promote", "spill", "compact", "decay", "expire", "prune", "restore"]
 """Why a memory moved."""
+Keep = Callable[[Mapping[str, Scalar]], KeptMetadata]
 
 
 class Start(NamedTuple):
@@ -208,25 +210,28 @@ _LOOKED_AT = ("add", "access", "recall")
 _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
-def decode(text: str) -> list[Event]:
-    """The events of a text that :func:`encode` made; ValueError for any other."""
+def decode(text: str, keep: Keep = KeptMetadata) -> list[Event]:
+    """The events of a text that :func:`encode` made; ValueError for any other.
+
+    ``keep`` makes their metadata.
+    """
     rows = json.loads(text)
     if not isinstance(rows, list):
         raise ValueError(f"not a list of events: {text:.40}")
     try:
         events: list[Event] = [_KINDS[row[0]]._make(row) for row in rows]
-        return [_whole(each) if isinstance(each, Added) else each for each in events]
+        return [_whole(each, keep) if isinstance(each, Added) else each for each in events]
     except (KeyError, IndexError, TypeError) as error:
         raise ValueError(f"not a list of events: {error!r}") from None
 
 
-def _whole(event: Added) -> Added:
+def _whole(event: Added, keep: Keep) -> Added:
     """An event with its inner parts as what they are, and not as JSON has them."""
     metadata: object = event.metadata
     if metadata is not None:
         if not isinstance(metadata, dict):
             raise ValueError(f"not metadata: {metadata!r:.40}")
-        event = event._replace(metadata=keep_metadata(metadata))
+        event = event._replace(metadata=keep(metadata))
     if event.start is None:
         return event
     temperature, kind, tags, expires = event.start

@@ -1,12 +1,11 @@
 """What sort of memory it is: its kind and its tags."""
 
-import functools
 import json
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ..errors import InvalidContent, InvalidInput
-from .records import check_text
+from .checks import check_text
 
 __all__ = ["KINDS", "PLAIN", "Traits", "check_kind", "check_tags", "traits"]
 
@@ -26,7 +25,7 @@ _MOST_TAGS, _LONGEST_TAG = 32, 64
 
 
 class Traits(NamedTuple):
-    """Kind and tags. Equal ones are one object, made by :func:`traits`."""
+    """Kind and tags, made by :func:`traits`."""
 
     kind: str
     tags: tuple[str, ...]
@@ -35,7 +34,6 @@ class Traits(NamedTuple):
     """Both of them as JSON text."""
 
 
-@functools.lru_cache(maxsize=65_536)
 def traits(kind: str, tags: tuple[str, ...]) -> Traits:
     """The traits with this kind and these tags, which were checked."""
     return Traits(kind, tags, json.dumps([kind, tags], ensure_ascii=False, separators=(",", ":")))

@@ -3,12 +3,15 @@
 import functools
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import Any, final
 
 from ..errors import InvalidContent, InvalidMetadata
-from .records import Scalar, check_text
+from .checks import check_text
+from .records import Scalar
 
-__all__ = ["RESERVED_METADATA_KEYS", "KeptMetadata", "check_metadata", "keep_metadata"]
+__all__ = ["RESERVED_METADATA_KEYS", "KeptMetadata", "SharedMetadata", "check_metadata"]
 
 # What mem0 and TierMem themselves keep beside a memory; metadata with these could change whose
 # memory it is, or its tier.
@@ -25,7 +28,10 @@ RESERVED_METADATA_KEYS = frozenset(
 
 _MAX_METADATA_BYTES = 16_384
 
-_MOST_SHARED, _LONGEST_SHARED = 6, 100
+_MOST_SHARED, _MOST_ENTRIES, _LONGEST_SHARED = 4096, 6, 100
+
+
+_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class KeptMetadata(dict[str, Scalar]):
@@ -35,7 +41,7 @@ class KeptMetadata(dict[str, Scalar]):
 
     def __init__(self, values: Mapping[str, Scalar]) -> None:
         super().__init__(values)
-        self.json = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
+        self.json = _json(values)
 
 
 def check_metadata(metadata: object) -> KeptMetadata | None:
@@ -46,14 +52,35 @@ def check_metadata(metadata: object) -> KeptMetadata | None:
         raise InvalidMetadata(f"metadata is a mapping, not {type(metadata).__name__}")
     if not metadata:
         return None
-    flat = _flat(metadata)
-    return _checked(metadata) if flat is None else _checked_once(*flat)
+    return _checked(metadata)
 
 
-def keep_metadata(metadata: Mapping[str, Scalar]) -> KeptMetadata:
-    """Metadata that was checked when it was stored; small ones that are equal are one object."""
-    flat = _flat(metadata)
-    return KeptMetadata(metadata) if flat is None else _shared(*flat)
+@final
+class SharedMetadata:
+    """Makes one object of small metadata that is equal. A bank owns one of these.
+
+    Thousands of memories may have the same few values, which are then checked and kept once.
+    """
+
+    __slots__ = ("_checked", "_kept")
+
+    def __init__(self) -> None:
+        remember = functools.lru_cache(maxsize=_MOST_SHARED, typed=True)
+        kept = remember(lambda *flat: KeptMetadata(_unflat(flat)))
+        self._kept = kept
+        self._checked = remember(
+            lambda *flat: kept(*chain.from_iterable(_checked(_unflat(flat)).items()))
+        )
+
+    def check(self, metadata: object) -> KeptMetadata | None:
+        """What :func:`check_metadata` gives, or raises."""
+        flat = _flat(metadata) if type(metadata) is dict and metadata else None
+        return check_metadata(metadata) if flat is None else self._checked(*flat)
+
+    def keep(self, metadata: Mapping[str, Scalar]) -> KeptMetadata:
+        """Metadata that was checked when it was stored."""
+        flat = _flat(metadata)
+        return KeptMetadata(metadata) if flat is None else self._kept(*flat)
 
 
 def _flat(metadata: Mapping[str, Scalar]) -> list[Scalar] | None:
@@ -61,7 +88,7 @@ def _flat(metadata: Mapping[str, Scalar]) -> list[Scalar] | None:
 
     0.0 and -0.0 are equal, and would become one.
     """
-    if len(metadata) > _MOST_SHARED:
+    if len(metadata) > _MOST_ENTRIES:
         return None
     flat: list[Scalar] = []
     for key, value in metadata.items():
@@ -77,20 +104,14 @@ def _flat(metadata: Mapping[str, Scalar]) -> list[Scalar] | None:
     return flat
 
 
-@functools.lru_cache(maxsize=4096, typed=True)
-def _shared(*flat: Scalar) -> KeptMetadata:
-    return KeptMetadata(dict(zip(flat[::2], flat[1::2], strict=True)))  # type: ignore[arg-type]
-
-
-@functools.lru_cache(maxsize=4096, typed=True)
-def _checked_once(*flat: Scalar) -> KeptMetadata:
-    return _checked(dict(zip(flat[::2], flat[1::2], strict=True)))  # type: ignore[arg-type]
+def _unflat(flat: Sequence[Any]) -> dict[str, Scalar]:
+    return dict(zip(flat[::2], flat[1::2], strict=True))
 
 
 def _checked(metadata: Mapping[str, Scalar]) -> KeptMetadata:
     for key, value in metadata.items():
         _check_entry(key, value)
-    kept = keep_metadata({key: metadata[key] for key in sorted(metadata)})
+    kept = KeptMetadata({key: metadata[key] for key in sorted(metadata)})
     size = len(kept.json.encode())
     if size > _MAX_METADATA_BYTES:
         raise InvalidMetadata(

@@ -1,37 +1,24 @@
-"""What a memory is, and what may become one."""
+"""What a memory is."""
 
-import hashlib
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ..errors import InvalidAgentId, InvalidContent, InvalidInput
 from .retention import Retention
 from .temperature import Temperature
 from .tiers import Tier
 
 __all__ = [
+    "NEVER",
     "NEW_RELEVANCE",
     "NO_METADATA",
+    "UNUSED",
     "Explanation",
     "Hit",
     "Hits",
     "Memory",
     "Metadata",
     "Scalar",
-    "are_plain_texts",
-    "check_agent_id",
-    "check_content",
-    "check_query",
-    "check_text",
-    "check_whole",
-    "digits",
-    "digits_of_all",
-    "id_prefix",
-    "known_ids",
-    "memory_id",
-    "sequence_of",
 ]
 
 Scalar = str | int | float | bool | None
@@ -40,6 +27,10 @@ Metadata = Mapping[str, Scalar]
 NO_METADATA: Metadata = MappingProxyType({})
 NEW_RELEVANCE = 0.5
 """How relevant a memory is that no search has given yet: nobody knows."""
+NEVER = 1 << 62
+"""The tick in which a memory expires that doesn't."""
+UNUSED = -1
+"""The tick of last access of a memory that no search gave yet."""
 
 
 # Records are named tuples and not dataclasses: a tick makes thousands, and these take a fifth of
@@ -151,161 +142,3 @@ class Hits(list[Hit]):
 
     pinned_left_out: tuple[Memory, ...] = ()
     note: str = ""
-
-
-_AGENT_ID = re.compile(r"[A-Za-z0-9_@-][A-Za-z0-9._@-]{0,127}")
-
-
-_SEEN: dict[str, str] = {}
-"""Ids that are known to be some; a tick asks it three times of every agent. Given back are these
-and not what was asked: to look up the same object again and again takes half the time.
-"""
-_MOST_SEEN = 65_536
-
-
-def check_agent_id(agent_id: object) -> str:
-    """``agent_id`` itself, or :class:`InvalidAgentId`.
-
-    The alphabet leaves out whatever mem0's filters, a file system or a terminal could take for
-    something else: ``*`` would match every agent in mem0.
-    """
-    if type(agent_id) is str and agent_id in _SEEN:
-        return _SEEN[agent_id]
-    if isinstance(agent_id, str) and _AGENT_ID.fullmatch(agent_id):
-        own = str.__str__(agent_id)  # a subclass would come back as something else
-        if len(_SEEN) < _MOST_SEEN:
-            _SEEN[own] = own
-        return own
-    shown = repr(agent_id) if len(repr(agent_id)) <= 160 else repr(agent_id)[:150] + "…"
-    raise InvalidAgentId(
-        f"{shown} is not an agent id",
-        hint="use 1 to 128 of the characters A–Z a–z 0–9 . _ - @, not starting with a dot",
-    )
-
-
-def known_ids(ids: Sequence[object]) -> list[str] | None:
-    """These ids, if all were found to be some before; if not, they may still be."""
-    if set(map(type, ids)) != {str}:
-        return None
-    known = list(map(_SEEN.get, ids))  # type: ignore[arg-type]
-    return None if None in known else known  # type: ignore[return-value]
-
-
-def check_content(content: object, max_bytes: int) -> str:
-    """``content`` itself if every byte of it can be kept, or :class:`InvalidContent`."""
-    text = check_text(content, "memory")
-    if not text or text.isspace():
-        raise InvalidContent("a memory needs some text; this one is blank")
-    # A character is at most 4 bytes, so most texts need no encoding to be known to fit.
-    if len(text) * 4 > max_bytes:
-        size = len(text.encode())
-        if size > max_bytes:
-            raise InvalidContent(
-                f"a memory of {size:,} bytes is over memory.max_content_bytes ({max_bytes:,})"
-            )
-    return text
-
-
-def check_query(query: object) -> str:
-    """``query`` itself, blank or not, or :class:`InvalidContent`."""
-    text = check_text(query, "query")
-    if len(text) > _MAX_QUERY:
-        raise InvalidContent(f"a query of {len(text):,} characters is over {_MAX_QUERY:,}")
-    return text
-
-
-def check_text(text: object, what: str) -> str:
-    if type(text) is str and text.isascii() and "\0" not in text:  # as most are
-        return text
-    if not isinstance(text, str):
-        raise InvalidContent(f"a {what} is text, not {type(text).__name__}")
-    if type(text) is not str:  # a subclass would come back from the journal as something else
-        text = str.__str__(text)
-    if not text.isascii():
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            raise InvalidContent(
-                f"a {what} can't hold the lone surrogate {text[error.start]!a} "
-                f"(character {error.start})"
-            ) from None
-    if "\0" in text:
-        raise InvalidContent(f"a {what} can't hold a NUL (character {text.index(chr(0))})")
-    return text
-
-
-def are_plain_texts(texts: Sequence[Any], longest: int) -> bool:
-    """Whether all are texts of so many characters at most that :func:`check_text` leaves alone."""
-    if set(map(type, texts)) != {str} or max(map(len, texts)) > longest:
-        return False
-    text = "".join(texts)
-    return text.isascii() and "\0" not in text
-
-
-def check_whole(name: str, value: object, least: int = 0) -> int:
-    """``value`` itself if it is a whole number from ``least`` on, or :class:`InvalidInput`."""
-    if isinstance(value, int) and not isinstance(value, bool) and value >= least:
-        if value <= _MOST:
-            return value
-        raise InvalidInput(f"{name} {value!r:.40} is too large", hint=f"it may be {_MOST} at most")
-    raise InvalidInput(f"{name} {value!r:.40} is not a whole number from {least} on")
-
-
-_MAX_QUERY = 1_000_000
-_MOST = 2**62  # leaves room to add in 64 bits
-
-
-def id_prefix(seed: int, agent_id: str) -> str:
-    """The first 24 characters of every memory id of this agent, in a bank with this seed.
-
-    An id is a UUID of version 8 (RFC 9562, "custom"): 72 bits of a hash over seed and agent, then
-    the sequence number in the last 48. So an id tells whose memory it is without a lookup, and an
-    agent's ids do not depend on what other agents do.
-    """
-    digest = hashlib.sha256(f"tiermem\0{seed}\0{agent_id}".encode()).hexdigest()
-    variant = "89ab"[int(digest[15], 16) & 3]
-    return f"{digest[:8]}-{digest[8:12]}-8{digest[12:15]}-{variant}{digest[16:19]}-"
-
-
-def memory_id(prefix: str, sequence: int) -> str:
-    """The id of the agent's ``sequence``-th memory."""
-    return prefix + digits(sequence)
-
-
-_DIGITS = 12
-
-
-_written: list[str] = []
-"""The digits of the first numbers, which a tick asks for by the thousand."""
-_MOST_WRITTEN = 65_536
-
-
-def digits(sequence: int) -> str:
-    """The last 12 characters of a memory's id."""
-    written = _written
-    return written[sequence] if 0 <= sequence < len(written) else f"{sequence:012x}"
-
-
-def digits_of_all(sequences: Iterable[int], largest: int) -> Iterable[str]:
-    """The same for many memories, none of which has a number above ``largest``."""
-    global _written
-    if largest >= _MOST_WRITTEN:
-        return map(digits, sequences)
-    written = _written
-    if largest >= len(written):
-        # A new list, instead of a longer one: another thread may be here too.
-        _written = written = list(map(digits, range(min(2 * largest + 64, _MOST_WRITTEN))))
-    return map(written.__getitem__, sequences)
-
-
-def sequence_of(prefix: str, identifier: object) -> int | None:
-    """The sequence number in an id with this prefix; None for any other value."""
-    if not isinstance(identifier, str) or len(identifier) != len(prefix) + _DIGITS:
-        return None
-    if not identifier.startswith(prefix):
-        return None
-    try:
-        sequence = int(identifier[len(prefix) :], 16)
-    except ValueError:
-        return None
-    return sequence if sequence > 0 and memory_id(prefix, sequence) == identifier else None

@@ -1,13 +1,12 @@
 """What the batched calls take."""
 
-import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Self
 
 from ..errors import InvalidInput, InvalidMetadata
+from .checks import check_agent_id, check_content, check_query, check_whole
 from .kinds import check_kind, check_tags
-from .metadata import KeptMetadata, check_metadata
-from .records import check_agent_id, check_content, check_query, check_whole
+from .metadata import KeptMetadata, SharedMetadata, check_metadata
 from .temperature import Temperature, parse_temperature
 from .tiers import Tier, parse_tier
 
@@ -65,8 +64,11 @@ def check_iterable(items: Iterable[object]) -> Iterable[object]:
     raise InvalidInput(f"a batch is a list of tuples; got {items!r:.80}")
 
 
-def check_new(item: object, most_bytes: int) -> NewMemory:
-    """Agent, text, tier, metadata and options from a tuple whose last three are optional."""
+def check_new(item: object, most_bytes: int, shared: SharedMetadata | None = None) -> NewMemory:
+    """Agent, text, tier, metadata and options from a tuple whose last three are optional.
+
+    With ``shared``, equal metadata is one object.
+    """
     if not isinstance(item, _SEQUENCES) or not 2 <= len(item) <= 5:
         raise InvalidInput(
             "a new memory is a tuple (agent_id, content), (agent_id, content, tier), "
@@ -80,7 +82,8 @@ def check_new(item: object, most_bytes: int) -> NewMemory:
     metadata, options = item[3], item[4] if len(item) > 4 else None
     if type(options) is not Options and isinstance(options, Mapping):
         metadata, options = _with_talk(metadata, options)
-    return agent, content, tier, check_metadata(metadata), check_options(options)
+    kept = check_metadata(metadata) if shared is None else shared.check(metadata)
+    return agent, content, tier, kept, check_options(options)
 
 
 def _with_talk(metadata: object, options: Mapping[str, object]) -> tuple[object, object]:
@@ -120,7 +123,7 @@ def check_options(options: object) -> Options:
     kind = check_kind(given.get("kind", "fact"))
     tags = check_tags(given.get("tags", ()))
     if len(given) == ("kind" in given) + ("tags" in given):
-        return _shared(kind, tags)
+        return Options(kind, tags)
     if "ttl" in given and "expires_tick" in given:
         raise InvalidInput("a memory has a ttl or an expires_tick, not both", hint="leave one out")
     return Options(
@@ -132,11 +135,6 @@ def check_options(options: object) -> Options:
         if "expires_tick" in given
         else None,
     )
-
-
-@functools.lru_cache(maxsize=4096)
-def _shared(kind: str, tags: tuple[str, ...]) -> Options:
-    return Options(kind, tags)
 
 
 def check_search(request: object) -> tuple[str, str]:

@@ -2,8 +2,9 @@
 
 from typing import NamedTuple
 
+from ..memory.checks import check_query, check_whole
 from ..memory.filters import parse_filter
-from ..memory.records import Memory, check_query, check_whole
+from ..memory.records import Memory
 from ..search.request import SearchRequest
 from .index import NoteIndex
 

@@ -1,10 +1,19 @@
 """How warm a new memory starts: what is soon forgotten need not be hot."""
 
 from ..errors import InvalidInput
+from ..memory.events import Start
+from ..memory.kinds import PLAIN, Traits, traits
+from ..memory.records import NEVER
 from ..memory.temperature import TEMPERATURE_NAMES, Temperature
 from ..memory.tiers import Tier
+from .transitions import PINNED
 
-__all__ = ["initial_temperature"]
+__all__ = ["Begun", "begun", "initial_temperature"]
+
+Begun = tuple[int, Traits | None, int]
+"""The temperature, the traits and the end of a new memory."""
+
+_PLAIN = Start(int(Temperature.WARM), PLAIN.kind, PLAIN.tags, None)
 
 
 def initial_temperature(
@@ -22,12 +31,12 @@ def initial_temperature(
     :class:`InvalidInput` for a pinned memory that is asked to be anything but hot.
     """
     if tier is Tier.PINNED:
-        if asked not in (None, Temperature.HOT):
+        if asked not in (None, PINNED.temperature):
             raise InvalidInput(
                 f"a pinned memory is hot; got temperature {TEMPERATURE_NAMES[asked]}",
                 hint="leave the temperature out, or use another tier",
             )
-        return Temperature.HOT
+        return PINNED.temperature
     if asked is not None:
         return asked
     if ttl is not None:
@@ -36,3 +45,11 @@ def initial_temperature(
         if warm_below is not None and ttl < warm_below:
             return Temperature.WARM
     return initial
+
+
+def begun(tier: int, start: Start | None) -> Begun:
+    """How a new memory in this tier begins that has this start."""
+    heat, kind, tags, expires = start or _PLAIN
+    own = traits(kind, tags) if kind != "fact" or tags else None
+    begins = int(PINNED.temperature) if tier == Tier.PINNED else heat
+    return begins, own, NEVER if expires is None else expires

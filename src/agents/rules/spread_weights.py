@@ -1,4 +1,7 @@
-"""How much memories of a session lend each other."""
+"""How much memories of a session lend each other.
+
+This is a setting. It is not in :mod:`.session_spread`, because to load settings loads no NumPy.
+"""
 
 from typing import NamedTuple
 

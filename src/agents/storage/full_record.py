@@ -5,20 +5,15 @@ import json
 from types import MappingProxyType
 from typing import NamedTuple
 
+from ..memory.ids import memory_id
 from ..memory.kinds import PLAIN, Traits, traits
 from ..memory.metadata import KeptMetadata
-from ..memory.records import NO_METADATA, Memory, memory_id
+from ..memory.records import NEVER, NO_METADATA, UNUSED, Memory
 from ..memory.retention import Retention
 from ..memory.temperature import Temperature
 from ..memory.tiers import Tier
 
-__all__ = ["MOST_RECALLS", "NEVER", "UNUSED", "ColdFact", "Shelved", "Stored", "traits_of"]
-
-NEVER = 1 << 62
-"""The tick in which a memory expires that doesn't."""
-UNUSED = -1
-"""The tick of last access of a memory that no search gave yet."""
-
+__all__ = ["MOST_RECALLS", "ColdFact", "Shelved", "Stored", "traits_of"]
 
 MOST_RECALLS = 16
 """How many are kept of the ticks in which a memory was recalled."""

@@ -232,7 +232,7 @@ def _copy_content(source: str, target: str) -> str:
 
 def _notes(bank: "MemoryBank", folder: Path) -> Findings:
     from ...errors import InvalidAgentId, NoteRefused
-    from ...memory.records import check_agent_id
+    from ...memory.checks import check_agent_id
     from ...notes.files import notes_in
     from ...notes.opening import look_at_files
 

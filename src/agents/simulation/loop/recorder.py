@@ -2,7 +2,7 @@
 
 from ...bank.memory_bank import MemoryBank
 from ...errors import InvalidContent, InvalidInput, SimulationError, TierFull
-from ...memory.records import check_content
+from ...memory.checks import check_content
 from ...memory.requests import Options
 from ...memory.tiers import Tier
 from ..protocols import Action, Observation, Outcome

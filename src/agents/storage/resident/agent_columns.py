@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 from ...memory.events import Additions, Start
 from ...memory.kinds import Traits
 from ...memory.metadata import KeptMetadata
+from ...memory.records import NEVER
 from ...memory.temperature import Temperature
+from ...rules.transitions import axes_of, entered
 from ..digests import of_new
-from ..full_record import MOST_RECALLS, NEVER, Shelved
+from ..full_record import MOST_RECALLS, Shelved
 from ..shelf.pack import Leaving
 from ..vectors import Quantised, norms
 from .agent_rows import NUMBERS, AgentRows
@@ -22,7 +24,7 @@ __all__ = ["NUMBERS", "AgentColumns", "add_all"]
 
 
 # NumPy takes its time to find out that an enum is a number.
-_HOT, _WARM = int(Temperature.HOT), int(Temperature.WARM)
+_HOT = int(Temperature.HOT)
 
 
 class AgentColumns(AgentRows):
@@ -50,10 +52,11 @@ class AgentColumns(AgentRows):
             self._fingerprint += mark
 
     def change_tier(self, row: int, tier: int, tick: int) -> None:
-        """Move a memory to a tier that it enters in ``tick``. Pinned is hot, unpinned warm."""
+        """Move a memory to a tier that it enters in ``tick``."""
         self._without(row)
         if tier == 0 or self._tiers[row] == 0:
-            self._temperatures[row] = _HOT if tier == 0 else _WARM
+            now = axes_of(self._tiers.item(row), self._temperatures.item(row))
+            self._temperatures[row] = int(entered(now, tier).temperature)
             self._hot = None
             if tier:  # while it was pinned, it could not expire
                 self.next_expiry = min(self.next_expiry, self._numbers[WIDTH * row + 3])

@@ -8,15 +8,15 @@ from typing import Any, Literal, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from ...memory.ids import digits, id_prefix
 from ...memory.kinds import PLAIN, Traits
 from ...memory.metadata import KeptMetadata
-from ...memory.records import NO_METADATA, Memory, digits, id_prefix
+from ...memory.records import NEVER, NO_METADATA, UNUSED, Memory
 from ...memory.retention import Retention
 from ...memory.temperature import Temperature
 from ...memory.tiers import Tier
 from ...rules.caps import Occupant
 from ..digests import of_activity, of_memory, sums_of
-from ..full_record import NEVER, UNUSED
 from ..note import Note
 from ..vectors import Quantised
 from .keyword_index import KeywordIndex, Vocabulary
@@ -268,6 +268,16 @@ class AgentRows:
     def temperatures(self) -> NDArray[np.int8]:
         """The temperature of each memory."""
         return self._temperatures[: self.size]
+
+    @property
+    def figures(self) -> Numbers:
+        """The whole numbers of each memory: a row of ``WIDTH`` of them."""
+        return self._figures[: self.size]
+
+    @property
+    def relevance(self) -> NDArray[np.float64]:
+        """How relevant each memory is."""
+        return np.asarray(self._relevance)[: self.size]
 
     def column(
         self, what: Literal["sequence", "created", "expires", "accesses", "last"]

@@ -5,7 +5,6 @@ takes a fraction of what a call for each takes. So their rows are in one table, 
 lie together, with room to spare; :class:`AgentRows` is its window on them.
 """
 
-import functools
 import math
 import mmap
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,17 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...memory.events import Additions, Start
-from ...memory.kinds import PLAIN, Traits, traits
-from ...memory.metadata import KeptMetadata
-from ...memory.records import NEW_RELEVANCE, NO_METADATA, Memory, Metadata, digits_of_all
+from ...memory.ids import digits_of_all
+from ...memory.kinds import PLAIN, Traits
+from ...memory.metadata import KeptMetadata, SharedMetadata
+from ...memory.records import NEVER, NEW_RELEVANCE, NO_METADATA, UNUSED, Memory, Metadata
 from ...memory.retention import Retention
 from ...memory.temperature import Temperature
 from ...memory.tiers import Tier
-from ..full_record import NEVER, UNUSED
-from ..marks import Marks, Places
+from ...rules.lifetime import Begun, begun
+from ..digests import Marks, Places
 from ..vectors import Quantised
 
-__all__ = ["WIDTH", "ResidentTable", "Window", "begun"]
+__all__ = ["WIDTH", "ResidentTable", "Window"]
 
 Rows = NDArray[np.intp]
 Floats = NDArray[np.float64]
@@ -36,6 +36,7 @@ Floats = NDArray[np.float64]
 _LARGE = 50_000
 _PAGED = 1 << 20
 _WORTH_GIVING = 1 << 17
+_MOST_BEGUN = 1024
 _PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 WIDTH = 6
 """Whole numbers per memory: sequence, created, entered its tier, expires, accesses, last access."""
@@ -46,8 +47,7 @@ _SHOWN = [0, 1, 2, 4, 5]
 _TIERS = np.array(tuple(Tier), object)
 _TEMPERATURES = np.array(tuple(Temperature), object)
 # NumPy takes its time to find out that an enum is a number.
-_HOT, _WARM = int(Temperature.HOT), int(Temperature.WARM)
-_PLAIN = Start(_WARM, PLAIN.kind, PLAIN.tags, None)
+_WARM = int(Temperature.WARM)
 
 
 class Window(Protocol):
@@ -120,6 +120,10 @@ class ResidentTable:
         """Over how memories were used, of agents that are hashed."""
         self.all_plain = True
         """No memory ever came that has metadata or traits. To look for them takes its time."""
+        self.shared_metadata = SharedMetadata()
+        """What makes one object of the metadata of many memories."""
+        self._begun: dict[tuple[int, Start | None], Begun] = {}
+        """How memories begin, by tier and start: most of a tick's are alike, and share traits."""
         self._take(_Columns.make(0, dims))
 
     def _take(self, columns: "_Columns", used: int = 0) -> None:
@@ -267,10 +271,18 @@ class ResidentTable:
         if starts.count(None) == len(starts) and 0 not in tiers:
             self.temperatures[where], self.traits[where] = _WARM, None
         else:
-            heats, kinds, expires = zip(*map(begun, tiers, starts), strict=True)
+            heats, kinds, expires = zip(*map(self._begin, tiers, starts), strict=True)
             self.temperatures[where], self.traits[where] = heats, _objects(kinds)
             self.all_plain = self.all_plain and kinds.count(None) == len(kinds)
             self.numbers[where, 3] = expires
+
+    def _begin(self, tier: int, start: Start | None) -> Begun:
+        known = self._begun.get((tier, start))
+        if known is None:
+            known = begun(tier, start)
+            if len(self._begun) < _MOST_BEGUN:
+                self._begun[tier, start] = known
+        return known
 
     def use(self, rows: Rows, scores: Floats, tick: int) -> None:
         """A search gave the memories in these rows, each once."""
@@ -280,17 +292,6 @@ class ResidentTable:
         numbers[cells] += 1
         numbers[cells + 1] = tick
         self.relevance[rows] = (self.relevance[rows] + scores) / 2
-
-
-@functools.lru_cache(maxsize=1024)
-def begun(tier: int, start: Start | None) -> tuple[int, Traits | None, int]:
-    """Temperature, traits and end of a new memory in this tier that begins so.
-
-    Most of a tick's are alike.
-    """
-    heat, kind, tags, expires = start or _PLAIN
-    own = traits(kind, tags) if kind != "fact" or tags else None
-    return _HOT if tier == 0 else heat, own, NEVER if expires is None else expires
 
 
 def _array(shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...memory.kinds import Traits
-from ...memory.metadata import KeptMetadata, keep_metadata
+from ...memory.metadata import KeptMetadata
 from ..digests import DIGEST, HEAD, of_many
 from ..full_record import ColdFact, Shelved, Stored, traits_of
 from ..vectors import Quantised
@@ -120,7 +120,7 @@ class Pack:
                 *head[:11],
                 (),
                 traits_of(kinds) if kinds else None,
-                keep_metadata(json.loads(metadata)) if metadata else None,
+                KeptMetadata(json.loads(metadata)) if metadata else None,
                 self.texts[place].decode(),
                 self.vectors[place * self._size : (place + 1) * self._size],
             )

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from ...errors import BankDamaged
 from ...memory.context import TokenCounter
-from ...memory.metadata import keep_metadata
+from ...memory.metadata import KeptMetadata
 from ...memory.retention import Retention
 from ...memory.temperature import Temperature
 from ..digests import of_shelved
@@ -343,7 +343,7 @@ def _stored(row: Sequence[Any]) -> Stored:
                 *numbers,
                 tuple(json.loads(recalls)) if recalls else (),
                 traits_of(kinds) if kinds else None,
-                keep_metadata(json.loads(metadata)) if metadata else None,
+                KeptMetadata(json.loads(metadata)) if metadata else None,
                 content,
                 vector,
             )

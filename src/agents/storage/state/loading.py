@@ -41,7 +41,7 @@ class Resident(State):
                 self._load_snapshots(journal, snapshot.commit, agents)
             self.tick = snapshot.tick
             for commit in journal.commits(after=snapshot.commit):
-                events = decode(commit.events)
+                events = decode(commit.events, self.table.shared_metadata.keep)
                 vectors = np.frombuffer(commit.vectors, np.int8).reshape(-1, self.dims)
                 self.shelf.commit = commit.id
                 self.replay(events, vectors, agents)

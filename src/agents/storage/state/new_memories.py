@@ -7,8 +7,9 @@ from types import MappingProxyType
 from typing import NamedTuple, final, overload
 
 from ...memory.events import Additions, Start
+from ...memory.ids import digits_of_all
 from ...memory.metadata import KeptMetadata
-from ...memory.records import NEW_RELEVANCE, NO_METADATA, Memory, digits_of_all
+from ...memory.records import NEW_RELEVANCE, NO_METADATA, Memory
 from ...memory.retention import Retention
 from ...memory.temperature import Temperature
 from ...memory.tiers import Tier

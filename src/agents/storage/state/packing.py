@@ -5,9 +5,9 @@ from collections.abc import Callable, Collection, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ...memory.records import NEVER
 from ...memory.temperature import Temperature
 from ...memory.tiers import Tier
-from ..full_record import NEVER
 from ..resident.agent_columns import AgentColumns
 from ..shelf.pack import WIDEST, Pack
 

@@ -11,7 +11,7 @@ import orjson
 
 from ...errors import BankDamaged
 from ...memory.kinds import Traits, traits
-from ...memory.metadata import KeptMetadata, keep_metadata
+from ...memory.metadata import KeptMetadata
 from ..journal.schema import SnapshotRow
 from ..note import Note
 from ..resident.agent_columns import NUMBERS, AgentColumns
@@ -56,11 +56,11 @@ def unpack(row: SnapshotRow, seed: int, dims: int, table: ResidentTable) -> Agen
     block = AgentColumns(row.agent, seed, table)
     numbers = np.frombuffer(row.columns, "<i8").reshape(-1, NUMBERS)
     sequences = numbers[:, 0].tolist()
-    extras = json.loads(row.extras)
+    extras, keep = json.loads(row.extras), table.shared_metadata.keep
     block.load(
         numbers,
         row.contents.decode().split("\0") if row.contents else [],
-        _spread(sequences, [(keep_metadata(own), rows) for own, rows in extras["metadata"]]),
+        _spread(sequences, [(keep(own), rows) for own, rows in extras["metadata"]]),
         _spread(sequences, [(traits(k, tuple(t)), rows) for (k, t), rows in extras["traits"]]),
         np.frombuffer(row.vectors, np.int8).reshape(-1, dims),
     )

@@ -22,12 +22,13 @@ from ...memory.records import Memory
 from ...memory.retention import Retention
 from ...memory.temperature import Temperature
 from ...memory.tiers import Tier
+from ...rules.transitions import axes_of, end_after, entered
 from ..digests import of_activities, sums_of
-from ..full_record import MOST_RECALLS, NEVER, Shelved
+from ..full_record import MOST_RECALLS, Shelved
 from ..journal.journal import Journal
 from ..note import Note
 from ..resident.agent_columns import AgentColumns, add_all
-from ..resident.table import ResidentTable, begun
+from ..resident.table import ResidentTable
 from ..shelf.shelf import Shelf
 from ..vectors import Quantised
 from .packing import pack_up
@@ -114,7 +115,7 @@ class State:
             return
         cold: dict[str, list[int]] = {}
         for agent_id, sequence, tier, _, _, start in zip(*new, strict=True):
-            if start is not None and begun(tier, start)[0] == _COLD:
+            if start is not None and start.temperature == _COLD and tier != Tier.PINNED:
                 cold.setdefault(agent_id, []).append(sequence)
         for agent_id, sequences in cold.items():
             block = self.blocks[agent_id]
@@ -209,10 +210,11 @@ class State:
             return
 
         def change(record: Shelved) -> Shelved:
-            changed = record._replace(tier=event.tier, tier_tick=self.tick)
-            if event.tier != Tier.PINNED:
-                return changed
-            return changed._replace(temperature=Temperature.HOT, retention=Retention.ACTIVE)
+            old = axes_of(record.tier, record.temperature, record.retention)
+            _, heat, kept = entered(old, event.tier)
+            return record._replace(
+                tier=event.tier, tier_tick=self.tick, temperature=int(heat), retention=int(kept)
+            )
 
         self._change(block, [event.sequence], change)
 
@@ -227,11 +229,10 @@ class State:
             self._change(block, others, lambda each: each._replace(temperature=to))
 
     def _retained(self, event: Retained, record: Shelved) -> Shelved:
-        expires = record.expires_tick
-        if event.retention == Retention.ACTIVE and expires <= self.tick:
-            expires = NEVER  # who brings an expired memory back wants to have it
         return record._replace(
-            retention=event.retention, retained_tick=self.tick, expires_tick=expires
+            retention=event.retention,
+            retained_tick=self.tick,
+            expires_tick=end_after(Retention(event.retention), record.expires_tick, self.tick),
         )
 
     def _used(self, kind: str, score: float, record: Shelved) -> Shelved:

@@ -207,7 +207,7 @@ def _opened(
 
 def _check_agent(bank: "MemoryBank", folder: Path, agent: str | None) -> None:
     from ....errors import BankError
-    from ....memory.records import check_agent_id
+    from ....memory.checks import check_agent_id
 
     if agent is None or check_agent_id(agent) in (agents := bank.agents()):
         return

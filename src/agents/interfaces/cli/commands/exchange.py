@@ -103,7 +103,7 @@ def import_(
     read. --set goes on top of the bank's settings, for this import.
     """
     from ....exchange.importing import check_rows, store_rows
-    from ....memory.records import check_agent_id
+    from ....memory.checks import check_agent_id
 
     if agent is not None:
         check_agent_id(agent)

@@ -118,7 +118,7 @@ class _Service(NamedTuple):
 
 
 def _check(agent: str | None, http: bool, only_http: Mapping[str, object]) -> None:
-    from ....memory.records import check_agent_id
+    from ....memory.checks import check_agent_id
 
     if importlib.util.find_spec("mcp") is None:
         raise ConfigError(

@@ -144,7 +144,7 @@ def _http() -> ModuleType:
 def _check_access(folder: Path, host: str, agent: str | None) -> str:
     """Who will be let in, in words; or why nobody must be."""
     from ....errors import ConfigError
-    from ....memory.records import check_agent_id
+    from ....memory.checks import check_agent_id
     from ... import tokens
     from ...http.access import is_loopback
 

@@ -1,0 +1,139 @@
+"""Hot and its limits: what leaves it, and what it can hold."""
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple, final
+
+from ..config.settings import TemperatureSettings
+from ..memory.context import TokenCounter, cost, cost_of
+from ..memory.ids import memory_id
+from ..memory.records import Memory
+from ..memory.temperature import Temperature
+from ..rules.spill import HotFact, HotLimits, choose_spill, destination, least_relevant
+from ..storage.resident.agent_columns import AgentColumns
+from ..storage.state.ledger import Ledger
+
+__all__ = ["Hot", "Left"]
+
+
+class Left(NamedTuple):
+    """What left hot: sequence numbers with where they went, and what to say about it."""
+
+    moved: dict[int, Temperature]
+    notes: list[str]
+
+
+@final
+class Hot:
+    """The hot memories of each agent of a bank. Transactions are the caller's."""
+
+    def __init__(
+        self, ledger: Ledger, settings: TemperatureSettings, count_tokens: TokenCounter
+    ) -> None:
+        self.limits = HotLimits(settings.hot_max_tokens, settings.hot_max_facts)
+        self._ledger = ledger
+        self._own = settings
+        self._count = count_tokens
+
+    def relieve(self, agent_id: str, newcomers: Collection[int]) -> Left:
+        """Let the least relevant leave until hot is within its limits, if it may."""
+        left = Left({}, [])
+        if not self._own.auto_spill:
+            return left
+        block = self._ledger.resident.block(agent_id)
+        if not block.hot:  # pinned ones stay
+            return left
+        hot = self.facts(block)
+        room = self._room(hot)
+        giants = [
+            fact.sequence
+            for fact in hot
+            if fact.sequence in newcomers and not fact.pinned and not _fits(fact.tokens, room)
+        ]
+        self._spill(block, hot, giants, left)
+        hot = [fact for fact in hot if fact.sequence not in left.moved]
+        return self._spill(block, hot, choose_spill(hot, self.limits, newcomers), left)
+
+    def spill(self, agent_id: str, count: int | None, chosen: Sequence[int] | None) -> Left:
+        """Let the ``count`` least relevant leave hot, or the chosen, or what exceeds the limits."""
+        block = self._ledger.resident.block(agent_id)
+        hot = self.facts(block)
+        if chosen is not None:
+            present = {fact.sequence for fact in hot}
+            leaving = [sequence for sequence in dict.fromkeys(chosen) if sequence in present]
+        elif count is not None:
+            leaving = least_relevant(hot, count)
+        else:
+            leaving = choose_spill(hot, self.limits)
+        return self._spill(block, hot, leaving, Left({}, []))
+
+    def too_large_for(self, memory: Memory) -> str | None:
+        """Why hot could not hold a memory even if all but the pinned left it; None if it could."""
+        if not self._own.auto_spill:
+            return None
+        room = self._room(self.facts(self._ledger.resident.block(memory.agent_id)))
+        tokens = cost(memory, self._count)
+        return None if _fits(tokens, room) else self._too_large(memory.id, tokens, room)
+
+    def _too_large(self, identifier: str, tokens: int, room: HotLimits) -> str:
+        """What to say of a memory that hot can't hold."""
+        return (
+            f"memory {identifier} takes {tokens} tokens, and beside what is pinned hot has room "
+            f"for {max(0, room.tokens)} tokens and {max(0, room.facts)} memories (temperature."
+            f"hot_max_tokens is {self.limits.tokens}, hot_max_facts {self.limits.facts}); it is "
+            "warm"
+        )
+
+    def _room(self, hot: Sequence[HotFact]) -> HotLimits:
+        """What the pinned leave of hot."""
+        pinned = [fact.tokens for fact in hot if fact.pinned]
+        return HotLimits(self.limits.tokens - sum(pinned), self.limits.facts - len(pinned))
+
+    def _spill(
+        self, block: AgentColumns, hot: Sequence[HotFact], leaving: Sequence[int], left: Left
+    ) -> Left:
+        facts, room = {fact.sequence: fact for fact in hot}, self._room(hot)
+        for sequence in leaving:
+            fact = facts[sequence]
+            to = destination(fact.access_count, self._own.warm_access_threshold)
+            if not _fits(fact.tokens, room):  # it was never hot in earnest, so it isn't cold either
+                to = Temperature.WARM
+                identifier = memory_id(block.prefix, sequence)
+                left.notes.append(self._too_large(identifier, fact.tokens, room))
+            left.moved[sequence] = to
+        for to in (Temperature.WARM, Temperature.COLD):
+            going = [sequence for sequence in leaving if left.moved[sequence] is to]
+            self._ledger.move(block.agent_id, going, to, "spill")
+        return left
+
+    def facts(self, block: AgentColumns) -> list[HotFact]:
+        """The hot memories of an agent, the pinned ones first."""
+        pinned = block.pinned
+        rows = [*pinned, *block.hot]
+        return [
+            HotFact(
+                memory.sequence,
+                cost(memory, self._count),
+                memory.relevance,
+                memory.created_tick,
+                memory.access_count,
+                index < len(pinned),
+            )
+            for index, memory in enumerate(block.memories(rows))
+        ]
+
+    def tokens(self, block: AgentColumns) -> int:
+        """What the hot memories take, pinned ones included."""
+        if block.hot_tokens is None:
+            hot = block.labels([*block.pinned, *block.hot])
+            block.hot_tokens = sum([cost_of(*label, self._count) for label in hot])
+        return block.hot_tokens
+
+    def utilization(self) -> float:
+        """How full hot is, of the agent where it is fullest: the share of its tokens."""
+        blocks = self._ledger.resident.blocks.values()
+        fullest = max(map(self.tokens, blocks), default=0)
+        return round(fullest / self.limits.tokens, 6) if self.limits.tokens else 0.0
+
+
+def _fits(tokens: int, room: HotLimits) -> bool:
+    return tokens <= room.tokens and room.facts > 0

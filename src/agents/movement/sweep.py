@@ -1,0 +1,90 @@
+"""Each tick: what expired is deleted, what was deleted long ago is purged, what faded moves."""
+
+import zlib
+from collections.abc import Sequence
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..config.settings import TIERS, Settings
+from ..memory.records import NEVER
+from ..memory.retention import Retention
+from ..memory.temperature import Temperature
+from ..rules import decay as decays
+from ..rules.compaction import Rule, resting_places
+from ..rules.transitions import cooler
+from ..storage.note import is_of_note, note_of
+from ..storage.resident.agent_columns import AgentColumns
+from ..storage.state.ledger import Ledger
+from .expiry import expire
+from .facts import facts_of
+
+__all__ = ["Sweeper"]
+
+
+@final
+class Sweeper:
+    """Does to the memories of a bank what time does. Transactions are the caller's."""
+
+    def __init__(self, ledger: Ledger, settings: Settings, rules: Sequence[Rule]) -> None:
+        ticks, own = settings.clock.ticks, settings.decay
+        self._ledger = ledger
+        self._rules = rules
+        self._grace = ticks(settings.retention.grace)
+        half_lives = tuple(ticks(own.half_life.get(tier, 0)) for tier in TIERS)
+        fading = decays.Decay(half_lives, own.hot_below, own.warm_below)
+        self._idle_limits = decays.limits(fading) if own.enabled else None
+
+    def sweep(self, every: int = 1) -> None:
+        """Delete what expired, purge what was deleted long ago, and move what faded.
+
+        The memories of an agent fade in one of ``every`` ticks: when it is the agent's turn.
+        """
+        resident = self._ledger.resident
+        tick = resident.tick
+        # In the order of their names: events must not depend on the order agents came in.
+        for agent_id in sorted(resident.blocks):
+            block = resident.blocks[agent_id]
+            expire(self._ledger, agent_id)
+            if self._idle_limits is None or block.next_decay > tick:
+                continue
+            if (tick + zlib.crc32(agent_id.encode())) % every == 0:  # its turn, whoever else is
+                self._fade(block, tick, self._idle_limits)
+        for agent_id, (expired, _) in resident.shelf.due(tick, -1).items():
+            self._ledger.retain(agent_id, expired, Retention.DELETED, "expire")
+        for agent_id, (_, over) in resident.shelf.due(tick, tick - self._grace).items():
+            found = [resident.memory(agent_id, sequence) for sequence in over]
+            gone = [memory for memory in found if memory is not None]
+            self._ledger.purge([memory for memory in gone if not is_of_note(memory)])
+            # The journal has the text of a note anyway, and its past needs the memories of then. A
+            # part that is still in its note stays deleted: once purged, it would be indexed again.
+            notes = resident.block(agent_id).notes
+            outdated = [each for each in gone if is_of_note(each) and not note_of(each, notes)]
+            self._ledger.purge(outdated, redacted=False)
+
+    def _fade(self, block: AgentColumns, tick: int, idle_limits: NDArray[np.int64]) -> None:
+        last = np.maximum(block.column("last"), block.column("created"))
+        # The place of each memory's limit in the table, read as a list.
+        places = (block.tiers * len(Temperature) + block.temperatures) * 2
+        places += block.column("accesses") > 0
+        due = last + np.minimum(idle_limits.ravel().take(places), NEVER - last)
+        rows = (due <= tick).nonzero()[0]
+        any_due = len(rows) > 0
+        if any_due and block.hot:  # what a rule keeps hot does not fade: it would come and go
+            facts, _ = facts_of(block, (), tick)
+            faded = np.full_like(facts.temperatures, Temperature.WARM)
+            back = resting_places(facts._replace(temperatures=faded), self._rules)
+            stays = (block.temperatures == Temperature.HOT) & (back == Temperature.HOT)
+            rows = rows[~stays[rows]]
+        fading = {
+            cooler(now): [
+                block.sequence(row) for row in rows[block.temperatures[rows] == now].tolist()
+            ]
+            for now in (Temperature.HOT, Temperature.WARM)
+        }
+        # Whatever comes later fades later: at the earliest after the shortest of the limits.
+        later = due[due > tick].min(initial=tick + int(idle_limits.min()))
+        for to, sequences in fading.items():
+            self._ledger.move(block.agent_id, sequences, to, "decay")
+        block.next_decay = tick if any_due else int(later)  # what faded once may fade again

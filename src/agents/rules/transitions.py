@@ -1,0 +1,224 @@
+"""What each move makes of a memory: tier × temperature × retention, every legal move in one table.
+
+A pinned memory is active and hot, and only unpinning ends that. All other memories have any of the
+three temperatures, and keep their temperature while they are archived or deleted. That makes six
+columns: pinned, the three temperatures of an active memory, archived, deleted.
+
+The table says what a move does to one memory. Whether there is room for the memory (caps, the
+limits of hot), whether its time has come (lifetime, decay, grace) and where a rule sends it is
+decided elsewhere, before the move is made.
+"""
+
+from collections.abc import Mapping
+from enum import Enum, StrEnum, auto
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from ..errors import InvalidInput, MemoryNotFound, MemoryPinned
+from ..memory.records import NEVER, Memory
+from ..memory.retention import RETENTION_NAMES, Retention
+from ..memory.temperature import Temperature
+from ..memory.tiers import Tier
+
+__all__ = [
+    "PINNED",
+    "STATES",
+    "TABLE",
+    "Axes",
+    "Refusal",
+    "Transition",
+    "after",
+    "axes_of",
+    "cooler",
+    "demotion",
+    "end_after",
+    "entered",
+    "permitted",
+]
+
+
+class Axes(NamedTuple):
+    """Where a memory stands."""
+
+    pinned: bool
+    temperature: Temperature
+    retention: Retention
+
+
+class Transition(StrEnum):
+    """What may be done to a memory, or happen to it."""
+
+    PIN = "pin"
+    UNPIN = "unpin"
+    SET_TIER = "set_tier"
+    """To any tier but pinned; also because the tier had to make room."""
+    PROMOTE = "promote"
+    DEMOTE_TO_WARM = "demote to warm"
+    DEMOTE_TO_COLD = "demote to cold"
+    WARM = "warm"
+    SPILL_TO_WARM = "spill to warm"
+    SPILL_TO_COLD = "spill to cold"
+    ARCHIVE = "archive"
+    DELETE = "delete"
+    RESTORE = "restore"
+    FORGET = "forget"
+    EXPIRE = "expire"
+    PURGE = "purge"
+    DECAY = "decay"
+    COMPACT_TO_HOT = "compact to hot"
+    COMPACT_TO_WARM = "compact to warm"
+    COMPACT_TO_COLD = "compact to cold"
+    PRUNE = "prune"
+
+
+class Refusal(Enum):
+    """Why a move is refused."""
+
+    IS_PINNED = auto()
+    """:class:`MemoryPinned`: the memory has to be unpinned first."""
+    IS_HIDDEN = auto()
+    """:class:`InvalidInput`: the memory has to be restored first."""
+    IS_GONE = auto()
+    """:class:`MemoryNotFound`: the memory is deleted."""
+
+
+class _Cell(Enum):
+    STAYS = auto()
+    IS_PINNED = auto()
+    IS_PURGED = auto()
+
+
+Outcome = _Cell | Temperature | Retention | Refusal
+"""The temperature or the retention that the memory has then, or one of the words above."""
+
+PINNED: Final = Axes(True, Temperature.HOT, Retention.ACTIVE)
+
+STATES: Final = (PINNED, *[Axes(False, heat, kept) for kept in Retention for heat in Temperature])
+"""All that a memory can be."""
+
+_HOT, _WARM, _COLD = Temperature
+_ACTIVE, _ARCHIVED, _DELETED = Retention
+_STAYS, _PINNED, _PURGED = _Cell
+_NO, _HIDDEN, _GONE = Refusal
+
+# fmt: off
+TABLE: Final[Mapping[Transition, tuple[Outcome, ...]]] = MappingProxyType({
+    # what is done to a memory that is:
+    #                           pinned   hot        warm       cold       archived  deleted
+    Transition.PIN:             (_STAYS, _PINNED,   _PINNED,   _PINNED,   _PINNED,  _GONE),
+    Transition.UNPIN:           (_WARM,  _STAYS,    _STAYS,    _STAYS,    _STAYS,   _GONE),
+    Transition.SET_TIER:        (_WARM,  _STAYS,    _STAYS,    _STAYS,    _STAYS,   _GONE),
+    Transition.PROMOTE:         (_STAYS, _STAYS,    _HOT,      _HOT,      _HIDDEN,  _GONE),
+    Transition.DEMOTE_TO_WARM:  (_NO,    _WARM,     _STAYS,    _STAYS,    _HIDDEN,  _GONE),
+    Transition.DEMOTE_TO_COLD:  (_NO,    _COLD,     _COLD,     _STAYS,    _HIDDEN,  _GONE),
+    Transition.WARM:            (_STAYS, _STAYS,    _STAYS,    _WARM,     _HIDDEN,  _GONE),
+    Transition.SPILL_TO_WARM:   (_NO,    _WARM,     _STAYS,    _STAYS,    _STAYS,   _GONE),
+    Transition.SPILL_TO_COLD:   (_NO,    _COLD,     _STAYS,    _STAYS,    _STAYS,   _GONE),
+    Transition.ARCHIVE:         (_NO,    _ARCHIVED, _ARCHIVED, _ARCHIVED, _STAYS,   _GONE),
+    Transition.DELETE:          (_NO,    _DELETED,  _DELETED,  _DELETED,  _DELETED, _GONE),
+    Transition.RESTORE:         (_STAYS, _STAYS,    _STAYS,    _STAYS,    _ACTIVE,  _ACTIVE),
+    Transition.FORGET:          (_NO,    _PURGED,   _PURGED,   _PURGED,   _PURGED,  _PURGED),
+    # what happens to a memory that is:
+    #                           pinned   hot        warm       cold       archived  deleted
+    Transition.EXPIRE:          (_STAYS, _DELETED,  _DELETED,  _DELETED,  _STAYS,   _STAYS),
+    Transition.PURGE:           (_STAYS, _STAYS,    _STAYS,    _STAYS,    _STAYS,   _PURGED),
+    Transition.DECAY:           (_STAYS, _WARM,     _COLD,     _STAYS,    _STAYS,   _STAYS),
+    Transition.COMPACT_TO_HOT:  (_STAYS, _STAYS,    _HOT,      _HOT,      _STAYS,   _STAYS),
+    Transition.COMPACT_TO_WARM: (_STAYS, _WARM,     _STAYS,    _WARM,     _STAYS,   _STAYS),
+    Transition.COMPACT_TO_COLD: (_STAYS, _COLD,     _COLD,     _STAYS,    _STAYS,   _STAYS),
+    Transition.PRUNE:           (_STAYS, _STAYS,    _STAYS,    _ARCHIVED, _STAYS,   _STAYS),
+})
+# fmt: on
+"""For each column what the memory becomes, or why the move is refused."""
+
+_REFUSED = MappingProxyType(
+    {
+        Transition.DEMOTE_TO_WARM: "be demoted",
+        Transition.DEMOTE_TO_COLD: "be demoted",
+        Transition.SPILL_TO_WARM: "be spilled",
+        Transition.SPILL_TO_COLD: "be spilled",
+        Transition.ARCHIVE: "become archived",
+        Transition.DELETE: "become deleted",
+        Transition.FORGET: "be forgotten",
+    }
+)
+"""What a pinned memory can't do."""
+
+
+def after(move: Transition, axes: Axes) -> Axes | Refusal | None:
+    """Where a memory stands after a move; None once it is purged.
+
+    >>> after(Transition.PIN, Axes(False, Temperature.COLD, Retention.ARCHIVED)) == PINNED
+    True
+    """
+    cell = TABLE[move][_column(axes)]
+    if isinstance(cell, Temperature):
+        return Axes(False, cell, axes.retention)
+    if isinstance(cell, Retention):
+        return axes._replace(retention=cell)
+    if isinstance(cell, Refusal):
+        return cell
+    return axes if cell is _STAYS else PINNED if cell is _PINNED else None
+
+
+def permitted(move: Transition, memory: Memory) -> Axes | None:
+    """The same of a memory that somebody asks to move; raises what the table refuses."""
+    found = after(move, axes_of(memory.tier, memory.temperature, memory.retention))
+    if found is Refusal.IS_PINNED:
+        raise MemoryPinned(
+            f"memory {memory.id} is pinned and can't {_REFUSED[move]}", hint="unpin it first"
+        )
+    if found is Refusal.IS_HIDDEN:
+        raise InvalidInput(
+            f"memory {memory.id} is {RETENTION_NAMES[memory.retention]}",
+            hint="restore it first, which makes it active again",
+        )
+    if found is Refusal.IS_GONE:
+        raise MemoryNotFound(
+            f"{memory.agent_id} has no memory {memory.id!r:.80}",
+            hint="it was deleted; restore it first, which makes it active again",
+        )
+    return found
+
+
+def demotion(to: Temperature) -> Transition:
+    """The move that demotes a memory to this temperature, which is warm or cold."""
+    if to is Temperature.HOT:
+        raise InvalidInput(
+            "to demote a memory makes it warm or cold", hint="promote it to make it hot"
+        )
+    warm = to is Temperature.WARM
+    return Transition.DEMOTE_TO_WARM if warm else Transition.DEMOTE_TO_COLD
+
+
+def entered(axes: Axes, tier: int) -> Axes:
+    """Where a memory stands after it entered a tier; ValueError for one that is deleted."""
+    found = after(Transition.PIN if tier == Tier.PINNED else Transition.SET_TIER, axes)
+    if not isinstance(found, Axes):
+        raise ValueError(f"a memory that is {RETENTION_NAMES[axes.retention]} enters no tier")
+    return found
+
+
+def cooler(temperature: Temperature) -> Temperature:
+    """The temperature to which an active memory fades."""
+    found = after(Transition.DECAY, Axes(False, temperature, Retention.ACTIVE))
+    return found.temperature if isinstance(found, Axes) else temperature
+
+
+def end_after(retention: Retention, expires: int, tick: int) -> int:
+    """When a memory expires that got this retention in ``tick``, and would have at ``expires``.
+
+    Whoever restores a memory that expired wants to have it: it expires no more.
+    """
+    return NEVER if retention is Retention.ACTIVE and expires <= tick else expires
+
+
+def axes_of(tier: int, temperature: int, retention: int = Retention.ACTIVE) -> Axes:
+    """Where a memory stands that has these numbers."""
+    return Axes(tier == Tier.PINNED, Temperature(temperature), Retention(retention))
+
+
+def _column(axes: Axes) -> int:
+    if axes.pinned:
+        return 0
+    return 1 + axes.temperature if axes.retention is _ACTIVE else 3 + axes.retention
