@@ -297,7 +297,7 @@ def _goals(part: str, found: dict[str, float]) -> list[Goal]:
         return [Goal("a simulation's tick with use and decay, of one without", 1.1, found["times"])]
     if part == "compaction":
         return [
-            Goal("compaction, all of one agent's", 1, found["all"], "s"),
+            Goal("compaction, all of one agent's", 2.5, found["all"], "s"),
             Goal("compaction, a tenth of 100 agents'", 1, found["some"], "s"),
         ]
     if part == "status":

@@ -108,13 +108,10 @@ def act(bank: MemoryBank, rng: random.Random, text: str, forgotten: list[str]) -
 
 
 def main(folder: str, seed: str) -> None:
-    from agents.storage.shelf.pack import Pack
     from agents.storage.state.ledger import Ledger
 
     if int(seed) % 2:
         Ledger.SNAPSHOT_ON_COMMIT = 10  # so that kills meet snapshots too
-    if int(seed) % 3:
-        Pack.FEWEST, Pack.MOST = 1, 3  # and packs, of what is rows for whoever follows
     os.write(1, READY)
     bank = open_bank(Path(folder))
     for _ in steps(bank, int(seed)):

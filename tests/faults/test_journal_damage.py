@@ -130,7 +130,7 @@ def test_another_programs_database_is_bank_damaged_and_stays(folder: Path) -> No
     ("version", "error", "hint"),
     [
         (99, BankTooNew, "pip install -U tiermem"),
-        (4, BankTooOld, "use the version of TierMem that wrote it"),
+        (5, BankTooOld, "use the version of TierMem that wrote it"),
         (1, BankTooOld, "use the version of TierMem that wrote it"),
         (0, BankDamaged, "backup"),
         (-1, BankDamaged, "backup"),

@@ -32,7 +32,6 @@ from temperature_model import (
 
 from agents import InvalidInput, MemoryBank, MemoryNotFound, MemoryPinned
 from agents.memory.filters import ANY
-from agents.storage.shelf.pack import Pack
 from agents.storage.state.ledger import Ledger
 
 AGENTS = ("alice", "bob", "carol")
@@ -108,7 +107,6 @@ class TemperatureBank(RuleBasedStateMachine):
         self.root = Path(tempfile.mkdtemp(prefix="tiermem-temperature-"))
         self.folders = (self.root / str(number) for number in itertools.count())
         self.thresholds = Ledger.SNAPSHOT_ON_CLOSE, Ledger.SNAPSHOT_ON_COMMIT
-        self.packs = Pack.FEWEST, Pack.MOST
         self.words = itertools.count()
         self.ids: dict[Key, str] = {}
         self.history: dict[int, tuple[TemperatureModel, str | None]] = {}
@@ -123,7 +121,6 @@ class TemperatureBank(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         Ledger.SNAPSHOT_ON_CLOSE, Ledger.SNAPSHOT_ON_COMMIT = self.thresholds
-        Pack.FEWEST, Pack.MOST = self.packs
         if hasattr(self, "bank"):
             self.bank.close()
         shutil.rmtree(self.root)

@@ -29,7 +29,6 @@ from temperature_model import ACTIVE, HOT, TemperatureModel
 from agents import MemoryBank, MemoryNotFound
 from agents.bank.history import rewind
 from agents.memory.context import approximate_tokens, cost
-from agents.storage.shelf.pack import Pack
 from agents.storage.state.ledger import Ledger
 from banks import child
 
@@ -144,11 +143,9 @@ class TemperatureMachine(TemperatureBank):
         decays=st.booleans(),
         lifetime=_some([{}, {"ttl_cold_below": 2, "ttl_warm_below": 5, "initial": "hot"}]),
         snapshots=_some([(1, 1), (4, 6), (10_000, 1_000_000)]),
-        packs=_some([(1, 1), (1, 3), (2, 2), (64, 256)]),
     )
-    def make_a_bank(self, auto_spill, auto_prune, decays, lifetime, snapshots, packs) -> None:
+    def make_a_bank(self, auto_spill, auto_prune, decays, lifetime, snapshots) -> None:
         Ledger.SNAPSHOT_ON_CLOSE, Ledger.SNAPSHOT_ON_COMMIT = snapshots
-        Pack.FEWEST, Pack.MOST = packs
         self.temperature = {
             "auto_spill": auto_spill, "auto_prune": auto_prune, "decays": decays, **lifetime
         }  # fmt: skip

@@ -24,6 +24,10 @@ __all__ = [
 Scalar = str | int | float | bool | None
 Metadata = Mapping[str, Scalar]
 
+NEVER = 1 << 62
+"""The tick in which a memory expires that doesn't."""
+UNUSED = -1
+"""The tick of last access of a memory that no search gave yet."""
 NO_METADATA: Metadata = MappingProxyType({})
 NEW_RELEVANCE = 0.5
 """How relevant a memory is that no search has given yet: nobody knows."""

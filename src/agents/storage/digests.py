@@ -24,7 +24,7 @@ __all__ = [
     "Places",
     "of_activities",
     "of_activity",
-    "of_many",
+    "of_all_shelved",
     "of_memory",
     "of_new",
     "of_shelved",
@@ -119,45 +119,24 @@ def sums_of(marks: Sequence[bytes], less: NDArray[np.uint8], counts: Sequence[in
 
 def of_shelved(agent_id: str, record: Shelved) -> bytes:
     """Over all there is of a memory that is not resident."""
-    recalls, traits, metadata, content, vector = record[11:]
-    text = content.encode()
-    parts = [HEAD.pack(*record[:11], len(text)), agent_id.encode(), text, vector]
-    if metadata is not None:
-        parts.append(metadata.json.encode())
-    if traits is not None:
-        parts.append(traits.json.encode())
-    if recalls:
-        parts.append(repr(recalls).encode())
-    return sha256(b"".join(parts)).digest()
+    return of_all_shelved(agent_id, [record])[0]
 
 
-def of_many(
-    agent_id: str,
-    heads: bytes,
-    texts: Sequence[bytes],
-    vectors: bytes,
-    metadata: Sequence[str],
-    traits: Sequence[str],
-) -> bytes:
-    """:func:`of_shelved` of many that were never recalled, one after another; both as JSON."""
-    owner, join, size = agent_id.encode(), b"".join, len(vectors) // len(texts)
-    starts = range(0, len(heads), HEAD.size)
-    places = range(0, len(vectors), size)
-    return join(
-        [
-            sha256(
-                join(
-                    (
-                        heads[start : start + HEAD.size], owner, text,
-                        vectors[place : place + size], (own + kind).encode(),
-                    )
-                )
-            ).digest()
-            for start, place, text, own, kind in zip(
-                starts, places, texts, metadata, traits, strict=True
-            )
-        ]
-    )  # fmt: skip
+def of_all_shelved(agent_id: str, records: Sequence[Shelved]) -> list[bytes]:
+    """:func:`of_shelved` of many memories of one agent."""
+    owner, join, pack = agent_id.encode(), b"".join, HEAD.pack
+    digests = []
+    for record in records:
+        recalls, traits, metadata, content, vector = record[11:]
+        text = content.encode()
+        parts = (
+            pack(*record[:11], len(text)), owner, text, vector,
+            b"" if metadata is None else metadata.json.encode(),
+            b"" if traits is None else traits.json.encode(),
+            repr(recalls).encode() if recalls else b"",
+        )  # fmt: skip
+        digests.append(sha256(join(parts)).digest())
+    return digests
 
 
 @final

@@ -273,7 +273,7 @@ def _read(database: sqlite3.Connection, path: Path) -> Checkpoint:
         digest.add_tick(tick)
     embeddings = dict(database.execute("SELECT hash, vector FROM embeddings ORDER BY hash"))
     digest.add_embeddings(embeddings)
-    shelf = list(map(digest.add_shelved, ShelfTable(database).rows_now()))
+    shelf = list(map(digest.add_shelved, ShelfTable(database).all_now()))
     if digest.hexdigest() != expected:
         raise ValueError("its contents are not what was written")
     commit, tick_number, journal_hash = meta["head"]

@@ -9,7 +9,7 @@ from .schema import SCHEMA
 __all__ = ["chain", "check_format", "create", "digest_of_value"]
 
 _APPLICATION_ID = 0x746D656D  # "tmem": tells our files from other SQLite databases
-_FORMAT = 5
+_FORMAT = 6
 
 
 def create(database: sqlite3.Connection) -> None:

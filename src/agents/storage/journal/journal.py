@@ -10,7 +10,7 @@ from ..shelf.rows import Changes, ShelfTable
 from .embeddings import EmbeddingTable
 from .file import JournalFile
 from .format import chain
-from .redaction import Purge, redact, redacted_digest
+from .redaction import Redaction, redact, redacted_digest
 from .schema import Commit, Snapshot, SnapshotRow
 from .ticks import TickNote, TickRow
 
@@ -66,14 +66,15 @@ class Journal(JournalFile):
         note: TickNote | None = None,
         shelf: Changes | None = None,
         shelf_sum: int = 0,
-        purges: Sequence[Purge] = (),
+        redaction: Redaction | None = None,
         purged: bool = False,
     ) -> None:
         """Record one commit. When this returns, it is on disk; when it raises, nothing is.
 
         ``shelf`` is what changes of the memories that are not resident, ``shelf_sum`` the sum of
-        the hashes over all of them then. The texts and vectors of ``purges`` are taken out of
-        everything that is kept. ``purged``: sequence numbers may be missing from now on.
+        the hashes over all of them then. The texts and vectors of the purges of ``redaction``
+        are taken out of everything that is kept. ``purged``: sequence numbers may be missing from
+        now on.
         """
         row = None if note is None else note.row(tick, self.head + 1)
         mark = row.digest if row else b""
@@ -90,9 +91,9 @@ class Journal(JournalFile):
                 if shelf:
                     self.shelf.write(self.head + 1, shelf)
                     self._set({"shelf_sum": _hex(shelf_sum)})
-                if purges:
-                    redact(self._db, self.shelf, self.snapshot(), self._commit, purges)
-                if purges or purged:
+                if redaction:
+                    redact(self._db, self.shelf, self._commit, redaction)
+                if redaction or purged:
                     self._set({"purged": True})
                 self._set({"head": (self.head + 1, tick, digest.hex())})
             self.head, self.tick, self.hash = self.head + 1, tick, digest

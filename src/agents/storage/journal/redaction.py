@@ -10,12 +10,10 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ..resident.table import ResidentTable
 from ..shelf.rows import ShelfTable
-from ..state import snapshots
-from .schema import Commit, Snapshot, SnapshotRow
+from .schema import Commit, SnapshotRow
 
-__all__ = ["Purge", "redact", "redacted_digest"]
+__all__ = ["Purge", "Redaction", "redact", "redacted_digest"]
 
 
 class Purge(NamedTuple):
@@ -25,6 +23,13 @@ class Purge(NamedTuple):
     sequence: int
     created_tick: int
     content: str
+
+
+class Redaction(NamedTuple):
+    """Memories to be forgotten, and the snapshots of their agents without them."""
+
+    purges: Sequence[Purge]
+    snapshots: Sequence[SnapshotRow]
 
 
 def redacted_digest(commit: Commit) -> bytes:
@@ -38,9 +43,8 @@ def redacted_digest(commit: Commit) -> bytes:
 def redact(
     database: sqlite3.Connection,
     shelf: ShelfTable,
-    snapshot: Snapshot,
     read: Callable[[int], Commit],
-    purges: Sequence[Purge],
+    redaction: Redaction,
 ) -> None:
     """Purge memories from the commits, the snapshots, the shelf and the kept embeddings.
 
@@ -48,7 +52,7 @@ def redact(
     """
     by_commit: dict[int, set[tuple[str, int]]] = {}
     by_agent: dict[str, list[int]] = {}
-    for agent, sequence, created, _ in purges:
+    for agent, sequence, created, _ in redaction.purges:
         by_agent.setdefault(agent, []).append(sequence)
         # Inside a text, quotation marks are escaped: this can only be the event itself.
         found = database.execute(
@@ -64,14 +68,12 @@ def redact(
             (commit.events, commit.vectors, number),
         )
         database.execute("REPLACE INTO redactions VALUES (?, ?)", (number, redacted_digest(commit)))
+    database.executemany("REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?)", redaction.snapshots)
     for agent, sequences in by_agent.items():
-        for raw in database.execute("SELECT * FROM snapshots WHERE agent = ?", (agent,)).fetchall():
-            row = _forgetting(SnapshotRow(*raw), sequences, shelf, snapshot.commit)
-            database.execute("REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?)", row)
         shelf.purge(agent, sequences)
     database.executemany(
         "DELETE FROM embeddings WHERE hash = ?",
-        [(hashlib.sha256(purge.content.encode()).digest(),) for purge in purges],
+        [(hashlib.sha256(purge.content.encode()).digest(),) for purge in redaction.purges],
     )
 
 
@@ -86,18 +88,3 @@ def _without(commit: Commit, keys: set[tuple[str, int]]) -> Commit:
             vectors[place * size : (place + 1) * size] = bytes(size)
     text = json.dumps(events, ensure_ascii=False, separators=(",", ":"))
     return commit._replace(events=text, vectors=bytes(vectors))
-
-
-def _forgetting(
-    row: SnapshotRow, sequences: Sequence[int], shelf: ShelfTable, commit: int
-) -> SnapshotRow:
-    numbers = len(row.columns) // (8 * snapshots.NUMBERS)
-    dims = len(row.vectors) // numbers if numbers else 1
-    block = snapshots.unpack(row, 0, dims, ResidentTable(dims, {}))
-    for sequence in sequences:
-        place = block.row_of(sequence)
-        if place is not None:
-            block.take([place])
-        elif stored := shelf.get((row.agent, sequence), commit + 1):
-            block.shelf_sum -= int.from_bytes(stored.digest, "big")
-    return snapshots.pack(block)

@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-from ..shelf.packs import PACKS_SCHEMA
 from ..shelf.rows import SHELF_SCHEMA
 
 __all__ = ["SCHEMA", "Commit", "Snapshot", "SnapshotRow"]
@@ -47,7 +46,7 @@ CREATE VIEW events AS
            json_extract(e.value, '$[4]') AS content, json_extract(e.value, '$[5]') AS metadata
     FROM commits, json_each(commits.events) AS e;
 """
-SCHEMA = _TABLES + SHELF_SCHEMA + PACKS_SCHEMA
+SCHEMA = _TABLES + SHELF_SCHEMA
 
 
 class Commit(NamedTuple):

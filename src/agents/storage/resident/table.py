@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ...memory.events import Additions, Start
+from ...memory.events import Additions
 from ...memory.ids import digits_of_all
 from ...memory.kinds import PLAIN, Traits
 from ...memory.metadata import KeptMetadata, SharedMetadata
@@ -24,7 +24,7 @@ from ...memory.records import NEVER, NEW_RELEVANCE, NO_METADATA, UNUSED, Memory,
 from ...memory.retention import Retention
 from ...memory.temperature import Temperature
 from ...memory.tiers import Tier
-from ...rules.lifetime import Begun, begun
+from ...rules.lifetime import begun
 from ..digests import Marks, Places
 from ..vectors import Quantised
 
@@ -36,7 +36,6 @@ Floats = NDArray[np.float64]
 _LARGE = 50_000
 _PAGED = 1 << 20
 _WORTH_GIVING = 1 << 17
-_MOST_BEGUN = 1024
 _PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 WIDTH = 6
 """Whole numbers per memory: sequence, created, entered its tier, expires, accesses, last access."""
@@ -122,8 +121,6 @@ class ResidentTable:
         """No memory ever came that has metadata or traits. To look for them takes its time."""
         self.shared_metadata = SharedMetadata()
         """What makes one object of the metadata of many memories."""
-        self._begun: dict[tuple[int, Start | None], Begun] = {}
-        """How memories begin, by tier and start: most of a tick's are alike, and share traits."""
         self._take(_Columns.make(0, dims))
 
     def _take(self, columns: "_Columns", used: int = 0) -> None:
@@ -271,18 +268,12 @@ class ResidentTable:
         if starts.count(None) == len(starts) and 0 not in tiers:
             self.temperatures[where], self.traits[where] = _WARM, None
         else:
-            heats, kinds, expires = zip(*map(self._begin, tiers, starts), strict=True)
+            keys = list(zip(tiers, starts, strict=True))
+            known = {key: begun(*key) for key in set(keys)}  # most of a tick's are alike
+            heats, kinds, expires = zip(*map(known.__getitem__, keys), strict=True)
             self.temperatures[where], self.traits[where] = heats, _objects(kinds)
             self.all_plain = self.all_plain and kinds.count(None) == len(kinds)
             self.numbers[where, 3] = expires
-
-    def _begin(self, tier: int, start: Start | None) -> Begun:
-        known = self._begun.get((tier, start))
-        if known is None:
-            known = begun(tier, start)
-            if len(self._begun) < _MOST_BEGUN:
-                self._begun[tier, start] = known
-        return known
 
     def use(self, rows: Rows, scores: Floats, tick: int) -> None:
         """A search gave the memories in these rows, each once."""

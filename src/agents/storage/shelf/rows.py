@@ -5,7 +5,6 @@ state back, and a memory that returns to the columns is found as it was when it 
 ended before the last snapshot are deleted: nothing needs them any more.
 """
 
-import heapq
 import json
 import sqlite3
 import struct
@@ -16,12 +15,8 @@ from typing import Any, NamedTuple
 from ...errors import BankDamaged
 from ...memory.context import TokenCounter
 from ...memory.metadata import KeptMetadata
-from ...memory.retention import Retention
-from ...memory.temperature import Temperature
 from ..digests import of_shelved
 from ..full_record import ColdFact, Shelved, Stored, traits_of
-from .pack import Pack
-from .packs import Group, Member, ShelfPacks
 
 __all__ = ["SHELF_SCHEMA", "Changes", "ColdFact", "Group", "Key", "ShelfTable", "Stored"]
 
@@ -75,6 +70,8 @@ _BEFORE = "since < :commit AND (until IS NULL OR until >= :commit)"
 
 Key = tuple[str, int]
 """Agent and sequence number."""
+Group = tuple[str, int, int, int]
+"""Agent, retention, temperature and tier."""
 
 
 class Changes(NamedTuple):
@@ -84,12 +81,10 @@ class Changes(NamedTuple):
     """The digests of the versions that end."""
     now: Mapping[str, Mapping[int, Stored | None]]
     """What it leaves there, by agent and sequence number; None for what it takes away."""
-    packs: Sequence[Pack]
-    """What else it leaves there."""
     count_tokens: TokenCounter
 
     def __bool__(self) -> bool:
-        return bool(self.now or self.packs)
+        return bool(self.now)
 
 
 class ShelfTable:
@@ -97,7 +92,6 @@ class ShelfTable:
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._db = database
-        self._packs = ShelfPacks(database)
 
     # Reading. ``commit`` says when: what that commit found.
 
@@ -107,29 +101,20 @@ class ShelfTable:
             f"agent = :agent AND sequence = :sequence AND {_BEFORE}",
             agent=key[0], sequence=key[1], commit=commit,
         )  # fmt: skip
-        row = next((stored for _, stored in found), None)
-        return self._packs.get(*key, commit) if row is None else row
+        return next((stored for _, stored in found), None)
 
     def many(self, agent: str, sequences: Sequence[int], commit: int) -> Iterator[Stored]:
         """Those of these memories that are on the shelf."""
         for start in range(0, len(sequences), 500):
             part = [int(each) for each in sequences[start : start + 500]]
-            others = set(part)
             for _, stored in self._select(
                 f"agent = :agent AND sequence IN ({','.join(map(str, part))}) AND {_BEFORE}",
                 agent=agent, commit=commit,
             ):  # fmt: skip
-                others.discard(stored.record.sequence)
                 yield stored
-            for each in sorted(others):
-                if (packed := self._packs.get(agent, each, commit)) is not None:
-                    yield packed
 
     def critical(self, agent: str | None, commit: int) -> Iterator[tuple[str, Stored]]:
-        """The active critical ones, of all agents or of one: they count for the cap.
-
-        In packs are none.
-        """
+        """The active critical ones, of all agents or of one: they count for the cap."""
         which = "" if agent is None else "agent = :agent AND "
         return self._select(
             f"{which}tier = 1 AND retention = 0 AND {_BEFORE}", agent=agent, commit=commit
@@ -140,32 +125,19 @@ class ShelfTable:
     def of_agent(self, agent: str, retention: int, temperature: int | None) -> Iterator[Stored]:
         """An agent's memories with this retention and temperature, oldest first."""
         which = "" if temperature is None else " AND temperature = :temperature"
-        rows = self._select(
+        for _, stored in self._select(
             f"agent = :agent AND until IS NULL AND retention = :retention{which}",
             "ORDER BY sequence",
             agent=agent, retention=retention, temperature=temperature,
-        )  # fmt: skip
-        packed: Iterable[Member] = ()
-        if retention == Retention.ACTIVE and temperature in (None, Temperature.COLD):
-            packed = self._packs.now(agent)
-        for _, stored in _merged(rows, packed):
+        ):  # fmt: skip
             yield stored
 
     def active(self) -> Iterator[tuple[str, Stored]]:
         """All that is cold and active, by agent, oldest first."""
-        rows = self._select("until IS NULL AND retention = 0", "ORDER BY agent, sequence")
-        return _merged(rows, self._packs.now())
+        return self._select("until IS NULL AND retention = 0", "ORDER BY agent, sequence")
 
     def all_now(self) -> Iterator[tuple[Any, ...]]:
-        """All that is there, as rows, checked, as :meth:`adopt` takes them."""
-        packed = (
-            _row(member.agent, member.since, member.tokens, member.stored)
-            for member in self._packs.now()
-        )
-        return heapq.merge(self.rows_now(), packed, key=lambda row: (row[0], row[1]))
-
-    def rows_now(self) -> Iterator[tuple[Any, ...]]:
-        """Every row as it is now, checked; all that there is where there are no packs."""
+        """All that is there, by agent, oldest first, as rows that :meth:`adopt` takes; checked."""
         columns = _FIELDS.replace("tier,", "tokens, tier,", 1)
         for row in self._db.execute(
             f"SELECT {columns} FROM shelf WHERE until IS NULL ORDER BY agent, sequence"  # noqa: S608
@@ -180,15 +152,13 @@ class ShelfTable:
             agent=agent, commit=commit,
         ):  # fmt: skip
             yield stored
-        for member in self._packs.now(agent, after=commit):
-            yield member.stored
 
     def due(
         self, tick: int, deleted_before: int, agent: str | None = None
     ) -> Iterator[tuple[str, int, int]]:
         """Agent, sequence and retention of what expired by ``tick``, or was deleted so long ago.
 
-        Of all agents, or of one. In packs is nothing that expires.
+        Of all agents, or of one.
         """
         which = "" if agent is None else " AND agent = :agent"
         for what in (
@@ -209,11 +179,7 @@ class ShelfTable:
             f"WHERE until IS NULL {which}GROUP BY agent, retention, temperature, tier",
             {"agent": agent},
         )
-        totals: dict[Group, tuple[int, int]] = {row[:4]: row[4:] for row in rows}
-        for group, (items, tokens) in self._packs.counts(agent):
-            before = totals.get(group, (0, 0))
-            totals[group] = (before[0] + items, before[1] + tokens)
-        return totals
+        return {row[:4]: row[4:] for row in rows}
 
     def cold(self, agent: str) -> Iterator[ColdFact]:
         """All that is cold and active, without texts and vectors, so of many at once."""
@@ -225,7 +191,6 @@ class ShelfTable:
             recalled = len(json.loads(recalls)) if recalls else 0
             own = traits_of(kinds) if kinds else None
             yield ColdFact(sequence, tier, created, count, last, relevance, recalled, own)
-        yield from self._packs.cold(agent)
 
     def with_words(self, agent: str, words: Sequence[str], most: int) -> list[int]:
         """The newest of an agent's cold and active memories whose text has one of these words."""
@@ -236,8 +201,7 @@ class ShelfTable:
             f"AND temperature = 2 AND ({found}) ORDER BY sequence DESC LIMIT ?",
             (agent, *patterns, most),
         )
-        newest = [sequence for (sequence,) in rows] + self._packs.with_words(agent, words, most)
-        return sorted(newest, reverse=True)[:most]
+        return [sequence for (sequence,) in rows]
 
     def _select(
         self, where: str, order: str = "", **values: object
@@ -249,24 +213,18 @@ class ShelfTable:
 
     def write(self, commit: int, changes: Changes) -> None:
         """What a commit changes."""
-        packed: dict[str, list[int]] = {}
         for (agent, sequence), digest in changes.ended.items():
             row = self._db.execute(
-                "SELECT since FROM shelf WHERE agent = ? AND sequence = ? AND until IS NULL",
+                "SELECT rowid, since FROM shelf WHERE agent = ? AND sequence = ? AND until IS NULL",
                 (agent, sequence),
             ).fetchone()
             if row is None:
-                packed.setdefault(agent, []).append(sequence)
-                continue
+                raise BankDamaged(f"the journal has lost memory {sequence} of {agent}")
             self._db.execute(
-                "UPDATE shelf SET until = ?, seal = ? "
-                "WHERE agent = ? AND sequence = ? AND until IS NULL",
-                (commit, _seal(row[0], commit, digest), agent, sequence),
+                "UPDATE shelf SET until = ?, seal = ? WHERE rowid = ?",
+                (commit, _seal(row[1], commit, digest), row[0]),
             )
-        for agent, sequences in packed.items():
-            self._packs.end(commit, agent, sequences)
         self.adopt(_rows(commit, changes))
-        self._packs.write(commit, changes.packs, changes.count_tokens)
 
     def adopt(self, rows: Iterable[Sequence[Any]]) -> None:
         """Take over rows, each a tuple of all columns."""
@@ -283,12 +241,10 @@ class ShelfTable:
                 "UPDATE shelf SET until = NULL, seal = ? WHERE rowid = ?",
                 (_seal(since, None, digest), number),
             )
-        self._packs.rewind(commit)
 
     def forget_versions(self, commit: int) -> None:
         """Delete the versions that ended by a commit."""
         self._db.execute("DELETE FROM shelf WHERE until <= ?", (commit,))
-        self._packs.forget_versions(commit)
 
     def purge(self, agent: str, sequences: Collection[int]) -> None:
         """Delete every version of these memories."""
@@ -296,40 +252,29 @@ class ShelfTable:
             "DELETE FROM shelf WHERE agent = ? AND sequence = ?",
             [(agent, sequence) for sequence in sequences],
         )
-        self._packs.purge(agent, sequences)
 
     def clear(self) -> None:
         """Delete all."""
         self._db.execute("DELETE FROM shelf")
-        self._packs.clear()
-
-
-def _merged(
-    rows: Iterable[tuple[str, Stored]], packed: Iterable[Member]
-) -> Iterator[tuple[str, Stored]]:
-    """Both by agent, oldest first, as each of them is."""
-    members = ((member.agent, member.stored) for member in packed)
-    return heapq.merge(rows, members, key=lambda each: (each[0], each[1].record.sequence))
 
 
 def _rows(commit: int, changes: Changes) -> Iterator[tuple[Any, ...]]:
     """The rows of what a commit puts there."""
+    count_tokens, crc32, period = changes.count_tokens, zlib.crc32, _period(commit, None)
     for agent, own in changes.now.items():
         for stored in own.values():
-            if stored is not None:
-                yield _row(agent, commit, changes.count_tokens(stored.record.content), stored)
-
-
-def _row(agent: str, since: int, tokens: int, stored: Stored) -> tuple[Any, ...]:
-    record, digest = stored
-    recalls, kinds, metadata, content, vector = record[11:]
-    return (
-        agent, record[0], since, None, _seal(since, None, digest), digest, tokens, *record[1:11],
-        json.dumps(recalls) if recalls else None,
-        kinds.json if kinds else None,
-        metadata.json if metadata else None,
-        content, vector,
-    )  # fmt: skip
+            if stored is None:
+                continue
+            record, digest = stored
+            recalls, kinds, metadata, content, vector = record[11:]
+            yield (
+                agent, record[0], commit, None, crc32(period, crc32(digest)), digest,
+                count_tokens(content), *record[1:11],
+                json.dumps(recalls) if recalls else None,
+                kinds.json if kinds else None,
+                metadata.json if metadata else None,
+                content, vector,
+            )  # fmt: skip
 
 
 def _stored(row: Sequence[Any]) -> Stored:
@@ -362,7 +307,11 @@ def _stored(row: Sequence[Any]) -> Stored:
 
 def _seal(since: int, until: int | None, digest: bytes) -> int:
     """Against flipped bits alone: who forges a row forges this too."""
-    return zlib.crc32(b"%d %d" % (since, until or 0), zlib.crc32(digest))
+    return zlib.crc32(_period(since, until), zlib.crc32(digest))
+
+
+def _period(since: int, until: int | None) -> bytes:
+    return b"%d %d" % (since, until or 0)
 
 
 def _literal(word: str) -> str:

@@ -1,15 +1,15 @@
 """Where memories are that are not resident: in the journal, and what is pending before it."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import repeat
 from string import ascii_lowercase, ascii_uppercase
 
 from ...memory.context import TokenCounter, approximate_tokens
 from ...memory.retention import Retention
 from ...memory.temperature import Temperature
-from ..digests import of_shelved
+from ..digests import of_all_shelved
 from ..full_record import ColdFact, Shelved, Stored
-from .pack import Pack
 from .rows import Changes, Group, Key, ShelfTable
 
 __all__ = ["ColdFact", "Shelf"]
@@ -33,9 +33,6 @@ class Shelf:
         away."""
         self._ended: dict[Key, bytes] = {}
         """The digests of the versions in the table that it ends."""
-        self._packed: dict[str, dict[int, Pack]] = {}
-        """By agent and sequence number, what else it leaves there; none of it is in the table, and
-        whatever happens to one of these makes it one of the pending."""
 
     # Reading
 
@@ -45,24 +42,19 @@ class Shelf:
         pending = self._pending_of(agent)
         if sequence in pending:
             return pending[sequence]
-        return self._in_pack(key) or self.table.get(key, self.commit)
+        return self.table.get(key, self.commit)
 
     def _pending_of(self, agent: str) -> Mapping[int, Stored | None]:
         return self._pending.get(agent, _NOTHING)
-
-    def _in_pack(self, key: Key) -> Stored | None:
-        pack = self._packed.get(key[0], {}).get(key[1])
-        place = None if pack is None else pack.place_of(key[1])
-        return None if pack is None or place is None else pack.stored(place)
 
     def many(self, agent: str, sequences: Collection[int]) -> list[Stored]:
         """Those of these memories that are here, oldest first."""
         if self.commit == 0:
             return []
-        packed, pending = self._packed.get(agent, {}), self._pending_of(agent)
-        near = [pending.get(each) or self._in_pack((agent, each)) for each in sequences]
-        other = [each for each in sequences if each not in pending and each not in packed]
+        pending = self._pending_of(agent)
+        near = [pending.get(each) for each in sequences]
         found = [each for each in near if each is not None]
+        other = [each for each in sequences if each not in pending]
         found += self.table.many(agent, other, self.commit)
         return sorted(found, key=lambda each: each.record.sequence)
 
@@ -160,9 +152,6 @@ class Shelf:
                     self._count(totals, owner, old.record, -1)
                 if stored is not None:
                     self._count(totals, owner, stored.record, 1)
-        for owner in self._packed if agent is None else [agent]:
-            for record in self._records_in_packs(owner):
-                self._count(totals, owner, record, 1)
         return {group: number for group, number in totals.items() if number[0]}
 
     def _count(
@@ -188,38 +177,17 @@ class Shelf:
                 continue
             if temperature is None or stored.record.temperature == temperature:
                 records.append(stored.record)
-        if retention == Retention.ACTIVE and temperature in (None, Temperature.COLD):
-            records += self._records_in_packs(agent)
         return sorted(records, key=lambda record: record.sequence)
-
-    def _records_in_packs(self, agent: str) -> Iterator[Shelved]:
-        for sequence in self._packed.get(agent, ()):
-            if stored := self._in_pack((agent, sequence)):
-                yield stored.record
 
     # Changing
 
-    def put(self, agent: str, records: Iterable[Shelved]) -> int:
+    def put(self, agent: str, records: Sequence[Shelved]) -> int:
         """Memories come here; the sum of the hashes over them."""
-        pending, make, total = self._pending.setdefault(agent, {}), tuple.__new__, 0
-        for record in records:
-            digest = of_shelved(agent, record)
-            pending[record[0]] = make(Stored, (record, digest))
-            total += int.from_bytes(digest, "big")
-        return total
-
-    def put_packs(self, packs: Iterable[Pack]) -> int:
-        """Memories come here that are not :meth:`touched`; the sum of the hashes over them."""
-        total = 0
-        for pack in packs:
-            self._packed.setdefault(pack.agent, {}).update(dict.fromkeys(pack.sequences, pack))
-            total += pack.total()
-        return total
-
-    def touched(self, agent: str, sequences: Iterable[int]) -> list[int]:
-        """Those of these memories that came or left one by one in this commit."""
-        pending = self._pending_of(agent)
-        return [each for each in sequences if each in pending]
+        digests = of_all_shelved(agent, records)
+        stored = map(tuple.__new__, repeat(Stored), zip(records, digests, strict=True))
+        sequences = [record[0] for record in records]
+        self._pending.setdefault(agent, {}).update(zip(sequences, stored, strict=True))
+        return sum([int.from_bytes(digest, "big") for digest in digests])
 
     def take(self, agent: str, sequence: int) -> Stored | None:
         """A memory leaves, if it is here."""
@@ -227,9 +195,8 @@ class Shelf:
         stored = self.get(key)
         if stored is None:
             return None
-        was_packed = self._packed.get(agent, {}).pop(sequence, None)
         pending = self._pending.setdefault(agent, {})
-        if sequence not in pending and was_packed is None:
+        if sequence not in pending:
             self._ended[key] = stored.digest
         pending[sequence] = None
         return stored
@@ -238,39 +205,24 @@ class Shelf:
 
     def changes(self) -> Changes:
         """What the commit does, to be written with it."""
-        packs = [pack for own in self._packed.values() for pack in _what_is_left(own)]
-        return Changes(self._ended, self._pending, packs, self.count_tokens)
+        return Changes(self._ended, self._pending, self.count_tokens)
 
     def committed(self, next_commit: int) -> None:
         """What was pending is in the table now."""
         self._pending.clear()
         self._ended.clear()
-        self._packed.clear()
         self.commit = next_commit
 
     @contextmanager
     def replaying(self, agents: Collection[str] | None) -> Iterator[None]:
         """Inside, commits are replayed: of all agents or of some, whose pending changes go."""
-        gone = {*self._packed, *self._pending}
-        gone = gone if agents is None else gone.intersection(agents)
+        gone = set(self._pending if agents is None else agents)
         pending = {agent: own for agent, own in self._pending.items() if agent not in gone}
         ended = {key: own for key, own in self._ended.items() if key[0] not in gone}
-        packed = {agent: own for agent, own in self._packed.items() if agent not in gone}
         commit = self.commit
-        self._pending, self._ended, self._packed = {}, {}, {}
+        self._pending, self._ended = {}, {}
         try:
             yield
         finally:
-            self._pending, self._ended, self._packed = pending, ended, packed
+            self._pending, self._ended = pending, ended
             self.commit = commit
-
-
-def _what_is_left(members: Mapping[int, Pack]) -> Iterator[Pack]:
-    """The packs of these memories, without those that left them."""
-    packs = list(dict.fromkeys(members.values()))
-    if sum(map(len, packs)) == len(members):
-        yield from packs
-        return
-    for pack in packs:
-        places = [place for place, each in enumerate(pack.sequences) if members.get(each) is pack]
-        yield pack if len(places) == len(pack) else pack.only(places)

@@ -31,7 +31,7 @@ from ...memory.tiers import Tier
 from ...rules.caps import Caps, make_room, relieve
 from ..gc_pause import gc_paused
 from ..journal.journal import Journal
-from ..journal.redaction import Purge
+from ..journal.redaction import Purge, Redaction
 from ..journal.ticks import TickNote
 from ..vectors import Quantised, norms
 from . import snapshots
@@ -294,7 +294,7 @@ class Ledger:
                 self._note,
                 changes,
                 self.resident.shelf_sum() if changes else 0,
-                self._purges,
+                self._redaction() if self._purges else None,
                 not self._is_plain and any(isinstance(each, Purged) for each in self._events),
             )
         except BaseException:
@@ -354,6 +354,18 @@ class Ledger:
                     self._events[index] = blank
                     vectors[place] = 0
         self._vectors = [vectors]
+
+    def _redaction(self) -> Redaction:
+        """The pending purges, with the snapshots of their agents as they are without them."""
+        purged: dict[str, list[int]] = {}
+        for purge in self._purges:
+            purged.setdefault(purge.agent, []).append(purge.sequence)
+        shelf, made_after = self.journal.shelf, self.journal.snapshot().commit
+        rows = [
+            snapshots.without(row, purged[row.agent], shelf, made_after)
+            for row in self.journal.snapshots(purged)
+        ]
+        return Redaction(self._purges, rows)
 
     def _snapshot_if(self, events: int) -> None:
         if self._since_snapshot < max(1, events):

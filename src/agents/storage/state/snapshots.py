@@ -16,8 +16,9 @@ from ..journal.schema import SnapshotRow
 from ..note import Note
 from ..resident.agent_columns import NUMBERS, AgentColumns
 from ..resident.table import ResidentTable
+from ..shelf.rows import ShelfTable
 
-__all__ = ["NUMBERS", "check", "digest_of", "pack", "unpack"]
+__all__ = ["NUMBERS", "check", "digest_of", "pack", "unpack", "without"]
 
 _Value = TypeVar("_Value")
 
@@ -69,6 +70,22 @@ def unpack(row: SnapshotRow, seed: int, dims: int, table: ResidentTable) -> Agen
     block.shelf_sum = int(extras["shelf"], 16)
     block.notes = {path: Note.of(text, chunks) for path, text, chunks in extras.get("notes", ())}
     return block
+
+
+def without(
+    row: SnapshotRow, sequences: Sequence[int], shelf: ShelfTable, commit: int
+) -> SnapshotRow:
+    """The snapshot, made after a commit, without these memories: resident or on the shelf."""
+    numbers = len(row.columns) // (8 * NUMBERS)
+    dims = len(row.vectors) // numbers if numbers else 1
+    block = unpack(row, 0, dims, ResidentTable(dims, {}))
+    for sequence in sequences:
+        place = block.row_of(sequence)
+        if place is not None:
+            block.take([place])
+        elif stored := shelf.get((row.agent, sequence), commit + 1):
+            block.shelf_sum -= int.from_bytes(stored.digest, "big")
+    return pack(block)
 
 
 def _extras(block: AgentColumns, sequences: list[int]) -> str:

@@ -31,7 +31,6 @@ from ..resident.agent_columns import AgentColumns, add_all
 from ..resident.table import ResidentTable
 from ..shelf.shelf import Shelf
 from ..vectors import Quantised
-from .packing import pack_up
 
 __all__ = ["State"]
 
@@ -119,7 +118,7 @@ class State:
                 cold.setdefault(agent_id, []).append(sequence)
         for agent_id, sequences in cold.items():
             block = self.blocks[agent_id]
-            self._become_cold(block, block.rows_of(sequences)[0])
+            self._shelve(block, block.take(block.rows_of(sequences)[0], _COLD))
 
     def access(self, events: Sequence[Row]) -> None:
         """Apply the events of searches; the memories may be resident or not."""
@@ -222,7 +221,7 @@ class State:
         to = event.temperature
         rows, others = block.rows_of(event.sequences)
         if rows and to == Temperature.COLD:
-            self._become_cold(block, rows)
+            self._shelve(block, block.take(rows, _COLD))
         elif rows:
             block.set_temperature(rows, to)
         if others:
@@ -327,15 +326,6 @@ class State:
                 self._count_cold(record, 1)
             if record.tier == Tier.CRITICAL:
                 self._note_critical(block, record)
-
-    def _become_cold(self, block: AgentColumns, rows: Sequence[int]) -> None:
-        """Resident memories leave: many at once in packs."""
-        packs, rest = pack_up(block, rows, self.shelf.touched)
-        block.shelf_sum += self.shelf.put_packs(packs)
-        if self._cold is not None:
-            self._cold += sum(map(len, packs))
-        if rest:
-            self._shelve(block, block.take(rest, _COLD))
 
     def _note_critical(self, block: AgentColumns, record: Shelved) -> None:
         if record.retention == Retention.ACTIVE:
