@@ -13,11 +13,10 @@ from ..config.load import load_settings
 from ..config.settings import Settings
 from ..engine.upkeep import Upkeep
 from ..errors import BankError, InvalidInput
-from ..memory.batches import check_all_new
 from ..memory.context import TokenCounter, approximate_tokens, render
 from ..memory.filters import ANY
 from ..memory.records import Hits, Memory, check_agent_id, check_whole
-from ..memory.requests import NewBatch
+from ..memory.requests import NewBatch, check_all_new
 from ..notes.agent_notes import Synced
 from ..notes.opening import open_notes, sync_notes
 from ..notes.watching import NoteWatch, watch_notes
@@ -29,7 +28,6 @@ from ..storage.journal.journal import Journal
 from ..storage.lock import lock_folder
 from ..storage.mem0.store import check_providers
 from ..storage.sqlite import as_it_was
-from ..storage.state.new_memories import New
 from ..storage.store_sync import Progress
 from ..version import __version__
 from . import history
@@ -344,13 +342,12 @@ class MemoryBank(Upkeep):
 
     def _add_new(self, new: NewBatch) -> Sequence[Memory]:
         """Store what was checked."""
-        agents, contents, tiers, metadata, options = new
-        starts = self._movement.starts(tiers, options, self.tick)
+        movement = self._movement
+        starts = movement.starts(new.tiers, new.options, self.tick)
         with self._changing():
-            self._movement.expire_of(dict.fromkeys(agents))
-            started = New(agents, contents, tiers, metadata, starts)
-            vectors = self._embedder.encode(contents)
-            return self._ledger.add_many(started, vectors, self._caps, self._movement.relieve_hot)
+            movement.expire_of(dict.fromkeys(new.agents))
+            vectors = self._embedder.encode(new.contents)
+            return self._ledger.add_many(new, starts, vectors, self._caps, movement.relieve_hot)
 
     def search_many(
         self,

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 from ..config.settings import Settings
 from ..errors import BankClosed, NoteRefused
-from ..memory.batches import check_searches
 from ..memory.context import TokenCounter
 from ..memory.events import Accessed
 from ..memory.filters import ANY, Filter
 from ..memory.records import Hit, Hits, Memory, check_whole
+from ..memory.requests import check_searches
 from ..movement.movement import Movement
 from ..rules.caps import Caps
 from ..rules.spill import HotLimits

@@ -1,4 +1,4 @@
-"""What the batched calls take."""
+"""What the batched calls take. A call for one memory or one search is a batch of one."""
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,10 +16,12 @@ __all__ = [
     "NewBatch",
     "NewMemory",
     "Options",
+    "check_all_new",
     "check_iterable",
     "check_new",
     "check_options",
     "check_search",
+    "check_searches",
 ]
 
 _SEQUENCES = (tuple, list)
@@ -40,10 +42,11 @@ PLAIN_OPTIONS = Options()
 _OF_A_TALK = ("session", "speaker")
 
 NewMemory = tuple[str, str, Tier, KeptMetadata | None, Options]
+"""Agent, text, tier, metadata and options, checked."""
 
 
 class NewBatch(NamedTuple):
-    """Many of these, column by column."""
+    """New memories as they were asked for, column by column."""
 
     agents: Sequence[str]
     contents: Sequence[str]
@@ -53,7 +56,7 @@ class NewBatch(NamedTuple):
 
     @classmethod
     def of(cls, memories: Iterable[NewMemory]) -> Self:
-        """The same of a batch that comes one by one."""
+        """The columns of memories that come one by one."""
         columns = list(zip(*memories, strict=True))
         return cls(*columns) if columns else cls((), (), (), (), ())
 
@@ -74,13 +77,21 @@ def check_new(item: object, most_bytes: int) -> NewMemory:
             f"got {item!r:.80}"
         )
     agent, content = check_agent_id(item[0]), check_content(item[1], most_bytes)
-    tier = parse_tier(item[2]) if len(item) > 2 else Tier.NORMAL
+    tier = item[2] if len(item) > 2 else Tier.NORMAL
+    if type(tier) is not Tier:
+        tier = parse_tier(tier)
     if len(item) < 4:
         return agent, content, tier, None, PLAIN_OPTIONS
     metadata, options = item[3], item[4] if len(item) > 4 else None
     if type(options) is not Options and isinstance(options, Mapping):
         metadata, options = _with_talk(metadata, options)
-    return agent, content, tier, check_metadata(metadata), check_options(options)
+    kept = None if metadata is None else check_metadata(metadata)
+    return agent, content, tier, kept, check_options(options)
+
+
+def check_all_new(items: Iterable[object], most_bytes: int) -> NewBatch:
+    """New memories from what :func:`check_new` takes."""
+    return NewBatch.of([check_new(item, most_bytes) for item in check_iterable(items)])
 
 
 def _with_talk(metadata: object, options: Mapping[str, object]) -> tuple[object, object]:
@@ -117,9 +128,12 @@ def check_options(options: object) -> Options:
             hint=f"use {', '.join((*Options._fields, *_OF_A_TALK))}",
         )
     given = {name: value for name, value in options.items() if value is not None}
-    kind = check_kind(given.get("kind", "fact"))
-    tags = check_tags(given.get("tags", ()))
-    if len(given) == ("kind" in given) + ("tags" in given):
+    kind, tags = given.pop("kind", "fact"), given.pop("tags", ())
+    if type(kind) is not str or kind != "fact":
+        kind = check_kind(kind)
+    if type(tags) is not tuple or tags:
+        tags = check_tags(tags)
+    if not given:
         return _shared(kind, tags)
     if "ttl" in given and "expires_tick" in given:
         raise InvalidInput("a memory has a ttl or an expires_tick, not both", hint="leave one out")
@@ -145,3 +159,9 @@ def check_search(request: object) -> tuple[str, str]:
         raise InvalidInput(f"a search is a pair (agent_id, query); got {request!r:.80}")
     agent, query = request
     return check_agent_id(agent), check_query(query)
+
+
+def check_searches(requests: Iterable[object]) -> tuple[list[str], list[str]]:
+    """Agents and queries from pairs."""
+    checked = [check_search(request) for request in check_iterable(requests)]
+    return [agent for agent, _ in checked], [query for _, query in checked]

@@ -2,23 +2,16 @@
 
 import functools
 import json
-from types import MappingProxyType
 from typing import NamedTuple
 
-from ..memory.kinds import PLAIN, Traits, traits
+from ..memory.kinds import Traits, traits
 from ..memory.metadata import KeptMetadata
-from ..memory.records import NO_METADATA, Memory, memory_id
+from ..memory.records import NEVER, UNUSED, Memory, memories_of
 from ..memory.retention import Retention
 from ..memory.temperature import Temperature
 from ..memory.tiers import Tier
 
 __all__ = ["MOST_RECALLS", "NEVER", "UNUSED", "ColdFact", "Shelved", "Stored", "traits_of"]
-
-NEVER = 1 << 62
-"""The tick in which a memory expires that doesn't."""
-UNUSED = -1
-"""The tick of last access of a memory that no search gave yet."""
-
 
 MOST_RECALLS = 16
 """How many are kept of the ticks in which a memory was recalled."""
@@ -53,25 +46,24 @@ class Shelved(NamedTuple):
 
     def memory(self, agent_id: str, prefix: str) -> Memory:
         """As callers see it."""
-        kind, tags, _ = self.traits or PLAIN
-        return Memory(
-            memory_id(prefix, self.sequence),
-            agent_id,
-            self.content,
-            Tier(self.tier),
-            self.created_tick,
-            self.tier_tick,
-            self.sequence,
-            NO_METADATA if self.metadata is None else MappingProxyType(self.metadata),
-            kind,
-            tags,
-            Temperature(self.temperature),
-            Retention(self.retention),
-            None if self.expires_tick == NEVER else self.expires_tick,
-            self.access_count,
-            None if self.last_access_tick == UNUSED else self.last_access_tick,
-            self.relevance,
+        (memory,) = memories_of(
+            prefixes=[prefix],
+            agents=[agent_id],
+            contents=[self.content],
+            tiers=[Tier(self.tier)],
+            created=[self.created_tick],
+            entered=[self.tier_tick],
+            sequences=[self.sequence],
+            temperatures=[Temperature(self.temperature)],
+            metadata=[self.metadata],
+            traits=[self.traits],
+            retentions=[Retention(self.retention)],
+            expires=[self.expires_tick],
+            counts=[self.access_count],
+            last=[self.last_access_tick],
+            relevance=[self.relevance],
         )
+        return memory
 
 
 class Stored(NamedTuple):
