@@ -2,14 +2,21 @@
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from ..errors import InvalidInput, InvalidMetadata
 from .kinds import check_kind, check_tags
 from .metadata import KeptMetadata, check_metadata
-from .records import check_agent_id, check_content, check_query, check_whole
+from .records import (
+    are_plain_texts,
+    check_agent_id,
+    check_content,
+    check_query,
+    check_whole,
+    known_ids,
+)
 from .temperature import Temperature, parse_temperature
-from .tiers import Tier, parse_tier
+from .tiers import TIER_VALUES, Tier, parse_tier
 
 __all__ = [
     "PLAIN_OPTIONS",
@@ -25,6 +32,8 @@ __all__ = [
 ]
 
 _SEQUENCES = (tuple, list)
+_FEW = 8
+"""Fewer memories are checked faster one by one."""
 
 
 class Options(NamedTuple):
@@ -91,7 +100,37 @@ def check_new(item: object, most_bytes: int) -> NewMemory:
 
 def check_all_new(items: Iterable[object], most_bytes: int) -> NewBatch:
     """New memories from what :func:`check_new` takes."""
+    plain = _check_plain(items, most_bytes)
+    if plain is not None:
+        return plain
     return NewBatch.of([check_new(item, most_bytes) for item in check_iterable(items)])
+
+
+def _check_plain(items: Any, most_bytes: int) -> NewBatch | None:
+    """A long list of tuples with an agent, a text and maybe a tier, if nothing in it is unusual.
+
+    The agents are known, the texts are ASCII, the tiers are named in full. To look at the columns
+    takes half the time of a look at each memory: a tenth of what it takes to store them.
+    """
+    if type(items) is not list or len(items) < _FEW or set(map(type, items)) != {tuple}:
+        return None
+    if set(map(len, items)) not in ({2}, {3}):
+        return None
+    size = len(items)
+    ids, contents, *rest = zip(*items, strict=True)
+    agents = known_ids(ids)
+    tiers = rest[0] if rest else (Tier.NORMAL,) * size
+    if set(map(type, tiers)) == {str}:
+        tiers = tuple(map(TIER_VALUES.get, tiers))
+    if (
+        agents is not None
+        and set(map(type, tiers)) == {Tier}
+        and are_plain_texts(contents, most_bytes)  # each of their characters is a byte
+        and all(contents)
+        and not any(map(str.isspace, contents))
+    ):
+        return NewBatch(agents, contents, tiers, (None,) * size, (PLAIN_OPTIONS,) * size)
+    return None
 
 
 def _with_talk(metadata: object, options: Mapping[str, object]) -> tuple[object, object]:

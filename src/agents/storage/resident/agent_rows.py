@@ -304,11 +304,6 @@ class AgentRows:
         table[:, 8] = np.asarray(self._relevance)[: self.size].view(np.int64)
         return table
 
-    @property
-    def is_hashed(self) -> bool:
-        """Whether somebody asked for the fingerprint, which is kept up to date since."""
-        return self._fingerprint is not None
-
     def fingerprint(self) -> bytes:
         """A hash over all memories, the same for equal ones however they came about.
 

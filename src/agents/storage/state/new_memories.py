@@ -9,17 +9,19 @@ from ...memory.records import Memory, memories_of
 from ...memory.requests import NewBatch
 from ...memory.temperature import Temperature
 from ...memory.tiers import Tier
-from ..resident.agent_rows import AgentRows
+from ..resident.agent_columns import AgentColumns
 from ..resident.table import begun
 
 __all__ = ["NewMemories", "number", "which_matter"]
 
-_HOT = int(Temperature.HOT)
+_HOT, _WARM = int(Temperature.HOT), int(Temperature.WARM)
 _CAPPED = (int(Tier.PINNED), int(Tier.CRITICAL))
 _TIERS, _TEMPERATURES = tuple(Tier), tuple(Temperature)
 
 
-def number(new: NewBatch, starts: Sequence[Start | None], blocks: Iterable[AgentRows]) -> Additions:
+def number(
+    new: NewBatch, starts: Sequence[Start | None], blocks: Iterable[AgentColumns]
+) -> Additions:
     """The events that add these memories, each with the number that follows in its agent's block.
 
     ``starts`` says how each memory begins.
@@ -89,7 +91,10 @@ class NewMemories(Sequence[Memory]):
     def _memories(self) -> list[Memory]:
         if self._made is None:
             new = self._new
-            heats, kinds, expires = zip(*map(begun, new.tiers, new.starts), strict=True)
+            heats: Iterable[int] = repeat(_WARM)
+            kinds = expires = None  # as most begin
+            if 0 in new.tiers or new.starts.count(None) < len(new.starts):
+                heats, kinds, expires = zip(*map(begun, new.tiers, new.starts), strict=True)
             made = memories_of(
                 prefixes=map(self._prefixes.__getitem__, new.agents),
                 agents=new.agents,
