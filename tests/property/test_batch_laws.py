@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from strategies import any_text, contents, not_tiers, queries, spellings, tiers
 
 from agents import InvalidAgentId, Tier, TierMemError
-from agents.memory.batches import check_all_new, check_searches
-from agents.memory.requests import check_new, check_search
+from agents.memory.requests import check_all_new, check_new, check_search, check_searches
 
 _MOST_BYTES = 64
 

@@ -10,11 +10,10 @@ from typing import Any, NamedTuple, final
 
 from ..config.settings import Settings
 from ..errors import BankClosed, NoteRefused
-from ..memory.batches import check_all_new, check_searches
 from ..memory.checks import check_whole
 from ..memory.context import TokenCounter
 from ..memory.records import Hits, Memory
-from ..memory.requests import NewBatch
+from ..memory.requests import NewBatch, check_all_new, check_searches
 from ..movement.movement import Movement
 from ..rules.caps import Caps
 from ..rules.spill import HotLimits
@@ -29,7 +28,6 @@ from ..storage.mem0.models import Extractor
 from ..storage.mem0.store import payload
 from ..storage.state.ledger import Ledger
 from ..storage.state.loading import Resident
-from ..storage.state.new_memories import New
 from ..storage.store_sync import StoreSync
 from .metrics import Metrics
 
@@ -115,14 +113,14 @@ class OpenBank:
 
     def add_new(self, new: NewBatch) -> Sequence[Memory]:
         """Store memories that were checked."""
-        agents, contents, tiers, metadata, options = new
-        starts = self.movement.starts(tiers, options, self.tick)
+        starts = self.movement.starts(new.tiers, new.options, self.tick)
         with self.changing():
-            self.movement.expire_of(dict.fromkeys(agents))
-            vectors = self.embedder.encode(contents)  # which may wait for somebody else's server
-            started = New(agents, contents, tiers, metadata, starts)
+            self.movement.expire_of(dict.fromkeys(new.agents))
+            vectors = self.embedder.encode(new.contents)  # may wait for somebody else's server
             with gc_paused():
-                return self.ledger.add_many(started, vectors, self.caps, self.movement.relieve_hot)
+                return self.ledger.add_many(
+                    new, starts, vectors, self.caps, self.movement.relieve_hot
+                )
 
     def search_many(
         self,

@@ -1,9 +1,12 @@
 """What a memory is."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
+from operator import add
 from types import MappingProxyType
 from typing import NamedTuple
 
+from .ids import digits_of_all
 from .retention import Retention
 from .temperature import Temperature
 from .tiers import Tier
@@ -19,6 +22,7 @@ __all__ = [
     "Memory",
     "Metadata",
     "Scalar",
+    "memories_of",
 ]
 
 Scalar = str | int | float | bool | None
@@ -101,6 +105,68 @@ class Memory(NamedTuple):
 
 
 _UNCOMPARED = Memory._fields.index("access_count")
+_PLAIN_TRAITS = ("fact", (), "")
+
+
+def memories_of(
+    *,
+    prefixes: Iterable[str],
+    agents: Iterable[str],
+    contents: Iterable[str],
+    tiers: Iterable[Tier],
+    created: Iterable[int],
+    entered: Iterable[int],
+    sequences: Sequence[int],
+    temperatures: Iterable[Temperature],
+    metadata: Sequence[dict[str, Scalar] | None] | None = None,
+    traits: Sequence[tuple[str, tuple[str, ...], str] | None] | None = None,
+    retentions: Iterable[Retention] = repeat(Retention.ACTIVE),
+    expires: Sequence[int] | None = None,
+    counts: Iterable[int] = repeat(0),
+    last: Sequence[int] | None = None,
+    relevance: Iterable[float] = repeat(NEW_RELEVANCE),
+) -> list[Memory]:
+    """The records of memories that are given column by column, as storage keeps them.
+
+    An id begins with the memory's prefix. ``entered`` has the ticks in which the memories entered
+    their tiers, ``expires`` NEVER for one that stays, ``last`` UNUSED for one that no search gave.
+    ``metadata`` and ``traits`` have None for a memory without. A column that is left out says of
+    each memory what is true of a new one.
+    """
+    given: Iterable[Metadata] = repeat(NO_METADATA)
+    if metadata is not None and metadata.count(None) < len(metadata):
+        given = [NO_METADATA if own is None else MappingProxyType(own) for own in metadata]
+    kinds: Iterable[str] = repeat("fact")
+    tags: Iterable[tuple[str, ...]] = repeat(())
+    if traits is not None and traits.count(None) < len(traits):
+        kinds, tags, _ = zip(*[own or _PLAIN_TRAITS for own in traits], strict=True)
+    ends: Iterable[int | None] = repeat(None)
+    if expires is not None and expires.count(NEVER) < len(expires):
+        ends = [None if tick == NEVER else tick for tick in expires]
+    used: Iterable[int | None] = repeat(None)
+    if last is not None:
+        used = [None if tick == UNUSED else tick for tick in last] if UNUSED in last else last
+    fields = zip(
+        map(add, prefixes, digits_of_all(sequences, max(sequences, default=0))),  # memory_id()
+        agents,
+        contents,
+        tiers,
+        created,
+        entered,
+        sequences,
+        given,
+        kinds,
+        tags,
+        temperatures,
+        retentions,
+        ends,
+        counts,
+        used,
+        relevance,
+        strict=False,
+    )
+    # tuple.__new__ is what Memory(…) comes down to, at half its cost.
+    return list(map(tuple.__new__, repeat(Memory), fields))
 
 
 class Hit(NamedTuple):

@@ -1,27 +1,38 @@
-"""What the batched calls take."""
+"""What the batched calls take. A call for one memory or one search is a batch of one."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from ..errors import InvalidInput, InvalidMetadata
-from .checks import check_agent_id, check_content, check_query, check_whole
+from .checks import (
+    are_agent_ids,
+    are_plain_texts,
+    check_agent_id,
+    check_content,
+    check_query,
+    check_whole,
+)
 from .kinds import check_kind, check_tags
 from .metadata import KeptMetadata, SharedMetadata, check_metadata
 from .temperature import Temperature, parse_temperature
-from .tiers import Tier, parse_tier
+from .tiers import TIER_VALUES, Tier, parse_tier
 
 __all__ = [
     "PLAIN_OPTIONS",
     "NewBatch",
     "NewMemory",
     "Options",
+    "check_all_new",
     "check_iterable",
     "check_new",
     "check_options",
     "check_search",
+    "check_searches",
 ]
 
 _SEQUENCES = (tuple, list)
+_FEW = 8
+"""Fewer memories are checked faster one by one."""
 
 
 class Options(NamedTuple):
@@ -39,10 +50,11 @@ PLAIN_OPTIONS = Options()
 _OF_A_TALK = ("session", "speaker")
 
 NewMemory = tuple[str, str, Tier, KeptMetadata | None, Options]
+"""Agent, text, tier, metadata and options, checked."""
 
 
 class NewBatch(NamedTuple):
-    """Many of these, column by column."""
+    """New memories as they were asked for, column by column."""
 
     agents: Sequence[str]
     contents: Sequence[str]
@@ -52,7 +64,7 @@ class NewBatch(NamedTuple):
 
     @classmethod
     def of(cls, memories: Iterable[NewMemory]) -> Self:
-        """The same of a batch that comes one by one."""
+        """The columns of memories that come one by one."""
         columns = list(zip(*memories, strict=True))
         return cls(*columns) if columns else cls((), (), (), (), ())
 
@@ -76,14 +88,54 @@ def check_new(item: object, most_bytes: int, shared: SharedMetadata | None = Non
             f"got {item!r:.80}"
         )
     agent, content = check_agent_id(item[0]), check_content(item[1], most_bytes)
-    tier = parse_tier(item[2]) if len(item) > 2 else Tier.NORMAL
+    tier = item[2] if len(item) > 2 else Tier.NORMAL
+    if type(tier) is not Tier:
+        tier = parse_tier(tier)
     if len(item) < 4:
         return agent, content, tier, None, PLAIN_OPTIONS
     metadata, options = item[3], item[4] if len(item) > 4 else None
     if type(options) is not Options and isinstance(options, Mapping):
         metadata, options = _with_talk(metadata, options)
-    kept = check_metadata(metadata) if shared is None else shared.check(metadata)
+    kept = None
+    if metadata is not None:
+        kept = check_metadata(metadata) if shared is None else shared.check(metadata)
     return agent, content, tier, kept, check_options(options)
+
+
+def check_all_new(
+    items: Iterable[object], most_bytes: int, shared: SharedMetadata | None = None
+) -> NewBatch:
+    """New memories from what :func:`check_new` takes."""
+    plain = _check_plain(items, most_bytes)
+    if plain is not None:
+        return plain
+    return NewBatch.of([check_new(item, most_bytes, shared) for item in check_iterable(items)])
+
+
+def _check_plain(items: Any, most_bytes: int) -> NewBatch | None:
+    """A long list of tuples with an agent, a text and maybe a tier, if nothing in it is unusual.
+
+    The texts are ASCII, the tiers are named in full. To look at the columns
+    takes half the time of a look at each memory: a tenth of what it takes to store them.
+    """
+    if type(items) is not list or len(items) < _FEW or set(map(type, items)) != {tuple}:
+        return None
+    if set(map(len, items)) not in ({2}, {3}):
+        return None
+    size = len(items)
+    agents, contents, *rest = zip(*items, strict=True)
+    tiers = rest[0] if rest else (Tier.NORMAL,) * size
+    if set(map(type, tiers)) == {str}:
+        tiers = tuple(map(TIER_VALUES.get, tiers))
+    if (
+        set(map(type, tiers)) == {Tier}
+        and are_agent_ids(agents)
+        and are_plain_texts(contents, most_bytes)  # each of their characters is a byte
+        and all(contents)
+        and not any(map(str.isspace, contents))
+    ):
+        return NewBatch(agents, contents, tiers, (None,) * size, (PLAIN_OPTIONS,) * size)
+    return None
 
 
 def _with_talk(metadata: object, options: Mapping[str, object]) -> tuple[object, object]:
@@ -120,9 +172,12 @@ def check_options(options: object) -> Options:
             hint=f"use {', '.join((*Options._fields, *_OF_A_TALK))}",
         )
     given = {name: value for name, value in options.items() if value is not None}
-    kind = check_kind(given.get("kind", "fact"))
-    tags = check_tags(given.get("tags", ()))
-    if len(given) == ("kind" in given) + ("tags" in given):
+    kind, tags = given.pop("kind", "fact"), given.pop("tags", ())
+    if type(kind) is not str or kind != "fact":
+        kind = check_kind(kind)
+    if type(tags) is not tuple or tags:
+        tags = check_tags(tags)
+    if not given:
         return Options(kind, tags)
     if "ttl" in given and "expires_tick" in given:
         raise InvalidInput("a memory has a ttl or an expires_tick, not both", hint="leave one out")
@@ -143,3 +198,9 @@ def check_search(request: object) -> tuple[str, str]:
         raise InvalidInput(f"a search is a pair (agent_id, query); got {request!r:.80}")
     agent, query = request
     return check_agent_id(agent), check_query(query)
+
+
+def check_searches(requests: Iterable[object]) -> tuple[list[str], list[str]]:
+    """Agents and queries from pairs."""
+    checked = [check_search(request) for request in check_iterable(requests)]
+    return [agent for agent, _ in checked], [query for _, query in checked]

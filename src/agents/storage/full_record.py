@@ -2,13 +2,11 @@
 
 import functools
 import json
-from types import MappingProxyType
 from typing import NamedTuple
 
-from ..memory.ids import memory_id
-from ..memory.kinds import PLAIN, Traits, traits
+from ..memory.kinds import Traits, traits
 from ..memory.metadata import KeptMetadata
-from ..memory.records import NEVER, NO_METADATA, UNUSED, Memory
+from ..memory.records import Memory, memories_of
 from ..memory.retention import Retention
 from ..memory.temperature import Temperature
 from ..memory.tiers import Tier
@@ -48,25 +46,24 @@ class Shelved(NamedTuple):
 
     def memory(self, agent_id: str, prefix: str) -> Memory:
         """As callers see it."""
-        kind, tags, _ = self.traits or PLAIN
-        return Memory(
-            memory_id(prefix, self.sequence),
-            agent_id,
-            self.content,
-            Tier(self.tier),
-            self.created_tick,
-            self.tier_tick,
-            self.sequence,
-            NO_METADATA if self.metadata is None else MappingProxyType(self.metadata),
-            kind,
-            tags,
-            Temperature(self.temperature),
-            Retention(self.retention),
-            None if self.expires_tick == NEVER else self.expires_tick,
-            self.access_count,
-            None if self.last_access_tick == UNUSED else self.last_access_tick,
-            self.relevance,
+        (memory,) = memories_of(
+            prefixes=[prefix],
+            agents=[agent_id],
+            contents=[self.content],
+            tiers=[Tier(self.tier)],
+            created=[self.created_tick],
+            entered=[self.tier_tick],
+            sequences=[self.sequence],
+            temperatures=[Temperature(self.temperature)],
+            metadata=[self.metadata],
+            traits=[self.traits],
+            retentions=[Retention(self.retention)],
+            expires=[self.expires_tick],
+            counts=[self.access_count],
+            last=[self.last_access_tick],
+            relevance=[self.relevance],
         )
+        return memory
 
 
 class Stored(NamedTuple):

@@ -33,6 +33,11 @@ class AgentColumns(AgentRows):
 
     __slots__ = ()
 
+    @property
+    def is_hashed(self) -> bool:
+        """Whether somebody asked for the fingerprint, which is kept up to date since."""
+        return self._fingerprint is not None
+
     def take_in(self, count: int) -> int:
         """So many new memories come; what to add to a sequence number to have its row."""
         to_row = self.start + self.size - self.next_sequence

@@ -2,17 +2,16 @@
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from types import MappingProxyType
+from itertools import repeat
 from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...memory.ids import digits, id_prefix
+from ...memory.ids import id_prefix
 from ...memory.kinds import PLAIN, Traits
 from ...memory.metadata import KeptMetadata
-from ...memory.records import NEVER, NO_METADATA, UNUSED, Memory
-from ...memory.retention import Retention
+from ...memory.records import NEVER, Memory, memories_of
 from ...memory.temperature import Temperature
 from ...memory.tiers import Tier
 from ...rules.caps import Occupant
@@ -139,41 +138,32 @@ class AgentRows:
 
     def memories(self, rows: Iterable[int]) -> list[Memory]:
         """The memories in these rows."""
+        rows = list(rows)
+        if not rows:
+            return []
         # As the table does for many agents at once; of a few memories, this takes a tenth of that.
-        make, numbers, relevance = tuple.__new__, self._numbers, self._relevance
-        tiers, temperatures, kinds = self._tiers, self._temperatures, self._traits
-        prefix, agent_id, contents = self.prefix, self.agent_id, self._contents
-        metadata, active = self._metadata, Retention.ACTIVE
-        result = []
-        for row in rows:
-            place = WIDTH * row
-            sequence, created, entered, expires, count, last = numbers[place : place + WIDTH]
-            own = metadata[row]
-            kind, tags, _ = kinds[row] or PLAIN
-            result.append(
-                make(
-                    Memory,
-                    (
-                        prefix + digits(sequence),  # memory_id()
-                        agent_id,
-                        contents[row],
-                        _TIERS[tiers.item(row)],
-                        created,
-                        entered,
-                        sequence,
-                        NO_METADATA if own is None else MappingProxyType(own),
-                        kind,
-                        tags,
-                        _TEMPERATURES[temperatures.item(row)],
-                        active,
-                        None if expires == NEVER else expires,
-                        count,
-                        None if last == UNUSED else last,
-                        relevance[row],
-                    ),
-                )
-            )
-        return result
+        numbers, relevance, contents = self._numbers, self._relevance, self._contents
+        tiers, temperatures = self._tiers.item, self._temperatures.item
+        sequences, created, entered, expires, counts, last = zip(
+            *[numbers[WIDTH * row : WIDTH * (row + 1)] for row in rows], strict=True
+        )
+        is_plain = self.table.all_plain
+        return memories_of(
+            prefixes=repeat(self.prefix),
+            agents=repeat(self.agent_id),
+            contents=[contents[row] for row in rows],
+            tiers=[_TIERS[tiers(row)] for row in rows],
+            created=created,
+            entered=entered,
+            sequences=sequences,
+            temperatures=[_TEMPERATURES[temperatures(row)] for row in rows],
+            metadata=None if is_plain else [self._metadata[row] for row in rows],
+            traits=None if is_plain else [self._traits[row] for row in rows],
+            expires=expires,
+            counts=counts,
+            last=last,
+            relevance=[relevance[row] for row in rows],
+        )
 
     def labels(self, rows: Iterable[int]) -> list[tuple[str, Tier, str]]:
         """Text, tier and kind of the memories in these rows: what a line shows of them."""
@@ -304,11 +294,6 @@ class AgentRows:
         table[:, 6], table[:, 7] = self.tiers, self.temperatures
         table[:, 8] = np.asarray(self._relevance)[: self.size].view(np.int64)
         return table
-
-    @property
-    def is_hashed(self) -> bool:
-        """Whether somebody asked for the fingerprint, which is kept up to date since."""
-        return self._fingerprint is not None
 
     def fingerprint(self) -> bytes:
         """A hash over all memories, the same for equal ones however they came about.

@@ -8,20 +8,16 @@ lie together, with room to spare; :class:`AgentRows` is its window on them.
 import math
 import mmap
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate, repeat
-from operator import add
-from types import MappingProxyType
+from itertools import accumulate
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...memory.events import Additions
-from ...memory.ids import digits_of_all
-from ...memory.kinds import PLAIN, Traits
+from ...memory.kinds import Traits
 from ...memory.metadata import KeptMetadata, SharedMetadata
-from ...memory.records import NEVER, NEW_RELEVANCE, NO_METADATA, UNUSED, Memory, Metadata
-from ...memory.retention import Retention
+from ...memory.records import NEVER, NEW_RELEVANCE, UNUSED, Memory, memories_of
 from ...memory.temperature import Temperature
 from ...memory.tiers import Tier
 from ...rules.lifetime import begun
@@ -202,47 +198,30 @@ class ResidentTable:
         numbers: NDArray[np.int64],
         agents: Iterable[str],
         prefixes: Iterable[str],
-    ) -> Iterable[Memory]:
+    ) -> list[Memory]:
         """The memories in these rows; ``numbers`` are the same rows of ``self.numbers``.
 
         Whose they are and how their ids begin is given.
         """
         sequences, created, entered, counts, last = numbers[:, _SHOWN].T.tolist()
-        # Most memories have none of what few have.
-        names: Iterable[str] = repeat(PLAIN.kind)
-        tags: Iterable[tuple[str, ...]] = repeat(PLAIN.tags)
-        given: Iterable[Metadata] = repeat(NO_METADATA)
-        ends: Iterable[int | None] = repeat(None)
-        if not self.all_plain:
-            metadata, kinds = self.metadata[rows].tolist(), self.traits[rows].tolist()
-            if kinds.count(None) < len(kinds):
-                names, tags, _ = zip(*[own or PLAIN for own in kinds], strict=True)
-            if metadata.count(None) < len(metadata):
-                given = [NO_METADATA if own is None else MappingProxyType(own) for own in metadata]
         expires = numbers[:, 3]
-        if (expires < NEVER).any():
-            ends = map(_or_none, expires.tolist())
-        fields = zip(
-            map(add, prefixes, digits_of_all(sequences, int(numbers[:, 0].max(initial=0)))),
-            agents,
-            self.contents[rows].tolist(),
-            _TIERS[self.tiers[rows]].tolist(),
-            created,
-            entered,
-            sequences,
-            given,
-            names,
-            tags,
-            _TEMPERATURES[self.temperatures[rows]].tolist(),
-            repeat(Retention.ACTIVE),
-            ends,
-            counts,
-            [None if tick == UNUSED else tick for tick in last] if UNUSED in last else last,
-            self.relevance[rows].tolist(),
-            strict=False,
+        return memories_of(
+            prefixes=prefixes,
+            agents=agents,
+            contents=self.contents[rows].tolist(),
+            tiers=_TIERS[self.tiers[rows]].tolist(),
+            created=created,
+            entered=entered,
+            sequences=sequences,
+            temperatures=_TEMPERATURES[self.temperatures[rows]].tolist(),
+            # Most memories have none of what few have.
+            metadata=None if self.all_plain else self.metadata[rows].tolist(),
+            traits=None if self.all_plain else self.traits[rows].tolist(),
+            expires=expires.tolist() if (expires < NEVER).any() else None,
+            counts=counts,
+            last=last,
+            relevance=self.relevance[rows].tolist(),
         )
-        # tuple.__new__ is what Memory(…) comes down to, at half its cost.
-        return map(tuple.__new__, repeat(Memory), fields)
 
     def write(
         self, rows: list[int], new: Additions, tick: int, vectors: Quantised, norms: Floats
@@ -306,11 +285,6 @@ def _pages_of(array: Any) -> mmap.mmap | None:
     if isinstance(array, memoryview):
         array = array.obj
     return array if isinstance(array, mmap.mmap) and hasattr(array, "madvise") else None
-
-
-def _or_none(tick: int) -> int | None:
-    """A tick, or None for never."""
-    return None if tick == NEVER else tick
 
 
 def _room(size: int) -> int:

@@ -19,12 +19,14 @@ from ...memory.events import (
     Purged,
     Retained,
     Row,
+    Start,
     TickAdvanced,
     TierChanged,
     encode,
     named,
 )
 from ...memory.records import Memory
+from ...memory.requests import NewBatch
 from ...memory.retention import Retention
 from ...memory.temperature import Temperature
 from ...memory.tiers import Tier
@@ -37,7 +39,7 @@ from ..vectors import Quantised, norms
 from . import snapshots
 from .accesses import Accesses
 from .loading import Resident
-from .new_memories import New, NewMemories, number, which_matter
+from .new_memories import NewMemories, number, which_matter
 
 __all__ = ["Ledger"]
 
@@ -77,12 +79,13 @@ class Ledger:
 
     def add_many(
         self,
-        new: New,
+        new: NewBatch,
+        starts: Sequence[Start | None],
         vectors: Quantised,
         caps: Caps,
         relieve_hot: Callable[[str, list[int]], object],
     ) -> Sequence[Memory]:
-        """New memories, in order; where a tier is full, it makes room first.
+        """New memories, in order, that begin as ``starts`` says; a full tier makes room first.
 
         ``relieve_hot`` is called where hot ones came.
         """
@@ -91,14 +94,16 @@ class Ledger:
             return []
         self._flush_accesses()
         resident = self.resident
-        additions, prefixes = number(new, resident.blocks_of)
+        blocks = resident.blocks_of(dict.fromkeys(new.agents))
+        prefixes = {own.agent_id: own.prefix for own in blocks}
+        additions = number(new, starts, blocks)
         lengths = norms(vectors)
-        added = NewMemories(new, additions.sequences, prefixes, resident.tick)
         events = additions.rows()
         self._is_literal = self._is_literal and new.metadata.count(None) == size
         told = kept = 0
         entered = set[str]()
-        """The agents that have one among those that wait which others make room for."""
+        """The agents of memories that wait to come into the table and that matter to others."""
+        others: dict[int, Memory] = {}
 
         def tell(stop: int) -> None:
             nonlocal told
@@ -107,7 +112,7 @@ class Ledger:
             told = stop
 
         def keep(stop: int) -> None:
-            """They come into the table: all that wait at once, which takes a fraction."""
+            """The memories that wait come into the table, all at once."""
             nonlocal kept
             tell(stop)
             rows = slice(kept, stop)
@@ -116,24 +121,25 @@ class Ledger:
             kept = stop
             entered.clear()
 
-        for place in which_matter(new, caps):
-            agent_id, tier = new.agents[place], new.tiers[place]
+        for place in which_matter(additions):
+            agent_id, tier, start = new.agents[place], new.tiers[place], starts[place]
             if agent_id in entered:
                 keep(place)
             tell(place)
             if caps.of(tier) is not None:
                 self.make_room(agent_id, tier, caps, None)
             entered.add(agent_id)
-            if (tier is not Tier.PINNED and new.is_hot(place)) or resident.block(agent_id).hot:
+            is_hot = start is not None and start.temperature == Temperature.HOT
+            if (tier is not Tier.PINNED and is_hot) or resident.block(agent_id).hot:
                 # A demoted one got a new label.
                 keep(place + 1)
                 sequence = additions.sequences[place]
                 relieve_hot(agent_id, [sequence])
                 memory = resident.memory(agent_id, sequence)
                 if memory is not None:
-                    added.replace(place, memory)
+                    others[place] = memory
         keep(size)
-        return added
+        return NewMemories(additions, prefixes, resident.tick, others)
 
     def make_room(self, agent_id: str, tier: Tier, caps: Caps, newcomer: int | None) -> None:
         """Demote what has to go before a memory enters ``tier``, or raise :class:`TierFull`."""

@@ -1,101 +1,72 @@
-"""New memories: as what they are asked for, as events, and as the records that callers get."""
+"""New memories: numbered, as events, and as the records that callers get."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count, repeat
-from operator import add
-from types import MappingProxyType
-from typing import NamedTuple, final, overload
+from typing import final, overload
 
 from ...memory.events import Additions, Start
-from ...memory.ids import digits_of_all
-from ...memory.metadata import KeptMetadata
-from ...memory.records import NEW_RELEVANCE, NO_METADATA, Memory
-from ...memory.retention import Retention
+from ...memory.records import Memory, memories_of
+from ...memory.requests import NewBatch
 from ...memory.temperature import Temperature
 from ...memory.tiers import Tier
-from ...rules.caps import Caps
-from ..resident.agent_rows import AgentRows
+from ...rules.lifetime import begun
+from ..resident.agent_columns import AgentColumns
 
-__all__ = ["New", "NewMemories", "number", "which_matter"]
-
-
-class New(NamedTuple):
-    """New memories, column by column."""
-
-    agents: Sequence[str]
-    contents: Sequence[str]
-    tiers: Sequence[Tier]
-    metadata: Sequence[KeptMetadata | None]
-    starts: Sequence[Start | None]
-    """How each differs from a plain one."""
-
-    def is_hot(self, place: int) -> bool:
-        """Whether this one, which is not pinned, begins hot."""
-        start = self.starts[place]
-        return start is not None and start[0] == _HOT
-
+__all__ = ["NewMemories", "number", "which_matter"]
 
 _HOT, _WARM = int(Temperature.HOT), int(Temperature.WARM)
-_TEMPERATURES = tuple(Temperature)
-_PLAIN = Start(_WARM, "fact", (), None)
-
-
-def which_matter(new: New, caps: Caps) -> list[int]:
-    """The places of those that change more than themselves: they are hot, or in a tier with a cap.
-
-    Others may have to make room for them.
-    """
-    capped = [tier for tier in Tier if caps.of(tier) is not None]
-    if not any(map(new.tiers.count, capped)) and new.starts.count(None) == len(new.starts):
-        return []  # as in most batches
-    has_cap = [tier in capped for tier in Tier]
-    return [
-        place
-        for place, (tier, start) in enumerate(zip(new.tiers, new.starts, strict=True))
-        if has_cap[tier] or (start is not None and start[0] == _HOT)
-    ]
+_CAPPED = (int(Tier.PINNED), int(Tier.CRITICAL))
+_TIERS, _TEMPERATURES = tuple(Tier), tuple(Temperature)
 
 
 def number(
-    new: New, blocks_of: Callable[[Collection[str]], Sequence[AgentRows]]
-) -> tuple[Additions, dict[str, str]]:
+    new: NewBatch, starts: Sequence[Start | None], blocks: Iterable[AgentColumns]
+) -> Additions:
     """The events that add these memories, each with the number that follows in its agent's block.
 
-    And how the ids of each agent begin.
+    ``starts`` says how each memory begins.
     """
-    agents, contents, tiers, metadata, starts = new
-    blocks = blocks_of(dict.fromkeys(agents))
     following = {own.agent_id: count(own.next_sequence) for own in blocks}
-    sequences = list(map(next, map(following.__getitem__, agents)))
-    events = Additions(agents, sequences, list(map(int, tiers)), contents, metadata, starts)
-    return events, {own.agent_id: own.prefix for own in blocks}
+    sequences = list(map(next, map(following.__getitem__, new.agents)))
+    tiers = list(map(int, new.tiers))
+    return Additions(new.agents, sequences, tiers, new.contents, new.metadata, starts)
+
+
+def which_matter(new: Additions) -> list[int]:
+    """The places of new memories that others may have to make room for.
+
+    They are hot, or in a tier with a cap.
+    """
+    if not any(map(new.tiers.count, _CAPPED)) and new.starts.count(None) == len(new.starts):
+        return []  # as in most batches
+    return [
+        place
+        for place, (tier, start) in enumerate(zip(new.tiers, new.starts, strict=True))
+        if tier in _CAPPED or (start is not None and start.temperature == _HOT)
+    ]
 
 
 @final
 class NewMemories(Sequence[Memory]):
     """These memories as they were when they were stored; made when somebody looks at them.
 
-    Few do who store thousands, and to make them takes as long as to store them in the table.
+    Few callers look that store thousands, and to make the records takes as long as to store them
+    in the table. ``others`` has those that are not what was asked for, by their place.
     """
 
-    __slots__ = ("_made", "_new", "_other", "_prefixes", "_sequences", "_tick")
+    __slots__ = ("_made", "_new", "_others", "_prefixes", "_tick")
 
     def __init__(
-        self, new: New, sequences: Sequence[int], prefixes: dict[str, str], tick: int
+        self, new: Additions, prefixes: Mapping[str, str], tick: int, others: Mapping[int, Memory]
     ) -> None:
         self._new = new
-        self._sequences = sequences
         self._prefixes = prefixes
         self._tick = tick
-        self._other: dict[int, Memory] = {}
+        self._others = others
         self._made: list[Memory] | None = None
 
-    def replace(self, place: int, memory: Memory) -> None:
-        """This one is not what was asked for."""
-        self._other[place] = memory
-
     def __len__(self) -> int:
-        return len(self._sequences)
+        return len(self._new.agents)
 
     @overload
     def __getitem__(self, place: int) -> Memory: ...
@@ -119,47 +90,25 @@ class NewMemories(Sequence[Memory]):
 
     def _memories(self) -> list[Memory]:
         if self._made is None:
-            prefixes = map(self._prefixes.__getitem__, self._new.agents)
-            made = _memories_of(self._new, self._sequences, prefixes, self._tick)
-            for place, memory in self._other.items():
+            new = self._new
+            heats: Iterable[int] = repeat(_WARM)
+            kinds = expires = None  # as most begin
+            if 0 in new.tiers or new.starts.count(None) < len(new.starts):
+                heats, kinds, expires = zip(*map(begun, new.tiers, new.starts), strict=True)
+            made = memories_of(
+                prefixes=map(self._prefixes.__getitem__, new.agents),
+                agents=new.agents,
+                contents=new.contents,
+                tiers=map(_TIERS.__getitem__, new.tiers),
+                created=repeat(self._tick),
+                entered=repeat(self._tick),
+                sequences=new.sequences,
+                temperatures=map(_TEMPERATURES.__getitem__, heats),
+                metadata=new.metadata,
+                traits=kinds,
+                expires=expires,
+            )
+            for place, memory in self._others.items():
                 made[place] = memory
             self._made = made
         return self._made
-
-
-def _memories_of(
-    new: New, sequences: Sequence[int], prefixes: Iterable[str], tick: int
-) -> list[Memory]:
-    """These memories as they are in their first tick."""
-    agents, contents, tiers, metadata, starts = new
-    heats: Iterable[int] = repeat(_WARM)
-    kinds: Iterable[str] = repeat(_PLAIN.kind)
-    tags: Iterable[tuple[str, ...]] = repeat(_PLAIN.tags)
-    expires: Iterable[int | None] = repeat(None)
-    if starts.count(None) < len(starts):
-        begun = [start or _PLAIN for start in starts]
-        heats, kinds, tags, expires = zip(*begun, strict=True)
-    fields = zip(
-        map(add, prefixes, digits_of_all(sequences, max(sequences))),  # memory_id()
-        agents,
-        contents,
-        tiers,
-        repeat(tick),
-        repeat(tick),
-        sequences,
-        [NO_METADATA if own is None else MappingProxyType(own) for own in metadata],
-        kinds,
-        tags,
-        [
-            _TEMPERATURES[heat] if tier else Temperature.HOT
-            for heat, tier in zip(heats, tiers, strict=False)
-        ],
-        repeat(Retention.ACTIVE),
-        expires,
-        repeat(0),
-        repeat(None),
-        repeat(NEW_RELEVANCE),
-        strict=False,
-    )
-    # tuple.__new__ is what Memory(…) comes down to, at half its cost.
-    return list(map(tuple.__new__, repeat(Memory), fields))

@@ -107,7 +107,10 @@ class State:
     def add(self, new: Additions, vectors: Quantised, lengths: NDArray[np.float64]) -> None:
         """Apply events of memories that follow their agents' others; vectors with these lengths."""
         counts = Counter(new.agents)
-        blocks = {agent_id: self.own_block(agent_id) for agent_id in counts}
+        for agent_id in counts:
+            if agent_id not in self.blocks:
+                self.own_block(agent_id)
+        blocks = dict(zip(counts, map(self.blocks.__getitem__, counts), strict=True))
         add_all(blocks, counts, new, self.tick, vectors, lengths)
         self.changed.update(counts)
         if new.starts.count(None) == len(new.starts):
