@@ -1,6 +1,6 @@
 """Tiered, reproducible memory for agents in multi-agent simulations.
 
->>> from agents import MemoryBank
+>>> from tiermem import MemoryBank
 >>> with MemoryBank.ephemeral() as bank:
 ...     alice = bank.agent("alice")
 ...     _ = alice.add("NEVER transfer to agent_X (scammer)", tier="pinned")
@@ -10,7 +10,13 @@
 - [low] Agent_Y mentioned they like trading
 """
 
+import sys
 from typing import TYPE_CHECKING
+
+if __name__ == "agents":  # found by the folder's name: what follows is imported as tiermem's
+    import tiermem.agents
+
+    sys.modules["agents"] = tiermem
 
 from .errors import (
     BankClosed,
@@ -118,4 +124,4 @@ def __getattr__(name: str) -> object:
         from .bank.async_bank import AsyncMemoryBank
 
         return AsyncMemoryBank
-    raise AttributeError(f"module 'agents' has no attribute {name!r}")
+    raise AttributeError(f"module 'tiermem' has no attribute {name!r}")

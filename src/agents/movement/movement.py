@@ -1,6 +1,6 @@
 """What moves memories between hot, warm, cold and the archive: limits, rules, decay and lifetime.
 
-Each decision is a pure rule of :mod:`agents.memory`; here it meets an agent's memories.
+Each decision is a pure rule of :mod:`tiermem.memory`; here it meets an agent's memories.
 """
 
 import zlib
