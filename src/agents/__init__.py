@@ -11,6 +11,7 @@
 """
 
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if __name__ == "agents":  # found by the folder's name: what follows is imported as tiermem's
@@ -58,6 +59,8 @@ from .memory.tiers import TIER_NAMES, TIER_VALUES, Tier
 from .version import __version__
 
 if TYPE_CHECKING:
+    from . import simulation as simulation
+    from . import tools as tools
     from .bank.agent_memory import AgentMemory
     from .bank.async_bank import AsyncMemoryBank
     from .bank.memory_bank import MemoryBank
@@ -111,7 +114,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Bring in the bank, and NumPy with it, when it is first asked for."""
+    """Bring in the bank, and NumPy with it, or a part of the package, when it is first asked for."""
     if name == "MemoryBank":
         from .bank.memory_bank import MemoryBank
 
@@ -124,4 +127,6 @@ def __getattr__(name: str) -> object:
         from .bank.async_bank import AsyncMemoryBank
 
         return AsyncMemoryBank
+    if name in ("simulation", "tools"):
+        return import_module(f".{name}", __name__)
     raise AttributeError(f"module 'tiermem' has no attribute {name!r}")

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from agents import *
     from agents import __all__ as __all__
+    from agents import simulation as simulation
+    from agents import tools as tools
 else:
     _CODE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "agents")
     __path__.append(_CODE)
