@@ -114,7 +114,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Bring in the bank, and NumPy with it, or a part of the package, when it is first asked for."""
+    """Bring in the bank, and NumPy with it, or a subpackage, when it is first asked for."""
     if name == "MemoryBank":
         from .bank.memory_bank import MemoryBank
 

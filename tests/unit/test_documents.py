@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 import yaml
+
+import tiermem
+from tiermem import MemoryBank
 from tiermem.config.load import load_settings
+from tiermem.simulation import Loop, Run
 from tiermem.simulation.policies.cassette import Cassette
 from tiermem.simulation.runs.branch import read_edits
 from tiermem.simulation.runs.run import check_scenario
 from tiermem.simulation.runs.scenario import make_policy, make_world
 from tiermem.simulation.sweeps.sweep import read_sweep
-
-import tiermem
-from tiermem import MemoryBank
-from tiermem.simulation import Loop, Run
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```python(?P<flags>[^\n]*)\n(?P<code>.*?)^```", re.MULTILINE | re.DOTALL)
