@@ -20,18 +20,18 @@ PATIENCE = 300
 """Seconds that a child may take; on a busy machine all of it is slow."""
 
 WORLD = '''
-from {package}.simulation import InvalidAction, Observation
-from agents import {wanted}
+from PACKAGE.simulation import InvalidAction, Observation
+from agents import WANTED
 
 class Field:
     """Agents look at a field; its state is a count of ticks."""
-    actions = {{"look": "look around"}}
+    actions = {"look": "look around"}
 
     def setup(self, rng, agent_ids):
         self.tick = 0
 
     def observe(self, agent_id):
-        return Observation(f"{wanted.__name__} was here in tick {self.tick}")
+        return Observation(f"{WANTED.__name__} was here in tick {self.tick}")
 
     def apply(self, agent_id, action):
         raise InvalidAction("there is nothing to do")
@@ -40,10 +40,10 @@ class Field:
         self.tick += 1
 
     def metrics(self):
-        return {{"ticks": self.tick}}
+        return {"ticks": self.tick}
 
     def get_state(self):
-        return {{"tick": self.tick}}
+        return {"tick": self.tick}
 
     def set_state(self, state):
         self.tick = state["tick"]
@@ -242,26 +242,25 @@ def test_the_wheel_has_no_file_that_a_package_agents_could_have(wheel_site: Path
 
 
 @pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
-def test_memories_travel_between_processes(site: Path, folder: Path, method: str) -> None:
+def test_values_and_errors_travel_between_processes(site: Path, folder: Path, method: str) -> None:
     code = f"""
 import multiprocessing
 import agents
-from tiermem import MemoryBank, TierFull
+from tiermem import InvalidInput, Tier
+from tiermem.simulation import Action
 
-def back(memory):
+def back(action):
     assert agents.Wolf
-    return memory, TierFull("low is full"), memory.tier
+    return action, InvalidInput("no", hint="yes"), Tier.LOW
 
 if __name__ == "__main__":
-    with MemoryBank.ephemeral() as bank:
-        memory = bank.agent("alice").get(bank.agent("alice").add("one", "low"))
     with multiprocessing.get_context("{method}").Pool(1) as pool:
-        (given,) = pool.map(back, [memory])
-    assert given[0] == memory and type(given[0]) is type(memory)
-    assert type(given[1]) is TierFull and given[2] is memory.tier
-    print(memory.content)
+        ((action, error, tier),) = pool.map(back, [Action("go", {{"place": "north"}})])
+    assert action == Action("go", {{"place": "north"}}) and type(action) is Action
+    assert type(error) is InvalidInput and tier is Tier.LOW
+    print(type(action).__module__)
 """
-    assert script(folder, code, site) == "one"
+    assert script(folder, code, site) == "tiermem.simulation.protocols"
 
 
 def test_the_store_is_probed_and_rebuilt(site: Path, folder: Path) -> None:
@@ -280,7 +279,7 @@ print(agents.Wolf.__name__)
 
 
 def scenario(folder: Path, package: str, wanted: str, sync: str = "manual") -> None:
-    (folder / "field.py").write_text(WORLD.format(package=package, wanted=wanted))
+    (folder / "field.py").write_text(WORLD.replace("PACKAGE", package).replace("WANTED", wanted))
     settings = {
         "storage": {"sync": sync},
         "simulation": {
