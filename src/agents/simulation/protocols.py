@@ -54,7 +54,7 @@ class Observation(NamedTuple):
 
 
 class Action(NamedTuple):
-    """One of the world's actions, or a memory action: see :mod:`tiermem.simulation.loop.actions`."""
+    """An action of the world, or a memory action: see :mod:`tiermem.simulation.loop.actions`."""
 
     name: str
     arguments: Mapping[str, Any] = NO_ARGUMENTS
