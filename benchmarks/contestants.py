@@ -43,7 +43,7 @@ class TierMem:
     stores_in_batches = True
 
     def __init__(self, folder: Path, embedder: TableEmbedder) -> None:
-        from agents import MemoryBank
+        from tiermem import MemoryBank
 
         self.bank = MemoryBank.open(folder / "bank", embedder=embedder, preset="vector")
         self._clock = embedder.clock

@@ -104,7 +104,7 @@ async def load(clients: list[Client], seconds: float) -> None:
 
 def lost(folder: Path, clients: list[Client]) -> int:
     """How many acknowledged memories are not in the bank, or not as they were."""
-    from agents import MemoryBank
+    from tiermem import MemoryBank
 
     missing = 0
     with MemoryBank.at(folder) as bank:
@@ -126,7 +126,7 @@ def show(answers: list[Answer], seconds: float) -> None:
 
 
 def main() -> int:
-    from agents.interfaces import tokens
+    from tiermem.interfaces import tokens
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--clients", type=int, default=32, help="at the same time")

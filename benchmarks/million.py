@@ -26,7 +26,7 @@ _AGENTS_PER_COMMIT = 10
 
 def write(folder: Path, workload: Workload, *, killed: bool) -> dict[str, float]:
     """Fill a bank; close it, or die with every commit made and no snapshot."""
-    from agents import MemoryBank
+    from tiermem import MemoryBank
 
     bank = MemoryBank.open(folder, _SETTINGS, preset="vector", embedder=TableEmbedder(_TABLE_ROWS))
     start = perf_counter()
@@ -44,7 +44,7 @@ def write(folder: Path, workload: Workload, *, killed: bool) -> dict[str, float]
 
 def read(folder: Path, workload: Workload) -> dict[str, float]:
     """Open a bank and search it once for all agents."""
-    from agents import MemoryBank
+    from tiermem import MemoryBank
 
     embedder = TableEmbedder(_TABLE_ROWS)
     before = _gibibytes("VmRSS")

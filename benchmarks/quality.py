@@ -39,7 +39,7 @@ def tiermem(
     conversations: Sequence[Conversation], *, metadata: bool = True, **options: Any
 ) -> Iterator[Search]:
     """A bank in memory, one agent per conversation."""
-    from agents import MemoryBank
+    from tiermem import MemoryBank
 
     with MemoryBank.ephemeral(**options) as bank:
         agents, places = [], {}
@@ -121,7 +121,7 @@ class _Offline:
     """The offline embedder's vectors as mem0 wants them: lists of numbers, of length 1."""
 
     def __init__(self) -> None:
-        from agents.storage.embedding.embedders import OfflineEmbedder
+        from tiermem.storage.embedding.embedders import OfflineEmbedder
 
         self._embedder = OfflineEmbedder()
 

@@ -48,7 +48,7 @@ def in_turns(rounds: int, parts: dict[str, Callable[[int], float]]) -> dict[str,
 
 def searching(memories: int, rounds: int) -> dict[str, float]:
     """One agent's search, new queries each time: by vectors alone, and as it is by default."""
-    from agents import MemoryBank
+    from tiermem import MemoryBank
 
     banks = {
         name: MemoryBank.ephemeral(_MANUAL, preset=preset)
@@ -81,7 +81,7 @@ def searching(memories: int, rounds: int) -> dict[str, float]:
 
 def ticking(agents: int, memories: int, rounds: int) -> dict[str, float]:
     """A tick of many agents, per agent: one search and two new memories each."""
-    from agents import MemoryBank
+    from tiermem import MemoryBank
 
     names = [f"agent_{number:04}" for number in range(agents)]
     banks = {name: MemoryBank.ephemeral(_MANUAL, preset=name) for name in ("vector", "hybrid")}
@@ -105,7 +105,7 @@ def ticking(agents: int, memories: int, rounds: int) -> dict[str, float]:
 
 def adding(memories: int, rounds: int) -> dict[str, float]:
     """Storing memories and having them indexed: the time until a search has seen all of them."""
-    from agents import MemoryBank
+    from tiermem import MemoryBank
 
     def add(name: str, turn: int) -> float:
         with (
@@ -127,9 +127,9 @@ def adding(memories: int, rounds: int) -> dict[str, float]:
 
 def notes(files: int, megabytes: int) -> dict[str, float]:
     """Looking at notes that did not change, and the first index of many, beside embedding them."""
-    from agents import MemoryBank
-    from agents.notes.chunks import cut
-    from agents.storage.embedding.embedders import OfflineEmbedder
+    from tiermem import MemoryBank
+    from tiermem.notes.chunks import cut
+    from tiermem.storage.embedding.embedders import OfflineEmbedder
 
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "bank"

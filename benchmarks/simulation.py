@@ -23,9 +23,9 @@ _COMPARED = 0.1
 
 
 def _market(folder: Path, agents: int, **options: Any) -> tuple[Any, Any]:
-    from agents import MemoryBank
-    from agents.simulation import Loop
-    from agents.simulation.worlds.market import Market
+    from tiermem import MemoryBank
+    from tiermem.simulation import Loop
+    from tiermem.simulation.worlds.market import Market
 
     bank = MemoryBank.open(folder / "bank", _SETTINGS, preset="vector", **options)
     world = Market(scammers=max(1, agents // 10))
@@ -40,7 +40,7 @@ def _memories(bank: Any) -> int:
 
 def tick(folder: Path, agents: int, memories: int, ticks: int) -> dict[str, float]:
     """Whole ticks, and after each the embedding of its texts alone."""
-    from agents.storage.embedding.embedders import OfflineEmbedder
+    from tiermem.storage.embedding.embedders import OfflineEmbedder
 
     bank, loop = _market(folder, agents)
     while _memories(bank) < agents * memories:
@@ -76,7 +76,7 @@ def tick(folder: Path, agents: int, memories: int, ticks: int) -> dict[str, floa
 
 def checkpoint(folder: Path, agents: int, memories: int, rounds: int) -> dict[str, float]:
     """Write checkpoints, and the same bytes to a file; then restore one."""
-    from agents import MemoryBank
+    from tiermem import MemoryBank
 
     bank, loop = _market(folder, agents)
     while _memories(bank) < agents * memories:

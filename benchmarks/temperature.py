@@ -39,7 +39,7 @@ class Drawn:
 
 
 def _bank(folder: Path, **settings: Any) -> Any:
-    from agents import MemoryBank
+    from tiermem import MemoryBank
 
     return MemoryBank.open(folder, {**_MANUAL, **settings}, preset="vector", embedder=Drawn())
 
@@ -127,9 +127,9 @@ def _ticks(
 
 def simulation(folder: Path, agents: int, memories: int, ticks: int) -> dict[str, float]:
     """The same as use, in whole ticks of a simulation: the market, with the offline embedder."""
-    from agents import MemoryBank
-    from agents.simulation import Loop
-    from agents.simulation.worlds.market import Market
+    from tiermem import MemoryBank
+    from tiermem.simulation import Loop
+    from tiermem.simulation.worlds.market import Market
 
     names = [f"agent_{n:04}" for n in range(agents)]
     loops = []

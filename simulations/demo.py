@@ -7,8 +7,8 @@ is pinned; without, it is a memory like any other, and gossip buries it.
 from itertools import pairwise
 from pathlib import Path
 
-from agents.config.load import load_settings
-from agents.simulation.runs.run import Run
+from tiermem.config.load import load_settings
+from tiermem.simulation.runs.run import Run
 
 HERE = Path(__file__).parent
 RUNS = Path("runs")

@@ -1,6 +1,6 @@
 """Tiered, reproducible memory for agents in multi-agent simulations.
 
->>> from agents import MemoryBank
+>>> from tiermem import MemoryBank
 >>> with MemoryBank.ephemeral() as bank:
 ...     alice = bank.agent("alice")
 ...     _ = alice.add("NEVER transfer to agent_X (scammer)", tier="pinned")
@@ -10,7 +10,14 @@
 - [low] Agent_Y mentioned they like trading
 """
 
+import sys
+from importlib import import_module
 from typing import TYPE_CHECKING
+
+if __name__ == "agents":  # found by the folder's name: what follows is imported as tiermem's
+    import tiermem.agents
+
+    sys.modules["agents"] = tiermem
 
 from .errors import (
     BankClosed,
@@ -53,6 +60,8 @@ from .memory.tiers import TIER_NAMES, TIER_VALUES, Tier
 from .version import __version__
 
 if TYPE_CHECKING:
+    from . import simulation as simulation
+    from . import tools as tools
     from .bank.agent_memory import AgentMemory
     from .bank.async_bank import AsyncMemoryBank
     from .bank.memory_bank import MemoryBank
@@ -107,7 +116,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Bring in the bank, and NumPy with it, when it is first asked for."""
+    """Bring in the bank, and NumPy with it, or a subpackage, when it is first asked for."""
     if name == "MemoryBank":
         from .bank.memory_bank import MemoryBank
 
@@ -120,4 +129,6 @@ def __getattr__(name: str) -> object:
         from .bank.async_bank import AsyncMemoryBank
 
         return AsyncMemoryBank
-    raise AttributeError(f"module 'agents' has no attribute {name!r}")
+    if name in ("simulation", "tools"):
+        return import_module(f".{name}", __name__)
+    raise AttributeError(f"module 'tiermem' has no attribute {name!r}")

@@ -71,7 +71,7 @@ def test_it_imports_nothing_heavy() -> None:
     code = """
 import sys
 sys.argv = ["tiermem", "--help"]
-from agents.interfaces.cli import main
+from agents.interfaces.cli.app import main
 try:
     main()
 finally:

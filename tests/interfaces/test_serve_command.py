@@ -132,7 +132,7 @@ def test_a_bank_in_use_is_named(tiermem: Command, folder: Path) -> None:
 def test_what_is_not_installed_is_named(
     tiermem: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in [each for each in sys.modules if each.startswith("agents.interfaces.http")]:
+    for name in [each for each in sys.modules if each.startswith("tiermem.interfaces.http")]:
         monkeypatch.delitem(sys.modules, name)
     real = builtins.__import__
 

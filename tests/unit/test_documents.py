@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-import agents
-from agents import MemoryBank
-from agents.config.load import load_settings
-from agents.simulation import Loop, Run
-from agents.simulation.policies.cassette import Cassette
-from agents.simulation.runs.branch import read_edits
-from agents.simulation.runs.run import check_scenario
-from agents.simulation.runs.scenario import make_policy, make_world
-from agents.simulation.sweeps.sweep import read_sweep
+import tiermem
+from tiermem import MemoryBank
+from tiermem.config.load import load_settings
+from tiermem.simulation import Loop, Run
+from tiermem.simulation.policies.cassette import Cassette
+from tiermem.simulation.runs.branch import read_edits
+from tiermem.simulation.runs.run import check_scenario
+from tiermem.simulation.runs.scenario import make_policy, make_world
+from tiermem.simulation.sweeps.sweep import read_sweep
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```python(?P<flags>[^\n]*)\n(?P<code>.*?)^```", re.MULTILINE | re.DOTALL)
@@ -115,7 +115,7 @@ def test_the_shipped_scenarios_and_sweeps_are_sound(scenario: Path) -> None:
         check_scenario(load_settings(scenario), [])
 
 
-@pytest.mark.parametrize("module", ["agents", "agents.memory.tiers"])
+@pytest.mark.parametrize("module", ["tiermem", "tiermem.memory.tiers"])
 def test_the_examples_in_docstrings_run(module: str) -> None:
     failed, tried = doctest.testmod(importlib.import_module(module))
     assert (failed, tried > 0) == (0, True)
@@ -134,11 +134,11 @@ def test_links_between_documents_lead_somewhere(document: Path) -> None:
 
 
 def test_the_module_page_names_every_public_name() -> None:
-    page = (ROOT / "docs/architecture/current/agents.md").read_text()
+    page = (ROOT / "docs/architecture/current/tiermem.md").read_text()
     errors = {
         name
-        for name in agents.__all__
-        if isinstance(getattr(agents, name), type) and issubclass(getattr(agents, name), Exception)
+        for name in tiermem.__all__
+        if isinstance(each := getattr(tiermem, name), type) and issubclass(each, Exception)
     }
-    for name in set(agents.__all__) - errors - {"__version__"}:
+    for name in set(tiermem.__all__) - errors - {"__version__"}:
         assert f"`{name}`" in page, name

@@ -130,17 +130,17 @@ from agents import MemoryBank
 with MemoryBank.ephemeral() as bank:
     bank.agent("alice").add("one")
     bank.metrics()
-names = [name for name in sys.modules if name == "agents.engine.telemetry"]
+names = [name for name in sys.modules if name == "tiermem.engine.telemetry"]
 print(names + [name for name in sys.modules if "opentelemetry" in name])
 """
     assert child(code) == "[]"
 
 
 def test_where_it_is_not_installed_the_error_says_how(monkeypatch: pytest.MonkeyPatch) -> None:
-    from agents import engine
+    import tiermem.engine
 
-    monkeypatch.delitem(sys.modules, "agents.engine.telemetry")
-    monkeypatch.delattr(engine, "telemetry")
+    monkeypatch.delitem(sys.modules, "tiermem.engine.telemetry")
+    monkeypatch.delattr(tiermem.engine, "telemetry")
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
     with pytest.raises(ConfigError, match=r"pip install 'tiermem\[telemetry\]'"):
         MemoryBank.ephemeral(telemetry={"enabled": True})

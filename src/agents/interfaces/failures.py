@@ -63,8 +63,8 @@ def of_import(error: ImportError, command: str) -> Lines:
     """A package that is missing, or that can't be loaded."""
     from .packages import install, purpose
 
-    module = (error.name or "agents").partition(".")[0]
-    if module == "agents":
+    module = (error.name or "tiermem").partition(".")[0]
+    if module == "tiermem":
         return "TierMem is not whole", str(error), "pip install --force-reinstall tiermem"
     needs = f"{command} needs {module}" + (f" for {purpose(module)}" if purpose(module) else "")
     if isinstance(error, ModuleNotFoundError):

@@ -1,6 +1,6 @@
 """What moves memories between hot, warm, cold and the archive: limits, rules, decay and lifetime.
 
-Each decision is a pure rule of :mod:`agents.rules`; the parts of this room apply it to an agent's
+Each decision is a pure rule of :mod:`tiermem.rules`; the parts of this room apply it to an agent's
 memories.
 """
 

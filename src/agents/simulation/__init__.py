@@ -36,4 +36,4 @@ def __getattr__(name: str) -> object:
         from .runs.run import Run
 
         return Run
-    raise AttributeError(f"module 'agents.simulation' has no attribute {name!r}")
+    raise AttributeError(f"module 'tiermem.simulation' has no attribute {name!r}")

@@ -54,7 +54,7 @@ class Observation(NamedTuple):
 
 
 class Action(NamedTuple):
-    """One of the world's actions, or a memory action: see :mod:`agents.simulation.loop.actions`."""
+    """An action of the world, or a memory action: see :mod:`tiermem.simulation.loop.actions`."""
 
     name: str
     arguments: Mapping[str, Any] = NO_ARGUMENTS
@@ -90,7 +90,7 @@ class Flushing(Protocol):
         """What to save, as memory and note actions; nothing is a fine answer.
 
         The observation and the memories are those of this tick; ``prompt`` says in words what is
-        asked for, and what would be lost. After a :class:`~agents.errors.TierMemError` it is asked
+        asked for, and what would be lost. After a :class:`~tiermem.errors.TierMemError` it is asked
         once more; then the tick goes on without.
         """
 
@@ -114,7 +114,7 @@ class World(Protocol):
         """What this agent perceives. Called once a tick for every agent, before any acts."""
 
     def apply(self, agent_id: str, action: Action) -> Outcome | str | None:
-        """Do it, or raise :class:`~agents.InvalidAction`. Who acts first is drawn every tick."""
+        """Do it, or raise :class:`~tiermem.InvalidAction`. Who acts first is drawn every tick."""
 
     def end_tick(self) -> None:
         """All have acted: let the world move on."""

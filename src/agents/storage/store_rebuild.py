@@ -1,4 +1,4 @@
-"""Builds a bank's store anew in a process of its own: ``python -m agents.storage.store_rebuild``.
+"""Builds a bank's store anew in a process of its own: ``python -m tiermem.storage.store_rebuild``.
 
 Chroma fills parts of its files that it does not use with whatever lay in the process's memory.
 A process that knew a forgotten text could so write it again; a new one never had it.

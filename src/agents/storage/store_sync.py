@@ -270,7 +270,7 @@ class StoreSync:
         }
         with tempfile.TemporaryFile("w+") as complaints:
             child = subprocess.Popen(
-                [sys.executable, "-m", "agents.storage.store_rebuild"],
+                [sys.executable, "-m", "tiermem.storage.store_rebuild"],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, text=True,
             )  # fmt: skip
             with child:

@@ -1,6 +1,6 @@
 """What agents can do with their memory, as tools: one table, and what is made of it.
 
->>> from agents import MemoryBank, tools
+>>> from tiermem import MemoryBank, tools
 >>> with MemoryBank.ephemeral() as bank:
 ...     alice = bank.agent("alice")
 ...     done = tools.call(alice, "store_memory", {"content": "The well is in the north"})

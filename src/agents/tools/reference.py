@@ -1,6 +1,6 @@
 """The reference page of all operations, made from their table.
 
-``python -m agents.tools.reference`` writes ``docs/reference.md``; with ``--check`` it only says
+``python -m tiermem.tools.reference`` writes ``docs/reference.md``; with ``--check`` it only says
 whether that page is current.
 """
 
@@ -30,7 +30,7 @@ In Python, [a loop with a model](howto/llm-loop.md) calls them with
 `tools.call(memory, name, arguments)`.
 
 This page is made from the table in `src/agents/tools/operations.py`, by
-`python -m agents.tools.reference`.
+`python -m tiermem.tools.reference`.
 
 Arguments that are not listed are refused; `null` for an optional one means that it is not given.
 Over HTTP, what is in braces in a path is an argument, and the others are the JSON body, or for GET
@@ -242,7 +242,7 @@ def _json(value: Any) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Write the page, or with ``--check`` exit with 1 where it is not current."""
-    parser = argparse.ArgumentParser("python -m agents.tools.reference", description=__doc__)
+    parser = argparse.ArgumentParser("python -m tiermem.tools.reference", description=__doc__)
     parser.add_argument("page", type=Path, nargs="?", default=_PAGE, help=f"default: {_PAGE}")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if it differs")
     given = parser.parse_args(arguments)
@@ -250,7 +250,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not given.check:
         given.page.write_text(text, encoding="utf-8")
     elif not given.page.is_file() or given.page.read_text(encoding="utf-8") != text:
-        sys.exit(f"{given.page} is not current; python -m agents.tools.reference writes it")
+        sys.exit(f"{given.page} is not current; python -m tiermem.tools.reference writes it")
 
 
 if __name__ == "__main__":

@@ -225,40 +225,40 @@ Entry = tuple[str, str | Callable[..., Any], str]
 
 COMMANDS: dict[str, tuple[Entry, ...]] = {
     "Memory": (
-        ("init", "bank_commands:init", "Make a bank, which holds the memories of agents."),
-        ("add", "bank_commands:add", "Let an agent remember something."),
-        ("search", "bank_commands:search", "Find an agent's memories, best first."),
-        ("show", "look_commands:show", "Show an agent's memory as it was after a tick."),
-        ("pin", "bank_commands:pin", "Pin a memory: it comes first, always."),
-        ("unpin", "bank_commands:unpin", "Let a pinned memory be one like others again."),
-        ("tiers", "bank_commands:tiers", "Count the memories in each tier."),
-        ("status", "memory_commands:status", "Show how full a bank is, and suggest what to do."),
-        ("compact", "memory_commands:compact", "Move memories between hot, warm and cold."),
-        ("prune", "memory_commands:prune", "Archive cold memories beyond the limit."),
-        ("export", "exchange_commands:export", "Write memories as JSON Lines or Parquet."),
-        ("import", "exchange_commands:import_", "Store memories of a file, or of a mem0 store."),
+        ("init", "memories:init", "Make a bank, which holds the memories of agents."),
+        ("add", "memories:add", "Let an agent remember something."),
+        ("search", "memories:search", "Find an agent's memories, best first."),
+        ("show", "inspect:show", "Show an agent's memory as it was after a tick."),
+        ("pin", "memories:pin", "Pin a memory: it comes first, always."),
+        ("unpin", "memories:unpin", "Let a pinned memory be one like others again."),
+        ("tiers", "memories:tiers", "Count the memories in each tier."),
+        ("status", "care:status", "Show how full a bank is, and suggest what to do."),
+        ("compact", "care:compact", "Move memories between hot, warm and cold."),
+        ("prune", "care:prune", "Archive cold memories beyond the limit."),
+        ("export", "exchange:export", "Write memories as JSON Lines or Parquet."),
+        ("import", "exchange:import_", "Store memories of a file, or of a mem0 store."),
     ),
-    "Notes": (("notes", "note_commands:notes", "List, index, search or print an agent's notes."),),
+    "Notes": (("notes", "notes:notes", "List, index, search or print an agent's notes."),),
     "Simulations": (
-        ("run", "run_commands:run", "Run a simulation."),
-        ("resume", "run_commands:resume", "Go on with a run, or make it longer."),
-        ("replay", "run_commands:replay", "Run it again, and compare it tick by tick."),
-        ("branch", "run_commands:branch", "Start a new run from a tick of another: what if?"),
-        ("diff", "look_commands:diff", "Compare two runs."),
-        ("report", "look_commands:report", "Write a run's report and tables anew."),
-        ("sweep", "look_commands:sweep", "Run variants over many seeds, and compare them."),
+        ("run", "runs:run", "Run a simulation."),
+        ("resume", "runs:resume", "Go on with a run, or make it longer."),
+        ("replay", "runs:replay", "Run it again, and compare it tick by tick."),
+        ("branch", "runs:branch", "Start a new run from a tick of another: what if?"),
+        ("diff", "inspect:diff", "Compare two runs."),
+        ("report", "inspect:report", "Write a run's report and tables anew."),
+        ("sweep", "inspect:sweep", "Run variants over many seeds, and compare them."),
     ),
     "Serving": (
-        ("serve", "serve_command:serve", "Serve a bank over HTTP."),
-        ("mcp", "mcp_command:mcp", "Serve an agent's memory to a model, over MCP."),
-        ("token", "token_commands:app", "Make, list and revoke tokens."),
+        ("serve", "serve:serve", "Serve a bank over HTTP."),
+        ("mcp", "mcp:mcp", "Serve an agent's memory to a model, over MCP."),
+        ("token", "tokens:app", "Make, list and revoke tokens."),
     ),
     "Care": (
-        ("bench", "bench_command:bench", "Measure a tick on this machine."),
-        ("doctor", "doctor_command:doctor", "Find out what is wrong, and what to do about it."),
+        ("bench", "bench:bench", "Measure a tick on this machine."),
+        ("doctor", "doctor:doctor", "Find out what is wrong, and what to do about it."),
         ("config", config, "Check settings, and print all of them."),
         ("repair", repair, "Rebuild mem0's store from the bank's journal."),
-        ("vacuum", "memory_commands:vacuum", "Give back the space that purged memories left."),
+        ("vacuum", "care:vacuum", "Give back the space that purged memories left."),
     ),
 }
 
@@ -268,7 +268,7 @@ def _command(name: str) -> Any:
     (found,) = (entry[1] for entries in COMMANDS.values() for entry in entries if entry[0] == name)
     if isinstance(found, str):
         module, _, function = found.partition(":")
-        found = getattr(importlib.import_module(f"agents.interfaces.{module}"), function)
+        found = getattr(importlib.import_module(f".commands.{module}", __package__), function)
     if not isinstance(found, typer.Typer):
         alone = typer.Typer(add_completion=False, rich_markup_mode="markdown")
         alone.command(name)(found)

@@ -71,13 +71,6 @@ def _packages() -> Findings:
             sound.append(f"{name} {version}")
     if sound:
         yield Finding("ok", "packages", ", ".join(sound))
-    if _version("openai-agents") is not None:
-        yield Finding(
-            "problem",
-            "openai-agents",
-            "is a package that is imported as `agents`, like TierMem",
-            "install one of them into an environment of its own",
-        )
 
 
 def _version(name: str) -> str | None:

@@ -34,7 +34,7 @@ _Messages = list[dict[str, str]]
 
 
 class Model(Protocol):
-    """Who is asked; :class:`~agents.storage.mem0.models.ChatModel` is one."""
+    """Who is asked; :class:`~tiermem.storage.mem0.models.ChatModel` is one."""
 
     def prepare(self) -> None:
         """Called before the first question. What it raises ends the run."""

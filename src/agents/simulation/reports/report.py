@@ -66,7 +66,7 @@ class SweepResults:
     rows: Sequence[Mapping[str, Any]]
     """One for each cell: ``variant``, ``seed``, a value for each of ``grid``, and the metrics."""
     statistics: Sequence[Mapping[str, Any]]
-    """As :func:`~agents.simulation.statistics.summarise` gives, by ``variant`` and ``grid``."""
+    """As :func:`~tiermem.simulation.statistics.summarise` gives, by ``variant`` and ``grid``."""
     metrics: Sequence[str]
     """The metrics to show, in order."""
 

@@ -7,7 +7,7 @@ code/                     the user's own modules, as they were
 bank/                     the memories, and all that is kept of each tick
 checkpoints/              portable files to go back to
 cassette.jsonl            what an LLM was asked and answered, if one was
-metrics.parquet …         what came out: see :mod:`agents.simulation.runs.outputs`
+metrics.parquet …         what came out: see :mod:`tiermem.simulation.runs.outputs`
 ========================  ====================================================================
 
 The bank's journal holds all that a tick changes, the world's state too, in one commit. So a run

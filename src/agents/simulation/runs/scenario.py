@@ -23,6 +23,7 @@ from ..worlds import WORLDS
 
 __all__ = ["code_of", "first_memories", "make_policy", "make_world"]
 
+_PACKAGE = __name__.partition(".")[0]
 _WORLD_METHODS = ("setup", "observe", "apply", "end_tick", "metrics", "get_state", "set_state")
 
 
@@ -165,7 +166,7 @@ def _import_from(name: str, folder: Path, *neighbours: Path) -> tuple[Any, list[
     """
     folder = folder.absolute()
     places = [folder, *(each.absolute() for each in neighbours)]
-    tops = {top for place in places for top in _modules_in(place)} - {"agents"}
+    tops = {top for place in places for top in _modules_in(place)} - {_PACKAGE}
     hidden = {key: sys.modules.pop(key) for top in sorted(tops) for key in _below(top)}
     before = set(sys.modules)
     paths = [str(place) for place in places]
@@ -191,8 +192,11 @@ def _modules_in(folder: Path) -> list[str]:
 
 
 def _is_own(module: str, folders: list[Path]) -> bool:
-    """Whether a module is the user's own, and not of an environment that lies beside it."""
+    """Whether a module is the user's own: not TierMem's, nor of an environment beside it."""
     file = _file_of(module)
+    real_name = getattr(sys.modules.get(module), "__name__", module)  # not its other one, `agents`
+    if real_name.partition(".")[0] == _PACKAGE:
+        return False
     if file is None or "site-packages" in Path(file).parts or file.startswith(sys.prefix):
         return False
     return any(Path(file).is_relative_to(folder) for folder in folders)

@@ -12,9 +12,9 @@ from ..protocols import Action
 __all__ = ["WORLDS", "check_whole_option", "check_yes_or_no", "refused"]
 
 WORLDS: Mapping[str, str] = {
-    "market": "agents.simulation.worlds.market:Market",
-    "rumor": "agents.simulation.worlds.rumor:Rumor",
-    "builders": "agents.simulation.worlds.builders:Builders",
+    "market": f"{__name__}.market:Market",
+    "rumor": f"{__name__}.rumor:Rumor",
+    "builders": f"{__name__}.builders:Builders",
 }
 """From a built-in world's name to ``module:Class``."""
 

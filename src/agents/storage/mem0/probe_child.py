@@ -1,4 +1,4 @@
-"""Tries a store that might crash its process: ``python -m agents.storage.mem0.probe_child``."""
+"""Tries a store that might crash its process: ``python -m tiermem.storage.mem0.probe_child``."""
 
 import json
 import sys

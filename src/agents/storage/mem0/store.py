@@ -287,7 +287,7 @@ class Mem0Store:
         A damaged index can crash whoever opens it, and that must not be this process.
         """
         request = {"config": self._mem0, "dims": self._dims, "rows": rows}
-        child = [sys.executable, "-m", "agents.storage.mem0.probe_child"]
+        child = [sys.executable, "-m", "tiermem.storage.mem0.probe_child"]
         try:
             done = subprocess.run(
                 child, input=json.dumps(request), capture_output=True, text=True,

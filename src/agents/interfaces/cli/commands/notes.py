@@ -223,7 +223,7 @@ def _looking(
 @contextmanager
 def _told_once(agent: str) -> Iterator[None]:
     """Keep the log from saying about the agent what the command says anyway."""
-    logger = logging.getLogger("agents.notes.opening")
+    logger = logging.getLogger("tiermem.notes.opening")
 
     def is_new(record: logging.LogRecord) -> bool:
         return not isinstance(record.args, tuple) or agent not in record.args

@@ -132,7 +132,7 @@ def _http() -> ModuleType:
     try:
         from ...http import server
     except ModuleNotFoundError as missing:
-        if missing.name is None or missing.name.split(".")[0] == "agents":
+        if missing.name is None or missing.name.split(".")[0] == "tiermem":
             raise
         raise ConfigError(
             f"to serve a bank needs {missing.name}, which is not installed",
@@ -175,14 +175,14 @@ def _logging(quiet: bool) -> Iterator[None]:
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     levels = {
-        "agents": logging.WARNING,
-        "agents.interfaces.http": logging.WARNING if quiet else logging.INFO,
+        "tiermem": logging.WARNING,
+        "tiermem.interfaces.http": logging.WARNING if quiet else logging.INFO,
         "uvicorn": logging.WARNING,
     }
     before = {name: logging.getLogger(name).level for name in levels}
     for name, level in levels.items():
         logging.getLogger(name).setLevel(level)
-    tops = [logging.getLogger(name) for name in ("agents", "uvicorn")]
+    tops = [logging.getLogger(name) for name in ("tiermem", "uvicorn")]
     for logger in tops:
         logger.addHandler(handler)
     try:
