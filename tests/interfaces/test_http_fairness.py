@@ -52,7 +52,7 @@ def test_shares_of_those_who_left_are_dropped() -> None:
 
 
 def test_one_token_has_no_more_than_a_quarter_of_the_turns(tmp_path: Path) -> None:
-    limits = EAGER._replace(concurrent=8, threads=8)
+    limits = EAGER._replace(concurrent=8)
     with (
         served(tmp_path / "bank", limits) as service,
         service.agent("alice") as alice,

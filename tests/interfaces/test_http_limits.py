@@ -14,7 +14,7 @@ import pytest
 from http_service import EAGER, JSON, Served, eventually, head, is_problem, occupied, served
 from starlette.types import Message
 
-from agents import MemoryBank
+from agents import AsyncMemoryBank, MemoryBank
 from agents.interfaces import tokens
 from agents.interfaces.http.access import Door, Names
 from agents.interfaces.http.limits import DEFAULT, Buckets, Limits
@@ -296,7 +296,9 @@ async def status_for(service: Service, address: str, path: str, token: str = "")
 
 def test_no_number_of_addresses_gives_a_token_more(tmp_path: Path) -> None:
     with MemoryBank.open(tmp_path, storage={"sync": "manual"}) as bank:
-        service = Service(bank, Door(tmp_path), Names("localhost"), Limits(rate=0.1))
+        service = Service(
+            AsyncMemoryBank(bank), Door(tmp_path), Names("localhost"), Limits(rate=0.1)
+        )
         token = tokens.create(tmp_path, "alice").token
 
         async def flood() -> list[int]:
@@ -306,7 +308,6 @@ def test_no_number_of_addresses_gives_a_token_more(tmp_path: Path) -> None:
             return [first, await status_for(service, "::1", "/status", token)]
 
         assert asyncio.run(flood()) == [200, 429]
-        service.close()
 
 
 # Time

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from mcp import Client, MCPError
 from mcp_clients import text_of
 
-from agents import AgentMemory, MemoryBank, tools
+from agents import AgentMemory, AsyncMemoryBank, MemoryBank, tools
 from agents.interfaces.mcp.server import Access, make_server
 from agents.notes.flush import FLUSH_PROMPT
 from agents.tools import OPERATIONS
@@ -52,7 +52,8 @@ def meet(request: pytest.FixtureRequest, alice: AgentMemory) -> Meet:
 
 @asynccontextmanager
 async def connected(memory: AgentMemory, may_write: bool, mode: str) -> AsyncIterator[Client]:
-    access = Access(memory, may_write)
+    agent = AsyncMemoryBank(memory._bank).agent(memory.agent_id)
+    access = Access(agent, may_write)
     async with Client(make_server(lambda _: access), mode=mode) as client:
         yield client
 

@@ -176,3 +176,10 @@ def test_the_doctor_goes_on_without_a_package(place: Path) -> None:
     assert ["problem", "numpy"] in found
     assert ["warning", "journal"] in found
     assert ["ok", "lock"] in found
+
+
+def test_the_doctor_goes_on_without_what_reads_requirements(place: Path) -> None:
+    done = without("packaging", place, "doctor", "crew")
+    found = [line.split("\t")[:3] for line in done.stdout.splitlines()]
+    assert ["warning", "packages", "not checked: it needs packaging"] in found
+    assert ["ok", "lock"] in [line[:2] for line in found]

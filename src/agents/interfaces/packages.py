@@ -1,13 +1,14 @@
 """The packages that TierMem is built on: what each is for, and how to get one that is missing."""
 
-import re
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib import metadata
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
-__all__ = ["Requirement", "install", "module_of", "purpose", "requirements"]
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
 
-_REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)\s*([^;\[]*?)\s*(?:;\s*extra\s*==\s*['\"](.+)['\"])?")
+__all__ = ["install", "module_of", "purpose", "requirements"]
 
 _MODULES = {
     "mem0ai": "mem0",
@@ -27,6 +28,7 @@ _PURPOSES = {
     "numpy": "everything that computes",
     "opentelemetry": "telemetry",
     "orjson": "writing the journal",
+    "packaging": "checking packages",
     "pyarrow": "Parquet files",
     "safetensors": "the offline embedder",
     "simsimd": "searching",
@@ -42,23 +44,23 @@ _PURPOSES = {
 _FOR_DEVELOPERS = ("bench", "dev")
 
 
-class Requirement(NamedTuple):
-    """A package, the versions that fit, and the extra that brings it; None: TierMem itself."""
+def requirements() -> "Iterator[tuple[Requirement, str | None]]":
+    """What TierMem needs on this machine, and the extra that brings it; None: TierMem itself.
 
-    name: str
-    bounds: str
-    extra: str | None
+    Nothing where TierMem was not installed but copied.
+    """
+    from packaging.requirements import Requirement
 
-
-def requirements() -> Iterator[Requirement]:
-    """What TierMem says it needs; nothing where it was not installed but copied."""
     try:
-        lines = metadata.requires("tiermem") or ()
+        own = metadata.metadata("tiermem")
     except metadata.PackageNotFoundError:
         return
-    for line in lines:
-        if match := _REQUIREMENT.fullmatch(line):
-            yield Requirement(match[1], match[2], match[3])
+    for line in own.get_all("Requires-Dist") or ():
+        wanted = Requirement(line)
+        for extra in ("", *(own.get_all("Provides-Extra") or ())):
+            if wanted.marker is None or wanted.marker.evaluate({"extra": extra}):
+                yield wanted, extra or None
+                break
 
 
 def module_of(package: str) -> str:
@@ -76,8 +78,8 @@ def install(module: str) -> str:
     """The command that brings a module which is missing."""
     top = module.partition(".")[0]
     package = _PACKAGES.get(top, top).lower()
-    for name, bounds, extra in requirements():
-        if name.lower() == package and extra not in _FOR_DEVELOPERS:
-            wanted = f"{name}{bounds}" if extra is None else f"tiermem[{extra}]"
-            return f"pip install '{wanted}'"
+    with suppress(ModuleNotFoundError):  # packaging itself may be what is missing
+        for wanted, extra in requirements():
+            if wanted.name.lower() == package and extra not in _FOR_DEVELOPERS:
+                return f"pip install '{wanted if extra is None else f'tiermem[{extra}]'}'"
     return "pip install tiermem"  # of something that it needs: pip looks for what is missing

@@ -3,7 +3,6 @@
 import importlib
 import importlib.util
 import os
-import re
 import shutil
 import sqlite3
 import sys
@@ -23,7 +22,6 @@ __all__ = ["embedding", "installation_checks", "space"]
 _LEAST_PYTHON = (3, 11)
 _LEAST_SQLITE = (3, 35, 0)
 _LITTLE_SPACE, _NO_SPACE = 1 << 30, 50 << 20
-_BOUND = re.compile(r"(>=|<|==)\s*([\d.]+)")
 
 
 def installation_checks() -> list[Check]:
@@ -53,12 +51,13 @@ def _packages() -> Findings:
 
     yield Finding("ok", "tiermem", __version__)
     sound = []
-    own = {module_of(each.name) for each in requirements() if each.extra is None}
-    for name, bounds, extra in requirements():
+    own = {module_of(each.name) for each, extra in requirements() if extra is None}
+    for wanted, extra in requirements():
+        name, bounds = wanted.name, wanted.specifier
         version, todo = _version(name), f"pip install '{name}{bounds}'"
         if extra is None and version is None:
             yield Finding("problem", name, "is not installed", todo)
-        elif version is not None and not _fits(version, bounds):
+        elif version is not None and not bounds.contains(version, prereleases=True):
             state = "problem" if extra is None else "warning"
             yield Finding(state, name, f"{version}, and {bounds} is needed", todo)
         elif extra is None and (error := _tried(module_of(name))):
@@ -101,24 +100,6 @@ def _import(module: str) -> None:
         import_mem0(module)
     else:
         importlib.import_module(module)
-
-
-def _fits(version: str, bounds: str) -> bool:
-    own = _numbers(version)
-    for sign, text in _BOUND.findall(bounds):
-        other = _numbers(text)
-        if sign == ">=" and own < other:
-            return False
-        if sign == "<" and own >= other:
-            return False
-        if sign == "==" and own[: len(other)] != other:
-            return False
-    return True
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    leading = re.match(r"\d+(\.\d+)*", version)
-    return tuple(map(int, leading[0].split("."))) if leading else ()
 
 
 # The machine

@@ -109,12 +109,13 @@ class Door:
     """
 
     def __init__(self, folder: Path, agent_id: str | None = None) -> None:
-        self._folder = folder
+        self.folder = folder
+        """The folder of the bank, which has the tokens."""
         self._everybody = agent_id and Grant(EVERYBODY, check_agent_id(agent_id), "write")
 
     def grant(self, headers: Headers) -> Grant:
         """What the sender may do; 401 for one that has no token, or none that is known."""
-        if self._everybody and tokens.are_needed(self._folder):
+        if self._everybody and tokens.are_needed(self.folder):
             self._everybody = None  # also if the file is deleted while this runs
         if self._everybody:
             return self._everybody
@@ -122,7 +123,7 @@ class Door:
         if not given:
             raise _unknown("say who you are: Authorization: Bearer tm_…", "")
         bearer = _BEARER.fullmatch(given[0]) if len(given) == 1 else None
-        found = tokens.check(self._folder, bearer["token"]) if bearer else None
+        found = tokens.check(self.folder, bearer["token"]) if bearer else None
         if found is None:
             raise _unknown(
                 "this token is not known here, or was revoked", ', error="invalid_token"'

@@ -3,13 +3,13 @@
 import asyncio
 import json
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import suppress
 from email.message import Message
 from typing import Any
 
 from starlette.datastructures import Headers
-from starlette.requests import ClientDisconnect
-from starlette.types import Receive
+from starlette.requests import Request
 
 from .limits import Limits
 from .problems import Problem
@@ -20,56 +20,42 @@ _CLOSE = {"Connection": "close"}
 _DRAINED_BYTES, _DRAINING_SECONDS = 8 * 1024 * 1024, 1.0
 
 
-async def read_body(
-    headers: Headers, receive: Receive, limits: Limits, keep: Callable[[int], None]
-) -> bytes:
+async def read_body(request: Request, limits: Limits, keep: Callable[[int], None]) -> bytes:
     """All of the body, however it comes: 413 if it is too large, 408 if it does not end.
 
-    ``keep`` is told of every part how large it is, and may refuse it.
+    ``keep`` is told of every part how large it is, and may refuse it. Starlette's own limit counts
+    the bytes alone: it knows neither slow senders nor how much all senders have sent.
     """
-    declared = headers.get("content-length", "")
+    declared = request.headers.get("content-length", "")
     too_large = declared.isdecimal() and (len(declared) > 18 or int(declared) > limits.body_bytes)
-    body = bytearray()
+    parts, body = request.stream(), bytearray()
     try:
         async with asyncio.timeout(limits.body_seconds):
-            while not too_large:
-                part, more = await _next(receive)
+            while not too_large and (part := await anext(parts, b"")):
                 keep(len(part))
                 body += part
                 too_large = len(body) > limits.body_bytes
-                if not more:
-                    break
     except Problem:
-        await _drain(receive)
+        await _drain(parts)
         raise
     except TimeoutError:
         raise Problem(
             408, "TooSlow", "the body did not arrive in time; send it again, whole", _CLOSE
         ) from None
     if too_large:
-        await _drain(receive)
+        await _drain(parts)
         detail = f"the body is over {limits.body_bytes:,} bytes; send less at once"
         raise Problem(413, "TooLarge", detail, _CLOSE)
     return bytes(body)
 
 
-async def _next(receive: Receive) -> tuple[bytes, bool]:
-    message = await receive()
-    if message["type"] == "http.disconnect":
-        raise ClientDisconnect
-    return message.get("body", b""), message.get("more_body", False)
-
-
-async def _drain(receive: Receive) -> None:
+async def _drain(parts: AsyncGenerator[bytes, None]) -> None:
     """Take some of what still comes: many clients read no answer before they have sent all."""
-    taken, more = 0, True
-    try:
+    taken = 0
+    with suppress(TimeoutError):
         async with asyncio.timeout(_DRAINING_SECONDS):
-            while more and taken < _DRAINED_BYTES:
-                part, more = await _next(receive)
+            while taken < _DRAINED_BYTES and (part := await anext(parts, b"")):
                 taken += len(part)
-    except TimeoutError:
-        pass
 
 
 def check_type(headers: Headers) -> None:

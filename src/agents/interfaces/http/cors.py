@@ -3,9 +3,9 @@
 from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
-from .access import Names, origin_form
+from .access import Names
 from .problems import Problem
 
 __all__ = ["Pages"]
@@ -14,22 +14,15 @@ __all__ = ["Pages"]
 class Pages(CORSMiddleware):
     """Tells browsers that the pages of ``names.origins`` may ask, and no others.
 
-    Whether a request itself is let in is for ``app`` to say, by the same names.
+    Starlette would refuse a preflight in plain text, and knows no hosts. Whether a request itself
+    is let in is for ``app`` to say, by the same names.
     """
 
     def __init__(
         self, app: ASGIApp, names: Names, methods: tuple[str, ...], headers: tuple[str, ...]
     ) -> None:
-        super().__init__(
-            app, allow_origins=names.origins, allow_methods=methods, allow_headers=headers
-        )
+        super().__init__(app, names.origins, methods, headers)
         self._names = names
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await super().__call__(origin_form(scope), receive, send)
-
-    def is_allowed_origin(self, origin: str) -> bool:
-        return origin.lower() in self.allow_origins
 
     def preflight_response(self, request_headers: Headers) -> Response:
         """What a browser asks first; it has no token yet, but it has a name."""

@@ -8,7 +8,7 @@ from ...tools import OPERATIONS, Operation
 from ...tools.operations import Permission
 from ...tools.shapes import MEMORY, Schema
 
-__all__ = ["ENDPOINTS", "PAGES", "Endpoint", "Page", "query_arguments"]
+__all__ = ["ENDPOINTS", "HEALTH", "PAGES", "Endpoint", "Page", "query_arguments"]
 
 
 class Endpoint(NamedTuple):
@@ -94,9 +94,11 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
 )
 
+HEALTH = Page("health", "/health", "Whether the service answers.", None)
+
 PAGES: tuple[Page, ...] = (
     Page("index", "/", "What there is here.", None),
-    Page("health", "/health", "Whether the service answers.", None),
+    HEALTH,
     Page("openapi", "/openapi.json", "This description.", None),
     Page(
         "metrics",

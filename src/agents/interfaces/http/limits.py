@@ -33,8 +33,6 @@ class Limits(NamedTuple):
     """So many of the largest bodies are kept at the same time, a quarter of them for one token."""
     connections: int = 1024
     """At most; fewer where the system allows few open files."""
-    threads: int = 4
-    """The bank lets one in at a time; the others read and write JSON meanwhile."""
 
 
 DEFAULT = Limits()

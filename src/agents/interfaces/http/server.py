@@ -1,43 +1,42 @@
 """Serving a bank until told to stop."""
 
 import asyncio
-import contextlib
 import signal
 import socket
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import FrameType
-from typing import Any
 
 import uvicorn
+from starlette.types import ASGIApp
 
+from ...bank.async_bank import AsyncMemoryBank
 from ...bank.memory_bank import MemoryBank
 from ...errors import ConfigError
 from .access import Door, Names
 from .connection import backlog, connections
-from .cors import Pages
 from .limits import DEFAULT, Limits
 from .service import Service
 
-__all__ = ["Door", "Limits", "Names", "address", "listen", "serve"]
+__all__ = ["Door", "Limits", "Names", "address", "listen", "run", "serve"]
 
 _GRACE = 5.0
 """Seconds beyond the longest request, when stopping."""
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_METHODS, _HEADERS = ("GET", "POST", "PATCH", "DELETE"), ("Authorization", "Content-Type")
 
 
 def listen(host: str, port: int) -> socket.socket:
     """A socket that takes connections from now on."""
     try:
         family, *_, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        return socket.create_server((str(where[0]), port), family=family, backlog=backlog())
+        sock = socket.create_server((str(where[0]), port), family=family, backlog=backlog())
     except (OSError, UnicodeError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ConfigError(
             f"can't listen on {host} port {port}: {reason}",
             hint="choose others with --host and --port",
         ) from None
+    # For each connection: head and body are written apart, and the body would wait 40 ms.
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return sock
 
 
 def address(host: str, sock: socket.socket) -> str:
@@ -60,30 +59,52 @@ def serve(
     When it returns, nothing uses the bank any more, and it can be closed. A second signal is a
     KeyboardInterrupt, when all that was begun has been given up; an operation may still be running.
     """
-    service = Service(bank, door, names, limits)
-    app: Any = Pages(service, names, _METHODS, _HEADERS) if names.origins else service
+    shared = AsyncMemoryBank(bank)
+    service = Service(shared, door, names, limits)
+    run(service, shared, sock, limits, asked_to_stop, grace=limits.seconds + _GRACE)
+
+
+def run(
+    app: ASGIApp,
+    bank: AsyncMemoryBank,
+    sock: socket.socket,
+    limits: Limits,
+    asked_to_stop: Callable[[], bool],
+    *,
+    grace: float,
+) -> None:
+    """Serve an application that uses a bank; a request has ``grace`` seconds to end when stopping.
+
+    uvicorn's ``limit_concurrency`` is not used: it turns away whoever comes last, in plain text,
+    while connections that ask for nothing keep their places.
+    """
     config = uvicorn.Config(
         app,
-        http=connections(limits.head_seconds, limits.connections, limits.seconds),
+        http=connections(limits),
         backlog=backlog(),
         loop="asyncio",
         ws="none",
-        lifespan="off",
+        lifespan="on",
         log_config=None,
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        timeout_graceful_shutdown=int(limits.seconds + _GRACE),
+        timeout_graceful_shutdown=int(grace),
     )
     server = _Server(config, asked_to_stop)
     try:
         server.run([sock])
     finally:
-        service.close(at_once=server.is_urgent)
+        if not server.is_urgent:
+            asyncio.run(bank.run(lambda _: None))  # its turn comes after all that was begun
 
 
 class _Server(uvicorn.Server):
-    """uvicorn, but signals are the caller's: it would raise them again, and leave the bank open."""
+    """uvicorn, which a second signal of either kind ends at once.
+
+    When it has ended, uvicorn raises the signals again for the caller's handlers, which are those
+    of :func:`~agents.interfaces.cli.progress.stopping`: a second signal is a KeyboardInterrupt.
+    """
 
     def __init__(self, config: uvicorn.Config, asked_to_stop: Callable[[], bool]) -> None:
         super().__init__(config)
@@ -91,43 +112,13 @@ class _Server(uvicorn.Server):
         self.is_urgent = False
         """Whether it is to end at once."""
 
-    def run(self, sockets: list[socket.socket] | None = None) -> None:
-        """Serve; KeyboardInterrupt, if it was to end at once."""
-        super().run(sockets)
-        if self.is_urgent:
-            raise KeyboardInterrupt
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """The caller's handlers are asked, and a KeyboardInterrupt of theirs is kept for later.
-
-        It may be raised anywhere, and uvicorn takes one that is raised in a request for its fault.
-        """
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = {number: signal.getsignal(number) for number in _SIGNALS}
-
-        def ask(number: int, frame: FrameType | None) -> None:
-            handler = before[signal.Signals(number)]
-            try:
-                if callable(handler):
-                    handler(number, frame)
-            except KeyboardInterrupt:
-                self.is_urgent = True
-
-        for number, handler in before.items():
-            if callable(handler):
-                signal.signal(number, ask)
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                if callable(handler):
-                    signal.signal(number, handler)
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self.is_urgent = self.should_exit
+        super().handle_exit(signal.SIGTERM, frame)  # a second SIGINT would leave out the lifespan
 
     async def on_tick(self, counter: int) -> bool:
-        return await super().on_tick(counter) or self._asked_to_stop() or self.is_urgent
+        self.should_exit = self.should_exit or self._asked_to_stop()
+        return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         hurry = asyncio.create_task(self._hurry())

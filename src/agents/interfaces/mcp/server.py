@@ -4,17 +4,16 @@ import json
 import logging
 from collections.abc import Callable
 from contextlib import nullcontext
-from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 from urllib.parse import quote, unquote
 
-import anyio.to_thread
 import mcp_types as types
 from mcp.server import Server, ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
 from ... import __version__, tools
 from ...bank.agent_memory import AgentMemory
+from ...bank.async_bank import AsyncAgentMemory
 from ...errors import InvalidInput, NoteRefused, TierMemError
 from ...notes.flush import FLUSH_PROMPT
 from ...tools import OPERATIONS, Failure, Operation, Outcome
@@ -25,6 +24,7 @@ __all__ = ["Access", "Context", "make_server"]
 logger = logging.getLogger(__name__)
 
 Context = ServerRequestContext[Any, Any]
+_P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 _INSTRUCTIONS = """\
@@ -45,7 +45,7 @@ _INTERNAL = "something went wrong inside TierMem; the log says what"
 class Access(NamedTuple):
     """What a request may use: one agent's memory, to read or to change."""
 
-    memory: AgentMemory
+    memory: AsyncAgentMemory
     may_write: bool
 
 
@@ -53,8 +53,8 @@ def make_server(who: Callable[[Context], Access]) -> Server[Any]:
     """A server that asks ``who`` about each request, and never the request's own arguments.
 
     Whatever goes wrong is an answer: a tool's failure is a result with ``isError``, any other a
-    JSON-RPC error, both in words. Calls run in a thread, one after another as they came, so the
-    event loop is free meanwhile; one that has begun is finished even if its client is gone.
+    JSON-RPC error, both in words. Calls take turns at the bank, as they came; one that has begun is
+    finished even if its client is gone.
     """
     offer = _Offer(who)
     return Server(
@@ -78,7 +78,6 @@ class _Offer:
 
     def __init__(self, who: Callable[[Context], Access]) -> None:
         self._who = who
-        self._turn = anyio.CapacityLimiter(1)  # the bank's calls take turns anyway
 
     # Tools
 
@@ -97,16 +96,15 @@ class _Offer:
         if operation is not None and not _is_allowed(operation, access):
             why = f"{params.name} changes the memory, and here it may only be read"
             return _result(Outcome(None, Failure("NotAllowed", why)))
-        call = partial(tools.call, observing=not access.may_write)
-        return _result(await self._in_turn(call, access.memory, params.name, params.arguments))
+        given, reads = params.arguments, not access.may_write
+        return _result(await access.memory.run(tools.call, params.name, given, observing=reads))
 
     # Resources
 
     async def list_resources(
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        access = self._who(context)
-        paths = await self._told(access, access.memory.notes.paths)
+        paths = await _told(self._who(context), lambda memory: memory.notes.paths())
         fixed = [
             types.Resource(
                 uri=_CONTEXT,
@@ -137,8 +135,7 @@ class _Offer:
     async def read_resource(
         self, context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        access = self._who(context)
-        text, kind = await self._told(access, _read, access.memory, params.uri)
+        text, kind = await _told(self._who(context), _read, params.uri)
         contents = types.TextResourceContents(uri=params.uri, mime_type=kind, text=text)
         return types.ReadResourceResult(contents=[contents])
 
@@ -165,28 +162,31 @@ class _Offer:
     async def get_prompt(
         self, context: Context, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult:
-        access, given = self._who(context), params.arguments or {}
-        text = await self._told(access, _prompt, access.memory, params.name, given)
+        text = await _told(self._who(context), _prompt, params.name, params.arguments or {})
         content = types.TextContent(type="text", text=text)
         return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=content)])
 
-    async def _told(self, access: Access, function: Callable[..., _T], *arguments: object) -> _T:
-        """What the function gives; its failure is an error that the client can read."""
 
-        def looked() -> _T:  # who may only read leaves no trace in how often a memory was used
-            with nullcontext() if access.may_write else access.memory.parts.observing():
-                return function(*arguments)
+async def _told(
+    access: Access,
+    function: Callable[Concatenate[AgentMemory, _P], _T],
+    *arguments: _P.args,
+    **options: _P.kwargs,
+) -> _T:
+    """What the function gives; its failure is an error that the client can read."""
 
-        try:
-            return await self._in_turn(looked)
-        except TierMemError as error:
-            raise MCPError(types.INVALID_PARAMS, str(error)) from None
-        except Exception:  # whatever it is, the client is told nothing of it, and the log all
-            logger.exception("a request failed")
-            raise MCPError(types.INTERNAL_ERROR, _INTERNAL) from None
+    def looked(memory: AgentMemory) -> _T:
+        # Who may only read leaves no trace in how often a memory was used.
+        with nullcontext() if access.may_write else memory.parts.observing():
+            return function(memory, *arguments, **options)
 
-    async def _in_turn(self, function: Callable[..., _T], *arguments: object) -> _T:
-        return await anyio.to_thread.run_sync(function, *arguments, limiter=self._turn)
+    try:
+        return await access.memory.run(looked)
+    except TierMemError as error:
+        raise MCPError(types.INVALID_PARAMS, str(error)) from None
+    except Exception:  # whatever it is, the client is told nothing of it, and the log all
+        logger.exception("a request failed")
+        raise MCPError(types.INTERNAL_ERROR, _INTERNAL) from None
 
 
 def _input_schema(name: str) -> dict[str, Any] | None:

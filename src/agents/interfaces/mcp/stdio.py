@@ -12,9 +12,8 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import mcp_types as types
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.server import Server
-from mcp.shared.message import SessionMessage
+from mcp.server.stdio import stdio_server
 
 from ..http.limits import DEFAULT
 
@@ -26,8 +25,8 @@ _PAUSE = 0.1
 """Seconds until it is looked again whether to stop."""
 _SECONDS_TO_ANSWER = 30.0
 """How long what was asked before the end of the input may take to be answered."""
-
-_GONE = (anyio.ClosedResourceError, anyio.BrokenResourceError)
+_CANCELLED = "notifications/cancelled"
+"""A client does not want an answer any more, and gets none."""
 
 
 @contextmanager
@@ -61,17 +60,12 @@ def serve(
 async def _serve(
     server: Server[Any], incoming: int, outgoing: int, asked_to_stop: Callable[[], bool]
 ) -> None:
-    heard, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-    answers, told = anyio.create_memory_object_stream[SessionMessage](0)
-    talk = _Talk()
+    wire: Any = _Wire(incoming, outgoing)  # of a file, the SDK uses these methods alone
     try:
         async with anyio.create_task_group() as group:
             group.start_soon(_stop, asked_to_stop, group.cancel_scope)
-            async with anyio.create_task_group() as both:
-                both.start_soon(talk.hear, incoming, heard, answers)
-                both.start_soon(talk.tell, told, outgoing)
-                async with answers:
-                    await server.run(messages, answers, server.create_initialization_options())
+            async with stdio_server(wire, wire) as (messages, answers):
+                await server.run(messages, answers, server.create_initialization_options())
             group.cancel_scope.cancel()
     except* BrokenPipeError:
         pass  # the client is gone
@@ -83,63 +77,56 @@ async def _stop(asked_to_stop: Callable[[], bool], scope: anyio.CancelScope) -> 
     scope.cancel()
 
 
-class _Talk:
-    """What a client asked, and has not been told yet."""
+class _Wire:
+    """The lines that a client sends, and those that it is told, for the SDK to read and write.
 
-    def __init__(self) -> None:
+    The SDK's own streams wait in a thread, where nothing can end it. And the SDK drops a line that
+    is no message, and gives up what it does when its input ends; so lines that are no messages are
+    answered here, and the end waits for the answers.
+    """
+
+    def __init__(self, incoming: int, outgoing: int) -> None:
+        self._incoming = incoming
+        self._outgoing = outgoing
+        self._writing = anyio.Lock()
         self._open: Counter[types.RequestId] = Counter()
-        self._is_all_told = anyio.Event()
-        self._is_all_heard = False
+        self._is_settled = anyio.Event()
 
-    async def hear(
-        self,
-        file: int,
-        heard: MemoryObjectSendStream[SessionMessage | Exception],
-        answers: MemoryObjectSendStream[SessionMessage],
-    ) -> None:
-        """Pass messages on; what is none gets an error for an answer.
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for line in _lines(self._incoming):
+            try:
+                message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+            except ValueError:
+                refused = refusal(line).model_dump_json(by_alias=True, exclude_unset=True)
+                await self.write(f"{refused}\n")
+                continue
+            if isinstance(message, types.JSONRPCRequest):
+                self._open[message.id] += 1
+            elif isinstance(message, types.JSONRPCNotification) and message.method == _CANCELLED:
+                self._settle((message.params or {}).get("requestId"))
+            yield line
+        with anyio.move_on_after(_SECONDS_TO_ANSWER):
+            while self._open.total():
+                self._is_settled = anyio.Event()
+                await self._is_settled.wait()
 
-        The server gives up what it does when its input ends, so that waits for the answers.
-        """
-        with suppress(*_GONE):
-            async with heard:
-                async for line in _lines(file):
-                    try:
-                        message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-                    except ValueError:
-                        await answers.send(SessionMessage(refusal(line)))
-                    else:
-                        self._asked(message)
-                        await heard.send(SessionMessage(message))
-                self._is_all_heard = True
-                self._look()
-                with anyio.move_on_after(_SECONDS_TO_ANSWER):
-                    await self._is_all_told.wait()
+    async def write(self, text: str) -> None:
+        """Write all of it, unless that is given up while nobody reads it."""
+        async with self._writing:
+            left = memoryview(text.encode())
+            while left:
+                with suppress(PermissionError):
+                    await anyio.wait_writable(self._outgoing)
+                left = left[os.write(self._outgoing, left[: select.PIPE_BUF]) :]  # never waits
+        self._settle(json.loads(text).get("id"))
 
-    async def tell(self, told: MemoryObjectReceiveStream[SessionMessage], file: int) -> None:
-        """Write down what the server says."""
-        async with told:
-            async for item in told:
-                text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
-                await _write(file, text.encode() + b"\n")
-                if isinstance(item.message, types.JSONRPCResponse | types.JSONRPCError):
-                    self._settled(item.message.id)
+    async def flush(self) -> None:
+        """Nothing is kept back."""
 
-    def _asked(self, message: types.JSONRPCMessage) -> None:
-        if isinstance(message, types.JSONRPCRequest):
-            self._open[message.id] += 1
-        elif isinstance(message, types.JSONRPCNotification):
-            cancels = message.method == "notifications/cancelled"  # which is never answered
-            self._settled((message.params or {}).get("requestId") if cancels else None)
-
-    def _settled(self, number: Any) -> None:
+    def _settle(self, number: object) -> None:
         if isinstance(number, str | int) and self._open[number]:
             self._open[number] -= 1
-        self._look()
-
-    def _look(self) -> None:
-        if self._is_all_heard and not self._open.total():
-            self._is_all_told.set()
+        self._is_settled.set()
 
 
 def refusal(line: bytes) -> types.JSONRPCError:
@@ -178,12 +165,3 @@ async def _part(file: int) -> bytes:
     with suppress(PermissionError):  # a file on disk, which is always ready
         await anyio.wait_readable(file)
     return os.read(file, 1 << 16)
-
-
-async def _write(file: int, text: bytes) -> None:
-    """Write all of it, unless that is given up while nobody reads it."""
-    left = memoryview(text)
-    while left:
-        with suppress(PermissionError):
-            await anyio.wait_writable(file)
-        left = left[os.write(file, left[: select.PIPE_BUF]) :]  # so much never waits

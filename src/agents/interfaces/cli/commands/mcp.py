@@ -137,6 +137,9 @@ def _check(agent: str | None, http: bool, only_http: Mapping[str, object]) -> No
 def _over_streams(
     service: _Service, opened: "Callable[[], MemoryBank]", asked_to_stop: Callable[[], bool]
 ) -> None:
+    import asyncio
+
+    from ....bank.async_bank import AsyncMemoryBank
     from ...mcp.server import Access, make_server
     from ...mcp.stdio import serve, wire
 
@@ -147,8 +150,10 @@ def _over_streams(
         # A client kills what is slow to end, and mem0's store may not survive that. It is brought
         # up to date when the bank is opened again.
         last.callback(bank.close, sync=False)
-        access = Access(bank.agent(service.agent or ""), may_write=not service.read_only)
+        agent = AsyncMemoryBank(bank).agent(service.agent or "")
+        access = Access(agent, may_write=not service.read_only)
         serve(make_server(lambda _: access), incoming, outgoing, asked_to_stop)
+        asyncio.run(agent.run(lambda _: None))  # its turn comes after all that was begun
 
 
 def _over_http(
@@ -158,9 +163,9 @@ def _over_http(
     from ...http.limits import Limits
     from ...http.server import address, listen
     from ...mcp import http as mcp_http
-    from .serve import _check_access
+    from .serve import check_access
 
-    agents = _check_access(service.folder, service.host, service.agent)
+    agents = check_access(service.folder, service.host, service.agent)
     door = Door(service.folder, service.agent)
     names = Names(service.host, service.hosts, service.origins)
     with listen(service.host, service.port) as sock, opened() as bank:

@@ -20,7 +20,7 @@ from .care import BankFolder
 if TYPE_CHECKING:
     from ....bank.memory_bank import MemoryBank
 
-__all__ = ["serve"]
+__all__ = ["check_access", "serve"]
 
 _MOST_SECONDS, _MOST_REQUESTS = 86_400, 1_000_000
 _INTERRUPTED, _SECONDS_TO_CLOSE = 130, 2.0
@@ -97,7 +97,7 @@ def serve(
     http = _http()
     if not create and not (folder / "journal.db").is_file():
         raise BankNotFound(f"there is no bank in {folder}", hint="--create makes one")
-    agents = _check_access(folder, host, agent)
+    agents = check_access(folder, host, agent)
     door, names = http.Door(folder, agent), http.Names(host, hosts or (), origins or ())
     limits = http.Limits(rate=rate, seconds=timeout)
     with http.listen(host, port) as sock, _logging(quiet), stopping() as asked_to_stop:
@@ -141,7 +141,7 @@ def _http() -> ModuleType:
     return server
 
 
-def _check_access(folder: Path, host: str, agent: str | None) -> str:
+def check_access(folder: Path, host: str, agent: str | None) -> str:
     """Who will be let in, in words; or why nobody must be."""
     from ....errors import ConfigError
     from ....memory.checks import check_agent_id

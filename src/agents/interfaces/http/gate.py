@@ -1,0 +1,216 @@
+"""What the HTTP service and MCP over HTTP share: who is let in, to what, how often and how long."""
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple
+
+from starlette.datastructures import MutableHeaders
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route, Router
+from starlette.types import Lifespan, Message, Receive, Scope, Send
+
+from ...errors import TierMemError
+from ..tokens import Grant
+from .access import Door, Names, origin_form
+from .allowance import Allowance
+from .bodies import read_body
+from .cors import Pages
+from .endpoints import Endpoint, Page
+from .limits import Limits
+from .problems import ALWAYS, Problem
+
+__all__ = ["Gate", "Target", "Visit"]
+
+logger = logging.getLogger(__name__)
+
+_NOBODY = Grant("-", "nobody", "read")
+_LEFT = 499
+"""The status that other servers use too when the client is gone."""
+_TOO_LONG = "it took too long, and may or may not have been done; look before you repeat"
+_STOPPING = "the service stops; it may or may not have been done: look before you repeat"
+
+
+class Visit(Request):
+    """One request on its way, and what the log may say of it: names and numbers, no text."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        super().__init__(scope, receive)
+        self._sending = send
+        self._began = time.perf_counter()
+        self.address = self.client.host if self.client else ""
+        self.key = self.address
+        """Whose share of the service the request takes: a token's, or without one an address's."""
+        self.place: Endpoint | Page | None = None
+        self.status = 0
+        """The status of the answer, once the answer is begun."""
+
+    @property
+    def grant(self) -> Grant:
+        """What the sender may do."""
+        grant: Grant = self.scope.get("user", _NOBODY)
+        return grant
+
+    async def send(self, message: Message) -> None:
+        """Send a part of the answer; its head has the headers of every answer."""
+        if message["type"] == "http.response.start":
+            MutableHeaders(scope=message).update(ALWAYS)
+            self.status = message["status"]
+        await self._sending(message)
+
+    def log(self) -> None:
+        path = self.place.path if self.place else "-"
+        ms = (time.perf_counter() - self._began) * 1000
+        said = (self.grant.name, self.method[:16], path, self.status, ms)
+        logger.info("%s %s %s %d %.1f ms", *said)
+
+
+class Target(NamedTuple):
+    """Something that can be asked for, and what answers."""
+
+    place: Endpoint | Page
+    answer: Callable[[Visit], Awaitable[Response]]
+
+
+class Gate:
+    """An ASGI application: lets requests in to their targets, and tells the others why not.
+
+    Starlette finds the path. Its middleware for hosts and for tokens is not used: it refuses in
+    plain text, and it asks for a token before it is known whether the path needs one.
+    """
+
+    def __init__(
+        self,
+        targets: Sequence[Target],
+        door: Door,
+        names: Names,
+        limits: Limits,
+        *,
+        see: str,
+        methods: tuple[str, ...],
+        headers: tuple[str, ...],
+        refusal: Mapping[str, str] | None = None,
+        lifespan: Lifespan[Any] | None = None,
+    ) -> None:
+        """``see`` says where to look instead of at a path that is not here.
+
+        Pages of other origins may use the ``methods`` and the ``headers``. A refusal of what is too
+        much has the headers ``refusal``.
+        """
+        self._door = door
+        self._names = names
+        self._limits = limits
+        self._see = see
+        self._refusal = dict(refusal or {})
+        self._allowance = Allowance(limits, self._refusal)
+        self.answered: Counter[tuple[str, int]] = Counter()
+        """How many requests got which status, by the name of what they asked for."""
+        # /memory/store is no memory of that id: the paths without a parameter come first.
+        paths = sorted({each.place.path for each in targets}, key=lambda path: "{" in path)
+        routes = [
+            Route(path, _Path(self, path, [each for each in targets if each.place.path == path]))
+            for path in paths
+        ]
+        self._router = Router(
+            routes, redirect_slashes=False, default=self.nothing, lifespan=lifespan
+        )
+        self._app = (
+            Pages(self._visited, names, methods, headers) if names.origins else self._visited
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await self._app(origin_form(scope), receive, send)
+        elif scope["type"] == "lifespan":
+            await self._router(scope, receive, send)
+
+    async def _visited(self, scope: Scope, receive: Receive, send: Send) -> None:
+        visit = scope["visit"] = Visit(scope, receive, send)
+        try:
+            problem = await self._problem(visit)
+            if problem and not visit.status:
+                await problem.response()(scope, receive, visit.send)
+            elif problem:
+                logger.warning("%s does not take its answer; cut off", visit.grant.name)
+        except ClientDisconnect:
+            visit.status = _LEFT
+        self.answered[visit.place.name if visit.place else "none", visit.status] += 1
+        visit.log()
+
+    async def _problem(self, visit: Visit) -> Problem | None:
+        """Answer the request; or what keeps it from being answered."""
+        try:
+            async with asyncio.timeout(self._limits.seconds):
+                self._names.check(visit.headers)
+                await self._router(visit.scope, visit.receive, visit.send)
+        except Problem as problem:
+            return problem
+        except TimeoutError:
+            return Problem(503, "TookTooLong", _TOO_LONG, self._refusal)
+        except asyncio.CancelledError:  # by the server, which stops and does not wait any longer
+            return Problem(503, "Stopping", _STOPPING, {"Connection": "close"})
+        except ClientDisconnect:
+            raise
+        except TierMemError as error:
+            logger.error("%s", error)
+            return Problem.internal()
+        except Exception:  # whatever it is, the client is told nothing of it, and the log all
+            logger.exception("%s %s failed", visit.method[:16], getattr(visit.place, "path", "-"))
+            return Problem.internal()
+        return None
+
+    async def nothing(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """404, for a path that is not here; it counts as a request without a token."""
+        visit: Visit = scope["visit"]
+        self._allowance.count(visit.address)
+        raise Problem(404, "NoSuchPath", f"there is nothing at this path; {self._see}")
+
+    def admit(self, visit: Visit, targets: Mapping[str, Target]) -> Target:
+        """The target that takes the request's method, if the sender may ask for it now."""
+        target = targets.get("GET" if visit.method == "HEAD" else visit.method)
+        if target is None:
+            self._allowance.count(visit.address)
+            allowed = ", ".join(sorted([*targets, *(["HEAD"] if "GET" in targets else [])]))
+            detail = f"this path takes {allowed}"
+            raise Problem(405, "NoSuchMethod", detail, {"Allow": allowed})
+        visit.place = target.place
+        if target.place.name == "health":  # whoever watches over it asks when others ask too often
+            return target
+        if target.place.permission is None:
+            self._allowance.count(visit.address)
+            return target
+        grant, visit.key = self._allowance.admit(self._door, visit.headers, visit.address)
+        visit.scope["user"] = grant
+        if target.place.permission == "write" and grant.permission == "read":
+            raise Problem(403, "ReadOnly", "this token may only read")
+        return target
+
+    @asynccontextmanager
+    async def body(self, visit: Visit) -> AsyncIterator[bytes]:
+        """The body of a request; inside, the request takes a turn of its sender."""
+        # A body that trickles takes a connection and room for what came of it, but nobody's turn.
+        with self._allowance.begun(visit.key), self._allowance.room(visit.key) as keep:
+            body = await read_body(visit, self._limits, keep)
+            with self._allowance.turn(visit.key):
+                yield body
+
+
+class _Path:
+    """The targets at one path. Starlette's own choice by method names one method of several."""
+
+    def __init__(self, gate: Gate, path: str, targets: Sequence[Target]) -> None:
+        self._gate = gate
+        self._path = path
+        self._targets = {each.place.method: each for each in targets}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] != self._path.format(**scope["path_params"]):  # a newline follows
+            await self._gate.nothing(scope, receive, send)
+        visit: Visit = scope["visit"]
+        target = self._gate.admit(visit, self._targets)
+        response = await target.answer(visit)
+        await response(scope, receive, send)
