@@ -19,8 +19,9 @@ from agents.storage.state.ledger import Ledger
 from embedders import Directions
 
 # How long a test takes is the machine's affair. Half of Hypothesis' own number of examples, because
-# there are many laws; HYPOTHESIS_PROFILE=thorough tries more.
+# there are many laws; HYPOTHESIS_PROFILE=thorough tries more, and ci more of the state machine.
 settings.register_profile("default", deadline=None, max_examples=50)
+settings.register_profile("ci", deadline=None, max_examples=50)
 settings.register_profile("thorough", deadline=None, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 

@@ -1,41 +1,49 @@
-"""A bank on disk beside the model of it: what the state machine does, and how it compares them."""
+"""A bank on disk beside its model: what one does, the other does, and after it both are equal."""
 
 import contextlib
 import itertools
-import json
 import shutil
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import machine_operations
 import pytest
+from bank_comparison import assert_equal, memories_in, plain, settings_of
 from hypothesis.stateful import RuleBasedStateMachine
-from model import Backwards, Full, IsPinned, ModelBank, NotActive, NotThere, SmallEmbedder
+from machine_strategies import AGENTS, Switches
+from model import ModelBank, SmallEmbedder
+from model_memories import ACTIVE, ARCHIVED, DELETED, TEMPERATURES, Key, Refused
 
 from agents import (
-    Explanation,
-    Hit,
     InvalidInput,
+    InvalidTier,
     Memory,
     MemoryBank,
     MemoryNotFound,
     MemoryPinned,
     Tier,
     TierFull,
+    TierMemError,
 )
+from agents.storage.shelf.pack import Pack
 from agents.storage.state.ledger import Ledger
 
-AGENTS = ("alice", "bob", "@Carol-3._")
-
 _ERRORS = {
-    Full: TierFull,
-    NotThere: MemoryNotFound,
-    Backwards: InvalidInput,
-    IsPinned: MemoryPinned,
-    NotActive: InvalidInput,
+    "a pinned memory is hot for ever": (InvalidInput, "pinned"),
+    "full": (TierFull, "full|may be"),
+    "gone, but can be restored": (MemoryNotFound, "restore"),
+    "no such memory": (MemoryNotFound, "has no memory"),
+    "not active": (InvalidInput, "restore"),
+    "pinned": (MemoryPinned, "unpin"),
+    "the clock does not go back": (InvalidInput, "go back"),
+    "the grace is over": (MemoryNotFound, "grace"),
+    "unpinned is not pinned": (InvalidTier, "unpin"),
 }
+
+Call = Callable[[MemoryBank], Any]
 
 
 class Stop(Exception):
@@ -43,310 +51,225 @@ class Stop(Exception):
 
 
 class BankUnderTest(RuleBasedStateMachine):
-    """A bank on disk, the model, and a twin that only ever sees what was committed."""
+    """A bank, its model, a twin that only sees what was committed, and the ends of past ticks."""
 
     def __init__(self) -> None:
         super().__init__()
         self.root = Path(tempfile.mkdtemp(prefix="tiermem-machine-"))
         self.folders = (self.root / str(number) for number in itertools.count())
         self.thresholds = Ledger.SNAPSHOT_ON_CLOSE, Ledger.SNAPSHOT_ON_COMMIT
-        self.ids: dict[tuple[str, int], str] = {}
-        self.uncommitted: list[Callable[[MemoryBank], Any]] = []
+        self.packs = Pack.FEWEST, Pack.MOST
+        self.words = itertools.count()
+        self.ids: dict[Key, str] = {}
+        self.uncommitted: list[Call] = []
+        """What the twin has not seen yet."""
+        self.history: dict[int, tuple[ModelBank, str | None]] = {}
+        """The model and the state's hash at the end of a tick; no hash where some was purged."""
+        self.purged: list[Key] = []
+        """Since the last commit."""
+        self.forgotten: list[str] = []
+        self.in_transaction = False
         self.bank: MemoryBank | None = None
         self.twin: MemoryBank | None = None
-        self.model: ModelBank
-        self.folder: Path
-        self.twin_folder: Path
-        self.caps: tuple[int, int, str]
-        self.fixed: dict[str, Any]
-        self.more: dict[str, Any]
-        self.reproducible: bool
+
+    def begin(self, switches: Switches) -> None:
+        self.switches = switches
+        Ledger.SNAPSHOT_ON_CLOSE, Ledger.SNAPSHOT_ON_COMMIT = switches.snapshots
+        Pack.FEWEST, Pack.MOST = switches.packs
+        self.model = ModelBank(switches.rules)
+        self.folder, self.twin_folder = next(self.folders), next(self.folders)
+        self.bank, self.twin = self.open(self.folder), self.open(self.twin_folder)
 
     def teardown(self) -> None:
         Ledger.SNAPSHOT_ON_CLOSE, Ledger.SNAPSHOT_ON_COMMIT = self.thresholds
+        Pack.FEWEST, Pack.MOST = self.packs
         with contextlib.ExitStack() as stack:
             stack.callback(shutil.rmtree, self.root)
             for bank in (self.bank, self.twin):
                 if bank is not None:
                     stack.callback(bank.close)
 
+    # Opening
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {
+            "embedder": SmallEmbedder(reproducible=self.switches.reproducible),
+            "embedder.cache_size": self.switches.cache_size,
+            "seed": self.switches.seed,
+            **settings_of(self.model.rules),
+        }
+
     def open(self, folder: Path) -> MemoryBank:
-        pinned, critical, on_full = self.caps
-        memory = {"max_pinned": pinned, "max_critical": critical, "on_tier_full": on_full}
-        return MemoryBank.open(
-            folder,
-            embedder=SmallEmbedder(reproducible=self.reproducible),
-            preset="vector",  # the model knows no words
-            memory=memory | self.fixed,
-            storage={"sync": "manual"},
-            retention={"grace": 10**6},  # the model knows no end of it
-            # Spilling is another test's.
-            temperature={"hot_max_tokens": 10**9, "hot_max_facts": 10**6},
-            **self.more,
-        )
+        """Only the bank writes mem0's store; its twin finds in the journal what is cold."""
+        sync = "manual" if folder == self.twin_folder else self.switches.sync
+        return MemoryBank.open(folder, **self.options, storage={"sync": sync})
 
     def copy_as_if_killed(self) -> Path:
         """What a kill at this moment would leave on disk."""
-        copy = next(self.folders)
-        copy.mkdir()
-        for suffix in ("", "-wal", "-shm"):
-            file = self.folder / f"journal.db{suffix}"
-            if file.exists():
-                shutil.copy(file, copy)
-        return copy
+        return shutil.copytree(self.folder, next(self.folders))
 
     def continue_with(self, folder: Path) -> None:
         self.bank.close()
         self.folder = folder
         self.bank = self.open(folder)
 
-    # The same to the model, the bank and, once committed, the twin
+    # The same to the model, to the bank and, once it is committed, to the twin
 
-    def perform(self, name: str, arguments: Any, call: Callable | None = None) -> None:
-        """Do the same to the model and to the bank; both do it, or both refuse."""
-        on_model, on_bank = getattr(self, f"_{name}")(*self.split(name, arguments))
-        on_bank = call or on_bank
+    def both(self, call: Call, on_model: Callable[[], Any], on_twin: Sequence[Call] = ()) -> Any:
+        """Both do it and give the same, or both refuse for the same reason."""
+        before = self.model.memories.keys() - ()
         try:
             expected = on_model()
-        except tuple(_ERRORS) as error:
-            with pytest.raises(_ERRORS[type(error)]):
-                on_bank(self.bank)
-            return
-        got = on_bank(self.bank)
-        if isinstance(expected, list):
-            assert [self.known(memory) for memory in got] == [fields(memory) for memory in expected]
-        elif expected is not None:
-            assert self.known(got) == fields(expected)
-        # The twin gets a batch one by one.
-        one_by_one = (
-            [self._add(*item)[1] for item in arguments] if name == "add_many" else [on_bank]
-        )
-        self.uncommitted += one_by_one
-
-    @staticmethod
-    def split(name: str, arguments: Any) -> tuple[Any, ...]:
-        return (arguments,) if name == "add_many" else tuple(arguments)
-
-    def perform_all(self, operations: list[tuple[str, Any]]) -> None:
-        for name, arguments in operations:
-            self.perform(name, arguments)
+        except Refused as refused:
+            error, words = _ERRORS[str(refused)]
+            with pytest.raises(error, match=words):
+                call(self.bank)
+            self.uncommitted.append(call)  # what expired may be deleted all the same
+            got = None
+        else:
+            got = call(self.bank)
+            assert plain(got) == plain(expected)
+            for memory in memories_in(got):
+                self.check_id(memory)
+            self.uncommitted += on_twin or [call]
+        self.purged += before - self.model.memories.keys()
+        self.check_state()
+        return got
 
     def commit_to_twin(self) -> None:
         for call in self.uncommitted:
-            call(self.twin)
+            with contextlib.suppress(TierMemError):
+                call(self.twin)
         self.uncommitted.clear()
 
+    def committed(self) -> None:
+        """What was purged for good is gone from the past as well."""
+        for tick, (model, _) in list(self.history.items()):
+            if gone := model.memories.keys() & self.purged:
+                for key in gone:
+                    del model.memories[key]
+                self.history[tick] = (model, None)
+        self.purged.clear()
+        self.commit_to_twin()
+
+    def remember_this_tick(self) -> None:
+        self.bank.commit()
+        self.committed()
+        self.history[self.model.tick] = (self.model.saved(), self.bank.state_hash())
+
+    def perform_all(self, operations: Sequence[tuple[Any, ...]]) -> None:
+        for name, *arguments in operations:
+            getattr(machine_operations, name)(self, *arguments)
+        if not self.in_transaction:
+            self.committed()
+
     @contextlib.contextmanager
-    def undone(self) -> Iterator[None]:
-        """What happens inside ends with Stop, and never happened."""
-        saved, mark = self.model.saved(), len(self.uncommitted)
+    def transaction(self, commit_first: bool = True) -> Iterator[None]:
+        is_inside = self.in_transaction
+        if not is_inside and commit_first:
+            self.remember_this_tick()
+        elif not is_inside:  # what searches did is pending, so this tick has no end yet
+            self.history.pop(self.model.tick, None)
+        self.in_transaction = True
+        try:
+            with self.bank.transaction():
+                yield
+        finally:
+            self.in_transaction = is_inside
+        if not is_inside:
+            self.committed()
+
+    @contextlib.contextmanager
+    def undone(self) -> Iterator[Callable[[], None]]:
+        """What happens inside ends with Stop, and never happened; what it gives keeps what did."""
+
+        def save() -> None:
+            nonlocal saved, hashed, lengths
+            if not self.in_transaction:
+                self.committed()
+            saved, hashed = self.model.saved(), self.bank.state_hash()
+            lengths = len(self.uncommitted), len(self.purged), len(self.forgotten)
+
+        saved, hashed, lengths = self.model, "", (0, 0, 0)
+        save()
         with pytest.raises(Stop):
-            yield
-        self.model.restore(saved)
-        del self.uncommitted[mark:]
-
-    def _add(self, agent, text, tier, extra, more=None):
-        wanted, spelled = tier
-        more = options(wanted, more)
-        return (
-            lambda: self.model.add(agent, text, int(wanted), extra, more),
-            lambda bank: bank.agent(agent).add(text, spelled, extra, **more),
-        )
-
-    def _add_many(self, items):
-        wanted, spelled = [], []
-        for agent, text, (tier, spelling), extra, *more in items:
-            told = options(tier, *more)
-            wanted.append((agent, text, int(tier), extra, told))
-            spelled.append((agent, text, spelling, extra, told))
-        return lambda: self.model.add_many(wanted), lambda bank: bank.add_many(spelled)
-
-    def _set_tier(self, agent, pick, tier):
-        wanted, spelled = tier
-        identifier, sequence = self.choose(agent, pick)
-        return (
-            lambda: self.model.set_tier(agent, sequence, int(wanted)),
-            lambda bank: bank.agent(agent).set_tier(identifier, spelled),
-        )
-
-    def _pin(self, agent, pick):
-        identifier, sequence = self.choose(agent, pick)
-        return (
-            lambda: self.model.set_tier(agent, sequence, 0),
-            lambda bank: bank.agent(agent).pin(identifier),
-        )
-
-    def _unpin(self, agent, pick, to):
-        wanted, spelled = to
-        identifier, sequence = self.choose(agent, pick)
-        return (
-            lambda: self.model.unpin(agent, sequence, int(wanted)),
-            lambda bank: bank.agent(agent).unpin(identifier, spelled),
-        )
-
-    def _delete(self, agent, pick):
-        identifier, sequence = self.choose(agent, pick)
-        return (
-            lambda: self.model.delete(agent, sequence),
-            lambda bank: bank.agent(agent).delete(identifier),
-        )
-
-    def _archive(self, agent, pick):
-        identifier, sequence = self.choose(agent, pick)
-        return (
-            lambda: self.model.archive(agent, sequence),
-            lambda bank: bank.agent(agent).archive(identifier),
-        )
-
-    def _restore(self, agent, pick):
-        identifier, sequence = self.choose(agent, pick, hidden=True)
-        return (
-            lambda: self.model.bring_back(agent, sequence),
-            lambda bank: bank.agent(agent).restore(identifier),
-        )
-
-    def _forget(self, agent, pick):
-        identifier, sequence = self.choose(agent, pick, hidden=pick % 2 == 0)
-        return (
-            lambda: self.model.forget(agent, sequence),
-            lambda bank: bank.agent(agent).forget(identifier),
-        )
-
-    def _promote(self, agent, pick):
-        identifier, sequence = self.choose(agent, pick)
-        return (
-            lambda: self.model.promote(agent, sequence),
-            lambda bank: bank.agent(agent).promote(identifier),
-        )
-
-    def _demote(self, agent, pick, to):
-        identifier, sequence = self.choose(agent, pick)
-        return (
-            lambda: self.model.demote(agent, sequence, to),
-            lambda bank: bank.agent(agent).demote(identifier, to),
-        )
-
-    def _advance(self, delta):
-        tick = self.model.tick + delta
-        if tick < 0:
-            delta, tick = 0, self.model.tick
-        return lambda: self.model.advance(tick), lambda bank: bank.advance(tick)
+            yield save
+        self.model = saved
+        calls, purges, texts = lengths
+        del self.uncommitted[calls:], self.purged[purges:], self.forgotten[texts:]
+        assert self.bank.state_hash() == hashed
+        self.check_state()
 
     def choose(self, agent: str, pick: int, hidden: bool = False) -> tuple[str, int]:
         """Mostly one of the agent's memories; else one that was forgotten, undone, or another's.
 
         Mostly an active one, or on request one that is archived or deleted.
         """
-        every = self.model.memories.get(agent, [])
-        own = [memory for memory in every if (memory.retention != "active") == hidden]
+        every = self.model.every(agent)
+        own = [memory for memory in every if (memory.retention != ACTIVE) == hidden]
         if pick % 5 == 4:
             own = every
         if own and (pick <= 30 or pick < len(own)):
-            sequence = own[pick % len(own)].sequence
-            return self.ids[agent, sequence], sequence
-        others = [
-            identifier
-            for (owner, sequence), identifier in sorted(self.ids.items())
-            if owner != agent or all(memory.sequence != sequence for memory in every)
-        ]
-        if not others:
-            return str(uuid.UUID(int=pick)), -1
-        return others[pick % len(others)], -1
+            memory = own[pick % len(own)]
+            return self.ids[memory.key], memory.sequence
+        keys = {memory.key for memory in every}
+        others = [identifier for key, identifier in sorted(self.ids.items()) if key not in keys]
+        return others[pick % len(others)] if others else str(uuid.UUID(int=pick)), -1
 
-    def known(self, memory: Memory) -> tuple[Any, ...]:
-        """The fields of a memory whose id is its own, always the same, and no other's."""
+    def text(self, text: str | int) -> str:
+        """A text, or a new one of this length."""
+        if isinstance(text, str):
+            return text
+        return f"zq{next(self.words):05d}qz" + " and so on" * text
+
+    # Comparing
+
+    def check_id(self, memory: Memory) -> None:
+        """Its id is its own, always the same, and no other's."""
         key = memory.agent_id, memory.sequence
         if key not in self.ids:
             assert memory.id not in self.ids.values()
             assert str(uuid.UUID(memory.id)) == memory.id
             self.ids[key] = memory.id
         assert memory.id == self.ids[key]
-        return fields(memory)
 
-    def check_contents(self) -> None:
-        assert self.bank.tick == self.model.tick
-        assert self.bank.agents() == sorted(self.model.memories)
+    def check_state(self) -> None:
+        for memory, _, _ in assert_equal(self.bank, self.model):
+            self.check_id(memory)
+
+    def check_views(self) -> None:
+        """What callers see of the bank is what the model says."""
+        assert self.bank.agents() == sorted(self.model.issued)
         for agent in AGENTS:
-            view = self.bank.agent(agent)
-            expected = self.model.of(agent)
+            view, seen = self.bank.agent(agent), self.model.seen(agent)
             memories = view.all()
-            assert [self.known(memory) for memory in memories] == [fields(m) for m in expected]
-            assert view.count() == len(expected)
-            assert [use(memory) for memory in memories] == [use(memory) for memory in expected]
-            pinned = [fields(memory) for memory in view.get_pinned_memories()]
-            assert pinned == [fields(memory) for memory in self.model.pinned(agent)]
+            assert plain(memories) == plain(seen)
+            assert plain(view.get_pinned_memories()) == plain(self.model.pinned(agent))
+            assert view.count() == len(seen)
             for tier in Tier:
                 assert view.all(tier) == [memory for memory in memories if memory.tier is tier]
+                assert view.count(tier) == len(view.all(tier))
+            for heat, name in enumerate(TEMPERATURES):
+                own = [memory for memory in memories if memory.temperature == heat]
+                assert view.all(temperature=name) == own
             for memory in memories:
                 assert tuple(view.get(memory.id)) == tuple(memory)
-            for each in self.model.memories.get(agent, []):
-                if each.retention == "archived":
-                    assert self.known(view.find(each.sequence)) == fields(each)
-                elif each.retention == "deleted":
-                    assert view.find(each.sequence) is None
-                    with pytest.raises(MemoryNotFound):
-                        view.get(self.ids[agent, each.sequence])
+            for each in self.model.of(agent, ARCHIVED):
+                assert plain(view.get(self.ids[each.key])) == plain(each)
+                assert plain(view.find(each.sequence)) == plain(each)
+            for each in self.model.of(agent, DELETED):
+                assert view.find(each.sequence) is None
+                with pytest.raises(MemoryNotFound, match="restore"):
+                    view.get(self.ids[each.key])
 
-    def check_search(self, agent: str, query: str, limit: int | None, tokens: int | None) -> None:
-        before = self.bank.agent(agent).all()
-        hits = self.used(lambda bank: bank.agent(agent).search(query, limit, context_tokens=tokens))
-        assert self.bank.agent(agent).all() == before  # but for their use
-        assert all(hit.memory.agent_id == agent for hit in hits)
-        assert len({hit.memory.id for hit in hits}) == len(hits)
-        assert sorted(hits, key=lambda hit: hit.memory.tier is not Tier.PINNED) == hits
-        expected, left_out = self.model.search(agent, query, limit, tokens)
-        assert [shape(hit) for hit in hits] == [shape(row)[:-2] for row in expected]
-        assert [fields(m) for m in hits.pinned_left_out] == [fields(m) for m in left_out]
-        self.count(agent, query, hits)
+    def check_searches(self) -> None:
+        """Searches give what brute force finds, in all temperatures as well.
 
-    def used(self, call: Callable[[MemoryBank], Any]) -> Any:
-        """What a search gives, which is use; the twin sees it too."""
-        self.uncommitted.append(call)
-        return call(self.bank)
-
-    def count(self, agent: str, query: str, hits: list[Hit]) -> None:
-        """Tell the model what a search gave."""
-        if query.strip():
-            self.model.given(agent, [(hit.memory.sequence, hit.score) for hit in hits])
-
-
-def options(tier: Tier, more: dict[str, Any] | None = None) -> dict[str, Any]:
-    """What else is told of a new memory; pinned ones are hot."""
-    told = dict(more or {})
-    if tier is Tier.PINNED:
-        told.pop("temperature", None)
-    return told
-
-
-def use(memory: Any) -> tuple[Any, ...]:
-    """How a memory was used, to the bit."""
-    return memory.access_count, memory.last_access_tick, memory.relevance.hex()
-
-
-def name_of(value: Any) -> str:
-    return value if isinstance(value, str) else value.name.lower()
-
-
-def fields(memory: Any) -> tuple[Any, ...]:
-    """What a memory and a model's memory have in common. As JSON, 1, 1.0 and true differ."""
-    return (
-        memory.agent_id,
-        memory.sequence,
-        memory.content,
-        int(memory.tier),
-        memory.created_tick,
-        memory.tier_tick,
-        json.dumps(dict(memory.metadata)),
-        memory.kind,
-        memory.tags,
-        name_of(memory.temperature),
-        name_of(memory.retention),
-    )
-
-
-def shape(row: Any) -> tuple[Any, ...]:
-    """A hit or an explanation, with every bit of its numbers."""
-    numbers = (row.score.hex(), row.boost.hex(), row.boosted_score.hex())
-    if isinstance(row, Hit) and not isinstance(row, Explanation):
-        return fields(row.memory), *numbers
-    return fields(row.memory), *numbers, row.rank, row.reason
+        That is use, which keeps memories from fading, so only some runs search after every step.
+        """
+        for agent, query in itertools.product(AGENTS, ("hello", "zq00001qz", "")):
+            machine_operations.explain(self, agent, query, 4, None)
+            for include_cold in (False, True):
+                if self.switches.searches or not query:  # a blank query is no use
+                    machine_operations.search(self, agent, query, 4, None, {}, include_cold)

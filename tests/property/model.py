@@ -4,442 +4,391 @@ The tests compare a real bank with this one. It shares no code with the package;
 same, two people would have to have made the same mistake.
 """
 
-import hashlib
-import math
-import unicodedata
-from collections.abc import Callable, Sequence
+import contextlib
+import copy
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-PINNED, CRITICAL, IMPORTANT, NORMAL, LOW = range(5)
-_HEATS = ("hot", "warm", "cold")
-NAMES = ("pinned", "critical", "important", "normal", "low")
+from model_memories import (
+    ACTIVE,
+    ARCHIVED,
+    COLD,
+    CRITICAL,
+    DELETED,
+    HOT,
+    MANY,
+    OFTEN,
+    PINNED,
+    TEMPERATURES,
+    WARM,
+    Kept,
+    Key,
+    Refused,
+    Rules,
+)
+from model_reading import SmallEmbedder, embed, quantise
+from model_search import USUAL, AgentSearch, Found, Only, Searched, rendered
 
-DIMS = 4
+__all__ = ["ModelBank", "Rules", "SmallEmbedder", "quantise"]
 
-
-def embed(text: str) -> list[int]:
-    """Few directions, so that equal scores are frequent; one text in eight is the zero vector."""
-    digest = hashlib.sha256(text.encode()).digest()
-    if digest[0] % 8 == 0:
-        return [0] * DIMS
-    spread = 7 if digest[0] % 8 == 1 else 3
-    return [byte % spread - spread // 2 for byte in digest[1 : DIMS + 1]]
-
-
-class SmallEmbedder:
-    """:func:`embed`, as a bank takes it."""
-
-    name = "small/hash-4"
-    dims = DIMS
-
-    def __init__(self, *, reproducible: bool = True) -> None:
-        self.reproducible = reproducible
-
-    def embed(self, texts: Sequence[str], /) -> list[list[int]]:
-        return [embed(text) for text in texts]
-
-
-class NotThere(Exception):
-    """The agent has no such memory."""
-
-
-class Full(Exception):
-    """The tier takes no more."""
-
-
-class IsPinned(Exception):
-    """What is pinned stays."""
-
-
-class NotActive(Exception):
-    """What is archived has no temperature that changes."""
-
-
-class Backwards(Exception):
-    """The clock does not go back."""
-
-
-@dataclass(frozen=True)
-class Remembered:
-    """A memory; its id is known by agent and sequence."""
-
-    agent_id: str
-    sequence: int
-    content: str
-    tier: int
-    created_tick: int
-    tier_tick: int
-    metadata: dict[str, Any]
-    kind: str = "fact"
-    tags: tuple[str, ...] = ()
-    temperature: str = "warm"
-    retention: str = "active"
-    access_count: int = 0
-    last_access_tick: int | None = None
-    relevance: float = 0.5
-
-    @property
-    def age(self) -> tuple[int, int]:
-        return self.tier_tick, self.sequence
-
-
-@dataclass(frozen=True)
-class Found:
-    """A search's hit, and what became of it."""
-
-    memory: Remembered
-    score: float
-    boost: float
-    boosted_score: float
-    rank: int | None = None
-    reason: str = ""
+Requests = Sequence[tuple[str, str]]
+"""Agents and their queries."""
 
 
 @dataclass
 class ModelBank:
     """The reference."""
 
-    max_pinned: int
-    max_critical: int
-    reject: bool
-    boosts: tuple[float, ...] = (1.0, 0.3, 0.15, 0.0, -0.1)
-    multiplier: int = 3
-    default_limit: int = 5
-    context_tokens: int | None = None
+    rules: Rules = field(default_factory=Rules)
     embed: Callable[[str], Sequence[float]] = embed
     tick: int = 0
-    memories: dict[str, list[Remembered]] = field(default_factory=dict)
+    memories: dict[Key, Kept] = field(default_factory=dict)
     issued: dict[str, int] = field(default_factory=dict)
 
-    # Going back
+    def saved(self) -> "ModelBank":
+        memories = {key: copy.copy(memory) for key, memory in self.memories.items()}
+        return replace(self, memories=memories, issued=dict(self.issued))
 
-    def saved(self) -> tuple[Any, ...]:
-        kept = {agent: list(own) for agent, own in self.memories.items()}
-        return self.tick, kept, dict(self.issued)
-
-    def restore(self, saved: tuple[Any, ...]) -> None:
-        tick, kept, issued = saved
-        self.tick = tick
-        self.memories = {agent: list(own) for agent, own in kept.items()}
-        self.issued = dict(issued)
-
-    # Changing
-
-    def add(
-        self,
-        agent: str,
-        content: str,
-        tier: int,
-        metadata: dict[str, Any] | None,
-        more: dict[str, Any] | None = None,
-    ) -> Remembered:
-        self._make_room(agent, tier, newcomer=None)
-        sequence = self.issued.get(agent, 0) + 1
-        self.issued[agent] = sequence
-        ordered = dict(sorted((metadata or {}).items()))
-        more = dict(more or {})
-        memory = Remembered(
-            agent,
-            sequence,
-            content,
-            tier,
-            self.tick,
-            self.tick,
-            ordered,
-            more.get("kind", "fact"),
-            tuple(sorted(set(more.get("tags", ())))),
-            "hot" if tier == PINNED else more.get("temperature", "warm"),
-        )
-        self.memories.setdefault(agent, []).append(memory)
-        return memory
-
-    def add_many(self, items: Sequence[tuple[Any, ...]]) -> list[Remembered]:
+    @contextlib.contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
         before = self.saved()
         try:
-            return [self.add(*item) for item in items]
-        except Full:
-            self.restore(before)
+            yield
+        except Refused:
+            self.memories, self.issued = before.memories, before.issued
             raise
-
-    def get(self, agent: str, sequence: int, *, deleted: bool = False) -> Remembered:
-        for memory in self.memories.get(agent, []):
-            if memory.sequence == sequence and (deleted or memory.retention != "deleted"):
-                return memory
-        raise NotThere
-
-    def set_tier(self, agent: str, sequence: int, tier: int) -> Remembered:
-        memory = self.get(agent, sequence)
-        if memory.tier == tier:
-            return memory
-        if memory.retention == "active" or tier == PINNED:  # an archived one takes no room
-            self._make_room(agent, tier, newcomer=sequence)
-        return self._move(self.get(agent, sequence), tier)
-
-    def unpin(self, agent: str, sequence: int, tier: int) -> Remembered:
-        memory = self.get(agent, sequence)
-        return self.set_tier(agent, sequence, tier) if memory.tier == PINNED else memory
-
-    def delete(self, agent: str, sequence: int) -> None:
-        self._retain(self.get(agent, sequence), "deleted")
-
-    def archive(self, agent: str, sequence: int) -> Remembered:
-        return self._retain(self.get(agent, sequence), "archived")
-
-    def bring_back(self, agent: str, sequence: int) -> Remembered:
-        memory = self.get(agent, sequence, deleted=True)
-        if memory.retention != "active":
-            self._make_room(agent, memory.tier, newcomer=sequence)
-        return self._retain(self.get(agent, sequence, deleted=True), "active")
-
-    def forget(self, agent: str, sequence: int) -> None:
-        memory = self.get(agent, sequence, deleted=True)
-        if memory.tier == PINNED:
-            raise IsPinned
-        self.memories[agent].remove(memory)
-
-    def promote(self, agent: str, sequence: int) -> None:
-        memory = self.get(agent, sequence)
-        if memory.retention != "active":
-            raise NotActive
-        if memory.temperature != "hot":
-            used = self._used(memory, memory.relevance)
-            self._swap(memory, replace(used, temperature="hot"))
-
-    def demote(self, agent: str, sequence: int, to: str) -> None:
-        memory = self.get(agent, sequence)
-        if memory.retention != "active":
-            raise NotActive
-        if memory.tier == PINNED:
-            raise IsPinned
-        if _HEATS.index(memory.temperature) < _HEATS.index(to):
-            self._swap(memory, replace(memory, temperature=to))
-
-    def given(self, agent: str, found: Sequence[tuple[int, float]]) -> None:
-        """A search gave these to the agent, with these scores."""
-        for sequence, score in found:
-            memory = self.get(agent, sequence)
-            self._swap(memory, self._used(memory, score))
-
-    def advance(self, tick: int) -> None:
-        if tick < self.tick:
-            raise Backwards
-        self.tick = tick
-
-    def change_caps(self, max_pinned: int, max_critical: int, reject: bool) -> None:
-        """Caps are other ones from now on; of a tier over its cap, the oldest moves, one by one."""
-        self.max_pinned, self.max_critical, self.reject = max_pinned, max_critical, reject
-        for agent in self.memories:
-            for tier, cap in ((PINNED, max_pinned), (CRITICAL, max_critical)):
-                while len(self.in_tier(agent, tier)) > cap:
-                    self._push_down(_oldest(self.in_tier(agent, tier)), newcomer=None)
 
     # Reading
 
-    def of(self, agent: str) -> list[Remembered]:
-        """The active ones."""
-        return [m for m in self.memories.get(agent, []) if m.retention == "active"]
+    def every(self, agent: str) -> list[Kept]:
+        """An agent's memories, hidden ones too, oldest first."""
+        return [self.memories[key] for key in sorted(self.memories) if key[0] == agent]
 
-    def in_tier(self, agent: str, tier: int) -> list[Remembered]:
-        return [memory for memory in self.of(agent) if memory.tier == tier]
+    def of(self, agent: str, retention: int = ACTIVE) -> list[Kept]:
+        return [memory for memory in self.every(agent) if memory.retention == retention]
 
-    def pinned(self, agent: str) -> list[Remembered]:
-        return sorted(self.in_tier(agent, PINNED), key=lambda m: m.age)
+    def seen(self, agent: str) -> list[Kept]:
+        """The active ones that have not expired."""
+        return [memory for memory in self.of(agent) if not self.is_expired(memory)]
 
-    def search(
-        self, agent: str, query: str, limit: int | None, tokens: int | None
-    ) -> tuple[list[Found], list[Remembered]]:
-        """The hits, and the pinned memories that the token budget left out."""
-        rows = self.explain(agent, query, limit, tokens)
-        hits = [row for row in rows if row.rank is not None]
-        shown = {row.memory.sequence for row in hits}
-        return hits, [memory for memory in self.pinned(agent) if memory.sequence not in shown]
+    def hot(self, agent: str) -> list[Kept]:
+        return [memory for memory in self.of(agent) if memory.temperature == HOT]
 
-    def explain(self, agent: str, query: str, limit: int | None, tokens: int | None) -> list[Found]:
-        limit = self.default_limit if limit is None else limit
-        budget = self.context_tokens if tokens is None else tokens
-        blank = not query.strip()
-        pinned = [self._found(memory, query, blank) for memory in self.pinned(agent)]
-        seen = [m for m in self.of(agent) if m.tier != PINNED and m.temperature != "cold"]
-        rest = [self._found(m, query, blank) for m in seen]
-        remaining = max(0, limit - len(pinned))
-        if blank:
-            candidates = sorted(rest, key=lambda f: (f.memory.tier, -f.memory.sequence))
-            outside = []
-        else:
-            rest.sort(key=lambda f: (-f.score, -f.memory.sequence))
-            reach = remaining * self.multiplier
-            candidates, outside = rest[:reach], rest[reach:]
-            candidates.sort(key=lambda f: (-f.boosted_score, -f.score, -f.memory.sequence))
-        chosen, below = candidates[:remaining], candidates[remaining:]
-        kept, dropped = _fit(pinned, chosen, budget)
-        reach_text = f"outside the {remaining * self.multiplier} candidates"
-        return [
-            *(
-                replace(f, rank=rank, reason="pinned" if f.memory.tier == PINNED else "chosen")
-                for rank, f in enumerate(kept, 1)
-            ),
-            *(replace(f, reason="over the token budget") for f in dropped),
-            *(replace(f, reason="below the cut") for f in below),
-            *(replace(f, reason=reach_text) for f in outside),
+    def pinned(self, agent: str) -> list[Kept]:
+        own = [memory for memory in self.of(agent) if memory.tier == PINNED]
+        return sorted(own, key=lambda memory: memory.age)
+
+    def is_expired(self, memory: Kept) -> bool:
+        expires = memory.expires_tick
+        return memory.tier != PINNED and expires is not None and expires <= self.tick
+
+    def get(self, agent: str, sequence: int, *, gone: bool = False) -> Kept:
+        """A memory; one that was deleted or expired only on request."""
+        memory = self.memories.get((agent, sequence))
+        if memory is None:
+            raise Refused("no such memory")
+        is_active = memory.retention == ACTIVE
+        if not gone and (memory.retention == DELETED or (is_active and self.is_expired(memory))):
+            raise Refused("gone, but can be restored")
+        return memory
+
+    def _active(self, agent: str, sequence: int) -> Kept:
+        memory = self.get(agent, sequence)
+        if memory.retention != ACTIVE:
+            raise Refused("not active")
+        return memory
+
+    # Searching
+
+    def searching(self, agent: str) -> AgentSearch:
+        others = [memory for memory in self.seen(agent) if memory.tier != PINNED]
+        return AgentSearch(self.rules, self.embed, self.pinned(agent), others)
+
+    def hot_context(self, agent: str) -> str:
+        return rendered(self.searching(agent).front())
+
+    def search_many(
+        self, requests: Requests, limit: int | None, tokens: int | None, only: Only = USUAL
+    ) -> list[Searched]:
+        own = [(self.searching(agent), query) for agent, query in requests]
+        found = [agent.find(query, limit, tokens, only) for agent, query in own]
+        self._use_all(requests, found)
+        return found
+
+    def relevant_many(self, requests: Requests, limit: int | None, tokens: int | None) -> list[str]:
+        found = [self.searching(agent).context(query, limit, tokens) for agent, query in requests]
+        texts = [rendered([hit.memory for hit in hits], len(left)) for hits, left in found]
+        self._use_all(requests, found)
+        return texts
+
+    def recall(
+        self, agent: str, query: str, limit: int, auto_promote: bool, only: Only
+    ) -> tuple[list[Kept], list[float], list[int]]:
+        """The items as they are afterwards, their scores, and which of them are hot now."""
+        hits: list[Found] = []
+        if query.strip():
+            hits, _ = self.searching(agent).find(query, limit, MANY, only)  # no budget
+        found = [(self.memories[hit.memory.key], hit.score) for hit in hits]
+        for memory, score in found:
+            memory.use(self.tick, score, recalled=True)
+        worthy = [
+            m for m, score in found if auto_promote and m.deserves_to_be_hot(self.tick, score)
         ]
+        fitting = [m for m in worthy if not self.rules.auto_spill or self.fits(m)]
+        for memory in worthy:
+            memory.temperature = HOT if memory in fitting else WARM
+        if fitting:
+            self._relieve_hot(agent, [memory.sequence for memory in fitting])
+        items = [memory for memory, _ in found]
+        hot = [memory.sequence for memory in items if memory.temperature == HOT]
+        return items, [hit.score for hit in hits], hot
 
-    def context(
-        self, agent: str, query: str, limit: int | None, tokens: int | None
-    ) -> tuple[list[Found], list[Remembered]]:
-        """Pinned, then hot, most recently used first, then what a search finds among the warm."""
-        blank = not query.strip()
-        hot = [m for m in self.of(agent) if m.temperature == "hot" and m.tier != PINNED]
-        if not hot:
-            return self.search(agent, query, limit, tokens)
-        hot.sort(key=lambda m: (_last_used(m), m.sequence), reverse=True)
-        warm = replace(self, memories={agent: [m for m in self.of(agent) if m not in hot]})
-        warm.context_tokens = None
-        found, _ = warm.search(agent, query, limit, None)
-        pinned = [each for each in found if each.memory.tier == PINNED]
-        front = [self._found(memory, query, blank) for memory in hot]
-        budget = self.context_tokens if tokens is None else tokens
-        kept, _ = _fit(pinned, front + found[len(pinned) :], budget)
-        shown = {each.memory.sequence for each in kept}
-        return kept, [memory for memory in self.pinned(agent) if memory.sequence not in shown]
+    def _use_all(self, requests: Requests, found: Sequence[Searched]) -> None:
+        for (_, query), (hits, _) in zip(requests, found, strict=True):
+            for hit in hits if query.strip() else ():
+                self.memories[hit.memory.key].use(self.tick, hit.score)
 
-    def relevant(self, agent: str, query: str, limit: int | None, tokens: int | None) -> str:
-        hits, left_out = self.context(agent, query, limit, tokens)
-        lines = [line(hit.memory.tier, hit.memory.content) for hit in hits]
-        if left_out:
-            noun = "memory" if len(left_out) == 1 else "memories"
-            lines.append(f"({len(left_out)} older pinned {noun} left out: over the token budget)")
-        return "\n".join(lines) if lines else "(No relevant memories)"
+    # Adding, tiers and hot
 
-    # Inside
+    def add_many(self, items: Sequence[tuple[Any, ...]]) -> list[Kept]:
+        """``(agent, content, tier, metadata, options)``, the last optional; all or none."""
+        new = [self._new(*item) for item in items]
+        with self._all_or_nothing():
+            self._expire({memory.agent_id for memory in new})
+            return [copy.copy(self._add(memory)) for memory in new]
 
-    def _cap(self, tier: int) -> int | None:
-        return {PINNED: self.max_pinned, CRITICAL: self.max_critical}.get(tier)
+    def _new(self, agent, content, tier, metadata, options=None) -> Kept:
+        options = dict(options or {})
+        ttl, tags = options.get("ttl"), tuple(sorted(set(options.get("tags", ()))))
+        temperature = self.rules.first_temperature(tier, options.get("temperature"), ttl)
+        expires = None if ttl is None else self.tick + ttl
+        ordered = dict(sorted((metadata or {}).items()))
+        return Kept(
+            agent, 0, content, tier, self.tick, self.tick, ordered, options.get("kind", "fact"),
+            tags, temperature, expires,
+        )  # fmt: skip
 
-    def _move(self, memory: Remembered, tier: int) -> Remembered:
-        moved = replace(memory, tier=tier, tier_tick=self.tick)
-        if tier == PINNED:
-            moved = replace(moved, temperature="hot", retention="active")
-        elif memory.tier == PINNED:
-            moved = replace(moved, temperature="warm")
-        return self._swap(memory, moved)
+    def _add(self, memory: Kept) -> Kept:
+        agent = memory.agent_id
+        self._make_room(agent, memory.tier, newcomer=None)
+        self.issued[agent] = memory.sequence = self.issued.get(agent, 0) + 1
+        self.memories[memory.key] = memory
+        self._relieve_hot(agent, [memory.sequence])
+        return memory
 
-    def _swap(self, memory: Remembered, new: Remembered) -> Remembered:
-        own = self.memories[memory.agent_id]
-        own[own.index(memory)] = new
-        return new
-
-    def _retain(self, memory: Remembered, retention: str) -> Remembered:
-        if memory.retention == retention:
+    def set_tier(self, agent: str, sequence: int, tier: int) -> Kept:
+        memory = self.get(agent, sequence)
+        if memory.tier == tier:
             return memory
-        if memory.tier == PINNED:
-            raise IsPinned
-        return self._swap(memory, replace(memory, retention=retention))
+        with self._all_or_nothing():
+            self._expire({agent})
+            if tier == PINNED or memory.retention == ACTIVE:  # an archived one takes no room
+                self._make_room(agent, tier, newcomer=sequence)
+            self._enter(memory, tier)
+            self._relieve_hot(agent, [sequence])
+        return memory
 
-    def _used(self, memory: Remembered, score: float) -> Remembered:
-        return replace(
-            memory,
-            access_count=memory.access_count + 1,
-            last_access_tick=self.tick,
-            relevance=(memory.relevance + score) / 2,
-        )
+    def pin(self, agent: str, sequence: int) -> Kept:
+        return self.set_tier(agent, sequence, PINNED)
+
+    def unpin(self, agent: str, sequence: int, to: int) -> Kept:
+        if to == PINNED:
+            raise Refused("unpinned is not pinned")
+        memory = self.get(agent, sequence)
+        return self.set_tier(agent, sequence, to) if memory.tier == PINNED else memory
+
+    def apply_rules(self, rules: Rules) -> bool:
+        """Caps may be smaller now: the oldest of a tier moves, one by one; whether one did."""
+        self.rules, before = rules, self.saved().memories
+        for agent in self.issued:
+            for tier in (PINNED, CRITICAL):
+                cap = rules.cap(tier)
+                while cap is not None and len(self._in_tier(agent, tier, None)) > cap:
+                    self._push_down(self._in_tier(agent, tier, None), None)
+            self._relieve_hot(agent, ())
+        return self.memories != before
+
+    def _in_tier(self, agent: str, tier: int, without: int | None) -> list[Kept]:
+        return [m for m in self.of(agent) if m.tier == tier and m.sequence != without]
 
     def _make_room(self, agent: str, tier: int, newcomer: int | None) -> None:
-        cap = self._cap(tier)
-        present = [m for m in self.in_tier(agent, tier) if m.sequence != newcomer]
+        cap = self.rules.cap(tier)
+        present = self._in_tier(agent, tier, newcomer)
         if cap is None or len(present) < cap:
             return
-        if self.reject or cap == 0:
-            raise Full
-        self._push_down(_oldest(present), newcomer)
+        if self.rules.reject or cap == 0:
+            raise Refused("full")
+        self._push_down(present, newcomer)
 
-    def _push_down(self, falling: Remembered | None, newcomer: int | None) -> None:
-        """Move it one tier down, and the oldest of that one too where it was full."""
-        while falling is not None:
+    def _push_down(self, present: list[Kept], newcomer: int | None) -> None:
+        """Move the oldest one tier down, and the oldest of that tier too where it was full."""
+        while present:
+            falling = min(present, key=lambda memory: memory.age)
             target = falling.tier + 1
-            while self._cap(target) == 0:
+            while self.rules.cap(target) == 0:
                 target += 1
-            present = [m for m in self.in_tier(falling.agent_id, target) if m.sequence != newcomer]
-            cap = self._cap(target)
-            full = cap is not None and len(present) >= cap
-            self._move(falling, target)
-            falling = _oldest(present) if full else None
+            cap = self.rules.cap(target)
+            below = self._in_tier(falling.agent_id, target, newcomer)
+            self._enter(falling, target)
+            present = below if cap is not None and len(below) >= cap else []
 
-    def _found(self, memory: Remembered, query: str, blank: bool) -> Found:
-        boost = self.boosts[memory.tier]
-        score = 0.0 if blank else similarity(self.embed(query), self.embed(memory.content))
-        return Found(memory, score, boost, score + boost)
+    def _enter(self, memory: Kept, tier: int) -> None:
+        if tier == PINNED:
+            memory.temperature, memory.retention = HOT, ACTIVE
+        elif memory.tier == PINNED:
+            memory.temperature = WARM
+        memory.tier, memory.tier_tick = tier, self.tick
 
+    def fits(self, memory: Kept) -> bool:
+        """Whether hot could hold it beside what is pinned."""
+        pinned = [m for m in self.pinned(memory.agent_id) if m is not memory]
+        room = self.rules.hot_tokens - sum(each.cost for each in pinned)
+        return memory.cost <= room and len(pinned) < self.rules.hot_facts
 
-def _last_used(memory: Remembered) -> int:
-    last = memory.last_access_tick
-    return memory.created_tick if last is None else max(last, memory.created_tick)
+    def _relieve_hot(self, agent: str, newcomers: Collection[int]) -> None:
+        """Newcomers that hot can never hold leave it, then the least relevant while it is over."""
+        if not self.rules.auto_spill:
+            return
+        new = [m for m in self._least_relevant(agent) if m.sequence in newcomers]
+        self._leave_hot(memory for memory in new if not self.fits(memory))
+        self._leave_hot(self._over(agent, newcomers))
 
+    def _over(self, agent: str, newcomers: Collection[int] = ()) -> list[Kept]:
+        """What leaves hot until it is within its limits: the newcomers last."""
+        hot, leaving = self.hot(agent), []
+        for memory in sorted(self._least_relevant(agent), key=lambda m: m.sequence in newcomers):
+            if len(hot) > self.rules.hot_facts or sum(m.cost for m in hot) > self.rules.hot_tokens:
+                leaving.append(memory)
+                hot.remove(memory)
+        return leaving
 
-def _oldest(memories: list[Remembered]) -> Remembered:
-    return min(memories, key=lambda memory: memory.age)
+    def _least_relevant(self, agent: str) -> list[Kept]:
+        hot = [memory for memory in self.hot(agent) if memory.tier != PINNED]
+        return sorted(hot, key=lambda m: (m.relevance, m.created_tick, m.sequence))
 
+    def _leave_hot(self, memories: Iterable[Kept]) -> dict[int, int]:
+        """Warm if it was used often, or was never hot in earnest; else cold."""
+        moved = {}
+        for memory in list(memories):
+            stays_near = memory.access_count >= OFTEN or not self.fits(memory)
+            memory.temperature = moved[memory.sequence] = WARM if stays_near else COLD
+        return moved
 
-def quantise(vector: Sequence[float]) -> list[int]:
-    """Whole numbers, the largest ±127."""
-    largest = max(abs(float(number)) for number in vector)
-    return [round(float(number) / (largest or 1.0) * 127) for number in vector]
+    # Temperature and retention
 
+    def promote(self, agent: str, sequence: int) -> bool:
+        memory = self._active(agent, sequence)
+        too_large = self.rules.auto_spill and not self.fits(memory)
+        if memory.temperature == HOT or too_large:
+            return False
+        memory.use(self.tick, memory.relevance)
+        memory.temperature = HOT
+        self._relieve_hot(agent, [sequence])
+        return memory.temperature == HOT
 
-def similarity(one: Sequence[float], other: Sequence[float]) -> float:
-    """The cosine of the quantised vectors; unrelated and opposite are both 0."""
-    q, d = quantise(one), quantise(other)
-    length = math.sqrt(sum(x * x for x in q)) * math.sqrt(sum(x * x for x in d))
-    dot = sum(x * y for x, y in zip(q, d, strict=True))
-    return min(1.0, dot / length) if dot > 0 else 0.0
+    def demote(self, agent: str, sequence: int, to: str) -> bool:
+        memory = self._active(agent, sequence)
+        if memory.tier == PINNED:
+            raise Refused("pinned")
+        before = memory.temperature
+        memory.temperature = max(before, TEMPERATURES.index(to))
+        return memory.temperature != before
 
+    def spill(
+        self, agent: str, count: int | None, sequences: Sequence[int] | None
+    ) -> dict[int, int]:
+        """What left hot, and where to."""
+        if sequences is not None:
+            chosen = [self.get(agent, sequence) for sequence in sequences]
+            if any(memory.tier == PINNED for memory in chosen):
+                raise Refused("pinned")
+            hot = self.hot(agent)
+            return self._leave_hot(m for m in chosen if m in hot)
+        over = self._over(agent)
+        return self._leave_hot(over if count is None else self._least_relevant(agent)[:count])
 
-def line(tier: int, content: str) -> str:
-    """A memory as a line of a prompt."""
-    text = "".join(_shown(character) for character in content)
-    visible = 0
-    while visible < len(text) and _invisible(text[visible]):
-        visible += 1
-    if text[visible : visible + 1] == "[":
-        text = text[:visible] + "\\" + text[visible:]
-    return f"- {text}" if tier == NORMAL else f"- [{NAMES[tier]}] {text}"
+    def archive(self, agent: str, sequence: int) -> Kept:
+        return self._hide(self.get(agent, sequence), ARCHIVED)
 
+    def delete(self, agent: str, sequence: int) -> None:
+        self._hide(self.get(agent, sequence), DELETED)
 
-_REORDERING = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
+    def restore(self, agent: str, sequence: int) -> Kept:
+        memory = self.get(agent, sequence, gone=True)
+        expired = self.is_expired(memory)
+        if memory.retention == ACTIVE and expired:
+            memory.retention, memory.retained = DELETED, self.tick
+        if memory.retention == ACTIVE:
+            return memory
+        if memory.retention == DELETED and self.tick - memory.retained >= self.rules.grace:
+            raise Refused("the grace is over")
+        with self._all_or_nothing():
+            self._expire({agent})
+            self._make_room(agent, memory.tier, newcomer=sequence)
+            memory.retention, memory.retained = ACTIVE, self.tick
+            if expired:
+                memory.expires_tick = None  # the agent wants to have it
+            self._relieve_hot(agent, [sequence])
+        return memory
 
+    def forget(self, agent: str, sequence: int) -> None:
+        if self.get(agent, sequence, gone=True).tier == PINNED:
+            raise Refused("pinned")
+        del self.memories[agent, sequence]
 
-def _shown(character: str) -> str:
-    if character in "\n\r\t":
-        return {"\n": "\\n", "\r": "\\r", "\t": "\\t"}[character]
-    reorders = (
-        unicodedata.bidirectional(character) in _REORDERING or character in "\u061c\u200e\u200f"
-    )
-    if reorders or unicodedata.category(character) in ("Cc", "Zl", "Zp"):
-        return f"\\u{ord(character):04x}"
-    return character
+    def _hide(self, memory: Kept, retention: int) -> Kept:
+        if memory.tier == PINNED:
+            raise Refused("pinned")
+        if memory.retention != retention:
+            memory.retention, memory.retained = retention, self.tick
+        return memory
 
+    # Time
 
-def _invisible(character: str) -> bool:
-    return character.isspace() or unicodedata.category(character) in ("Cf", "Mn", "Me")
+    def advance(self, tick: int) -> None:
+        if tick < self.tick:
+            raise Refused("the clock does not go back")
+        self.tick = tick
 
+    def _expire(self, agents: Collection[str], *, everywhere: bool = False) -> None:
+        """Delete what expired and takes a place in hot or in a tier, or wherever it is."""
+        for memory in self.memories.values():
+            if memory.agent_id in agents and memory.retention == ACTIVE:
+                takes_a_place = memory.temperature != COLD or memory.tier == CRITICAL
+                if self.is_expired(memory) and (everywhere or takes_a_place):
+                    memory.retention, memory.retained = DELETED, self.tick
 
-def tokens_of(memory: Remembered) -> int:
-    """A quarter of the characters of its line, line end included, rounded up."""
-    return math.ceil((len(line(memory.tier, memory.content)) + 1) / 4)
+    def prune(self, agent: str | None) -> list[Key]:
+        """Archive what is cold beyond the limit, the least worth first; never what is critical."""
+        agents = sorted(self.issued) if agent is None else [agent]
+        self._expire(agents, everywhere=True)
+        chosen = []
+        for each in agents:
+            cold = [memory for memory in self.of(each) if memory.temperature == COLD]
+            going = [memory for memory in cold if memory.tier > CRITICAL]
+            going.sort(key=lambda m: (m.relevance + 0.1 * m.access_count, m.sequence))
+            for memory in going[: max(0, len(cold) - self.rules.most_cold)]:
+                self._hide(memory, ARCHIVED)
+                chosen.append(memory.key)
+        return chosen
 
+    def compact(self, agent: str | None, moves: dict[Key, int]) -> None:
+        """What expired is deleted, then the rules made these moves."""
+        self._expire(sorted(self.issued) if agent is None else [agent], everywhere=True)
+        for key, to in moves.items():
+            self.memories[key].temperature = to
+        if self.rules.auto_prune:
+            self.prune(agent)
 
-def _fit(
-    pinned: list[Found], rest: list[Found], budget: int | None
-) -> tuple[list[Found], list[Found]]:
-    if budget is None:
-        return pinned + rest, []
-    newest = list(pinned)
-    while sum(tokens_of(f.memory) for f in newest) > budget:
-        newest.pop(0)
-    kept, dropped = list(newest), pinned[: len(pinned) - len(newest)]
-    for found in rest:
-        if sum(tokens_of(f.memory) for f in [*kept, found]) <= budget:
-            kept.append(found)
-        else:
-            dropped.append(found)
-    return kept, dropped
+    def sweep(self) -> None:
+        """What expired is deleted, what was deleted long ago is purged, what is idle fades."""
+        self._expire(list(self.issued), everywhere=True)
+        for key, memory in list(self.memories.items()):
+            over = self.tick - memory.retained >= self.rules.grace
+            if memory.retention == DELETED and over:
+                del self.memories[key]
+            # Compaction would make a hot blocker hot again.
+            stays = memory.temperature == HOT and "blocker" in memory.tags
+            if self.rules.decays and memory.retention == ACTIVE and not stays:
+                memory.temperature += memory.has_faded(self.tick)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
-from model import ModelBank, SmallEmbedder
+from model import ModelBank, Rules, SmallEmbedder
 from model import quantise as plain_quantise
 from strategies import (
     agent_ids,
@@ -97,7 +97,7 @@ def test_scores_of_a_large_agent_equal_exact_arithmetic(dims, count) -> None:
     rows[-1] = 127
     texts = [str(n) for n in range(count + 2)]
     vectors = dict(zip(texts, rows.tolist(), strict=True))
-    model = ModelBank(0, 0, False, embed=vectors.__getitem__)
+    model = ModelBank(Rules(max_pinned=0, max_critical=0), embed=vectors.__getitem__)
     sparse = {"max_pinned": 0, "max_critical": 0}
     with MemoryBank.ephemeral(embedder=_Wide(vectors), preset="vector", memory=sparse) as bank:
         stored = texts[:count]
@@ -106,7 +106,7 @@ def test_scores_of_a_large_agent_equal_exact_arithmetic(dims, count) -> None:
         model.add_many([("alice", text, int(text) % 3 + 2, None) for text in stored])
         for query in texts[count:]:
             hits, other = bank.search_many([("alice", query), ("bob", query)], 12)
-            expected, _ = model.search("alice", query, 12, None)
+            expected, _ = model.searching("alice").find(query, 12, None)
             assert [(h.memory.content, h.score, h.boosted_score) for h in hits] == [
                 (row.memory.content, row.score, row.boosted_score) for row in expected
             ]
