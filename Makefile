@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # One more than there are cores: many tests wait for a process.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
-.PHONY: help setup test check demo bench bench-simulation bench-scaling bench-million bench-temperature bench-compaction bench-recall bench-http quality inspector faults format clean
+.PHONY: help setup test test-all check demo bench bench-simulation bench-scaling bench-million bench-temperature bench-compaction bench-recall bench-http quality inspector faults format clean
 help:            ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /	/' | expand -t 14
 
@@ -19,8 +19,11 @@ $(STAMP): pyproject.toml constraints.txt
 
 setup: $(STAMP)  ## make .venv with the tested versions
 
-test: $(STAMP)   ## run all tests, on all cores
-	$(BIN)/python -m pytest -n $(WORKERS)
+test: $(STAMP)   ## every behaviour once, on all cores: about three minutes on two
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" -p no:schemathesis
+
+test-all: $(STAMP) ## all tests: kills, every store and many examples too; about ten minutes
+	HYPOTHESIS_PROFILE=ci $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 check: $(STAMP)  ## lint, format, types, import contracts
 	$(BIN)/ruff check .
@@ -62,7 +65,7 @@ bench-million: $(STAMP) ## memory and opening time of a million memories
 	$(BIN)/python benchmarks/million.py $(ARGS)
 
 inspector: $(STAMP) ## the MCP inspector against `tiermem mcp`, over stdio and HTTP; needs Node and the npm registry
-	TIERMEM_INSPECTOR=1 $(BIN)/python -m pytest -rA tests/interfaces/test_mcp_inspector.py
+	TIERMEM_INSPECTOR=1 $(BIN)/python -m pytest -rA tests/interfaces/mcp/test_mcp_inspector.py
 
 faults: $(STAMP) ## kill a writing process 1,000 times and a run 500 times: nothing may be lost
 	TIERMEM_KILLS=1000 TIERMEM_RUN_KILLS=500 TIERMEM_NOTE_KILLS=300 $(BIN)/python -m pytest tests/faults -k kill

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from agents import MemoryBank
+from waiting import ended
 
 OpenBank = Callable[..., MemoryBank]
 
 TESTS = Path(__file__).parent
+ROOT = TESTS.parent
 MANUAL = {"sync": "manual"}
 
 
@@ -59,15 +61,16 @@ def flipped(data: bytes | str | int) -> bytes | str | int:
 
 def child(code: str, *arguments: object, **environment: str) -> str:
     """Run ``code`` in a fresh process and give what it printed."""
-    result = subprocess.run(
+    with subprocess.Popen(
         [sys.executable, "-c", code, *map(str, arguments)],
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=60,
         env={**os.environ, "PYTHONPATH": str(TESTS), **environment},
-    )
-    assert result.returncode == 0, result.stderr
-    return result.stdout.strip()
+    ) as process:
+        out, err = ended(process)
+    assert process.returncode == 0, err
+    return str(out).strip()
 
 
 class Undone(Exception):
@@ -114,12 +117,3 @@ def everything(bank: MemoryBank) -> tuple[object, ...]:
         # What a search would give; the search itself would count as use.
         [bank.agent(name).explain("<1 2>", 9) for name in agents],
     )
-
-
-def ended(process: "subprocess.Popen[str]") -> tuple[str, str]:
-    """What a process wrote that has to end by itself now; killed if it doesn't."""
-    try:
-        return process.communicate(timeout=60)
-    except subprocess.TimeoutExpired:
-        process.kill()  # or whoever waits for it, waits
-        raise

@@ -4,6 +4,7 @@ import ipaddress
 import os
 import signal
 import socket
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,13 +15,17 @@ from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import slow
 from agents import AgentMemory, MemoryBank
+from agents.storage.mem0 import store as mem0_store
 from agents.storage.state.ledger import Ledger
 from embedders import Directions
+from warm_children import WarmChildren
 
-# How long a test takes is the machine's affair. Half of Hypothesis' own number of examples, because
-# there are many laws; HYPOTHESIS_PROFILE=thorough tries more, and ci more of the state machine.
-settings.register_profile("default", deadline=None, max_examples=50)
+# How long a test takes is the machine's affair. There are many laws: a few examples of each while
+# somebody works, half of Hypothesis' own number in CI; HYPOTHESIS_PROFILE=thorough tries more.
+# The state machine has numbers of its own.
+settings.register_profile("default", deadline=None, max_examples=15)
 settings.register_profile("ci", deadline=None, max_examples=50)
 settings.register_profile("thorough", deadline=None, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
@@ -31,6 +36,16 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # A library that reads these may start threads of its own, or ask the network for a newer version.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Files of which every test is slow are not even imported where slow tests are left out."""
+    leaves_out = config.getoption("markexpr") == "not slow"
+    return True if leaves_out and collection_path.name in slow.FILES else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    slow.mark(items)
 
 
 class NetworkUsed(AssertionError):
@@ -93,6 +108,16 @@ def _no_network_was_used(network_guard: NetworkGuard) -> Iterator[None]:
     yield
     attempts, network_guard.attempts = network_guard.attempts, []
     assert not attempts, f"the network was used: {attempts}"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _warm_children() -> Iterator[None]:
+    """Children that try a store have mem0 and Chroma imported already."""
+    children = WarmChildren()
+    mem0_store.subprocess = children  # type: ignore[attr-defined,assignment]
+    yield
+    mem0_store.subprocess = subprocess  # type: ignore[attr-defined]
+    children.close()
 
 
 OpenBank = Callable[..., MemoryBank]

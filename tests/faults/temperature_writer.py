@@ -15,6 +15,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from agents import InvalidInput, MemoryBank, MemoryNotFound, MemoryPinned
+from agents.engine import reading
 from property.model import SmallEmbedder
 
 AGENTS = ("alice", "bob")
@@ -86,7 +87,7 @@ def act(bank: MemoryBank, rng: random.Random, text: str, forgotten: list[str]) -
         elif name in ("archive", "delete", "restore", "promote", "pin", "unpin"):
             getattr(view, name)(identifier)
         elif name == "forget":
-            content = view._find(identifier, deleted=True).content
+            content = reading.find(view.parts, view.agent_id, identifier, deleted=True).content
             view.forget(identifier)
             forgotten.append(content.split()[0])
         elif name == "set_tier":

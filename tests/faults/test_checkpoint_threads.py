@@ -4,7 +4,6 @@ import errno
 import os
 import sqlite3
 import threading
-import time
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,6 +11,7 @@ import pytest
 
 from agents import CheckpointError, MemoryBank
 from agents.storage.checkpoint import file as checkpoint
+from waiting import LONG, until
 
 
 def test_what_the_disk_says_meanwhile_is_not_lost(
@@ -49,7 +49,7 @@ class Stopping(sqlite3.Connection):
     def executemany(self, *arguments: Any) -> sqlite3.Cursor:
         if "INTO agents" in arguments[0]:
             Stopping.inserting.set()
-            Stopping.go_on.wait(10)
+            Stopping.go_on.wait(LONG)
             if Stopping.error is not None:
                 raise Stopping.error
         return super().executemany(*arguments)
@@ -99,7 +99,7 @@ def test_a_second_interrupt_does_not_close_the_file_under_who_writes_it(
 
     def interrupted(block: Any) -> Any:
         if block.agent_id == "agent_1":
-            stopping.inserting.wait(10)
+            stopping.inserting.wait(LONG)
             raise KeyboardInterrupt
         return packed(block)
 
@@ -116,9 +116,7 @@ def test_a_second_interrupt_does_not_close_the_file_under_who_writes_it(
                 bank.checkpoint(tmp_path / "one.tmck")
         assert not stopping.closed_by
         stopping.go_on.set()
-        deadline = time.monotonic() + 10
-        while not stopping.closed_by and time.monotonic() < deadline:
-            time.sleep(0.01)
+        until("the thread that writes closes the file", lambda: stopping.closed_by)
     assert len(stopping.closed_by) == 1
     assert stopping.closed_by[0].startswith("tiermem-checkpoint")
     assert not list(tmp_path.glob("*tmck*"))

@@ -12,6 +12,7 @@ import pytest
 
 from agents.notes import files
 from agents.notes.files import NoteFiles, NoteRefused
+from waiting import LONG, ended
 
 ROUNDS = 1_000
 TEXT = "alice's own\n"
@@ -76,7 +77,7 @@ class Swapped:
             assert swapper.stdout.readline() == "ready\n"
             yield lambda: swapper.poll() is None
             enough.touch()
-            output, _ = swapper.communicate(timeout=60)
+            output, _ = ended(swapper)
             assert swapper.returncode == 0
             assert int(output) >= ROUNDS
         finally:
@@ -99,7 +100,7 @@ def swapped(tmp_path: Path) -> Swapped:
 @pytest.mark.parametrize("kind", ["file", "folder"])
 def test_a_link_swapped_in_while_reading_is_never_followed(swapped: Swapped, kind: str) -> None:
     seen: Counter[str | None] = Counter()
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + LONG
     with swapped.swapping(kind) as still:
         # On a busy machine a thousand reads fit into moments when the swapper stands still.
         while seen.total() < ROUNDS or not 0 < seen[TEXT] < seen.total():
@@ -114,7 +115,7 @@ def test_a_link_swapped_in_while_reading_is_never_followed(swapped: Swapped, kin
 def test_a_link_swapped_in_while_listing_is_never_followed(swapped: Swapped, kind: str) -> None:
     (swapped.elsewhere / "secret.md").write_text(SECRET)
     listed = refused = 0
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + LONG
     with swapped.swapping(kind) as still:
         while listed + refused < ROUNDS or not listed or (kind == "folder" and not refused):
             try:

@@ -19,6 +19,7 @@ from agents import MemoryBank
 from agents.simulation.runs.replay import Replay, verify_files
 from agents.simulation.runs.run import checkpoints
 from openai_server import OpenAIServer
+from waiting import exit_code
 
 KILLS = int(os.environ.get("TIERMEM_RUN_KILLS", "25"))
 OUTPUTS = ("metrics.parquet", "ticks.parquet", "summary.json", "report.html", "config.yaml")
@@ -72,7 +73,7 @@ class Runner:
         assert self._process.stdout is not None
         self._process.stdin.close()
         self._process.stdout.close()
-        self._process.wait(30)
+        exit_code(self._process)
 
 
 @pytest.fixture(scope="module")

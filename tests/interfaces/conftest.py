@@ -1,86 +1,13 @@
 """What tests of commands on runs share: the command in this process, scenarios, a finished run."""
 
-import contextlib
-import io
-import json
 import shutil
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
-import yaml
+from commands import Command, Done, Write, run_command, write_scenario
 
-from agents.interfaces.cli.app import main
 from agents.simulation.runs import outputs
-
-WORLDS = Path(__file__).with_name("worlds_for_tests.py")
-
-
-class Done(NamedTuple):
-    """What a command left behind."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-    def is_one_error(self, code: int, *parts: str) -> bool:
-        """It failed with three lines that hold all ``parts``, and without a traceback."""
-        assert "Traceback" not in self.err
-        assert self.code == code, self
-        assert self.out == ""
-        lines = self.err.splitlines()
-        assert len(lines) == 3, self.err
-        for line, label in zip(lines, ("tiermem: ", "    why: ", "     do: "), strict=True):
-            assert line.startswith(label), self.err
-            assert line.removeprefix(label).strip(), self.err
-        for part in parts:
-            assert part in self.err
-        return True
-
-
-Command = Callable[..., Done]
-Write = Callable[..., Path]
-
-
-def run_command(*arguments: object) -> Done:
-    """``tiermem`` with these arguments, in this process: to start Python anew takes a second."""
-    out, err = io.StringIO(), io.StringIO()
-    before, sys.argv = sys.argv, ["tiermem", *map(str, arguments)]
-    code: object = 0
-    try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            main()
-    except SystemExit as end:
-        code = end.code
-    finally:
-        sys.argv = before
-    assert code is None or isinstance(code, int)
-    return Done(code or 0, out.getvalue(), err.getvalue())
-
-
-def write_scenario(folder: Path, name: str = "stones", **simulation: Any) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    shutil.copy(WORLDS, folder)
-    values = {
-        "seed": 3,
-        "storage": {"sync": "manual"},
-        "checkpoint": {"every": 4, "keep": 3},
-        "simulation": {
-            "world": "worlds_for_tests:Stones",
-            "agents": ["alice", "bob"],
-            "ticks": 12,
-            **simulation,
-        },
-    }
-    path = folder / f"{name}.yaml"
-    path.write_text(yaml.safe_dump(values))
-    return path
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +17,7 @@ from agents.interfaces import tokens
 from agents.interfaces.http import server
 from agents.interfaces.http.access import Door, Names
 from agents.interfaces.http.limits import Limits
+from waiting import LONG, ended, until
 
 COMMAND = [str(Path(sys.executable).with_name("tiermem"))]
 MANUAL = {"sync": "manual"}
@@ -49,7 +49,7 @@ class Served(NamedTuple):
 def client(url: str, token: str | None = None, **headers: str) -> httpx.Client:
     if token is not None:
         headers["Authorization"] = f"Bearer {token}"
-    return httpx.Client(base_url=url, headers=headers, timeout=30, trust_env=False)
+    return httpx.Client(base_url=url, headers=headers, timeout=LONG, trust_env=False)
 
 
 @contextlib.contextmanager
@@ -73,8 +73,8 @@ def served(
             yield Served(url, folder, bank)
         finally:
             stop.set()
-            thread.join(60)
-            assert not thread.is_alive()
+            thread.join(LONG)
+            assert not thread.is_alive(), "the service did not stop when it was asked to"
 
 
 class Child(NamedTuple):
@@ -91,7 +91,7 @@ class Child(NamedTuple):
     def stop(self, how: int = signal.SIGTERM) -> tuple[int, str]:
         """Its exit code, and what it logged."""
         self.process.send_signal(how)
-        _, err = self.process.communicate(timeout=60)
+        _, err = ended(self.process)
         return self.process.returncode, err
 
 
@@ -111,7 +111,7 @@ def child(folder: Path, *options: object, files: int | None = None) -> Iterator[
         assert process.stdout is not None
         line = process.stdout.readline()
         try:
-            assert line, process.communicate(timeout=60)[1]
+            assert line, ended(process)[1]
             yield Child(process, line)
         finally:
             if process.poll() is None:
@@ -132,11 +132,11 @@ def occupied(bank: MemoryBank) -> Iterator[None]:
     def hold() -> None:
         with bank.parts.using():
             held.set()
-            release.wait(60)
+            release.wait(LONG)
 
     holder = threading.Thread(target=hold)
     holder.start()
-    held.wait(20)
+    held.wait(LONG)
     try:
         yield
     finally:
@@ -144,12 +144,9 @@ def occupied(bank: MemoryBank) -> Iterator[None]:
         holder.join()
 
 
-def eventually(check: Callable[[], object], seconds: float = 30.0) -> None:
+def eventually(check: Callable[[], object]) -> None:
     """Wait until it is so: a busy machine takes its time."""
-    until = time.monotonic() + seconds
-    while not check():
-        assert time.monotonic() < until
-        time.sleep(0.02)
+    until("what the test is about to check", check)
 
 
 def is_problem(response: httpx.Response, status: int, kind: str | None = None) -> bool:

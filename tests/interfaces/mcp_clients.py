@@ -18,6 +18,7 @@ from agents.interfaces.http.access import Door, Names
 from agents.interfaces.http.limits import DEFAULT, Limits
 from agents.interfaces.http.server import address, listen
 from agents.interfaces.mcp import http as mcp_http
+from waiting import LONG
 
 MANUAL = {"sync": "manual"}
 COMMAND = (sys.executable, "-c", "from agents.interfaces.cli.app import main; main()", "mcp")
@@ -47,17 +48,19 @@ def over_streams(folder: Path, *options: object, agent: str = "alice") -> StdioS
 async def over_http(url: str, token: str | None = None, **options: Any) -> AsyncIterator[Client]:
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     async with (
-        httpx2.AsyncClient(headers=headers, timeout=30) as http,
+        httpx2.AsyncClient(headers=headers, timeout=LONG) as http,
         Client(streamable_http_client(url, http_client=http), **options) as client,
     ):
         yield client
 
 
 @contextlib.contextmanager
-def child(folder: Path, *options: object) -> Iterator[subprocess.Popen[bytes]]:
+def child(
+    folder: Path, *options: object, command: tuple[str, ...] = COMMAND
+) -> Iterator[subprocess.Popen[bytes]]:
     """The command, to be spoken to by hand; killed in the end if it still runs."""
     with subprocess.Popen(
-        [*COMMAND, str(folder), *map(str, options)],
+        [*command, str(folder), *map(str, options)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -95,8 +98,8 @@ def serving_here(
             yield url, bank
         finally:
             stop.set()
-            thread.join(60)
-            assert not thread.is_alive()
+            thread.join(LONG)
+            assert not thread.is_alive(), "the service did not stop when it was asked to"
 
 
 def texts(folder: Path, agent: str = "alice") -> list[str]:

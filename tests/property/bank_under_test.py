@@ -28,7 +28,6 @@ from agents import (
     TierFull,
     TierMemError,
 )
-from agents.storage.shelf.pack import Pack
 from agents.storage.state.ledger import Ledger
 
 _ERRORS = {
@@ -58,7 +57,6 @@ class BankUnderTest(RuleBasedStateMachine):
         self.root = Path(tempfile.mkdtemp(prefix="tiermem-machine-"))
         self.folders = (self.root / str(number) for number in itertools.count())
         self.thresholds = Ledger.SNAPSHOT_ON_CLOSE, Ledger.SNAPSHOT_ON_COMMIT
-        self.packs = Pack.FEWEST, Pack.MOST
         self.words = itertools.count()
         self.ids: dict[Key, str] = {}
         self.uncommitted: list[Call] = []
@@ -75,14 +73,12 @@ class BankUnderTest(RuleBasedStateMachine):
     def begin(self, switches: Switches) -> None:
         self.switches = switches
         Ledger.SNAPSHOT_ON_CLOSE, Ledger.SNAPSHOT_ON_COMMIT = switches.snapshots
-        Pack.FEWEST, Pack.MOST = switches.packs
         self.model = ModelBank(switches.rules)
         self.folder, self.twin_folder = next(self.folders), next(self.folders)
         self.bank, self.twin = self.open(self.folder), self.open(self.twin_folder)
 
     def teardown(self) -> None:
         Ledger.SNAPSHOT_ON_CLOSE, Ledger.SNAPSHOT_ON_COMMIT = self.thresholds
-        Pack.FEWEST, Pack.MOST = self.packs
         with contextlib.ExitStack() as stack:
             stack.callback(shutil.rmtree, self.root)
             for bank in (self.bank, self.twin):

@@ -27,7 +27,6 @@ class Switches(NamedTuple):
 
     rules: Rules
     snapshots: tuple[int, int]
-    packs: tuple[int, int]
     cache_size: int
     reproducible: bool
     seed: int
@@ -70,7 +69,6 @@ switches = st.builds(
     Switches,
     rules=_rules,
     snapshots=_some([(1, 1), (4, 6), (10_000, 1_000_000)]),
-    packs=_some([(1, 1), (1, 3), (2, 2), (64, 256)]),
     cache_size=_some([0, 1, 65536]),
     reproducible=st.booleans(),
     seed=_some([0, 7]),

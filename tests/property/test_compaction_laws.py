@@ -11,34 +11,13 @@ from agents.memory.temperature import Temperature
 from agents.memory.tiers import Tier
 from agents.rules.compaction import Condition, Facts, Move, Rule, parse_rules, plan
 from agents.rules.spill import HotLimits
+from default_rules import default_rules
 
 KINDS = ("decision", "preference", "fact")
 TAGS = ("blocker", "open", "task")
 HOT = Temperature.HOT
 
-DEFAULT_RULES = parse_rules(
-    [
-        {
-            "name": "completed",
-            "when": {"any": [{"kind": "decision"}, {"tag": "task"}]},
-            "unless": {"tag": ["blocker", "open"]},
-            "to": "cold",
-        },
-        {
-            "name": "idle preference",
-            "when": {"temperature": "hot", "kind": "preference", "idle": 3},
-            "to": "warm",
-        },
-        {"name": "blocker", "when": {"tag": "blocker"}, "to": "hot"},
-        {
-            "name": "cool down",
-            "when": {"temperature": "hot"},
-            "unless": {"any": [{"tag": "blocker"}, {"kind": "preference"}]},
-            "to": "warm",
-        },
-    ],
-    int,
-)
+DEFAULT_RULES = parse_rules(default_rules(idle=3), int)
 
 small = st.integers(0, 5)
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from agents import MemoryBank
 from agents.notes.chunks import cut
+from examples import examples
 
 PATHS = ["MEMORY.md", "memory/a.md", "memory/b.md"]
 LINES = ["fish", "# Head", "", "## Sub <!-- tier: critical -->", "```", "salt " * 30, "東京", "x\r"]
@@ -96,7 +97,7 @@ def check(bank: MemoryBank, folder: Path) -> None:
     assert list(folder.rglob("*.new")) == []
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(steps)
 def test_index_journal_and_files_agree(steps: list[tuple[str, str, Any]]) -> None:
     with tempfile.TemporaryDirectory() as name:

@@ -29,6 +29,7 @@ from agents.simulation.runs.branch import branch
 from agents.simulation.runs.run import Run, checkpoints, go_back
 from agents.storage.state.ledger import Ledger
 from banks import MANUAL, undone
+from examples import examples
 
 AGENTS = ("alice", "bob", "carol")
 CAPS = {"max_pinned": 2, "max_critical": 2}
@@ -90,7 +91,9 @@ by_tick = st.lists(st.lists(_also_in_transactions(_still), max_size=4), min_size
 """What is done in each tick."""
 embedders = st.booleans().map(lambda reproducible: SmallEmbedder(reproducible=reproducible))
 
-quick = settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+quick = settings(
+    deadline=None, max_examples=examples(25), suppress_health_check=[HealthCheck.too_slow]
+)
 
 
 def do(bank: MemoryBank, operation: Operation) -> None:
@@ -473,7 +476,7 @@ def test_a_branch_without_edits_equals_its_parent(run: Path, tmp_path: Path, tic
 
 
 @given(st.lists(st.tuples(st.integers(0, TICKS), st.integers(0, TICKS)), min_size=1, max_size=3))
-@settings(deadline=None, max_examples=12)
+@settings(deadline=None, max_examples=examples(12))
 def test_a_run_that_goes_back_any_number_of_times_becomes_the_same_run(run: Path, steps) -> None:
     with folder() as place:
         copy = Path(shutil.copytree(run, place / "run"))

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 import tiermem
+from banks import ROOT
 from tiermem import MemoryBank
 from tiermem.config.load import load_settings
 from tiermem.simulation import Loop, Run
@@ -20,7 +21,6 @@ from tiermem.simulation.runs.run import check_scenario
 from tiermem.simulation.runs.scenario import make_policy, make_world
 from tiermem.simulation.sweeps.sweep import read_sweep
 
-ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```python(?P<flags>[^\n]*)\n(?P<code>.*?)^```", re.MULTILINE | re.DOTALL)
 EXAMPLES = [
     match["code"]

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 import tiermem
+from banks import ROOT
+from waiting import LONG
 
-ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "agents"
 
 
@@ -62,7 +63,7 @@ def test_an_attempt_that_is_swallowed_is_still_remembered(network_guard: Any) ->
 def test_the_suite_may_talk_to_itself(network_guard: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        socket.create_connection(("localhost", port), timeout=5).close()
+        socket.create_connection(("localhost", port), timeout=LONG).close()
     one, other = socket.socketpair()
     one.close()
     other.close()
@@ -72,7 +73,7 @@ def test_the_suite_may_talk_to_itself(network_guard: Any) -> None:
 # Importing
 
 IMPORT = """
-import json, sys, threading, time
+import json, sys, threading
 events = []
 def hook(event, arguments):
     if event.startswith("socket.") or event in ("subprocess.Popen", "os.fork", "os.mkdir"):
@@ -82,11 +83,8 @@ def hook(event, arguments):
             events.append(f"open {arguments[0]} {arguments[1]}")
 sys.addaudithook(hook)
 before = set(sys.modules)
-start = time.perf_counter()
 import tiermem
-seconds = time.perf_counter() - start
 print(json.dumps({
-    "seconds": seconds,
     "modules": sorted({name.partition(".")[0] for name in set(sys.modules) - before}),
     "threads": threading.active_count(),
     "events": events,
@@ -103,7 +101,7 @@ def imported(tmp_path: Path) -> dict[str, Any]:
         [sys.executable, "-c", IMPORT],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LONG,
         cwd=here,
         env={"HOME": str(home), "PATH": os.environ["PATH"], "TMPDIR": str(tmp_path)},
     )
@@ -139,10 +137,6 @@ def test_importing_writes_no_file(tmp_path: Path) -> None:
     assert imported(tmp_path)["written"] == []
 
 
-def test_importing_takes_less_than_150_ms(tmp_path: Path) -> None:
-    assert min(imported(tmp_path)["seconds"] for _ in range(5)) < 0.150
-
-
 def test_opening_a_bank_imports_neither_mem0_nor_chroma_until_it_is_needed(tmp_path: Path) -> None:
     code = """
 import sys, threading
@@ -156,7 +150,7 @@ assert not {"mem0", "chromadb", "openai", "posthog"} & set(sys.modules)
         [sys.executable, "-c", code, str(tmp_path / "bank")],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LONG,
     )
     assert result.returncode == 0, result.stderr
 
@@ -243,7 +237,7 @@ def test_a_built_wheel_has_the_defaults_and_the_type_marker(tmp_path: Path) -> N
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=LONG,
         cwd=ROOT,
     )
     assert result.returncode == 0, result.stderr
@@ -268,7 +262,7 @@ def test_a_bank_works_from_the_wheel_alone(tmp_path: Path) -> None:
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
         capture_output=True,
         check=True,
-        timeout=120,
+        timeout=LONG,
         cwd=ROOT,
     )
     (wheel,) = tmp_path.glob("*.whl")
@@ -287,7 +281,7 @@ print(load_settings(preset="lifetime").temperature.initial)
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LONG,
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(tmp_path / "site")},
     )

@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+from banks import ROOT
+
+BENCHMARKS = ROOT / "benchmarks"
 
 # Invented; no line of it is LoCoMo's.
 DIALOGUES: list[dict[str, Any]] = [

@@ -1,0 +1,121 @@
+"""What ``tiermem --help`` says, and that it needs little for it."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.interfaces.cli.app import COMMANDS
+
+Command = Callable[..., Any]
+
+NAMES = [name for entries in COMMANDS.values() for name, _, _ in entries]
+TIERMEM = str(Path(sys.executable).with_name("tiermem"))
+
+
+def shown(**environment: str) -> str:
+    done = subprocess.run(
+        [TIERMEM, "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "COLUMNS": "80", **environment},
+    )
+    return done.stdout
+
+
+def test_every_command_has_one_line_in_a_panel() -> None:
+    lines = shown().splitlines()
+    for panel, entries in COMMANDS.items():
+        if entries:
+            start = next(i for i, line in enumerate(lines) if line.startswith(f"╭─ {panel} ─"))
+            names = [line.split()[1] for line in lines[start + 1 : start + 1 + len(entries)]]
+            assert names == [name for name, _, _ in entries]
+            assert lines[start + 1 + len(entries)].startswith("╰─")
+
+
+def test_it_fits_a_terminal_of_80_columns() -> None:
+    assert max(map(len, shown().splitlines())) <= 80
+
+
+def test_it_says_how_to_begin_and_what_exit_codes_mean() -> None:
+    text = shown()
+    assert "tiermem init crew" in text
+    assert "0 done, 1 it could not be done, 2 wrong use or wrong settings, 130" in text
+
+
+def test_it_has_no_colours_off_a_terminal() -> None:
+    assert "\x1b" not in shown()
+
+
+def test_it_imports_nothing_heavy() -> None:
+    code = """
+import sys
+sys.argv = ["tiermem", "--help"]
+from agents.interfaces.cli.app import main
+try:
+    main()
+finally:
+    heavy = {"numpy", "mem0", "chromadb", "yaml", "pyarrow", "sqlite3", "jsonschema", "mcp",
+             "starlette", "uvicorn", "markdown_it"}
+    print(sorted(heavy & set(sys.modules)), file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "[]\n"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_command_explains_itself(tiermem: Command, name: str) -> None:
+    done = tiermem(name, "--help")
+    assert (done.code, done.err) == (0, "")
+    assert re.search(rf"Usage: tiermem {name}\b", done.out)
+
+
+def test_a_typing_error_gets_a_suggestion(tiermem: Command) -> None:
+    done = tiermem("serach")
+    assert done.code == 2
+    assert "Did you mean 'search'" in done.err
+
+
+def test_no_command_at_all_shows_the_help(tiermem: Command) -> None:
+    done = tiermem()
+    assert done.code == 2
+    assert "tiermem init crew" in done.out
+
+
+@pytest.mark.parametrize(("typed", "offered"), [("se", "search"), ("imp", "import")])
+def test_a_shell_completes_commands(typed: str, offered: str) -> None:
+    done = subprocess.run(
+        [TIERMEM],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={
+            **os.environ,
+            "_TIERMEM_COMPLETE": "complete_bash",
+            "COMP_WORDS": f"tiermem {typed}",
+            "COMP_CWORD": "1",
+        },
+    )
+    assert offered in done.stdout.split()
+
+
+def test_a_shell_completes_options() -> None:
+    done = subprocess.run(
+        [TIERMEM],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={
+            **os.environ,
+            "_TIERMEM_COMPLETE": "complete_bash",
+            "COMP_WORDS": "tiermem search --incl",
+            "COMP_CWORD": "2",
+        },
+    )
+    assert done.stdout.split() == ["--include-cold"]

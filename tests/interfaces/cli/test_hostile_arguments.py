@@ -1,0 +1,190 @@
+"""Every command with arguments that nobody should give: one clear error, and nothing is changed."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import run_command, write_scenario
+
+from agents import MemoryBank
+from agents.interfaces.cli.app import COMMANDS
+
+Command = Callable[..., Any]
+
+BYTES = os.fsdecode(b"\xff\xfe")
+"""What a shell passes on that is no UTF-8."""
+ANSI = "\x1b[2J\x1b]0;title\x07"
+LONG = "x" * 5000
+HUGE = "9" * 40
+
+FOLDERS = ["", "nowhere", "..", "a\nb", ANSI, BYTES, LONG, "plain.txt", "/dev/null", "foreign"]
+"""None of them is a bank or a run."""
+AGENTS = ["", "*", "../alice", "a\nb", ANSI, BYTES, LONG, "zed"]
+
+
+def hostile() -> Iterator[list[str]]:
+    for folder in FOLDERS:
+        yield ["status", folder]
+        yield ["compact", folder]
+        yield ["compact", folder, "--dry-run"]
+        yield ["prune", folder]
+        yield ["vacuum", folder]
+        yield ["repair", folder]
+        yield ["doctor", folder]
+        yield ["tiers", folder]
+        yield ["show", folder]
+        yield ["export", folder]
+        yield ["notes", folder, "-a", "alice"]
+        yield ["notes", folder, "-a", "alice", "sync"]
+        yield ["add", folder, "-a", "alice", "text"]
+        yield ["search", folder, "-a", "alice", "query"]
+        yield ["pin", folder, "-a", "alice", "1"]
+        yield ["unpin", folder, "-a", "alice", "1"]
+        yield ["import", folder, "rows.jsonl"]
+        if folder != "foreign":  # whether a journal is one, a token does not ask
+            yield ["token", "create", folder, "-a", "alice"]
+        yield ["token", "revoke", folder, "alice"]
+        yield ["serve", folder, "-a", "alice", "--port", "0"]
+        yield ["mcp", folder, "-a", "alice"]
+        yield ["resume", folder]
+        yield ["replay", folder]
+        yield ["report", folder]
+        yield ["branch", folder, "--at", "1", "--out", "new"]
+        yield ["diff", folder, "run"]
+        yield ["diff", "run", folder]
+        yield ["run", folder, "--out", "new"]
+        yield ["sweep", folder, "--out", "new"]
+        if folder != "/dev/null":  # a file without settings
+            yield ["config", "--config", folder]
+        if folder not in ("", "nowhere", "..", "a\nb", ANSI, BYTES):  # where a bank could be made
+            yield ["init", folder]
+    for agent in AGENTS:
+        for name in ("status", "compact", "prune"):
+            yield [name, "crew", "--agent", agent]
+        yield ["notes", "crew", "-a", agent]
+        yield ["notes", "crew", "-a", agent, "sync"]
+        yield ["serve", "crew", "-a", agent, "--host", "0.0.0.0"]
+        if agent != "zed":
+            yield ["token", "create", "crew", "-a", agent]
+            yield ["mcp", "crew", "-a", agent]
+    for text in ("", "..", "../../etc/passwd", "/etc/passwd", "a\nb", ANSI, BYTES, LONG):
+        yield ["notes", "crew", "-a", "alice", "get", text]
+        yield ["config", "--preset", text or "x"]
+        yield ["config", "--set", text]
+        yield ["config", "--set", f"memory.max_pinned={text or 'x'}"]
+        yield ["compact", "crew", "--set", text]
+        yield ["compact", "crew", "--preset", text or "x"]
+        yield ["prune", "crew", "--config", text or "nowhere.yaml"]
+        yield ["repair", "crew", "--set", text]
+        yield ["token", "revoke", "crew", text]
+        yield ["run", "mine/stones.yaml", "--out", "new", "--set", text]
+        yield ["resume", "run", "--set", text]
+        yield ["sweep", "mine/sweep.yaml", "--out", "new", "--preset", text or "x"]
+        yield ["branch", "run", "--at", "1", "--out", "new", "--edit", text or "nowhere.yaml"]
+        yield ["branch", "run", "--at", "1", "--out", "new", "--set", text]
+    for text in ("a b", "x" * 129, ".dot", "a\nb", ANSI, BYTES):
+        yield ["token", "create", "crew", "-a", "alice", "--name", text]
+    for number in ("-1", HUGE, f"-{HUGE}", "1e3", "nan", "٣x", "", ANSI, BYTES):
+        yield ["bench", "--agents", number]
+        yield ["bench", "--memories", number]
+        yield ["bench", "--ticks", number]
+        yield ["show", "run", "--tick", number]
+        yield ["notes", "crew", "-a", "alice", "search", "query", "--max-results", number]
+        yield ["notes", "crew", "-a", "alice", "search", "query", "--min-score", f"{number}9"]
+        yield ["run", "mine/stones.yaml", "--out", "new", "--seed", number]
+        yield ["run", "mine/stones.yaml", "--out", "new", "--ticks", number]
+        yield ["resume", "run", "--from-tick", number]
+        yield ["resume", "run", "--ticks", number]
+        yield ["replay", "run", "--from-tick", number]
+        yield ["branch", "run", "--out", "new", "--at", number]
+        yield ["serve", "crew", "--port", number]
+        if number != HUGE:  # more lines than there are, and more processes than are needed
+            yield ["notes", "crew", "-a", "alice", "get", "MEMORY.md", "--from", number]
+            yield ["sweep", "mine/sweep.yaml", "--out", "new", "--workers", number]
+    for out in ("plain.txt", "crew", "plain.txt/new", "/dev/null", "mine"):
+        yield ["run", "mine/stones.yaml", "--out", out]
+        yield ["branch", "run", "--at", "1", "--out", out]
+        yield ["sweep", "mine/sweep.yaml", "--out", out]
+    for plot in ("nowhere/x.png", "crew", "/dev/null/x.png", f"{LONG}.png"):
+        yield ["diff", "run", "run", "--plot", plot]
+    yield from (
+        ["token", "list", "nowhere"],
+        ["token", "steal", "crew"],
+        ["notes", "crew"],
+    )
+    yield from (["resume", "run", "--from-tick", "99"], ["branch", "run", "--out", "new"])
+    yield from (["notes", "crew", "-a", "alice", "search"], ["notes", "crew", "-a", "alice", "eat"])
+    yield from (
+        ["replay", "run", "--from-tick", "99"],
+        ["diff", "run"],
+        ["vacuum"],
+        [ANSI],
+        [BYTES],
+    )
+
+
+CASES = list(hostile())
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bank, a run and a sweep's plan, and what is none of them."""
+    place = tmp_path_factory.mktemp("place")
+    with MemoryBank.open(place / "crew", storage={"sync": "manual"}) as bank:
+        bank.agent("alice").add("The well is in the north", "pinned")
+        bank.agent("alice").notes.append("Never trade fish with Bob.", "MEMORY.md")
+    scenario = write_scenario(place / "mine", ticks=2)
+    (place / "mine" / "sweep.yaml").write_text("scenario: stones.yaml\nseeds: 1\n")
+    assert run_command("run", scenario, "--out", place / "run", "-q").code == 0
+    (place / "plain.txt").write_text("this is text")
+    (place / "rows.jsonl").write_text('{"agent_id": "alice", "content": "x"}\n')
+    (place / "foreign").mkdir()
+    (place / "foreign" / "journal.db").write_text("this is not a database" * 100)
+    return place
+
+
+def stamps(place: Path) -> dict[str, tuple[int, int]]:
+    """All files but the locks, which who looks at a bank may leave behind."""
+    found = (path for path in place.rglob("*") if path.suffix != ".lock")
+    return {str(path): (path.stat().st_size, path.stat().st_ino) for path in found}
+
+
+def test_every_command_is_tried() -> None:
+    known = {name for entries in COMMANDS.values() for name, _, _ in entries}
+    assert known == {case[0] for case in CASES} & known
+
+
+@pytest.mark.parametrize("name", sorted({case[0] for case in CASES if case[0].isalpha()}))
+def test_it_is_one_clear_error_and_nothing_is_changed(
+    place: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(place)
+    before = stamps(place)
+    for case in CASES:
+        if case[0] != name:
+            continue
+        done = run_command(*case)
+        told = f"{case!a:.200} gave {done!r:.600}"
+        assert done.code in (1, 2), told
+        assert "Traceback" not in done.err, told
+        assert not set("\x1b\x07") & set(done.err), told
+        assert len(done.err) < 6000, told
+        if case[0] != "doctor":
+            assert done.out == "" or case == told
+            labels = [
+                line[:8] for line in done.err.splitlines() if line[:1] != " " or line[:9].strip()
+            ]
+            assert labels[:1] == ["tiermem:"], told
+        assert stamps(place) == before, told
+    shutil.rmtree(place / "new", ignore_errors=True)
+
+
+@pytest.mark.parametrize("case", [[ANSI], [BYTES]], ids=["ansi", "bytes"])
+def test_a_command_that_is_none_is_an_error(tiermem: Command, case: list[str]) -> None:
+    done = tiermem(*case)
+    assert done.code == 2
+    assert "\x1b" not in done.err
+    assert done.err.startswith("tiermem: that is not how tiermem is used")

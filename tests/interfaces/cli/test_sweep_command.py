@@ -1,0 +1,312 @@
+"""``tiermem sweep``: many runs at once, and what can be said of them."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from agents.storage.lock import lock_folder
+from waiting import ended
+
+Command = Callable[..., Any]
+Write = Callable[..., Path]
+
+PNG = b"\x89PNG"
+
+
+def write_sweep(beside: Path, **values: Any) -> Path:
+    path = beside.with_name("sweep.yaml")
+    path.write_text(yaml.safe_dump({"scenario": beside.name, **values}))
+    return path
+
+
+TWO_BY_TWO = {
+    "question": "Do steps pay?",
+    "variants": {"walking": {}, "resting": {"simulation.policy_options.steps": False}},
+    "grid": {"memory.max_pinned": [1, 3]},
+    "seeds": 2,
+}
+
+
+@pytest.fixture(scope="module")
+def _swept(command: Command, scenario_in: Write, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("swept")
+    file = write_sweep(scenario_in(folder / "mine", ticks=3), **TWO_BY_TWO)
+    done = command("sweep", file, "--out", folder / "s", "--workers", 2)
+    assert done.code == 0, done.err
+    (folder / "said").write_text(done.out)
+    return folder
+
+
+@pytest.fixture
+def swept(_swept: Path, tmp_path: Path) -> Path:
+    """A finished sweep of eight runs."""
+    shutil.copytree(_swept, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "s"
+
+
+def stamps(folder: Path) -> dict[str, int]:
+    return {path.name: (path / "summary.json").stat().st_mtime_ns
+            for path in sorted((folder / "cells").iterdir())}  # fmt: skip
+
+
+def test_results_have_a_row_per_variant_point_and_seed(swept: Path) -> None:
+    rows = pq.read_table(swept / "results.parquet").to_pylist()
+    assert {(row["variant"], row["memory.max_pinned"], row["seed"]) for row in rows} == {
+        (variant, cap, seed)
+        for variant in ("walking", "resting") for cap in (1, 3) for seed in (1, 2)
+    }  # fmt: skip
+    assert len(rows) == 8
+    assert {(row["variant"], row["steps"]) for row in rows} == {("walking", 6), ("resting", 0)}
+
+
+def test_a_cell_is_a_run_like_any_other(swept: Path, tiermem: Command) -> None:
+    cell = sorted((swept / "cells").iterdir())[0]
+    assert tiermem("replay", cell, "--verify", "-q") == (0, "", "")
+    assert tiermem("show", cell).code == 0
+
+
+def test_statistics_have_intervals_around_the_mean(swept: Path) -> None:
+    rows = pq.read_table(swept / "statistics.parquet").to_pylist()
+    assert len(rows) == 2 * 2 * 2
+    for row in rows:
+        assert row["n"] == 2
+        assert row["low"] <= row["mean"] <= row["high"]
+
+
+def test_there_is_a_plot_per_metric_and_a_report(swept: Path) -> None:
+    for name in ("steps.png", "luck.png"):
+        assert (swept / name).read_bytes().startswith(PNG)
+    report = (swept / "report.html").read_text()
+    assert "Do steps pay?" in report
+    assert "resting" in report
+
+
+def test_it_prints_question_means_and_where_the_report_is(swept: Path) -> None:
+    said = (swept.parent / "said").read_text()
+    for part in ("Do steps pay?", "walking", "memory.max_pinned", "steps", "s/report.html"):
+        assert part in said
+
+
+def test_the_memories_of_a_cell_do_not_go_to_mem0(swept: Path) -> None:
+    for cell in (swept / "cells").iterdir():
+        assert not (cell / "bank" / "chroma").exists()
+        assert yaml.safe_load((cell / "config.yaml").read_text())["storage"]["sync"] == "manual"
+
+
+def test_a_preset_is_beneath_the_scenario_of_every_cell(
+    tiermem: Command, scenario: Write, tmp_path: Path
+) -> None:
+    file = write_sweep(scenario(ticks=1), seeds=2)
+    assert tiermem("sweep", file, "--preset", "lifetime", "--out", "s", "-q").code == 0
+    cells = list((tmp_path / "s" / "cells").iterdir())
+    used = [yaml.safe_load((cell / "config.yaml").read_text()) for cell in cells]
+    assert [each["temperature"]["initial"] for each in used] == ["hot", "hot"]
+    assert tiermem("sweep", file, "--out", "s").is_one_error(1, "another sweep", "--force")
+
+
+def test_finished_cells_are_kept_and_the_others_run_again(
+    tiermem: Command, swept: Path, tmp_path: Path
+) -> None:
+    results = (swept / "results.parquet").read_bytes()
+    before = stamps(swept)
+    gone, half = list(before)[:2]
+    shutil.rmtree(swept / "cells" / gone)
+    summary = swept / "cells" / half / "summary.json"
+    summary.write_text(json.dumps({**json.loads(summary.read_text()), "finished": False}))
+    for name in ("results.parquet", "report.html"):
+        (swept / name).unlink()
+    file = tmp_path / "mine" / "sweep.yaml"
+    assert tiermem("sweep", file, "--out", swept, "-q", "--workers", 1).code == 0
+    after = stamps(swept)
+    assert {name for name in before if before[name] != after[name]} == {gone, half}
+    assert (swept / "results.parquet").read_bytes() == results
+
+
+def test_a_sweep_that_is_whole_runs_nothing(tiermem: Command, swept: Path, tmp_path: Path) -> None:
+    before = stamps(swept)
+    done = tiermem("sweep", tmp_path / "mine" / "sweep.yaml", "--out", swept, "--json")
+    assert (done.code, done.err) == (0, "")
+    assert (done.json["failed"], len(done.json["statistics"])) == ({}, 8)
+    assert stamps(swept) == before
+
+
+def test_a_sweep_that_has_changed_is_not_mixed_with_the_old_one(
+    tiermem: Command, swept: Path, tmp_path: Path
+) -> None:
+    file = write_sweep(
+        tmp_path / "mine" / "stones.yaml", **{**TWO_BY_TWO, "grid": {"memory.max_pinned": [3]}}
+    )
+    before = stamps(swept)
+    assert tiermem("sweep", file, "--out", swept).is_one_error(1, "another sweep", "--force")
+    assert stamps(swept) == before
+
+
+def test_more_seeds_go_on_with_what_is_there(tiermem: Command, swept: Path, tmp_path: Path) -> None:
+    before = stamps(swept)
+    file = write_sweep(tmp_path / "mine" / "stones.yaml", **{**TWO_BY_TWO, "seeds": 3})
+    assert tiermem("sweep", file, "--out", swept, "-q").code == 0
+    after = stamps(swept)
+    assert len(after) > len(before)
+    assert {name: after[name] for name in before} == before
+
+
+def test_a_sweep_whose_code_has_changed_is_not_mixed_with_the_old_one(
+    tiermem: Command, scenario: Write
+) -> None:
+    given = scenario(ticks=1)
+    file = write_sweep(given, seeds=1)
+    assert tiermem("sweep", file, "--out", "s", "-q").code == 0
+    code = given.parent / "worlds_for_tests.py"
+    code.write_text(code.read_text() + "\n# changed\n")
+    assert tiermem("sweep", file, "--out", "s").is_one_error(1, "the code", "--force")
+
+
+def test_a_folder_that_is_no_sweep_is_left_alone(tiermem: Command, scenario: Write) -> None:
+    Path("thesis").mkdir()
+    Path("thesis/chapter.txt").write_text("years of work")
+    file = write_sweep(scenario(ticks=1), seeds=1)
+    assert tiermem("sweep", file, "--out", "thesis").is_one_error(1, "is no sweep")
+    assert tiermem("sweep", file, "--out", "thesis", "--force").is_one_error(1, "is no sweep")
+    assert Path("thesis/chapter.txt").read_text() == "years of work"
+
+
+def test_force_does_not_delete_the_folder_of_the_sweeps_own_file(
+    tiermem: Command, scenario: Write
+) -> None:
+    file = write_sweep(scenario(ticks=1), seeds=1)
+    tiermem("sweep", file, "--out", file.parent, "--force", "-q", "--workers", 1)
+    assert file.is_file()
+    assert (file.parent / "stones.yaml").is_file()
+
+
+def test_a_cell_that_fails_is_named_and_the_others_count(tiermem: Command, scenario: Write) -> None:
+    variants = {"fine": {}, "broken": {"simulation.world_options.fail_at": 2}}
+    file = write_sweep(scenario(ticks=3), variants=variants, seeds=1)
+    done = tiermem("sweep", file, "--out", "s")
+    assert done.code == 1
+    assert "broken_seed=1" in done.err
+    assert "the sky fell" in done.err
+    assert "1 of 2 runs failed" in done.err
+    rows = pq.read_table("s/results.parquet").to_pylist()
+    assert [row["variant"] for row in rows] == ["fine"]
+
+
+def test_a_policy_that_raises_fails_its_cell_only(tiermem: Command, scenario: Write) -> None:
+    variants = {"fine": {}, "broken": {"simulation.policy": "worlds_for_tests:RaisingPolicy"}}
+    file = write_sweep(scenario(ticks=3), variants=variants, seeds=1)
+    done = tiermem("sweep", file, "--out", "s")
+    assert done.code == 1
+    assert "1 of 2 runs failed" in done.err
+
+
+@pytest.mark.parametrize(
+    ("key", "values"),
+    [
+        ("simulation.policy_options", [{"steps": True}, {"steps": False}]),
+        pytest.param(
+            "simulation.agents", [2, ["alice", "bob"]],
+        ),
+    ],
+)  # fmt: skip
+def test_a_grid_may_hold_values_of_any_kind(
+    tiermem: Command, scenario: Write, key: str, values: list[Any]
+) -> None:
+    file = write_sweep(scenario(ticks=2), grid={key: values}, seeds=1)
+    assert tiermem("sweep", file, "--out", "s", "-q").code == 0
+
+
+@pytest.mark.parametrize(
+    ("values", "parts"),
+    [
+        ({"scenario": 5}, ["scenario must be"]),
+        ({"scenario": "nowhere.yaml"}, ["nowhere.yaml", "no such file"]),
+        ({"variant": {}}, ["unknown key 'variant'", "variants"]),
+        ({"variants": ["a"]}, ["variants must be"]),
+        ({"variants": {"a": 5}}, ["variants must be"]),
+        ({"variants": {"a": {"memory.max_pined": 1}}}, ["did you mean memory.max_pinned?"]),
+        ({"grid": {"memory.max_pinned": 5}}, ["grid must be"]),
+        ({"grid": {"memory.max_pinned": []}}, ["grid must be"]),
+        ({"grid": {"memory.max_pinned": ["many"]}}, ["memory.max_pinned"]),
+        ({"grid": {"memory.max_pined": [1]}}, ["did you mean memory.max_pinned?"]),
+        ({"grid": {"memory.max_pinned": [1, 1]}}, ["the same name"]),
+        ({"seeds": 0}, ["seeds must be"]),
+        ({"seeds": [1, 1]}, ["seeds must be"]),
+        ({"seeds": "many"}, ["seeds must be"]),
+        ({"metrics": "loss"}, ["metrics must be"]),
+    ],
+)
+def test_a_wrong_sweep_is_one_clear_error_and_runs_nothing(
+    tiermem: Command, scenario: Write, values: dict[str, Any], parts: list[str]
+) -> None:
+    file = write_sweep(scenario(ticks=1), **values)
+    assert tiermem("sweep", file, "--out", "s").is_one_error(2, *parts)
+    assert not Path("s").exists()
+
+
+@pytest.mark.parametrize("text", ["", "- 1\n", "scenario: [", "seeds: 3\n"])
+def test_a_file_that_is_no_sweep_is_one_clear_error(tiermem: Command, text: str) -> None:
+    Path("wrong.yaml").write_text(text)
+    assert tiermem("sweep", "wrong.yaml").is_one_error(2, "wrong.yaml")
+
+
+def test_a_metric_that_the_world_has_not_is_one_clear_error(
+    tiermem: Command, scenario: Write
+) -> None:
+    file = write_sweep(scenario(ticks=1), seeds=1, metrics=["loss"])
+    done = tiermem("sweep", file, "--out", "s", "-q")
+    assert done.is_one_error(2, "'loss'", "steps")
+
+
+def test_a_scenario_whose_world_is_wrong_runs_nothing(tiermem: Command, scenario: Write) -> None:
+    file = write_sweep(scenario(world="marked", ticks=1), seeds=1)
+    done = tiermem("sweep", file, "--out", "s")
+    assert done.code in (1, 2)
+    assert "there is no world 'marked'" in done.err
+    assert "Traceback" not in done.err
+
+
+def test_ctrl_c_ends_a_sweep_which_then_goes_on(
+    tiermem: Command, scenario: Write, tmp_path: Path
+) -> None:
+    file = write_sweep(scenario(ticks=60), seeds=14)
+    command = [str(Path(sys.executable).with_name("tiermem")), "sweep", str(file), "--out", "s"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        while not list(Path("s").glob("cells/*/summary.json")):
+            time.sleep(0.02)
+            assert process.poll() is None
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        _, said = ended(process)
+    assert process.returncode == 130
+    assert "Traceback" not in said
+    assert tiermem("sweep", file, "--out", "s", "-q").code == 0
+    assert len(pq.read_table("s/results.parquet")) == 14
+
+
+def test_a_sweep_that_somebody_runs_is_left_alone(
+    tiermem: Command, swept: Path, tmp_path: Path
+) -> None:
+    before = stamps(swept)
+    file = write_sweep(tmp_path / "mine" / "stones.yaml", **TWO_BY_TWO)
+    lock = lock_folder(swept, "sweep.lock")
+    try:
+        assert tiermem("sweep", file, "--out", swept).is_one_error(
+            1, "is open in", str(os.getpid())
+        )
+        refused = tiermem("sweep", file, "--out", swept, "--force")
+        assert refused.is_one_error(1, "is open in")
+    finally:
+        lock.release()
+    assert stamps(swept) == before

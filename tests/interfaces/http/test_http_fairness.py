@@ -1,0 +1,191 @@
+"""What one client may not do to the others: take every turn, every connection, or all the room."""
+
+import concurrent.futures
+import contextlib
+import re
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from http_service import (
+    EAGER,
+    JSON,
+    Served,
+    child,
+    client,
+    eventually,
+    head,
+    is_problem,
+    occupied,
+    served,
+)
+
+from agents import MemoryBank
+from agents.interfaces import tokens
+from agents.interfaces.http.limits import Shares
+from waiting import LONG
+
+MIB = 1024 * 1024
+
+
+# Turns
+
+
+def test_a_share_is_a_quarter_and_all_of_them_are_the_whole() -> None:
+    shares = Shares(8)
+    assert [shares.take("a") for _ in range(3)] == [True, True, False]
+    assert all(shares.take(key) for key in "bcd" for _ in range(2))
+    assert not shares.take("e")
+    shares.give_back("a")
+    assert shares.take("e")
+    assert not shares.take("a")
+
+
+def test_shares_of_those_who_left_are_dropped() -> None:
+    shares = Shares(8)
+    for number in range(1000):
+        assert shares.take(f"address {number}", 2)
+        shares.give_back(f"address {number}", 2)
+    assert not shares._taken
+
+
+def test_one_token_has_no_more_than_a_quarter_of_the_turns(tmp_path: Path) -> None:
+    limits = EAGER._replace(concurrent=8)
+    with (
+        served(tmp_path / "bank", limits) as service,
+        service.agent("alice") as alice,
+        service.agent("bob") as bob,
+        concurrent.futures.ThreadPoolExecutor() as pool,
+    ):
+        with occupied(service.bank):
+            asked = [pool.submit(alice.get, "/status") for _ in range(6)]
+            eventually(lambda: sum(each.done() for each in asked) == 4)
+            for each in (each for each in asked if each.done()):
+                is_problem(each.result(), 503, "Busy")
+                assert each.result().headers["retry-after"] == "1"
+            others = [pool.submit(bob.get, "/status") for _ in range(2)]
+            time.sleep(0.3)
+            assert not any(each.done() for each in others)
+            assert alice.get("/health").status_code == 200
+        assert [each.result().status_code for each in others] == [200, 200]
+        assert sorted(each.result().status_code for each in asked) == [200] * 2 + [503] * 4
+        assert alice.get("/status").status_code == 200
+
+
+def test_a_body_that_trickles_takes_nobodys_turn(tmp_path: Path) -> None:
+    with served(tmp_path / "bank", EAGER._replace(concurrent=4)) as service:
+        token = tokens.create(service.folder, "alice").token
+        with contextlib.ExitStack() as held:
+            for _ in range(20):
+                sock = socket.create_connection(("127.0.0.1", service.port))
+                held.enter_context(sock).sendall(head(token, "Content-Length: 100") + b"{")
+            with service.client(token) as alice:
+                assert {alice.get("/status").status_code for _ in range(5)} == {200}
+
+
+def test_bodies_of_one_token_that_trickle_leave_connections_to_others(tmp_path: Path) -> None:
+    with served(tmp_path / "bank", EAGER._replace(connections=16)) as service:
+        token = tokens.create(service.folder, "alice").token
+        with contextlib.ExitStack() as held:
+            for _ in range(20):
+                sock = socket.create_connection(("127.0.0.1", service.port), timeout=LONG)
+                held.enter_context(sock).sendall(head(token, "Content-Length: 100") + b"{")
+            with service.client(token) as alice, service.agent("bob") as bob:
+                is_problem(alice.get("/status"), 503, "Busy")
+                assert bob.get("/status").status_code == 200
+
+
+def test_bodies_take_no_more_room_than_there_is(tmp_path: Path) -> None:
+    limits = EAGER._replace(body_bytes=MIB, bodies=4)
+    with served(tmp_path / "bank", limits) as service:
+        token = tokens.create(service.folder, "alice").token
+        large = b'{"content": "' + b"x" * (MIB - 1000)
+        with contextlib.ExitStack() as held:
+            sock = socket.create_connection(("127.0.0.1", service.port))
+            held.enter_context(sock).sendall(head(token, f"Content-Length: {MIB}") + large)
+
+            def refused(agent: httpx.Client) -> bool:
+                answer = agent.post("/memory", content=large + b'"}', headers=JSON)
+                return answer.status_code == 503 and is_problem(answer, 503, "Busy")
+
+            with service.client(token) as alice, service.agent("bob") as bob:
+                eventually(lambda: refused(alice))
+                assert alice.get("/status").status_code == 200
+                assert not refused(bob)
+        with service.client(token) as alice:
+            eventually(lambda: not refused(alice))
+
+
+# Connections
+
+
+def test_idle_connections_leave_the_bank_the_files_it_needs(tmp_path: Path) -> None:
+    MemoryBank.open(tmp_path / "bank", storage={"sync": "manual"}).close()
+    token = tokens.create(tmp_path / "bank", "alice").token
+    with child(tmp_path / "bank", "--quiet", files=256) as server, contextlib.ExitStack() as held:
+        port = int(server.url.rpartition(":")[2])
+        assert httpx.get(f"{server.url}/health").status_code == 200
+        for _ in range(400):
+            sock = socket.create_connection(("127.0.0.1", port), timeout=LONG)
+            held.enter_context(sock)
+        with client(server.url, token) as alice:
+            note = {"text": "during the flood", "path": "memory/flood.md"}
+            assert alice.post("/notes", json=note).status_code == 200
+            assert alice.post("/memory", json={"content": "during the flood"}).status_code == 201
+            assert alice.post("/memory/recall", json={"query": "flood"}).status_code == 200
+        held.close()
+        with client(server.url, token) as alice:
+            assert alice.get("/status").status_code == 200
+        assert server.stop() == (0, "")
+
+
+# Answers
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A bank with 14 MB of memories of alice, and a service that waits for nobody."""
+    options = {"memory": {"max_content_bytes": MIB}, "embedder": {"provider": "none"}}
+    limits = EAGER._replace(head_seconds=0.3, seconds=2.0)
+    with served(tmp_path_factory.mktemp("http") / "bank", limits, **options) as running:
+        for number in range(14):
+            running.bank.agent("alice").add(f"{number} " + "x" * (MIB - 10))
+        yield running
+
+
+def begun(service: Served) -> socket.socket:
+    """A connection on which all that alice remembers was asked for."""
+    token = tokens.create(service.folder, "alice").token
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+    sock.settimeout(LONG)
+    sock.connect(("127.0.0.1", service.port))
+    body = b'{"limit": 100}'
+    sock.sendall(head(token, f"Content-Length: {len(body)}", path="/memory/query") + body)
+    return sock
+
+
+def test_a_long_answer_may_be_read_slowly(library: Served) -> None:
+    with begun(library) as sock:
+        answer = bytearray(sock.recv(65536))
+        whole = int(re.search(rb"content-length: (\d+)", answer)[1])  # type: ignore[index]
+        assert whole > 14_000_000
+        began = time.monotonic()
+        while len(answer) < whole and (part := sock.recv(65536)):
+            answer += part
+            time.sleep(0.02)
+        assert len(answer) > whole
+        assert time.monotonic() - began > 2.0
+
+
+def test_an_answer_that_nobody_reads_is_cut_off(library: Served) -> None:
+    with begun(library) as sock:
+        time.sleep(4.0)
+        read = 0
+        with contextlib.suppress(ConnectionResetError):
+            while part := sock.recv(MIB):
+                read += len(part)
+        assert read < 14_000_000

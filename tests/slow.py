@@ -1,0 +1,92 @@
+"""Which tests ``make test`` leaves to ``make test-all``.
+
+Files are named without their folder: no two have the same name. Each behaviour keeps a quick test.
+"""
+
+from collections.abc import Iterable
+
+import pytest
+
+# Processes killed again and again, races, and a fuzzer of the whole service.
+FILES = {
+    "test_http_schema.py",
+    "test_kill.py",
+    "test_mcp_inspector.py",
+    "test_note_kills.py",
+    "test_note_races.py",
+    "test_run_kill.py",
+    "test_temperature_kills.py",
+}
+
+# Their cases start a process, fill a disk or write a store each: the first case of a test is quick.
+FILES_OF_CASES = {
+    "test_checkpoint_damage.py",
+    "test_doctor_diagnoses.py",
+    "test_new_user.py",
+    "test_process.py",
+    "test_serve_command.py",
+    "test_store_damage.py",
+    "test_stored.py",
+}
+
+# By file: tests whose behaviour a cheaper test shows as well.
+TESTS = {
+    "test_checkpoint_damage.py": {
+        "test_a_checkpoint_that_was_cut_short_is_refused_or_has_lost_nothing",
+        "test_a_flipped_bit_is_refused_or_changes_nothing",
+        "test_a_restored_bank_that_goes_on_keeps_its_store_exact",
+    },
+    "test_journal_damage.py": {"test_no_flipped_byte_of_the_file_changes_a_memory_unnoticed"},
+    "test_mcp_command.py": {
+        "test_a_client_that_is_gone_ends_it_and_loses_nothing",
+        "test_a_client_that_reads_no_answers_can_still_end_it",
+        "test_a_last_line_without_an_end_is_a_message",
+        "test_killed_it_loses_nothing_acknowledged",
+        "test_the_end_does_not_wait_for_a_request_that_was_cancelled",
+    },
+    "test_mcp_http.py": {"test_what_was_answered_before_the_end_is_kept"},
+    "test_mem0_store.py": {"test_many_memories_are_written_in_batches"},
+    "test_serve_command.py": {
+        "test_a_second_signal_waits_for_no_operation",
+        "test_killed_it_still_has_what_it_acknowledged",
+    },
+    "test_store_damage.py": {"test_the_command_says_what_it_found_and_did"},
+    "test_sweep_command.py": {"test_ctrl_c_ends_a_sweep_which_then_goes_on"},
+}
+
+# By file: tests of which the first case is quick.
+TESTS_OF_CASES = {
+    "test_mcp_command.py": {
+        "test_a_request_with_text_that_is_not_unicode_is_answered_by_its_id",
+    },
+    "test_run_command.py": {"test_a_signal_stops_a_real_process_between_two_ticks"},
+}
+
+# Stores beside the default one, by the id of the case.
+STORES = {"qdrant"}
+
+
+def mark(items: Iterable[pytest.Item]) -> None:
+    """Mark what is slow. Cases of a test come one after the other, as they are written."""
+    seen: set[tuple[str, str]] = set()
+    for item in items:
+        file, test = item.path.name, getattr(item, "originalname", item.name)
+        of_cases = file in FILES_OF_CASES or test in TESTS_OF_CASES.get(file, ())
+        is_slow = (
+            file in FILES
+            or test in TESTS.get(file, ())
+            or (of_cases and (file, test) in seen)
+            or bool(STORES & set(_ids(item)))
+        )
+        seen.add((file, test))
+        if is_slow:
+            item.add_marker(pytest.mark.slow)
+
+
+def _ids(item: pytest.Item) -> list[str]:
+    """The ids of a case's parameters."""
+    return (
+        item.callspec.id.split("-")
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec")
+        else []
+    )

@@ -1,0 +1,187 @@
+"""Notes in checkpoints, snapshots and earlier ticks."""
+
+from pathlib import Path
+
+import pytest
+from note_banks import divergences, finish, found, market, note_texts
+
+from agents import MemoryBank
+from agents.bank import history
+from agents.simulation.runs.branch import branch
+from agents.simulation.runs.compare import differences
+from agents.simulation.runs.run import Run
+from banks import MANUAL
+
+# Going back
+
+
+def test_going_back_keeps_files_that_were_never_indexed(tmp_path: Path) -> None:
+    place = tmp_path / "bank"
+    with MemoryBank.open(place, storage=MANUAL) as bank:
+        bank.agent("alice").notes.write("MEMORY.md", "then\n")
+        bank.advance(1)
+        bank.agent("alice").notes.write("MEMORY.md", "later\n")
+    folder = place / "notes/alice"
+    (folder / "memory").mkdir()
+    (folder / "memory/plans.md").write_text("by a person\n")
+    for number in (1, 2):
+        history.rewind(place, 0)
+        with MemoryBank.open(place, storage=MANUAL) as bank:
+            assert bank.agent("alice").notes.paths() == ["MEMORY.md"]
+            assert bank.agent("alice").notes.read() == "then\n"
+        if number == 1:
+            assert (folder / ".replaced-1/memory/plans.md").read_text() == "by a person\n"
+            assert (folder / ".replaced-1/MEMORY.md").read_text() == "later\n"
+            (folder / "memory/more.md").write_text("more\n")
+    assert (folder / ".replaced-2/memory/more.md").read_text() == "more\n"
+
+
+def test_restoring_beside_notes_alone_makes_a_bank_of_its_own(tmp_path: Path) -> None:
+    with MemoryBank.open(tmp_path / "bank", storage=MANUAL) as bank:
+        bank.agent("alice").add("a fish")
+        bank.checkpoint(tmp_path / "one.tmck")
+        first = bank.parts.ledger.journal.get("bank")["id"]
+    (tmp_path / "new/notes/alice").mkdir(parents=True)
+    with MemoryBank.restore(tmp_path / "one.tmck", tmp_path / "new", storage=MANUAL) as bank:
+        assert bank.parts.ledger.journal.get("bank")["id"] != first
+
+
+def test_a_checkpoint_has_the_notes_and_restoring_writes_them(tmp_path: Path) -> None:
+    with MemoryBank.open(tmp_path / "bank", storage=MANUAL) as bank:
+        alice = bank.agent("alice")
+        alice.notes.write("MEMORY.md", "the dragon sleeps at noon\n")
+        expected = bank.state_hash()
+        bank.checkpoint(tmp_path / "one.tmck")
+        alice.notes.write("MEMORY.md", "changed later\n")
+        alice.notes.append("a new day")
+        assert bank.state_hash() != expected
+    for place in (tmp_path / "bank", tmp_path / "elsewhere"):
+        with MemoryBank.restore(tmp_path / "one.tmck", place, storage=MANUAL) as bank:
+            assert bank.state_hash() == expected
+            assert found(bank.agent("alice"), "dragon") == ["MEMORY.md#L1"]
+        files = [path for path in (place / "notes/alice").glob("[!.]*") if path.is_file()]
+        assert [(path.name, path.read_text()) for path in files] == [
+            ("MEMORY.md", "the dragon sleeps at noon\n")
+        ]
+
+
+def test_a_snapshot_has_the_notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agents.storage.state.ledger.Ledger.SNAPSHOT_ON_CLOSE", 1)
+    with MemoryBank.open(tmp_path / "bank", storage=MANUAL) as bank:
+        bank.agent("alice").notes.write("MEMORY.md", "the dragon sleeps at noon\n")
+        expected = bank.state_hash()
+    with MemoryBank.open(tmp_path / "bank", storage=MANUAL) as bank:
+        assert bank.state_hash() == expected
+
+
+def test_a_note_is_part_of_the_state(tmp_path: Path) -> None:
+    hashes = set()
+    for text in ("a\n", "b\n", "b\n"):
+        with MemoryBank.ephemeral() as bank:
+            bank.agent("alice").notes.write("MEMORY.md", text)
+            hashes.add(bank.state_hash())
+    assert len(hashes) == 2
+
+
+def test_the_past_has_the_notes_of_then(tmp_path: Path) -> None:
+    with MemoryBank.open(tmp_path / "bank", storage=MANUAL) as bank:
+        alice = bank.agent("alice")
+        bank.advance(1)
+        alice.notes.append("first", "MEMORY.md")
+        bank.advance(2)
+        alice.notes.append("second", "MEMORY.md")
+        with MemoryBank.at(tmp_path / "bank", 1) as then:
+            assert then.agent("alice").notes.read() == "first\n"
+        assert alice.notes.read() == "first\nsecond\n"
+
+
+# The past keeps the chunks of then
+
+
+def outdated(place: Path) -> None:
+    """A bank in which a note's first chunk is long gone."""
+    with MemoryBank.open(place, storage=MANUAL, retention={"grace": 1}) as bank:
+        alice = bank.agent("alice")
+        alice.notes.write("MEMORY.md", "the dragon sleeps at noon\n")
+        bank.advance(1)
+        alice.notes.write("MEMORY.md", "salt is dear\n")
+        bank.advance(5)
+        bank.sweep()
+        assert alice.find(1) is None
+        assert bank.parts.ledger.resident.memory("alice", 1) is None
+
+
+def test_the_past_has_chunks_that_are_long_gone(tmp_path: Path) -> None:
+    outdated(tmp_path / "bank")
+    with MemoryBank.at(tmp_path / "bank", 0) as then:
+        assert note_texts(then.agent("alice")) == ["the dragon sleeps at noon\n"]
+    history.rewind(tmp_path / "bank", 0)
+    with MemoryBank.open(tmp_path / "bank", storage=MANUAL) as bank:
+        assert note_texts(bank.agent("alice")) == ["the dragon sleeps at noon\n"]
+
+
+def test_chunks_that_are_gone_are_gone_after_a_snapshot_and_a_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agents.storage.state.ledger.Ledger.SNAPSHOT_ON_CLOSE", 1)
+    outdated(tmp_path / "bank")
+    with MemoryBank.open(tmp_path / "bank", storage=MANUAL) as bank:
+        assert bank.agent("alice").find(1) is None
+        bank.checkpoint(tmp_path / "one.tmck")
+    with MemoryBank.restore(tmp_path / "one.tmck", tmp_path / "new", storage=MANUAL) as bank:
+        assert bank.agent("alice").find(1) is None
+
+
+def test_a_chunk_that_was_forgotten_later_is_indexed_again_after_going_back(
+    tmp_path: Path,
+) -> None:
+    with MemoryBank.open(tmp_path / "bank", storage=MANUAL) as bank:
+        alice = bank.agent("alice")
+        alice.notes.write("MEMORY.md", "the dragon sleeps at noon\n")
+        old = alice.all()[0]
+        bank.advance(1)
+        alice.notes.write("MEMORY.md", "salt is dear\n")
+        alice.forget(old.id)
+    history.rewind(tmp_path / "bank", 0)
+    with MemoryBank.open(tmp_path / "bank", storage=MANUAL) as bank:
+        assert note_texts(bank.agent("alice")) == ["the dragon sleeps at noon\n"]
+
+
+def test_a_chunk_that_an_agent_deleted_does_not_come_back(tmp_path: Path) -> None:
+    with MemoryBank.open(tmp_path / "bank", storage=MANUAL, retention={"grace": 1}) as bank:
+        alice = bank.agent("alice")
+        alice.notes.write("MEMORY.md", "the dragon sleeps at noon\n")
+        alice.delete(alice.all()[0].id)
+        bank.advance(5)
+        bank.sweep()
+        alice.notes.sync()
+        assert note_texts(alice) == []
+
+
+def test_a_run_that_appends_is_replayed_from_any_tick_and_branched(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    finish(Run.create(run, market()))
+    assert [divergences(run, tick) for tick in (None, 2, 8, 12)] == [[], [], [], []]
+    branch(run, 2, tmp_path / "branch")
+    with MemoryBank.open(tmp_path / "branch/bank", storage=MANUAL) as bank:
+        assert note_texts(bank.agent("agent_00")) == ["fish: 1\nfish: 2\n"]
+
+
+# Looking and comparing
+
+
+def test_notes_that_differ_are_named() -> None:
+    with MemoryBank.ephemeral() as one, MemoryBank.ephemeral() as other:
+        for bank, end in ((one, ""), (other, "\n")):
+            bank.agent("alice").notes.write("MEMORY.md", f"first\n{end}")
+            bank.agent("alice").notes.write("memory/empty.md", "")
+        assert [str(each) for each in differences(one, other)] == [
+            'alice, MEMORY.md#L2: note is missing and "\\n"'
+        ]
+    with MemoryBank.ephemeral() as one, MemoryBank.ephemeral() as other:
+        for bank in (one, other):
+            bank.agent("alice").add("a fish")
+        one.agent("alice").notes.write("MEMORY.md", "")
+        assert [each[1:] for each in differences(one, other)] == [
+            ("MEMORY.md#L1", "note", "", None)
+        ]

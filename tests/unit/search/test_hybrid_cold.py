@@ -1,0 +1,123 @@
+"""Cold memories in a search by meaning and by words."""
+
+from pathlib import Path
+
+import pytest
+from hybrid import SMALL_TALK, Make, Ones, contents
+
+from agents import MemoryBank
+
+
+def test_an_agent_whose_memories_are_all_cold_finds_them(make: Make) -> None:
+    alice = make(retrieval={"mode": "keyword"})
+    alice.demote(alice.add("The gate failed with ERR-42 at noon").id, "cold")
+    (hit,) = alice.search("ERR-42", min_score=0.35, include_cold=True)
+    assert hit.score > 0.8
+
+
+def test_ranks_are_given_to_cold_and_resident_memories_together(make: Make) -> None:
+    alice = make(retrieval={"fusion": "rrf"})
+    alice.add("the dragon sleeps at the old mill")
+    cold = alice.add("fish was sold at noon")
+    alice.demote(cold.id, "cold")
+    hits = alice.search("where does the dragon sleep", 2, include_cold=True)
+    assert contents(hits)[0] == "the dragon sleeps at the old mill"
+    assert hits[1].score < hits[0].score == 1.0
+
+
+def test_a_word_that_only_cold_memories_have_counts_for_all_of_them(make: Make) -> None:
+    alice = make(embedder=Ones())
+    alice.add_many(["a third", "another thing"])
+    alice.demote(alice.add("ERR-42 at the gate").id, "cold")
+    hits = alice.search("ERR-42", 3, include_cold=True)
+    assert hits[0].memory.content == "ERR-42 at the gate"
+    assert hits[1].score == pytest.approx(0.5)
+
+
+def test_a_cold_memory_without_a_vector_has_its_keyword_score(make: Make) -> None:
+    alice = make(embedder=Ones())
+    alice.add_many(["a third", "another thing"])
+    alice.demote(alice.add("zero ERR-42").id, "cold")
+    assert alice.search("ERR-42", 1, include_cold=True)[0].score > 0.8
+
+
+def test_a_cold_memory_of_a_session_does_not_overtake_because_it_is_cold(make: Make) -> None:
+    alice = make()
+    first = alice.add("the dragon sleeps in the old mill at noon", session="a")
+    second = alice.add("the dragon sleeps", session="a")
+    alice.add_many(SMALL_TALK)
+    query = "does the dragon sleep in the mill at noon"
+    both = contents(alice.search(query, 2))
+    assert both == [first.content, second.content]
+    alice.demote(second.id, "cold")
+    assert contents(alice.search(query, 2, include_cold=True)) == both
+
+
+def test_a_reopened_bank_finds_what_is_cold_as_the_live_one_did(tmp_path: Path) -> None:
+    with MemoryBank.open(tmp_path / "bank") as bank:
+        alice = bank.agent("alice")
+        texts = [f"angling trip number {n} on the lake" for n in range(100)]
+        for memory in alice.add_many([*texts, "Marcel keeps all his invoices in a tin"]):
+            alice.demote(memory.id, "cold")
+        alice.add("the lake is deep")
+        live = [(hit.memory.id, hit.score) for hit in alice.search("Marcel fishing", 3,
+                                                                  include_cold=True)]  # fmt: skip
+    with MemoryBank.open(tmp_path / "bank") as bank:
+        again = bank.agent("alice").search("Marcel fishing", 3, include_cold=True)
+        assert [(hit.memory.id, hit.score) for hit in again] == live
+        assert again[0].memory.content.startswith("Marcel")
+
+
+def test_a_copy_of_a_bank_finds_what_is_cold(tmp_path: Path) -> None:
+    with MemoryBank.open(tmp_path / "bank") as bank:
+        alice = bank.agent("alice")
+        alice.demote(alice.add("the gate failed with ERR-42").id, "cold")
+    with MemoryBank.at(tmp_path / "bank") as copy:
+        found = copy.agent("alice").search("what failed at the gate?", include_cold=True)
+        assert contents(found) == ["the gate failed with ERR-42"]
+
+
+def test_cold_memories_are_scored_by_their_words_too(make: Make) -> None:
+    alice = make()
+    cold = alice.add("The gate failed with ERR-42")
+    alice.add_many(SMALL_TALK)
+    alice.demote(cold.id, "cold")
+    (hit,) = alice.search("ERR-42", 1, include_cold=True)
+    assert hit.memory.id == cold.id
+    assert hit.score > 0.6
+
+
+@pytest.mark.parametrize("provider", ["offline", "none"])
+def test_a_cold_memory_is_found_by_a_rare_word_among_many(make: Make, provider: str) -> None:
+    alice = make(embedder={"provider": provider})
+    texts = [f"the gate failed with code {n}_A after a deal of ${n}K" for n in range(300)]
+    for memory in alice.add_many(texts):
+        alice.demote(memory.id, "cold")
+    found = alice.search("what about 7_A", 1, include_cold=True)
+    assert contents(found) == [texts[7]]
+    assert alice.recall("$123K").items[0].content == texts[123]
+
+
+@pytest.mark.parametrize("provider", ["offline", "none"])
+def test_what_is_cold_is_found_alike_before_and_after_a_commit_and_a_sync(
+    tmp_path: Path, provider: str
+) -> None:
+    texts = [f"the gate failed with code {n}_A after a deal of ${n}K" for n in range(60)]
+    queries = ["7_A", "$12K", "a gate that broke", "who failed?", "???"]
+    embedder = {"provider": provider}
+    with MemoryBank.open(tmp_path / "bank", storage={"sync": "manual"}, embedder=embedder) as bank:
+        alice = bank.agent("alice")
+
+        def found() -> list[list[tuple[int, float]]]:
+            return [
+                [(hit.memory.sequence, hit.score) for hit in alice.search(q, 4, include_cold=True)]
+                for q in queries
+            ]
+
+        with bank.transaction():
+            for memory in alice.add_many(texts):
+                alice.demote(memory.id, "cold")
+            pending = found()
+        committed = found()
+        bank.sync()
+        assert found() == committed == pending

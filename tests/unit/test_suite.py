@@ -1,0 +1,36 @@
+"""The suite itself: what is marked slow is there, and files have names of their own."""
+
+import re
+from collections import Counter
+
+import pytest
+
+import slow
+from banks import TESTS
+
+FILES = {path.name: path.read_text() for path in TESTS.rglob("test_*.py")}
+
+
+def test_no_two_files_of_tests_have_the_same_name() -> None:
+    names = Counter(path.name for path in TESTS.rglob("*.py") if path.name != "conftest.py")
+    assert {name for name, number in names.items() if number > 1} == set()
+
+
+@pytest.mark.parametrize("name", sorted(slow.FILES | slow.FILES_OF_CASES))
+def test_a_slow_file_is_there(name: str) -> None:
+    assert name in FILES
+
+
+@pytest.mark.parametrize(
+    ("file", "test"),
+    [
+        (file, test)
+        for table in (slow.TESTS, slow.TESTS_OF_CASES)
+        for file, tests in table.items()
+        for test in sorted(tests)
+    ],
+)
+def test_a_slow_test_is_there_and_not_alone(file: str, test: str) -> None:
+    tests = set(re.findall(r"^def (test_\w+)", FILES[file], re.MULTILINE))
+    assert test in tests
+    assert tests > slow.TESTS.get(file, set())
