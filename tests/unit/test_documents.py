@@ -1,4 +1,4 @@
-"""The examples in README and docstrings run, and the documents name what exists."""
+"""The examples in documents and docstrings run, and the documents name what exists."""
 
 import doctest
 import importlib
@@ -22,13 +22,23 @@ from tiermem.simulation.runs.scenario import make_policy, make_world
 from tiermem.simulation.sweeps.sweep import read_sweep
 
 BLOCK = re.compile(r"^```python(?P<flags>[^\n]*)\n(?P<code>.*?)^```", re.MULTILINE | re.DOTALL)
+GUIDES = ("guide", "temperature", "recall", "notes", "simulations")
 EXAMPLES = [
     match["code"]
-    for page in ("README.md", "docs/temperature.md", "docs/recall.md", "docs/notes.md")
+    for page in ("README.md", *(f"docs/{name}.md" for name in GUIDES))
     for match in BLOCK.finditer((ROOT / page).read_text())
     if "no-run" not in match["flags"] and "file=" not in match["flags"]
 ]
 FILES = re.compile(r"^```\w+ file=(?P<name>\S+)\n(?P<text>.*?)^```", re.MULTILINE | re.DOTALL)
+
+SOURCE = ROOT / "src/agents"
+ROOMS = [path.parent.relative_to(SOURCE) for path in SOURCE.rglob("__init__.py")]
+DOCUMENTS = sorted(
+    path.relative_to(ROOT)
+    for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "benchmarks/README.md")
+)
+FOLDERS = {"src", "tests", "docs", "config", "simulations", "benchmarks"}
+ROOM_NAMES = {room.parts[0] for room in ROOMS if room.parts}
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
@@ -61,13 +71,26 @@ def test_the_temperature_page_names_every_preset() -> None:
     assert all(f"| `{name}` |" in finding for name in about_finding)
 
 
-def test_the_world_of_the_readme_runs(tmp_path: Path) -> None:
-    for match in FILES.finditer((ROOT / "README.md").read_text()):
+def test_the_world_of_the_guide_runs(tmp_path: Path) -> None:
+    for match in FILES.finditer((ROOT / "docs/simulations.md").read_text()):
         (tmp_path / match["name"]).write_text(match["text"])
     settings = load_settings(tmp_path / "desert.yaml", overrides={"storage.sync": "manual"})
     with Run.create(tmp_path / "run", settings, scenario=tmp_path) as run:
         *_, last = run.advance(100)
     assert last["metrics"] == {"drinks": 18}  # two agents, thirsty in nine ticks, never wrong
+
+
+def test_the_scenario_of_the_readme_is_sound(tmp_path: Path) -> None:
+    (scenario,) = FILES.finditer((ROOT / "README.md").read_text())
+    path = tmp_path / scenario["name"]
+    path.write_text(scenario["text"])
+    settings = load_settings(path)
+    check_scenario(settings, [])
+    assert settings.simulation.ticks == 120
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 180
 
 
 def test_the_settings_edits_and_sweep_of_the_guide_are_taken(tmp_path: Path) -> None:
@@ -105,6 +128,7 @@ def test_the_readme_shows_what_the_demo_prints(tiers: bool) -> None:
     quarters = [str(after - before) for before, after in itertools.pairwise(marks)]
     row = ["tiers" if tiers else "flat", *quarters, str(so_far[-1])]
     assert row in [line.split() for line in (ROOT / "README.md").read_text().splitlines()]
+    assert f": {so_far[-1]}</text>" in (ROOT / "docs/images/demo.svg").read_text()
 
 
 @pytest.mark.parametrize("scenario", sorted((ROOT / "simulations").glob("*.yaml")), ids=str)
@@ -121,16 +145,50 @@ def test_the_examples_in_docstrings_run(module: str) -> None:
     assert (failed, tried > 0) == (0, True)
 
 
-@pytest.mark.parametrize(
-    "document",
-    [p.relative_to(ROOT) for p in ROOT.glob("*.md")]
-    + [p.relative_to(ROOT) for p in (ROOT / "docs").rglob("*.md")],
-    ids=str,
-)
+def headings_of(path: Path) -> set[str]:
+    """The anchors of a page, as GitHub makes them."""
+    lines = re.findall(r"^#+ (.*)$", path.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", line.lower()).replace(" ", "-") for line in lines}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=str)
 def test_links_between_documents_lead_somewhere(document: Path) -> None:
     text = (ROOT / document).read_text()
-    for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", text):
-        assert (ROOT / document).parent.joinpath(target).exists(), target
+    for target, _, anchor in re.findall(r"\]\((?!https?:)([^)#]+)(#([^)]+))?\)", text):
+        path = (ROOT / document).parent / target
+        assert path.exists(), target
+        assert not anchor or anchor in headings_of(path), f"{target}#{anchor}"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=str)
+def test_paths_in_documents_exist(document: Path) -> None:
+    missing = []
+    for path in re.findall(r"`([\w.*/-]+)`", (ROOT / document).read_text()):
+        top, *below = path.split("/")
+        # A bank has folders notes/ and memory/, too: Markdown lies there, and AGENT is any name.
+        is_code = path.endswith((".py", "/")) or top in FOLDERS
+        is_ours = not below or (top in FOLDERS | ROOM_NAMES and not re.search("[A-Z]{4}", path))
+        if is_code and is_ours and not exists(path):
+            missing.append(path)
+    assert missing == []
+
+
+def exists(path: str) -> bool:
+    if "/" not in path:  # a file's name alone
+        return any(any((ROOT / top).rglob(path)) for top in ("src", "tests", "benchmarks", "docs"))
+    return any(any(folder.glob(path.rstrip("/"))) for folder in (ROOT, SOURCE))
+
+
+def test_the_tree_of_the_overview_has_every_room() -> None:
+    page = (ROOT / "docs/architecture/overview.md").read_text()
+    (tree,) = re.findall(r"^```\nsrc/agents/.*?\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    above: list[str] = []
+    rooms = []
+    for line in tree.splitlines():
+        indent, name = re.match(r"^( +)(\w+)/ ", line).groups()  # type: ignore[union-attr]
+        above[len(indent) // 2 - 1 :] = [name]
+        rooms.append("/".join(above))
+    assert sorted(rooms) == sorted(str(room) for room in ROOMS if room.parts)
 
 
 def test_the_module_page_names_every_public_name() -> None:
