@@ -10,7 +10,7 @@ from ..engine.status import Status
 from ..errors import InvalidContent, InvalidInput, InvalidTier
 from ..memory.checks import check_query
 from ..memory.context import render
-from ..memory.filters import parse_filter
+from ..memory.filters import ANY, parse_filter
 from ..memory.records import Explanation, Hits, Memory, Scalar
 from ..memory.results import Compaction, Recall, Spill
 from ..memory.retention import Retention
@@ -21,7 +21,6 @@ from ..notes.index import NoteIndex
 from ..notes.search import Findings, search_notes
 from ..search.request import SearchRequest
 from ..storage.mem0.models import Message, as_messages
-from ..storage.resident.agent_columns import AgentColumns
 
 __all__ = ["AgentMemory"]
 
@@ -184,7 +183,7 @@ class AgentMemory:
     @property
     def notes(self) -> AgentNotes:
         """The agent's Markdown notes."""
-        return AgentNotes(self._note_index())
+        return AgentNotes(NoteIndex(self.parts, self.agent_id))
 
     def memory_search(
         self,
@@ -202,7 +201,8 @@ class AgentMemory:
         ``group`` says that others read along: with ``notes.citations: auto``, no citation is shown
         then.
         """
-        return search_notes(self._note_index(), query, max_results, min_score, group)
+        index = NoteIndex(self.parts, self.agent_id)
+        return search_notes(index, query, max_results, min_score, group)
 
     def memory_get(self, path: str, from_line: int = 1, lines: int | None = None) -> NoteLines:
         """Lines of one of the agent's notes, exactly; none, if there is no such note."""
@@ -334,8 +334,8 @@ class AgentMemory:
 
     def get_pinned_memories(self) -> list[Memory]:
         """The pinned memories, oldest pin first."""
-        block = self._block()
-        return block.pinned_memories()
+        with self.parts.using():
+            return self.parts.ledger.resident.block(self.agent_id).pinned_memories()
 
     def search(
         self,
@@ -361,10 +361,13 @@ class AgentMemory:
         ``min_score``. Each filter takes one value or several, of which any will do. Cold memories
         take part with ``include_cold``, or where ``temperature`` names them.
         """
-        only = parse_filter(tier, temperature, kind, tags, min_score, since_tick)
-        if include_cold and only.temperatures is not None:
-            only = only._replace(temperatures=only.temperatures | {Temperature.COLD})
-        cold = include_cold or only.wants_cold
+        only, cold = ANY, include_cold
+        given = (tier, temperature, kind, tags, min_score, since_tick)
+        if any(value is not None for value in given):
+            only = parse_filter(*given)
+            cold = include_cold or only.wants_cold
+            if include_cold and only.temperatures is not None:
+                only = only._replace(temperatures=only.temperatures | {Temperature.COLD})
         with self.parts.using():
             most, budget = self.parts.limits_of(limit, context_tokens)
             agents, queries = [self.agent_id], [check_query(query)]
@@ -398,12 +401,5 @@ class AgentMemory:
             most, budget = self.parts.limits_of(limit, context_tokens)
             return self.parts.search.explain(self.agent_id, check_query(query), most, budget)
 
-    def _note_index(self) -> NoteIndex:
-        return NoteIndex(self.parts, self.agent_id)
-
     def _found(self, memory_id: str) -> Memory:
         return reading.find(self.parts, self.agent_id, memory_id, deleted=True)
-
-    def _block(self) -> AgentColumns:
-        with self.parts.using():
-            return self.parts.ledger.resident.block(self.agent_id)

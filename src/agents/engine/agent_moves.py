@@ -7,8 +7,7 @@ from typing import Final
 from ..errors import InvalidInput, MemoryNotFound
 from ..memory.checks import check_query, check_whole
 from ..memory.filters import Filter
-from ..memory.ids import memory_id
-from ..memory.records import Hit, Memory
+from ..memory.records import Hit, Memory, memory_id
 from ..memory.results import Recall, Spill
 from ..memory.retention import Retention
 from ..memory.temperature import Temperature

@@ -1,8 +1,7 @@
 """Reading an agent's memories, wherever they are: resident, cold, archived or deleted."""
 
 from ..errors import MemoryNotFound
-from ..memory.ids import sequence_of
-from ..memory.records import Memory
+from ..memory.records import Memory, sequence_of
 from ..memory.retention import Retention
 from ..memory.temperature import Temperature
 from ..memory.tiers import Tier

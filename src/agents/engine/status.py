@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..config.settings import Settings
 from ..memory.context import TokenCounter, approximate_tokens, cost
-from ..memory.ids import memory_id
+from ..memory.records import memory_id
 from ..memory.retention import RETENTION_NAMES, Retention
 from ..memory.temperature import TEMPERATURE_NAMES, Temperature
 from ..memory.tiers import TIER_NAMES, Tier

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from ..errors import BankError
 from ..memory.checks import check_agent_id, check_whole
-from ..memory.ids import memory_id
+from ..memory.records import memory_id
 from ..memory.results import Compaction, RuledMove
 from ..memory.temperature import Temperature
 from ..storage.store_sync import Progress

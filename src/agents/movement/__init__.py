@@ -1,1 +1,1 @@
-"""Memories change temperature: start, hot, expiry, compaction, sweep."""
+"""Memories change temperature: lifetime, hot, compaction, sweep."""

@@ -17,8 +17,8 @@ from ..rules.prune import choose_prune
 from ..rules.spill import HotLimits
 from ..storage.full_record import ColdFact
 from ..storage.state.ledger import Ledger
-from .expiry import expire
 from .facts import facts_of
+from .lifetime import expire
 
 __all__ = ["Compactor"]
 

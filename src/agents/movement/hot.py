@@ -5,8 +5,7 @@ from typing import NamedTuple, final
 
 from ..config.settings import TemperatureSettings
 from ..memory.context import TokenCounter, cost, cost_of
-from ..memory.ids import memory_id
-from ..memory.records import Memory
+from ..memory.records import Memory, memory_id
 from ..memory.temperature import Temperature
 from ..rules.spill import HotFact, HotLimits, choose_spill, destination, least_relevant
 from ..storage.resident.agent_columns import AgentColumns

@@ -12,9 +12,8 @@ from ..memory.context import TokenCounter
 from ..rules.compaction import parse_rules
 from ..storage.state.ledger import Ledger
 from .compaction import Compactor
-from .expiry import expire, expire_of
 from .hot import Hot
-from .start import Starts
+from .lifetime import Starts, expire, expire_of
 from .sweep import Sweeper
 
 __all__ = ["Movement"]

@@ -17,8 +17,8 @@ from ..rules.transitions import cooler
 from ..storage.note import is_of_note, note_of
 from ..storage.resident.agent_columns import AgentColumns
 from ..storage.state.ledger import Ledger
-from .expiry import expire
 from .facts import facts_of
+from .lifetime import expire
 
 __all__ = ["Sweeper"]
 
