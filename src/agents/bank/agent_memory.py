@@ -1,17 +1,17 @@
 """One agent's view of its own memories in a bank."""
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import final
 
 from ..engine import agent_moves, reading, upkeep
 from ..engine.open_bank import OpenBank
 from ..engine.status import Status
-from ..errors import InvalidContent, InvalidInput, InvalidTier
+from ..errors import InvalidInput, InvalidTier
 from ..memory.checks import check_query
 from ..memory.context import render
 from ..memory.filters import ANY, parse_filter
 from ..memory.records import Explanation, Hits, Memory, Scalar
+from ..memory.requests import action_text
 from ..memory.results import Compaction, Recall, Spill
 from ..memory.retention import Retention
 from ..memory.temperature import Temperature, TemperatureLike, parse_temperature
@@ -27,7 +27,7 @@ __all__ = ["AgentMemory"]
 
 @final
 class AgentMemory:
-    """One agent's memories, made by :meth:`MemoryBank.agent`. It can't reach other agents' memories.
+    """One agent's memories, made by :meth:`MemoryBank.agent`. It reaches no other agent's memories.
 
     A tier may be given as a ``Tier``, a number 0–4, or a name in any case. A temperature may be
     given as a ``Temperature`` or a name. The id of a memory that this agent does not have raises
@@ -111,20 +111,7 @@ class AgentMemory:
         tier: TierLike = Tier.NORMAL,
     ) -> Memory:
         """Store an action of the agent and whether it succeeded, as a memory of the kind action."""
-        if not isinstance(action_type, str) or not action_type.strip():
-            raise InvalidContent(f"an action needs a type, as text; got {action_type!r}")
-        if not isinstance(success, bool):
-            raise InvalidInput(f"success is True or False, not {success!r:.40}")
-        if isinstance(details, Mapping):
-            try:
-                details = json.dumps(
-                    dict(details), ensure_ascii=False, sort_keys=True, allow_nan=False
-                )
-            except (TypeError, ValueError) as error:
-                raise InvalidContent(f"an action's details must be JSON: {error}") from None
-        elif not isinstance(details, str):
-            raise InvalidContent(f"an action's details are text or a mapping, not {details!r:.40}")
-        text = f"{action_type} {'succeeded' if success else 'failed'}{details and f': {details}'}"
+        text = action_text(action_type, details, success)
         metadata: dict[str, Scalar] = {"action_type": action_type, "success": success}
         return self.add(text, tier, metadata, kind="action")
 
@@ -168,7 +155,7 @@ class AgentMemory:
         return self.set_tier(memory_id, Tier.PINNED)
 
     def unpin(self, memory_id: str, to: TierLike = Tier.NORMAL) -> Memory:
-        """Move a pinned memory to another tier; it becomes warm. Other memories stay as they are."""
+        """Move a pinned memory to another tier; it becomes warm. Any other memory stays."""
         tier = parse_tier(to)
         if tier is Tier.PINNED:
             raise InvalidTier(

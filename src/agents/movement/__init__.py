@@ -1,1 +1,1 @@
-"""Memories change temperature: lifetime, hot, compaction, sweep."""
+"""What moves memories: lifetime, hot's limits, compaction, the sweep."""
