@@ -19,7 +19,7 @@ from ..rules import suggestions as suggest
 from ..rules.suggestions import MOST_IDS, Crowd, Suggestion, share
 from ..storage.resident.agent_columns import AgentColumns
 from ..storage.resident.table import WIDTH
-from .near_duplicates import near_ones
+from ..storage.vectors import product_dtype
 from .open_bank import OpenBank
 
 __all__ = ["AgentStatus", "Amount", "Status", "TierAmount", "look"]
@@ -302,9 +302,12 @@ class _Look:
         most = min(_MOST_COMPARED, isqrt(2 * _MOST_PAIRS // max(1, len(several))))
         if most < 2:
             return
-        for block, near in near_ones(several, most, at):
-            groups = suggest.groups_of(near)
+        for block in several:
+            near = _similarity(block, most) >= at
             looked_at = len(near)
+            if not np.tril(near, -1).any():
+                continue
+            groups = suggest.groups_of(near)
             first = block.size - looked_at
             for group in groups[:_MOST_GROUPS]:
                 ids = _ids(block, [block.sequence(first + row) for row in group])
@@ -332,6 +335,15 @@ def _tokens(texts: Iterable[str], number: int, count: TokenCounter) -> int:
 
 def _ids(block: AgentColumns, sequences: Sequence[int]) -> list[str]:
     return [memory_id(block.prefix, sequence) for sequence in sequences[:MOST_IDS]]
+
+
+def _similarity(block: AgentColumns, most: int) -> NDArray[np.float64]:
+    """The similarity of each of the ``most`` newest memories to each."""
+    newest = slice(max(0, block.size - most), None)
+    vectors, lengths = block.vectors(newest), block.norms[newest]
+    wide: NDArray[np.floating] = vectors.astype(product_dtype(vectors.shape[1]))
+    similarity: NDArray[np.float64] = (wide @ wide.T) / (lengths[:, None] * lengths)
+    return similarity
 
 
 def _crowd_of(blocks: Sequence[AgentColumns]) -> Crowd:
