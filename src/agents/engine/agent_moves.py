@@ -95,7 +95,7 @@ def spill(bank: OpenBank, agent_id: str, count: int | None, memories: list[Memor
 def recall(
     bank: OpenBank, agent_id: str, query: str, limit: int, only: Filter, auto_promote: bool
 ) -> Recall:
-    """Search warm and cold memories, and promote those that are needed again."""
+    """Search warm and cold memories, and promote the memories that are needed again."""
     with bank.using(), bank.metrics.timed_recall():
         check_whole("limit", limit)
         if not check_query(query).strip():

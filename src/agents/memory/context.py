@@ -95,7 +95,7 @@ def fit(
 ) -> Fitted:
     """Choose hits within ``budget`` tokens: pinned ones first, then each of the rest that fits.
 
-    If the pinned memories alone exceed the budget, the oldest are left out until the others fit.
+    If the pinned memories alone exceed the budget, the oldest are left out until the rest fit.
     A memory costs the tokens of its line, line end included.
     """
     if budget is None:

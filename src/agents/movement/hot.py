@@ -53,7 +53,7 @@ class Hot:
         return self._spill(block, hot, choose_spill(hot, self.limits, newcomers), left)
 
     def spill(self, agent_id: str, count: int | None, chosen: Sequence[int] | None) -> Left:
-        """Move out the ``count`` least relevant memories, the chosen, or those over the limits."""
+        """Move out the ``count`` least relevant memories, the chosen ones, or the excess."""
         block = self._ledger.resident.block(agent_id)
         hot = self.facts(block)
         if chosen is not None:
