@@ -15,7 +15,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from agents import MemoryBank, MemoryNotFound, MemoryPinned
-from agents.memory.ids import id_prefix, memory_id
+from agents.memory.records import id_prefix, memory_id
 from property.model import IsPinned, ModelBank, NotThere, SmallEmbedder
 
 AGENTS = ("alice", "bob")

@@ -30,9 +30,9 @@ from agents.memory.events import (
     decode,
     encode,
 )
-from agents.memory.ids import id_prefix
 from agents.memory.kinds import KINDS, check_tags
 from agents.memory.metadata import check_metadata
+from agents.memory.records import id_prefix
 from agents.rules.ranking import EXCLUDED, rank
 from agents.storage.resident.agent_columns import AgentColumns, add_all
 from agents.storage.resident.table import ResidentTable

@@ -1,17 +1,17 @@
-"""One agent's view of a bank."""
+"""One agent's view of its own memories in a bank."""
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import final
 
 from ..engine import agent_moves, reading, upkeep
 from ..engine.open_bank import OpenBank
 from ..engine.status import Status
-from ..errors import InvalidContent, InvalidInput, InvalidTier
+from ..errors import InvalidInput, InvalidTier
 from ..memory.checks import check_query
 from ..memory.context import render
-from ..memory.filters import parse_filter
+from ..memory.filters import ANY, parse_filter
 from ..memory.records import Explanation, Hits, Memory, Scalar
+from ..memory.requests import action_text
 from ..memory.results import Compaction, Recall, Spill
 from ..memory.retention import Retention
 from ..memory.temperature import Temperature, TemperatureLike, parse_temperature
@@ -21,17 +21,18 @@ from ..notes.index import NoteIndex
 from ..notes.search import Findings, search_notes
 from ..search.request import SearchRequest
 from ..storage.mem0.models import Message, as_messages
-from ..storage.resident.agent_columns import AgentColumns
 
 __all__ = ["AgentMemory"]
 
 
 @final
 class AgentMemory:
-    """One agent's memories. Made by :meth:`MemoryBank.agent`; it can't reach another agent's.
+    """One agent's memories, made by :meth:`MemoryBank.agent`. It reaches no other agent's memories.
 
-    Everywhere a tier is taken, it may be a ``Tier``, a number 0–4, or a name in any case.
-    Everywhere an id is taken, one that is not this agent's is :class:`MemoryNotFound`.
+    A tier may be given as a ``Tier``, a number 0–4, or a name in any case. A temperature may be
+    given as a ``Temperature`` or a name. The id of a memory that this agent does not have raises
+    :class:`MemoryNotFound`. Each call that changes something commits it before it returns, as
+    :class:`MemoryBank` says.
     """
 
     __slots__ = ("agent_id", "parts")
@@ -39,7 +40,7 @@ class AgentMemory:
     def __init__(self, parts: OpenBank, agent_id: str) -> None:
         self.agent_id = agent_id
         self.parts = parts
-        """The open bank itself, for the rooms of this package; its form may change."""
+        """The open bank itself, for the code of this package; its form may change."""
 
     def __repr__(self) -> str:
         return f"<AgentMemory {self.agent_id}: {self.count()} memories>"
@@ -62,17 +63,17 @@ class AgentMemory:
     ) -> Memory:
         """Store a memory.
 
-        ``content`` comes back byte for byte. ``metadata`` is flat JSON of your own. Where the tier
-        is full, its oldest memory moves one tier down, or :class:`TierFull` is raised, as
-        ``memory.on_tier_full`` says.
+        ``content`` comes back byte for byte. ``metadata`` is flat JSON of your own. If the tier is
+        full, its oldest memory moves one tier down, or :class:`TierFull` is raised;
+        ``memory.on_tier_full`` decides which.
 
         ``kind`` is message, fact, decision, preference, entity, context, observation or action.
-        Without a ``temperature`` it is what the settings say for its lifetime: ``ttl`` ticks, or
-        until ``expires_tick``. Where hot becomes too full, the least relevant leave it; a memory
-        that is larger than all of hot is warm.
+        The memory lives for ``ttl`` ticks, or until ``expires_tick``, or without end. Without a
+        ``temperature``, the settings choose one by that lifetime. If hot becomes too full, the
+        least relevant memories leave it; a memory that is larger than all of hot becomes warm.
 
-        ``session`` is the conversation or episode that it is part of, and ``speaker`` who said it:
-        memories of a session help to find each other. Both are kept as metadata of these names.
+        ``session`` names the conversation or episode, ``speaker`` the person that said the text.
+        Memories of one session help a search to find each other. Both are kept as metadata.
         """
         options = {
             "kind": kind,
@@ -88,9 +89,10 @@ class AgentMemory:
     def add_many(
         self, items: Iterable[str | tuple[str] | tuple[str, TierLike] | tuple[object, ...]]
     ) -> list[Memory]:
-        """Store many memories, all or none: texts, or tuples of text, tier, metadata, options.
+        """Store many memories in one commit: texts, or tuples of text, tier, metadata, options.
 
-        ``options`` is a mapping with what else :meth:`add` takes.
+        ``options`` is a mapping of the other arguments of :meth:`add`. If one memory is refused,
+        none is stored.
         """
         if isinstance(items, str):
             raise InvalidInput("add_many() takes a list of memories", hint="use add() for one text")
@@ -108,28 +110,13 @@ class AgentMemory:
         success: bool = True,
         tier: TierLike = Tier.NORMAL,
     ) -> Memory:
-        """Store what the agent did and whether it worked."""
-        if not isinstance(action_type, str) or not action_type.strip():
-            raise InvalidContent(f"an action needs a type, as text; got {action_type!r}")
-        if not isinstance(success, bool):
-            raise InvalidInput(f"success is True or False, not {success!r:.40}")
-        if isinstance(details, Mapping):
-            try:
-                details = json.dumps(
-                    dict(details), ensure_ascii=False, sort_keys=True, allow_nan=False
-                )
-            except (TypeError, ValueError) as error:
-                raise InvalidContent(f"an action's details must be JSON: {error}") from None
-        elif not isinstance(details, str):
-            raise InvalidContent(f"an action's details are text or a mapping, not {details!r:.40}")
-        text = f"{action_type} {'succeeded' if success else 'failed'}"
-        if details:
-            text += f": {details}"
+        """Store an action of the agent and whether it succeeded, as a memory of the kind action."""
+        text = action_text(action_type, details, success)
         metadata: dict[str, Scalar] = {"action_type": action_type, "success": success}
         return self.add(text, tier, metadata, kind="action")
 
     def record_observation(self, text: str, tier: TierLike = Tier.NORMAL) -> Memory:
-        """Store what the agent saw."""
+        """Store what the agent saw, as a memory of the kind observation."""
         return self.add(text, tier, kind="observation")
 
     def add_messages(
@@ -142,8 +129,8 @@ class AgentMemory:
     ) -> list[Memory]:
         """Store what chat messages say.
 
-        With ``infer``, mem0 has the configured LLM extract the facts that are new, and these are
-        stored; without, each message but a system message is stored as it is.
+        With ``infer``, mem0 lets the configured LLM extract the new facts, and the facts are
+        stored. Without it, each message is stored as it is, except system messages.
         """
         wanted = parse_tier(tier)
         chat = as_messages(messages)
@@ -158,17 +145,17 @@ class AgentMemory:
     # Changing
 
     def set_tier(self, memory_id: str, tier: TierLike) -> Memory:
-        """Move a memory to a tier. One that is there already keeps its place in it."""
+        """Move a memory to a tier. A memory that is in the tier already keeps its place there."""
         wanted = parse_tier(tier)
         with self.parts.changing():
             return agent_moves.set_tier(self.parts, self.agent_id, self.get(memory_id), wanted)
 
     def pin(self, memory_id: str) -> Memory:
-        """Make a memory always part of what the agent sees; it is active and hot then."""
+        """Pin a memory: it becomes active and hot, and every search and context includes it."""
         return self.set_tier(memory_id, Tier.PINNED)
 
     def unpin(self, memory_id: str, to: TierLike = Tier.NORMAL) -> Memory:
-        """Move a pinned memory to another tier, warm; one that isn't pinned stays as it is."""
+        """Move a pinned memory to another tier; it becomes warm. Any other memory stays."""
         tier = parse_tier(to)
         if tier is Tier.PINNED:
             raise InvalidTier(
@@ -184,7 +171,7 @@ class AgentMemory:
     @property
     def notes(self) -> AgentNotes:
         """The agent's Markdown notes."""
-        return AgentNotes(self._note_index())
+        return AgentNotes(NoteIndex(self.parts, self.agent_id))
 
     def memory_search(
         self,
@@ -194,31 +181,31 @@ class AgentMemory:
         *,
         group: bool = False,
     ) -> Findings:
-        """What the agent's notes and memories say about ``query``, best first, with citations.
+        """Search the agent's notes and memories; findings with citations, best first.
 
-        Notes that changed on disk are indexed first. What nothing speaks for as much as
-        ``min_score`` is no result, pinned or not: neither its score, nor its similarity, nor how
-        much of the query's words it has. A blank query finds nothing.
-        ``group`` says that others read along: with ``notes.citations: auto``, no citation is shown
-        then.
+        Notes that changed on disk are indexed first. A memory is found, pinned or not, if its
+        score, its similarity or its share of the query's words is at least ``min_score``. A blank
+        query finds nothing. ``group`` says that other people read the result: with
+        ``notes.citations: auto``, it then has no citations.
         """
-        return search_notes(self._note_index(), query, max_results, min_score, group)
+        index = NoteIndex(self.parts, self.agent_id)
+        return search_notes(index, query, max_results, min_score, group)
 
     def memory_get(self, path: str, from_line: int = 1, lines: int | None = None) -> NoteLines:
-        """Lines of one of the agent's notes, exactly; none, if there is no such note."""
+        """The exact lines of one of the agent's notes; no lines if the note does not exist."""
         return self.notes.lines(path, from_line, lines)
 
     # Temperature
 
     def promote(self, memory_id: str) -> bool:
-        """Make a memory hot, which counts as a use of it; False where it does not become so."""
+        """Make a memory hot and count a use of it; False if it was hot or is too large for hot."""
         with self.parts.using():
             return agent_moves.promote(self.parts, self.agent_id, self.get(memory_id))
 
     def demote(self, memory_id: str, to: TemperatureLike = Temperature.WARM) -> bool:
-        """Make a memory warm or cold; False where it is no hotter than that.
+        """Make a memory warm or cold; False if it is that cool already.
 
-        :class:`MemoryPinned` for a pinned one.
+        :class:`MemoryPinned` for a pinned memory.
         """
         with self.parts.using():
             return agent_moves.demote(
@@ -226,14 +213,15 @@ class AgentMemory:
             )
 
     def warm(self, memory_id: str) -> bool:
-        """Make a cold memory warm, so that searches see it; False where it is not cold."""
+        """Make a cold memory warm, so that searches see it; False if it is not cold."""
         with self.parts.using():
             return agent_moves.warm(self.parts, self.agent_id, self.get(memory_id))
 
     def spill(self, count: int | None = None, ids: Iterable[str] | None = None) -> Spill:
-        """Let memories leave hot: the ``count`` least relevant, these, or as many as are too many.
+        """Move memories out of hot: the ``count`` least relevant, or those with these ``ids``.
 
-        Those that were used often go to warm, the others to cold. Pinned ones stay.
+        Without arguments, the least relevant memories leave until hot is within its limits.
+        Memories that were used often become warm, other memories cold. Pinned memories stay.
         """
         if isinstance(ids, str):
             raise InvalidInput(
@@ -252,11 +240,11 @@ class AgentMemory:
         kinds: Iterable[str] | str | None = None,
         min_relevance: float | None = None,
     ) -> Recall:
-        """What the agent once knew: searches the warm and the cold memories, not the hot.
+        """Search the warm and the cold memories, and promote the memories that are needed again.
 
-        What is at least ``temperature.promote_threshold`` similar, or was recalled
-        ``promote_accesses`` times within ``promote_window``, becomes hot. A blank query finds
-        nothing.
+        With ``auto_promote``, a memory becomes hot if its score is at least
+        ``temperature.promote_threshold``, or if it was recalled ``promote_accesses`` times within
+        ``promote_window``. A blank query finds nothing.
         """
         only = parse_filter(temperature=("warm", "cold"), kind=kinds, min_score=min_relevance)
         return agent_moves.recall(self.parts, self.agent_id, query, limit, only, auto_promote)
@@ -272,19 +260,18 @@ class AgentMemory:
     # Retention
 
     def archive(self, memory_id: str) -> Memory:
-        """Hide a memory: it can be read by its id, and restored, and no search finds it."""
+        """Hide a memory: no search finds it, but its id still reads and restores it."""
         with self.parts.using():
-            return agent_moves.retain(
-                self.parts, self.agent_id, self.get(memory_id), Retention.ARCHIVED
-            )
+            memory = self.get(memory_id)
+            return agent_moves.retain(self.parts, self.agent_id, memory, Retention.ARCHIVED)
 
     def delete(self, memory_id: str) -> None:
-        """Delete a memory. For ``retention.grace`` it can be restored, then it is purged."""
+        """Delete a memory. It can be restored within ``retention.grace``; then it is purged."""
         with self.parts.using():
             agent_moves.retain(self.parts, self.agent_id, self.get(memory_id), Retention.DELETED)
 
     def restore(self, memory_id: str) -> Memory:
-        """Bring back a memory that was archived or deleted, as it was."""
+        """Make an archived or deleted memory active again, with its tier and temperature."""
         with self.parts.using():
             memory = self._found(memory_id)
             return agent_moves.retain(self.parts, self.agent_id, memory, Retention.ACTIVE)
@@ -292,9 +279,9 @@ class AgentMemory:
     def forget(self, memory_id: str) -> None:
         """Purge a memory now: its text and its vector are gone, from the journal too.
 
-        Only that there was a memory stays. Checkpoints that were made before still have it.
-        A part of a note is forgotten once the note has it no longer, and the journal keeps the
-        texts that the note had: what may have to be forgotten should not be written to notes.
+        The journal keeps only that the memory existed. Older checkpoints still have its text.
+        A part of a note can be forgotten after it was removed from the note, but the journal keeps
+        the note's earlier texts: do not write to notes what may have to be forgotten.
         :meth:`MemoryBank.vacuum` clears the free space in the files as well.
         """
         with self.parts.using():
@@ -303,11 +290,11 @@ class AgentMemory:
     # Reading
 
     def get(self, memory_id: str) -> Memory:
-        """The memory with this id, an archived one as well."""
+        """The memory with this id, active or archived."""
         return reading.find(self.parts, self.agent_id, memory_id)
 
     def find(self, sequence: int) -> Memory | None:
-        """The agent's ``sequence``-th memory; None if it was deleted or never was."""
+        """The agent's ``sequence``-th memory; None if it was deleted, expired or never stored."""
         with self.parts.using():
             memory = self.parts.ledger.resident.memory(self.agent_id, sequence)
             tick = self.parts.tick
@@ -318,24 +305,24 @@ class AgentMemory:
     def all(
         self, tier: TierLike | None = None, *, temperature: TemperatureLike | None = None
     ) -> list[Memory]:
-        """The agent's active memories, or those of a tier or a temperature, oldest first."""
+        """The agent's active memories, of one tier or temperature if given, oldest first."""
         wanted = None if tier is None else parse_tier(tier)
         heat = None if temperature is None else parse_temperature(temperature)
         return reading.active(self.parts, self.agent_id, wanted, heat)
 
     def count(self, tier: TierLike | None = None) -> int:
-        """How many active memories the agent has, in all or in a tier; cold ones count."""
+        """The number of the agent's active memories, cold ones included, in all tiers or in one."""
         wanted = None if tier is None else parse_tier(tier)
         return reading.count(self.parts, self.agent_id, wanted)
 
     def hidden(self, retention: Retention) -> list[Memory]:
-        """The agent's archived or its deleted memories, newest first."""
+        """The agent's archived memories, or its deleted ones, newest first."""
         return reading.hidden(self.parts, self.agent_id, retention)
 
     def get_pinned_memories(self) -> list[Memory]:
         """The pinned memories, oldest pin first."""
-        block = self._block()
-        return block.pinned_memories()
+        with self.parts.using():
+            return self.parts.ledger.resident.block(self.agent_id).pinned_memories()
 
     def search(
         self,
@@ -353,18 +340,22 @@ class AgentMemory:
     ) -> Hits:
         """The memories that matter for ``query``, best first.
 
-        All pinned memories come first, even beyond ``limit``; the rest of ``limit`` goes to those
-        with the best similarity plus tier boost among the nearest candidates. A blank query gives
-        the newest by tier. ``limit`` and ``context_tokens`` default to the config's.
+        All pinned memories come first, even beyond ``limit``. The memories with the best score
+        plus tier boost follow, up to ``limit`` in all. A blank query returns the newest memories by
+        tier. ``limit`` and ``context_tokens`` default to the settings'. The memories that a search
+        returns count as used.
 
-        Only what passes the filters takes part, pinned memories too, except that these need no
-        ``min_score``. Each filter takes one value or several, of which any will do. Cold memories
-        take part with ``include_cold``, or where ``temperature`` names them.
+        Only memories that pass all filters take part; pinned memories need no ``min_score``. Each
+        filter takes one value or several, and passes a memory that has one of them. Cold memories
+        take part with ``include_cold``, or if ``temperature`` names cold.
         """
-        only = parse_filter(tier, temperature, kind, tags, min_score, since_tick)
-        if include_cold and only.temperatures is not None:
-            only = only._replace(temperatures=only.temperatures | {Temperature.COLD})
-        cold = include_cold or only.wants_cold
+        only, cold = ANY, include_cold
+        given = (tier, temperature, kind, tags, min_score, since_tick)
+        if any(value is not None for value in given):
+            only = parse_filter(*given)
+            cold = include_cold or only.wants_cold
+            if include_cold and only.temperatures is not None:
+                only = only._replace(temperatures=only.temperatures | {Temperature.COLD})
         with self.parts.using():
             most, budget = self.parts.limits_of(limit, context_tokens)
             agents, queries = [self.agent_id], [check_query(query)]
@@ -376,16 +367,15 @@ class AgentMemory:
     ) -> str:
         """What the agent should have in mind, as lines for a prompt: ``- [tier] text``.
 
-        First the pinned memories, then the other hot ones, most recently used first, as many as
-        ``temperature.hot_max_tokens`` and ``hot_max_facts`` allow, then what a search for ``query``
-        finds among the warm: ``limit`` less the pinned. None of them twice.
+        First come the pinned memories, then the other hot memories, most recently used first, up to
+        ``temperature.hot_max_tokens`` and ``hot_max_facts``. Then come the warm memories that a
+        search for ``query`` finds: ``limit`` less the pinned ones. No memory comes twice.
         """
         request, hot = [(self.agent_id, query)], self.parts.movement.limits
-        (hits,) = self.parts.search_many(request, limit, context_tokens, hot=hot)
-        return render(hits)
+        return render(self.parts.search_many(request, limit, context_tokens, hot=hot)[0])
 
     def hot_context(self) -> str:
-        """The pinned and the hot memories alone, for the start of a session."""
+        """The pinned and the hot memories as lines for a prompt, for the start of a session."""
         with self.parts.using():
             limits = self.parts.movement.limits
             return render(Hits(self.parts.search.front(self.agent_id, limits)))
@@ -393,17 +383,10 @@ class AgentMemory:
     def explain(
         self, query: str, limit: int | None = None, *, context_tokens: int | None = None
     ) -> list[Explanation]:
-        """For each memory that :meth:`search` sees, how it was scored and why it was dropped."""
+        """For each memory that :meth:`search` sees: its score, and why it was chosen or dropped."""
         with self.parts.using():
             most, budget = self.parts.limits_of(limit, context_tokens)
             return self.parts.search.explain(self.agent_id, check_query(query), most, budget)
 
-    def _note_index(self) -> NoteIndex:
-        return NoteIndex(self.parts, self.agent_id)
-
     def _found(self, memory_id: str) -> Memory:
         return reading.find(self.parts, self.agent_id, memory_id, deleted=True)
-
-    def _block(self) -> AgentColumns:
-        with self.parts.using():
-            return self.parts.ledger.resident.block(self.agent_id)

@@ -1,11 +1,10 @@
-"""The bank for async programs: the same methods as coroutines, over the same code."""
+"""The bank for async programs: the methods of the bank as coroutines, over the same code."""
 
 import asyncio
 import functools
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, final
 
 from ..config.settings import Settings
@@ -21,14 +20,13 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Sync = TypeVar("Sync")
 Sync_co = TypeVar("Sync_co", covariant=True)
-"""What an async view shows. One of a bank is one of what the bank inherits from, too."""
 
 
-# Methods that are made from those of the bank
+# Coroutines that are made from the bank's methods
 
 
 class _View(Generic[Sync_co]):
-    """Something of a bank, for async callers."""
+    """An object of a bank, for async callers."""
 
     __slots__ = ("_of", "_turns")
 
@@ -39,10 +37,10 @@ class _View(Generic[Sync_co]):
     async def run(
         self, function: Callable[Concatenate[Sync_co, P], T], /, *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Call ``function`` with what this is a view of, and the arguments, in the bank's thread.
+        """Call ``function`` in the bank's thread, with the viewed object before the arguments.
 
-        It is one operation like any other: nothing else happens to the bank meanwhile. So
-        ``await alice.run(tools.call, name, arguments)`` does what a language model asks for.
+        The call is one operation: nothing else happens to the bank meanwhile. For example,
+        ``await alice.run(tools.call, name, arguments)`` runs a tool that a language model chose.
         """
         work = functools.partial(function, self._of, *args, **kwargs)
         result: T = await self._turns.put(work, INSIDE.get())
@@ -52,7 +50,7 @@ class _View(Generic[Sync_co]):
 def _awaited(
     method: Callable[Concatenate[Sync, P], T],
 ) -> Callable[Concatenate[_View[Sync], P], Coroutine[Any, Any, T]]:
-    """A method as a coroutine, with the same arguments, result and documentation."""
+    """The method as a coroutine, with the same arguments, result and documentation."""
 
     @functools.wraps(method)
     async def awaited(self: _View[Sync], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -74,32 +72,27 @@ class Opening(Coroutine[Any, Any, "AsyncMemoryBank"]):
         return self._opened.__await__()
 
     def send(self, value: Any) -> Any:
-        """What a task does with a coroutine, as which it may be used."""
+        """Go on, as a task lets a coroutine go on."""
         return self._opened.send(value)
 
     def throw(self, *error: Any) -> Any:
-        """The same for an error."""
+        """Raise an error inside, as a task does."""
         return self._opened.throw(*error)
 
     def close(self) -> None:
-        """The same for its end."""
+        """End without a result, as a task does."""
         self._opened.close()
 
     async def __aenter__(self) -> "AsyncMemoryBank":
         self._bank = await self
         return self._bank
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._bank.__aexit__(kind, error, trace)
+    async def __aexit__(self, *error: object) -> None:
+        await self._bank.__aexit__(*error)
 
 
 def _opening(make: Callable[P, MemoryBank]) -> "classmethod[AsyncMemoryBank, P, Opening]":
-    """A way to make a bank; one that is cancelled meanwhile is closed again."""
+    """A class method that opens a bank in a thread, and closes it again if it is cancelled."""
 
     def opening(cls: "type[AsyncMemoryBank]", /, *args: P.args, **kwargs: P.kwargs) -> Opening:
         return Opening(opened(cls, *args, **kwargs))
@@ -125,12 +118,12 @@ def _opening(make: Callable[P, MemoryBank]) -> "classmethod[AsyncMemoryBank, P, 
     return classmethod(functools.wraps(getattr(make, "__func__", make))(opening))
 
 
-# What callers see
+# What programs use
 
 
 @final
 class AsyncAgentNotes(_View[AgentNotes]):
-    """The notes of one agent, as coroutines. Made by :attr:`AsyncAgentMemory.notes`."""
+    """The methods of :class:`AgentNotes` as coroutines. Made by :attr:`AsyncAgentMemory.notes`."""
 
     __slots__ = ()
 
@@ -139,7 +132,7 @@ class AsyncAgentNotes(_View[AgentNotes]):
 
     @property
     def agent_id(self) -> str:
-        """Whose notes they are."""
+        """The agent's id."""
         return self._of.agent_id
 
     paths = _awaited(AgentNotes.paths)
@@ -162,12 +155,12 @@ class AsyncAgentMemory(_View[AgentMemory]):
 
     __slots__ = ()
 
-    def __repr__(self) -> str:  # without a count, which would have to wait for its turn
+    def __repr__(self) -> str:  # a count of the memories would have to wait for its turn
         return f"<AsyncAgentMemory {self.agent_id}>"
 
     @property
     def agent_id(self) -> str:
-        """Whose memories they are."""
+        """The agent's id."""
         return self._of.agent_id
 
     @property
@@ -219,37 +212,33 @@ class AsyncNoteWatch(_View[NoteWatch]):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.stop()
 
 
 @final
 class AsyncMemoryBank(_View[MemoryBank]):
-    """A :class:`MemoryBank` for asyncio: its methods as coroutines, so that the event loop is free.
+    """A :class:`MemoryBank` for asyncio: its methods as coroutines that leave the event loop free.
 
-    Made by ``async with AsyncMemoryBank.open(…) as bank:``, by ``await AsyncMemoryBank.open(…)``
-    and its like, or by ``AsyncMemoryBank(bank)`` over a bank that is open. The work is done in one
-    thread, one call after the other, in the order in which they are awaited; tasks start in the
-    order in which they were made. Errors are those of :class:`MemoryBank`.
+    ``async with AsyncMemoryBank.open(…) as bank:`` and ``await AsyncMemoryBank.open(…)`` open a
+    bank; ``ephemeral``, ``restore`` and ``at`` work the same way. ``AsyncMemoryBank(bank)`` is a
+    view of a bank that is open. One thread does the work, call after call, in the order in which
+    the calls are awaited; tasks start in the order in which they were made. The errors are those of
+    :class:`MemoryBank`.
 
-    A call that is cancelled, or times out, while it waits for its turn is never begun. One that has
-    begun runs to its end, though nobody waits for it any more, and what is called next comes after
-    it. Nothing is ever half done.
+    A call that is cancelled, or times out, while it waits for its turn is never begun. A call that
+    has begun runs to its end even if it is cancelled, and the next call comes after it. No call is
+    ever half done.
 
-    It is for one event loop of asyncio; trio is not supported. While a transaction is open, the
-    :class:`MemoryBank` itself may be used from other threads, which wait, but not in the event
-    loop's thread: that would wait for itself.
+    A view belongs to one event loop of asyncio; trio is not supported. While a transaction is open,
+    other threads may use the :class:`MemoryBank` itself, and wait. The event loop's own thread must
+    not: it would wait for itself.
     """
 
     __slots__ = ()
 
     def __init__(self, bank: MemoryBank, turns: Turns | None = None) -> None:
-        """A view of an open bank; ``turns`` is for :meth:`open` and its like."""
+        """A view of an open bank; only the class methods that open a bank give ``turns``."""
         super().__init__(bank, Turns() if turns is None else turns)
         self._turns.of = bank
 
@@ -261,9 +250,9 @@ class AsyncMemoryBank(_View[MemoryBank]):
     at = _opening(MemoryBank.at)
 
     async def close(self, *, sync: bool = True) -> None:
-        """:meth:`MemoryBank.close`, after all calls that came before, and the end of its thread.
+        """:meth:`MemoryBank.close`, after all earlier calls; then the bank's thread ends.
 
-        Calls that come later are :class:`BankClosed`.
+        Later calls raise :class:`BankClosed`.
         """
         await self.run(self._close, sync)
 
@@ -278,54 +267,48 @@ class AsyncMemoryBank(_View[MemoryBank]):
         await self.run(MemoryBank.__enter__)
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         work = functools.partial(self._close, self._of, True)
-        await asyncio.shield(self._turns.put(work, INSIDE.get()))  # cancelled or not
+        await asyncio.shield(self._turns.put(work, INSIDE.get()))  # even if this is cancelled
 
     def __repr__(self) -> str:
         where = self._of.folder or "in memory"
         return f"<AsyncMemoryBank {where}{'' if self._of.parts.is_open else ': closed'}>"
 
-    # Agents, time and settings: what is known without waiting
+    # Agents, time and settings, which need no turn
 
     def agent(self, agent_id: str) -> AsyncAgentMemory:
-        """One agent's view. An agent exists from its first memory on."""
+        """One agent's view of its own memories. An agent exists from its first memory on."""
         return AsyncAgentMemory(self._of.agent(agent_id), self._turns)
 
     @property
     def tick(self) -> int:
-        """The current tick; a new memory is created in it."""
+        """The current tick. New memories have it as ``created_tick``."""
         return self._of.tick
 
     @property
     def folder(self) -> Path | None:
-        """Where the bank is; None for one in memory."""
+        """The bank's folder; None for a bank in memory and for a copy."""
         return self._of.folder
 
     @property
     def settings(self) -> Settings:
-        """What the bank was opened with."""
+        """The settings that the bank was opened with."""
         return self._of.settings
 
     # Transactions
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:
-        """Commit all changes made inside together; if an error comes out, none of them.
+        """Commit all changes made inside together; an error that leaves the block undoes them all.
 
-        Inside are the calls of this task, and of the tasks that are started inside, as long as it
-        is open: ``asyncio.gather``, a ``TaskGroup`` and ``asyncio.wait_for`` work as expected. The
-        calls of all other tasks wait until it ends, so that none becomes part of it by accident;
-        keep it short. Don't wait inside for a task that was started outside and uses the bank: each
-        would wait for the other.
+        The transaction takes in the calls of this task, and of tasks that are started inside, while
+        it is open: ``asyncio.gather``, a ``TaskGroup`` and ``asyncio.wait_for`` work as expected.
+        The calls of all other tasks wait until it ends, so keep it short. Inside, do not wait for a
+        task that was started outside and uses the bank: each would wait for the other.
 
-        A transaction inside another is undone alone. Cancelled inside, it is undone like for any
-        error; cancelled while it commits, it is committed.
+        Transactions may be nested: an error undoes the inner one alone. A cancellation inside
+        undoes the transaction like any error; a cancellation during the commit does not.
         """
         own = Transaction(self._turns, self._of.transaction())
         await own.begin()

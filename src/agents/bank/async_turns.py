@@ -15,7 +15,7 @@ __all__ = ["INSIDE", "Transaction", "Turns"]
 
 
 class Call:
-    """Something to be done in a bank's thread."""
+    """A call that waits for a bank's thread, or runs in it."""
 
     __slots__ = ("_context", "_work", "at_start", "done", "inside")
 
@@ -32,38 +32,38 @@ class Call:
         self.done: Future[Any] = Future()
 
     def run(self) -> None:
-        """Do it, unless it was cancelled; whoever waits for it gets the result or the error."""
+        """Do the work, unless it was cancelled. The awaiting task gets the result or the error."""
         if not self.done.set_running_or_notify_cancel():
             return
         try:
             self.done.set_result(self._context.run(self._work))
-        except StopIteration as error:  # no coroutine can raise it, and its caller would wait
+        except StopIteration as error:  # a future can't hold it
             wrong = RuntimeError("a call of the bank raised StopIteration")
             wrong.__cause__ = error
             self.done.set_exception(wrong)
-        except BaseException as error:  # noqa: BLE001  # it is raised where the call is awaited
+        except BaseException as error:  # noqa: BLE001  # the awaiting task raises it
             self.done.set_exception(error)
 
 
 class Turns:
     """Which calls go to a bank's thread now, and which wait.
 
-    The thread does what it is given, one by one. A call is given to it at once, unless a
-    transaction is open and the call comes from outside of it: then it waits until that ends. Of
-    transactions inside each other, the innermost counts. This is decided in the event loop alone,
-    so it needs no lock.
+    The thread does one call after the other. A call goes to the thread at once, unless a
+    transaction is open and the call comes from outside of it: then the call waits until the
+    transaction ends. Of nested transactions, the innermost counts. All decisions are made in the
+    event loop, so they need no lock.
     """
 
     def __init__(self) -> None:
         self.thread = ThreadPoolExecutor(1, thread_name_prefix="tiermem-bank")
         self.of: object = None
-        """The bank whose thread it is, once that is known."""
+        """The bank that the thread serves, once the bank is open."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._open: list[Transaction] = []
         self._waiting: deque[Call] = deque()
-        """Calls from outside the innermost transaction, in the order in which they came."""
+        """Calls from outside the innermost transaction, oldest first."""
         self._may_others = False
-        """Whether a transaction ended, so that some of these may go on."""
+        """Whether a transaction ended, so that waiting calls may start."""
 
     def put(
         self,
@@ -71,7 +71,7 @@ class Turns:
         inside: "Transaction | None",
         at_start: Callable[[], None] | None = None,
     ) -> "asyncio.Future[Any]":
-        """Have something done in turn; ``at_start`` is called in the event loop before."""
+        """Do the work in its turn. The event loop calls ``at_start`` just before."""
         self._bind()
         self._refuse_another_view(inside)
         call = Call(work, inside, at_start)
@@ -81,12 +81,12 @@ class Turns:
         return asyncio.wrap_future(call.done)
 
     def begin(self, transaction: "Transaction") -> None:
-        """From now on, only calls from inside of it are started."""
+        """Open a transaction: from now on, only calls from inside of it start."""
         transaction.is_open = True
         self._open.append(transaction)
 
     def end(self, transaction: "Transaction") -> None:
-        """What is started from now on comes after it."""
+        """Close a transaction: calls that start from now on come after it."""
         transaction.is_open = False
         self._open.remove(transaction)
         self._may_others = True
@@ -103,7 +103,7 @@ class Turns:
             self._loop = loop
 
     def abandon_closed(self) -> None:
-        """Undo what a loop that is closed left open, and drop what waited for it."""
+        """Undo the transactions that a closed event loop left open, and drop its waiting calls."""
         if self._loop is None or not self._loop.is_closed():
             return
         self._waiting.clear()
@@ -131,11 +131,11 @@ class Turns:
             call.at_start()
         try:
             self.thread.submit(call.run)
-        except RuntimeError:  # the thread ended with the bank, which says itself that it is closed
+        except RuntimeError:  # the thread ended: the closed bank raises BankClosed
             call.run()
 
     def _go_on(self) -> None:
-        """Start what may be started now, in order, up to the end of another transaction."""
+        """Start the waiting calls that may start, in order, until another transaction ends."""
         waiting, self._waiting = self._waiting, deque()
         self._may_others = False
         while waiting and not self._may_others:
@@ -146,7 +146,7 @@ class Turns:
 
 
 class _Abandoned(Exception):
-    """Nobody is there any more who could end the transaction."""
+    """Undoes a transaction whose event loop is closed."""
 
 
 class Transaction:
@@ -166,18 +166,18 @@ class Transaction:
         return self._turns is turns
 
     async def begin(self) -> None:
-        """Wait until no other is open, and begin. What the task does next is inside of it."""
+        """Begin when no other transaction is open. The task's next calls are inside of it."""
         at_start = functools.partial(self._turns.begin, self)
         try:
             await self._turns.put(self._enter, self.outer, at_start)
         except BaseException:
-            if self.is_open:  # it was cancelled, or the bank is closed
+            if self.is_open:  # the task was cancelled, or the bank is closed
                 self._put_end(None)
             raise
         INSIDE.set(self)
 
     async def end(self, error: BaseException | None) -> None:
-        """End it; cancelled or not, for it must not stay open."""
+        """End the transaction, even if the task is cancelled."""
         INSIDE.set(self.outer)
         self._turns.abandon_closed()
         if self.is_open:
@@ -187,10 +187,10 @@ class Transaction:
         at_start = functools.partial(self._turns.end, self)
         return self._turns.put(functools.partial(self._exit, error), self, at_start)
 
-    # In the thread, which owns the bank's lock in between
+    # In the thread, which holds the bank's lock while the transaction is open
 
     def undo(self) -> None:
-        """End it without whoever began it."""
+        """Undo the transaction of a closed event loop."""
         with suppress(_Abandoned):
             self._exit(_Abandoned())
 
@@ -205,11 +205,11 @@ class Transaction:
 
 
 INSIDE: ContextVar[Transaction | None] = ContextVar("tiermem_transaction", default=None)
-"""The transaction that the running task is inside of. Tasks take it over from who starts them."""
+"""The transaction that the running task is inside of. A new task inherits it from its parent."""
 
 
 def still_open(inside: Transaction | None, turns: Turns | None = None) -> Transaction | None:
-    """The innermost that is open, of one bank or of any, of a transaction and those around it."""
+    """The innermost open transaction among ``inside`` and those around it, of one bank or any."""
     while inside is not None and not (inside.is_open and (turns is None or inside.is_of(turns))):
         inside = inside.outer
     return inside

@@ -1,6 +1,6 @@
 """Going back: a bank's earlier states, from its journal or from a checkpoint.
 
-All of it works on folders of banks that are not open; only :func:`past` may look at one that is.
+Each function takes the folder of a bank that is not open; only :func:`past` may copy an open bank.
 """
 
 from os import PathLike
@@ -22,8 +22,8 @@ __all__ = ["branch", "check_unused", "no_bank", "past", "restore", "rewind"]
 def restore(path: Path, folder: Path, *, same_bank: bool = False) -> None:
     """Give the bank in ``folder`` the state of a checkpoint, or make it with that state.
 
-    A bank that is there must be the one that the checkpoint was made of. ``same_bank`` says that it
-    is, though its journal is lost.
+    An existing bank must be the bank that the checkpoint was made of. ``same_bank`` asserts this
+    for a bank that lost its journal.
     """
     found = checkpoint.read(path)
     lock = lock_folder(folder)
@@ -34,7 +34,7 @@ def restore(path: Path, folder: Path, *, same_bank: bool = False) -> None:
 
 
 def rewind(folder: Path, tick: int) -> None:
-    """Let a bank forget, for good, everything after ``tick``."""
+    """Remove everything after ``tick`` from a bank, for good."""
     lock = lock_folder(folder)
     try:
         journal = Journal(_journal_of(folder))
@@ -49,7 +49,7 @@ def rewind(folder: Path, tick: int) -> None:
 
 
 def branch(folder: Path, tick: int, into: Path) -> None:
-    """Make a bank of its own: the one in ``folder`` as it was after ``tick``."""
+    """Make a new bank in ``into``: the bank in ``folder`` as it was after ``tick``."""
     source = _journal_of(folder)
     if into.exists():
         raise BankError(f"{into} exists already", hint="a branch needs a folder of its own")
@@ -64,7 +64,7 @@ def branch(folder: Path, tick: int, into: Path) -> None:
 
 
 def past(folder: Path, tick: int | None) -> Journal:
-    """A copy of a bank's journal as it was after ``tick``, or as it is; gone when closed."""
+    """A copy in memory of a bank's journal, as it was after ``tick`` or as it is now."""
     journal = Journal(None, copied=_journal_of(folder))
     try:
         if journal.get("bank") is None:
@@ -87,12 +87,12 @@ def past(folder: Path, tick: int | None) -> Journal:
 
 
 def check_unused(folder: Path) -> None:
-    """Raise :class:`BankLocked` while somebody has the bank in ``folder`` open."""
+    """Raise :class:`BankLocked` while another process has the bank in ``folder`` open."""
     lock_folder(folder).release()
 
 
 def no_bank(folder: str | PathLike[str]) -> BankNotFound:
-    """What is said of a folder without a journal."""
+    """The error for a folder without a bank."""
     hint = f"make one with: tiermem init {quote(str(folder))}"
     if (Path(folder) / "bank" / "journal.db").is_file():
         hint = f"the run's bank is {Path(folder) / 'bank'}"

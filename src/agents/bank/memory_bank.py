@@ -1,17 +1,13 @@
 """The memories of all agents of one run, in one folder."""
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from os import PathLike
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, final
 
-from ..config.load import load_settings
 from ..config.settings import Settings
-from ..engine import upkeep
+from ..engine import reading, upkeep
 from ..engine.open_bank import OpenBank
 from ..engine.status import Status
 from ..errors import BankError, InvalidInput
@@ -20,19 +16,14 @@ from ..memory.context import TokenCounter, approximate_tokens, render
 from ..memory.records import Hits, Memory
 from ..memory.results import Compaction
 from ..notes.index import Synced
-from ..notes.opening import open_notes, sync_notes
+from ..notes.opening import sync_notes
 from ..notes.watching import NoteWatch, watch_notes
 from ..storage.checkpoint import file as checkpoint
 from ..storage.embedding.embedders import Embedder
-from ..storage.identity import prepare
-from ..storage.journal.journal import Journal
-from ..storage.lock import lock_folder
-from ..storage.mem0.store import check_providers
-from ..storage.sqlite import as_it_was
 from ..storage.store_sync import Progress
 from ..version import __version__
-from . import history
 from .agent_memory import AgentMemory
+from .opening import Config, copy_of, open_folder, open_in_memory, restore_folder
 from .tick_log import TickLog
 
 __all__ = ["MemoryBank"]
@@ -42,16 +33,17 @@ __all__ = ["MemoryBank"]
 class MemoryBank:
     """The memories of all agents of one run.
 
-    Made by :meth:`open` or :meth:`ephemeral`. Every call commits by itself: when it returns, what
-    it changed is on disk. Inside ``with bank.transaction():`` calls commit together or not at all.
-    Calls from several threads take turns.
+    :meth:`open` makes a bank in a folder, :meth:`ephemeral` one in memory. Each call commits by
+    itself: when the call returns, its changes are on disk. Inside ``with bank.transaction():`` the
+    calls commit together or not at all. Several threads may use one bank; their calls take turns.
+    After :meth:`close`, every call raises :class:`BankClosed`.
     """
 
     __slots__ = ("__weakref__", "parts")
 
     def __init__(self, parts: OpenBank) -> None:
         self.parts = parts
-        """The open bank itself, for the rooms of this package; its form may change."""
+        """The open bank itself, for the code of this package; its form may change."""
 
     # Opening and closing
 
@@ -59,7 +51,7 @@ class MemoryBank:
     def open(
         cls,
         folder: str | PathLike[str],
-        config: str | PathLike[str] | Mapping[str, object] | Settings | None = None,
+        config: Config = None,
         *,
         preset: str | None = None,
         assignments: Iterable[str] = (),
@@ -69,84 +61,53 @@ class MemoryBank:
         count_tokens: TokenCounter = approximate_tokens,
         **overrides: object,
     ) -> Self:
-        """Open the bank in ``folder``; make it, if there is none and ``create`` is true.
+        """Open the bank in ``folder``. If there is none and ``create`` is true, make it.
 
-        An existing bank has the settings that it was made with. On top go the ``preset`` of a
-        name, then ``config``, a YAML file or a mapping, then ``assignments`` like
-        ``"memory.max_pinned=3"``, then ``overrides`` like ``memory={"max_pinned": 3}``; they hold
-        until the bank is closed.
-        ``embedder`` is such a section, or an embedder of your own.
-        An existing bank keeps its seed and its embedder. Where the caps are smaller than before,
-        the oldest memories of a tier over its cap move down, unless ``apply_caps`` is false.
+        An existing bank keeps the settings that it was made with. Other settings go on top, in
+        this order: the named ``preset``; ``config``, a YAML file or a mapping; ``assignments`` such
+        as ``"memory.max_pinned=3"``; ``overrides`` such as ``memory={"max_pinned": 3}``. They hold
+        until the bank is closed. The seed and the embedder of an existing bank never change.
+
+        ``embedder`` is an embedder of your own, or a mapping: the settings' section ``embedder``.
+        ``count_tokens`` counts the tokens of a text for all limits in tokens. Where a tier's cap
+        is smaller than before, the tier's oldest memories move down; with ``apply_caps=False``,
+        they stay. :class:`BankLocked` if another process has the bank open.
         """
-        if not str(folder):
-            raise InvalidInput("a bank needs a folder; got an empty path", hint="name a folder")
-        path = Path(folder).absolute()  # the program may change its directory later
-        if isinstance(assignments, str):
-            raise InvalidInput("assignments is a list of texts such as 'memory.max_pinned=3'")
-        assignments = tuple(assignments)
-        if isinstance(embedder, Mapping):
-            overrides["embedder"], embedder = embedder, None
-        if not create and not (path / "journal.db").is_file():
-            raise history.no_bank(folder)
-        load = partial(
-            load_settings, config, preset=preset, assignments=assignments, overrides=overrides
+        return cls(
+            open_folder(
+                folder,
+                config,
+                preset,
+                assignments,
+                embedder,
+                count_tokens,
+                overrides,
+                create=create,
+                apply_caps=apply_caps,
+            )
         )
-        load()  # finds most mistakes before anything is written
-        lock = lock_folder(path)
-        with ExitStack() as undo:
-            undo.callback(lock.release)
-            undo.callback(as_it_was(path / "journal.db"))  # a bank that never opened is none
-            journal = Journal(path / "journal.db")
-            undo.callback(journal.close)
-            identity = journal.get("bank")
-            settings = load(base=identity and identity["settings"])
-            check_providers(settings)
-            chosen = prepare(journal, settings, embedder)
-            parts = OpenBank(path, journal, settings, chosen, count_tokens, lock)
-            undo.callback(parts.store.close)
-            if settings.storage.sync != "manual":
-                parts.store.check()  # find out now, not when closing, that mem0's store is broken
-            if apply_caps:
-                with parts.changing():
-                    parts.ledger.relieve(parts.caps)
-                    for agent in upkeep.agents(parts):
-                        parts.movement.relieve_hot(agent, ())
-            if settings.storage.sync != "manual":
-                parts.store.catch_up()
-            open_notes(parts)
-            parts.observed()
-            undo.pop_all()
-        return cls(parts)
 
     @classmethod
     def ephemeral(
         cls,
-        config: str | PathLike[str] | Mapping[str, object] | Settings | None = None,
+        config: Config = None,
         *,
         preset: str | None = None,
         embedder: Embedder | Mapping[str, object] | None = None,
         count_tokens: TokenCounter = approximate_tokens,
         **overrides: object,
     ) -> Self:
-        """A bank in memory, gone when closed; mem0's store is written only by :meth:`sync`."""
-        if isinstance(embedder, Mapping):
-            overrides["embedder"], embedder = embedder, None
-        settings = load_settings(config, preset=preset, overrides=overrides)
-        check_providers(settings)
-        with ExitStack() as undo:
-            journal = Journal(None)
-            undo.callback(journal.close)
-            chosen = prepare(journal, settings, embedder)
-            parts = OpenBank(None, journal, settings, chosen, count_tokens, None)
-            parts.observed()
-            undo.pop_all()
-        return cls(parts)
+        """Make a bank in memory. When it is closed, its memories are gone.
+
+        The arguments are those of :meth:`open`. Only :meth:`sync` writes mem0's store.
+        """
+        return cls(open_in_memory(config, preset, embedder, count_tokens, overrides))
 
     def close(self, *, sync: bool = True) -> None:
-        """Bring mem0's store up to date, unless ``storage.sync`` is manual, and close the bank.
+        """Bring mem0's store up to date and close the bank. A second call does nothing.
 
-        Without ``sync``, the store is brought up to date when the bank is opened again.
+        With ``sync=False``, or where ``storage.sync`` is manual, mem0's store is left as it is.
+        The next opening brings it up to date, unless ``storage.sync`` is manual.
         """
         with self.parts.turn:
             if not self.parts.is_open:
@@ -155,7 +116,7 @@ class MemoryBank:
                 raise BankError(
                     "a bank can't be closed inside a transaction", hint="leave it first"
                 )
-            with ExitStack() as last:  # whatever fails, the rest is still closed
+            with ExitStack() as last:  # the bank is closed even if the compaction or the sync fails
                 last.callback(self.parts.release)
                 if self.settings.temperature.compact_on_close:
                     self.compact()
@@ -170,12 +131,7 @@ class MemoryBank:
         with self.parts.using():
             return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -190,29 +146,29 @@ class MemoryBank:
 
     @property
     def settings(self) -> Settings:
-        """What the bank was opened with."""
+        """The settings that the bank was opened with."""
         return self.parts.settings
 
     @property
     def folder(self) -> Path | None:
-        """Where the bank is; None for one in memory."""
+        """The bank's folder; None for a bank in memory and for a copy."""
         return self.parts.folder
 
     @property
     def tick(self) -> int:
-        """The current tick; a new memory is created in it."""
+        """The current tick. New memories have it as ``created_tick``."""
         return self.parts.tick
 
     def agents(self) -> list[str]:
-        """The ids of all agents that ever stored a memory, in order."""
+        """The ids of all agents that ever stored a memory, in alphabetical order."""
         return upkeep.agents(self.parts)
 
     def agent(self, agent_id: str) -> AgentMemory:
-        """One agent's view. An agent exists from its first memory on."""
+        """One agent's view of its own memories. An agent exists from its first memory on."""
         return AgentMemory(self.parts, check_agent_id(agent_id))
 
     def advance(self, tick: int) -> None:
-        """Move the clock to ``tick``, which may not lie in the past."""
+        """Set the clock to ``tick``; :class:`InvalidInput` for a tick before the current one."""
         check_whole("tick", tick)
         with self.parts.changing():
             if tick < self.tick:
@@ -224,35 +180,33 @@ class MemoryBank:
                 self.parts.ledger.advance(tick)
 
     def state_hash(self) -> str:
-        """A hash over everything the agents remember, the tick and the seed.
+        """A hash over all memories of all agents, the tick and the seed.
 
-        Equal for equal states, in whatever process, machine or order of agents they came about.
+        Equal states have equal hashes, whatever the process, the machine or the order of agents.
         """
-        with self.parts.using():
-            resident = self.parts.ledger.resident
-            result = hashlib.sha256(f"{resident.seed} {resident.dims} {resident.tick}".encode())
-            for agent, block in sorted(resident.blocks.items()):
-                result.update(b"\0%s\0%d\0" % (agent.encode(), block.next_sequence))
-                result.update(block.fingerprint())
-            return result.hexdigest()
+        return reading.state_hash(self.parts)
 
     # Transactions
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Commit all changes made inside together; if an error comes out, none of them."""
+        """Commit all changes made inside together; an error that leaves the block undoes them all.
+
+        Transactions may be nested: an error undoes the changes of the inner one alone. Other
+        threads wait until the outermost transaction ends.
+        """
         with self.parts.changing():
             yield
 
     def commit(self) -> None:
-        """Commit what is pending: inside a transaction, its changes so far."""
+        """Commit the pending changes; inside a transaction, its changes so far."""
         with self.parts.using():
             self.parts.ledger.commit()
             self.parts.after_commit()
 
     @property
     def ticks(self) -> TickLog:
-        """What a simulation keeps of each tick, beside the memories."""
+        """The records that a simulation keeps of each tick, beside the memories."""
         return TickLog(self.parts)
 
     # Checkpoints
@@ -266,9 +220,9 @@ class MemoryBank:
     ) -> None:
         """Write the whole state to one portable file, from which :meth:`restore` makes a bank.
 
-        The file appears when all of it is on disk, in place of an older one of that name.
+        The file appears when all of it is on disk, and replaces an older file of that name.
         ``extra`` holds JSON values of your own. Where ``storage.sync`` is checkpoint, mem0's store
-        is brought up to date afterwards.
+        is brought up to date afterwards. :class:`BankError` inside a transaction.
         """
         with self.parts.using():
             if self.parts.ledger.in_transaction:
@@ -285,28 +239,17 @@ class MemoryBank:
         cls,
         path: str | PathLike[str],
         into: str | PathLike[str],
-        config: str | PathLike[str] | Mapping[str, object] | Settings | None = None,
+        config: Config = None,
         **options: Any,
     ) -> Self:
-        """Open, in the folder ``into``, a bank with the state of a checkpoint.
+        """Make or reset the bank in the folder ``into`` to the state of a checkpoint, and open it.
 
-        A bank that is there goes back to that state, if it is the one that the checkpoint was made
-        of; another is left alone, with a :class:`BankError`. mem0's store is set right by the next
-        sync, or when the bank is closed: what came after is gone from it, changed tiers are back.
-        ``options`` are those of :meth:`open`.
+        A bank that exists in ``into`` goes back to the checkpoint's state, if the checkpoint was
+        made of it. Any other bank stays as it is, and :class:`BankError` is raised. The next sync,
+        or closing the bank, makes mem0's store equal to the restored state. ``options`` are those
+        of :meth:`open`.
         """
-        if not str(into):
-            raise InvalidInput("a bank needs a folder; got an empty path", hint="name a folder")
-        names = ("create", "apply_caps", "embedder", "count_tokens", "assignments", "preset")
-        changed = {name: value for name, value in options.items() if name not in names}
-        # Mistakes are found before the bank that is there goes back.
-        load_settings(
-            config,
-            preset=options.get("preset"),
-            assignments=options.get("assignments", ()),
-            overrides=changed,
-        )
-        history.restore(Path(path), Path(into).absolute())
+        restore_folder(Path(path), into, config, options)
         return cls.open(into, config, **options)
 
     @classmethod
@@ -314,44 +257,37 @@ class MemoryBank:
         cls,
         folder: str | PathLike[str],
         tick: int | None = None,
-        config: str | PathLike[str] | Mapping[str, object] | Settings | None = None,
+        config: Config = None,
         *,
         preset: str | None = None,
         assignments: Iterable[str] = (),
         embedder: Embedder | None = None,
         count_tokens: TokenCounter = approximate_tokens,
     ) -> Self:
-        """The bank in ``folder`` as it was after ``tick``, or as it is: a copy, to look at.
+        """Open a copy of the bank in ``folder``, as it was after ``tick`` or as it is now.
 
-        Whoever has the bank open may go on writing to it. What is changed in the copy is gone when
-        it is closed. ``preset``, ``config`` and ``assignments`` go on top of the settings that the
-        bank was made with.
+        The copy is in memory. Changes to it are gone when it is closed. Another process may have
+        the bank itself open and go on writing. ``preset``, ``config`` and ``assignments`` go on top
+        of the settings that the bank was made with.
         """
-        journal = history.past(Path(folder), tick)
-        try:
-            journal.set(store=None)  # a copy has none, and finds in the journal what is cold
-            base = journal.get("bank")["settings"]
-            settings = load_settings(config, preset=preset, assignments=assignments, base=base)
-            chosen = prepare(journal, settings, embedder)
-            return cls(OpenBank(None, journal, settings, chosen, count_tokens, None))
-        except BaseException:
-            journal.close()
-            raise
+        at = (Path(folder), tick, config, preset, assignments, embedder, count_tokens)
+        return cls(copy_of(*at))
 
     # Notes
 
     def sync_notes(self) -> dict[str, Synced]:
-        """Index what changed in the agents' notes on disk; what became of them, by agent."""
+        """Index the notes of all agents that changed on disk; the result by agent id."""
         with self.parts.using():
             return sync_notes(self.parts)
 
     def watch_notes(self, debounce: float = 1.5) -> NoteWatch:
-        """Index notes when their files change, in a thread, until stopped or closed.
+        """Start a thread that indexes notes when their files change.
 
-        ``with bank.watch_notes():`` ends it with the block; else call :meth:`NoteWatch.stop`. A
-        change is indexed ``debounce`` seconds later, together with what came meanwhile. What can't
-        be indexed is logged as a warning. Changes of ``notes.extra_paths`` are not watched for, but
-        indexed with the next change or search. Needs ``pip install 'tiermem[notes]'``.
+        ``with bank.watch_notes():`` stops the thread at the end of the block. Otherwise
+        :meth:`NoteWatch.stop` or :meth:`close` stops it. A change is indexed ``debounce`` seconds
+        later, together with the changes that came meanwhile. A note that can't be indexed is
+        logged as a warning. ``notes.extra_paths`` are not watched: their changes are indexed with
+        the next change or search. Needs ``pip install 'tiermem[notes]'``.
         """
         return watch_notes(self.parts, debounce)
 
@@ -360,67 +296,72 @@ class MemoryBank:
     def compact(self, agent_id: str | None = None, *, dry_run: bool = False) -> Compaction:
         """Apply ``temperature.rules`` to the memories of all agents, or of one, in one commit.
 
-        A second time moves nothing. With ``dry_run``, it says what would move, and by which rule.
+        A second compaction in the same tick moves nothing. A ``dry_run`` changes nothing: its
+        result lists the moves, each with its rule.
         """
         return upkeep.compact(self.parts, agent_id, dry_run=dry_run)
 
     def prune(self, agent_id: str | None = None, *, dry_run: bool = False) -> list[str]:
-        """Archive what agents have cold beyond ``temperature.max_cold_items``; the ids."""
+        """Archive each agent's cold memories beyond ``temperature.max_cold_items``; their ids.
+
+        A ``dry_run`` changes nothing and returns the same ids.
+        """
         return upkeep.prune(self.parts, agent_id, dry_run=dry_run)
 
     def sweep(self, *, every: int = 1) -> None:
-        """Let time do its work: what expired is deleted, what was deleted long ago is purged, and
-        with ``decay.enabled``, what nobody used moves to a lower temperature.
+        """Do what is due by the clock, in one commit.
 
-        A simulation does it in each tick, and lets the memories of each agent fade once in
-        ``every`` ticks, the setting ``decay.every``. Where time passes otherwise, call it now and
-        then.
+        Expired memories are deleted. Memories that were deleted ``retention.grace`` ago are
+        purged. With ``decay.enabled``, unused memories move to a lower temperature, those of each
+        agent once in ``every`` ticks. A simulation calls it in each tick with the setting
+        ``decay.every``; a program that advances the clock itself calls it now and then.
         """
         upkeep.sweep(self.parts, every)
 
     # Looking
 
     def status(self, agent_id: str | None = None) -> Status:
-        """How full the bank is, or one agent's part of it, and what is worth doing about it."""
+        """How full the bank is, or one agent's part of it, with suggestions of what to do."""
         return upkeep.status(self.parts, agent_id)
 
     def metrics(self) -> dict[str, float]:
-        """What happened since the bank was opened, as far as it is committed, by its name."""
+        """Counters of what was committed since the bank was opened, by the metric's name."""
         return upkeep.metrics(self.parts)
 
     # mem0's store
 
     def sync(self, progress: Progress | None = None) -> int:
-        """Write to mem0's store what it lacks; the number of memories written or deleted."""
+        """Bring mem0's store up to date; the number of memories written or deleted there."""
         return upkeep.sync(self.parts, progress)
 
     def repair_store(self, progress: Progress | None = None) -> list[str]:
-        """Rebuild mem0's store from the journal; says what was done, line by line."""
+        """Rebuild mem0's store from the journal; the steps that were done, as lines of text."""
         return upkeep.repair_store(self.parts, progress)
 
     def vacuum(self, progress: Progress | None = None) -> None:
-        """Write the journal anew, and mem0's store where it is local.
+        """Write the journal's file anew, and the files of mem0's store if it is local.
 
-        What was purged is gone from them before; after this, it is gone from the free space in
-        their files as well. The store is built in a process of its own: Chroma writes to unused
-        parts of its files whatever lay in the memory of the process.
+        Purged memories are gone from both before. A vacuum removes them from the free space in the
+        files as well. The store is built in a separate process, because Chroma may write leftovers
+        of a process's memory to unused parts of its files.
         """
         upkeep.vacuum(self.parts, progress)
 
     def mem0_config(self) -> dict[str, Any]:
-        """The ``vector_store`` config for a plain ``mem0.Memory`` on this bank's store."""
+        """The ``vector_store`` config of a plain ``mem0.Memory`` that opens this bank's store."""
         return self.parts.store.config()
 
     # Storing and searching for many agents at once
 
     def add_many(self, items: Iterable[tuple[object, ...]]) -> Sequence[Memory]:
-        """Store tuples ``(agent_id, content, tier, metadata, options)``, the last three optional.
+        """Store memories: tuples ``(agent_id, content, tier, metadata, options)``.
 
-        ``options`` is a mapping of ``kind``, ``tags``, ``temperature``, ``ttl``, ``expires_tick``,
-        ``session`` and ``speaker``, as :meth:`AgentMemory.add` takes them.
+        The last three may be left out. ``options`` is a mapping of ``kind``, ``tags``,
+        ``temperature``, ``ttl``, ``expires_tick``, ``session`` and ``speaker``, which mean what
+        they mean in :meth:`AgentMemory.add`.
 
-        One commit, and the result of adding them one by one; if one is refused, none is stored.
-        What comes back is made when somebody looks at it.
+        All are stored in one commit, with the same result as one by one. If one is refused, none
+        is stored. The records of the result are made when they are first read.
         """
         return self.parts.add_many(items)
 
@@ -441,7 +382,7 @@ class MemoryBank:
         *,
         context_tokens: int | None = None,
     ) -> list[Hits]:
-        """What :meth:`relevant_many` shows, as hits: pinned, then hot, then what is found."""
+        """The hits that :meth:`relevant_many` renders: pinned, then hot, then found memories."""
         hot = self.parts.movement.limits
         return self.parts.search_many(requests, limit, context_tokens, hot=hot)
 

@@ -1,4 +1,4 @@
-"""What a simulation keeps of each tick, in the same commit as the tick's memories."""
+"""What a simulation records of each tick, in the same commit as the tick's memories."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ __all__ = ["TickLog"]
 
 @final
 class TickLog:
-    """The ticks of a bank. Made by :attr:`MemoryBank.ticks`."""
+    """The recorded ticks of a bank. Made by :attr:`MemoryBank.ticks`."""
 
     __slots__ = ("_bank",)
 
@@ -25,10 +25,10 @@ class TickLog:
         self._bank = bank
 
     def record(self, record: Mapping[str, Any], state: Any, retrieved: bytes = b"") -> None:
-        """Keep JSON values with the open transaction, which ends a tick.
+        """Record the current tick as part of the open transaction.
 
-        ``record`` says what happened, ``state`` what a simulation needs to go on from here, and
-        ``retrieved`` which memories were found, in whatever form the caller likes.
+        ``record`` tells what happened and ``state`` what the simulation needs to go on from here,
+        both as JSON values. ``retrieved`` tells which memories were found, in the caller's format.
         """
         note = TickNote(_json(record), retrieved, _json(state))
         with self._bank.using():
@@ -39,31 +39,27 @@ class TickLog:
             self._bank.ledger.note(note)
 
     def pending(self) -> Changes:
-        """What the open transaction has changed so far."""
+        """The changes of the open transaction so far."""
         with self._bank.using():
             return self._bank.ledger.pending()
 
     def tier_counts(self) -> dict[Tier, int]:
-        """How many memories all agents have in each tier."""
+        """The number of memories of all agents in each tier."""
         with self._bank.using():
             return self._bank.ledger.resident.tier_counts()
 
     def temperatures(self, found: Sequence[Hits]) -> dict[str, float]:
-        """How many memories are hot, warm and cold, and how well what was found served.
+        """The number of hot, warm and cold memories, and two rates.
 
-        ``hot_utilization`` is how full hot is, at most, of all agents: the share of its tokens.
-        ``hit_rate`` is the share of searches that gave a memory that counts as accessed.
+        ``hot_utilization`` is the used share of the tokens of hot, of the agent with the largest.
+        ``hit_rate`` is the share of the searches ``found`` that returned a memory with a score of
+        at least ``temperature.min_score``.
         """
         bank = self._bank
         with bank.using():
             resident = bank.ledger.resident
             least = bank.settings.temperature.min_score
-            hits = 0
-            for own in found:
-                for hit in own:
-                    if hit[1] >= least:
-                        hits += 1
-                        break
+            hits = sum(any(hit.score >= least for hit in own) for own in found)
             counts = resident.temperature_counts()
             return {
                 **{TEMPERATURE_NAMES[each]: number for each, number in counts.items()},
@@ -72,19 +68,19 @@ class TickLog:
             }
 
     def records(self, after: int = -1) -> Iterator[tuple[dict[str, Any], bytes]]:
-        """What was recorded of each tick after this one: the record, and what was retrieved."""
+        """The record and the retrieved memories of each tick after ``after``, in order."""
         with self._bank.using():
             for row in self._bank.ledger.journal.tick_rows(after):
                 yield json.loads(row.record), row.retrieved
 
     def row(self, tick: int) -> TickRow | None:
-        """All that is kept of one tick."""
+        """All that is recorded of one tick; None if nothing is."""
         with self._bank.using():
             row = next(self._bank.ledger.journal.tick_rows(tick - 1), None)
             return row if row is not None and row.tick == tick else None
 
     def state(self) -> Any:
-        """The state after the last tick; None before the first."""
+        """The recorded state of the last tick; None before the first tick."""
         with self._bank.using():
             journal = self._bank.ledger.journal
             with journal.reading():
@@ -92,7 +88,7 @@ class TickLog:
                 return None if row is None else row.state()
 
     def journal_hash(self, commit: int | None = None) -> str | None:
-        """The hash over every commit up to this one, or to the last; None if it is not here."""
+        """The hash over all commits up to ``commit`` or the last; None for an unknown commit."""
         with self._bank.using():
             journal = self._bank.ledger.journal
             found = journal.hash if commit is None else journal.hash_of(commit)
@@ -102,7 +98,7 @@ class TickLog:
 def _json(value: object) -> str:
     try:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-        text.encode()  # half a character is text for Python, but for nobody else
+        text.encode()  # a lone surrogate has no UTF-8
         return text
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(f"what is kept of a tick must be JSON: {error}") from None

@@ -1,4 +1,4 @@
-"""What an agent does with its memories besides storing and searching: recall, promote, archive."""
+"""Moves of an agent's own memories: tier, temperature, recall, retention."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -7,8 +7,7 @@ from typing import Final
 from ..errors import InvalidInput, MemoryNotFound
 from ..memory.checks import check_query, check_whole
 from ..memory.filters import Filter
-from ..memory.ids import memory_id
-from ..memory.records import Hit, Memory
+from ..memory.records import Hit, Memory, memory_id
 from ..memory.results import Recall, Spill
 from ..memory.retention import Retention
 from ..memory.temperature import Temperature
@@ -20,31 +19,22 @@ from ..storage.note import note_of
 from ..storage.state.accesses import Accesses
 from .open_bank import OpenBank
 
-__all__ = [
-    "demote",
-    "forget",
-    "promote",
-    "recall",
-    "retain",
-    "set_tier",
-    "spill",
-    "warm",
-]
+__all__ = ["demote", "forget", "promote", "recall", "retain", "set_tier", "spill", "warm"]
 
 
 # Tiers
 
 
 def set_tier(bank: OpenBank, agent_id: str, memory: Memory, tier: Tier) -> Memory:
-    """Move a memory to a tier, in an open transaction."""
+    """Move a memory to a tier. The caller holds the transaction."""
     if memory.tier is tier:
         return memory
     ledger = bank.ledger
     bank.movement.expire(agent_id)
-    if tier is Tier.PINNED or memory.retention is Retention.ACTIVE:  # else it takes none
+    if tier is Tier.PINNED or memory.retention is Retention.ACTIVE:  # an archived one takes no room
         ledger.make_room(agent_id, tier, bank.caps, memory.sequence)
     ledger.change_tier(agent_id, memory.sequence, tier, demoted=False)
-    # The label of a tier is part of the line, so a hot one may need more room now.
+    # A context line shows the tier, so a hot memory may need more tokens now.
     bank.movement.relieve_hot(agent_id, [memory.sequence])
     return ledger.resident.memory(agent_id, memory.sequence) or memory
 
@@ -53,7 +43,7 @@ def set_tier(bank: OpenBank, agent_id: str, memory: Memory, tier: Tier) -> Memor
 
 
 def promote(bank: OpenBank, agent_id: str, memory: Memory) -> bool:
-    """Make a memory hot."""
+    """Make a memory hot; whether it became hot."""
     permitted(Transition.PROMOTE, memory)
     if memory.temperature is Temperature.HOT or bank.movement.too_large_for_hot(memory):
         return False
@@ -67,17 +57,17 @@ def promote(bank: OpenBank, agent_id: str, memory: Memory) -> bool:
 
 
 def demote(bank: OpenBank, agent_id: str, memory: Memory, to: Temperature) -> bool:
-    """Make a memory warm or cold."""
+    """Make a memory warm or cold; whether that changed it."""
     return _move(bank, agent_id, memory, demotion(to), to)
 
 
 def warm(bank: OpenBank, agent_id: str, memory: Memory) -> bool:
-    """Make a cold memory warm."""
+    """Make a cold memory warm; whether that changed it."""
     return _move(bank, agent_id, memory, Transition.WARM, Temperature.WARM)
 
 
 def _move(bank: OpenBank, agent_id: str, memory: Memory, move: Transition, to: Temperature) -> bool:
-    """Give a memory this temperature, if the move changes it."""
+    """Make a legal move to this temperature; whether that changed the memory."""
     found = permitted(move, memory)
     if found is None or found.temperature is memory.temperature:
         return False
@@ -87,7 +77,7 @@ def _move(bank: OpenBank, agent_id: str, memory: Memory, move: Transition, to: T
 
 
 def spill(bank: OpenBank, agent_id: str, count: int | None, memories: list[Memory] | None) -> Spill:
-    """Let memories leave hot."""
+    """Move memories out of hot."""
     if count is not None and memories is not None:
         raise InvalidInput("a spill takes a count or ids, not both", hint="leave one out")
     if count is not None:
@@ -97,13 +87,15 @@ def spill(bank: OpenBank, agent_id: str, count: int | None, memories: list[Memor
     chosen = None if memories is None else [memory.sequence for memory in memories]
     with bank.changing():
         left = bank.movement.spill(agent_id, count, chosen)
-    return _spilled(bank, agent_id, left)
+    prefix = bank.ledger.resident.block(agent_id).prefix
+    moved = {memory_id(prefix, sequence): to for sequence, to in left.moved.items()}
+    return Spill(moved, tuple(left.notes))
 
 
 def recall(
     bank: OpenBank, agent_id: str, query: str, limit: int, only: Filter, auto_promote: bool
 ) -> Recall:
-    """Search warm and cold, and promote what deserves it."""
+    """Search warm and cold memories, and promote the memories that are needed again."""
     with bank.using(), bank.metrics.timed_recall():
         check_whole("limit", limit)
         if not check_query(query).strip():
@@ -133,7 +125,7 @@ def recall(
 
 
 def _promote_all(bank: OpenBank, agent_id: str, memories: Sequence[Memory]) -> list[str]:
-    """Make memories hot; one that is too large for that is warm, and a note says so."""
+    """Make memories hot. A memory that is too large for hot becomes warm; the notes say so."""
     ledger, movement = bank.ledger, bank.movement
     notes = {each.sequence: movement.too_large_for_hot(each) for each in memories}
     fitting = [sequence for sequence, note in notes.items() if note is None]
@@ -154,12 +146,6 @@ def _deserves(bank: OpenBank, agent_id: str, hit: Hit) -> bool:
     return sum(tick >= since for tick in recalls) >= own.promote_accesses
 
 
-def _spilled(bank: OpenBank, agent_id: str, left: Left) -> Spill:
-    prefix = bank.ledger.resident.block(agent_id).prefix
-    moved = {memory_id(prefix, sequence): to for sequence, to in left.moved.items()}
-    return Spill(moved, tuple(left.notes))
-
-
 # Retention
 
 _RETAINED: Final = {
@@ -170,7 +156,7 @@ _RETAINED: Final = {
 
 
 def retain(bank: OpenBank, agent_id: str, memory: Memory, retention: Retention) -> Memory:
-    """Archive, delete or restore a memory; one that is so already stays as it is."""
+    """Archive, delete or restore a memory. A memory with this retention stays as it is."""
     if memory.is_expired(bank.tick) and memory.retention is Retention.ACTIVE:
         with bank.changing():
             bank.ledger.retain(agent_id, [memory.sequence], Retention.DELETED, "expire")
@@ -185,7 +171,7 @@ def retain(bank: OpenBank, agent_id: str, memory: Memory, retention: Retention) 
             bank.movement.expire(agent_id)
             bank.ledger.make_room(agent_id, memory.tier, bank.caps, memory.sequence)
         bank.ledger.retain(agent_id, [memory.sequence], retention, "restore" if back else "set")
-        if back:  # it may be hot, or have made a hot one move to a tier with a longer label
+        if back:  # it may be hot, or a hot memory may have a longer tier name now
             bank.movement.relieve_hot(agent_id, [memory.sequence])
         found = bank.ledger.resident.memory(agent_id, memory.sequence)
     return memory if found is None else found

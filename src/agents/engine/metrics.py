@@ -1,4 +1,4 @@
-"""What a bank counts while it is open."""
+"""The counters of an open bank."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -10,22 +10,22 @@ __all__ = ["Metrics"]
 
 
 class Metrics:
-    """Counters since the bank was opened. Only the latency depends on the machine."""
+    """Counters since the bank was opened. Only the latency differs from machine to machine."""
 
     def __init__(self) -> None:
         self.searches = 0
         """Searches with a query that is not blank."""
         self.answered = 0
-        """Searches that gave at least one memory that counts as accessed."""
+        """Searches that returned a memory with a score of at least ``temperature.min_score``."""
         self.recalls = 0
         self.recall_latency_ms = 0.0
-        """Of the last recall."""
+        """How long the last recall took."""
         self.on_recall: Callable[[float], None] | None = None
         """Called with the latency of each recall."""
 
     @contextmanager
     def timed_recall(self) -> Iterator[None]:
-        """Count a recall, and how long it takes."""
+        """Count a recall and measure its time."""
         begun = time.perf_counter()
         try:
             yield
@@ -36,7 +36,7 @@ class Metrics:
                 self.on_recall(self.recall_latency_ms)
 
     def values(self, committed: Changes, hot_utilization: float) -> dict[str, float]:
-        """Every metric by its name, where ``committed`` is all that changed."""
+        """Every metric by its name; ``committed`` are all changes since the bank was opened."""
         return {
             "memory_hot_utilization": hot_utilization,
             "memory_spill_count": committed.spilled,

@@ -1,4 +1,4 @@
-"""What a bank is made of, and how the parts work together."""
+"""The parts of an open bank, and how they work together."""
 
 import logging
 import threading
@@ -37,20 +37,20 @@ logger = logging.getLogger(__name__)
 
 
 class Staged(NamedTuple):
-    """A note that is written once it is committed."""
+    """A note whose file is written after its commit."""
 
     settle: Callable[[], None]
-    """What to do then; NoteRefused if it can't be done now."""
+    """Writes or drops the staged text; NoteRefused if the disk refuses it now."""
     bases: dict[str, str]
-    """For the token of each version that was to be written, the text on disk that it replaces."""
+    """For the token of each staged version, the mark of the text on disk that it replaces."""
 
 
 @final
 class OpenBank:
     """The parts of an open bank, and what they do together.
 
-    :class:`MemoryBank` and :class:`AgentMemory` hold one; what the other rooms do with a bank, they
-    do with its parts.
+    :class:`MemoryBank` and :class:`AgentMemory` hold one, and the code of this package uses its
+    parts. Programs get one by :meth:`MemoryBank.open`.
     """
 
     def __init__(
@@ -62,7 +62,6 @@ class OpenBank:
         count_tokens: TokenCounter,
         lock: BankLock | None,
     ) -> None:
-        """Programs use :meth:`MemoryBank.open` and its like."""
         identity = journal.get("bank")
         self.settings = replace(settings, seed=identity["seed"])
         self.folder = folder
@@ -83,19 +82,19 @@ class OpenBank:
         self.metrics = Metrics()
         self._extractor: Extractor | None = None
         self.forgotten: list[Memory] = []
-        """What mem0's store has to forget once it is committed."""
+        """Memories that mem0's store forgets after the commit."""
         self.staged: dict[tuple[str, str], Staged] = {}
-        """Notes, by agent and path, that wait for a commit, or for the disk after one. An empty
-        path stands for all of an agent's: what is on disk is not known to be of this journal.
+        """Notes, by agent and path, that wait for a commit, or for the disk after a commit. An
+        empty path stands for all notes of an agent, whose files may be of another journal.
         """
 
     @property
     def tick(self) -> int:
-        """The current tick; a new memory is created in it."""
+        """The current tick."""
         return self.ledger.resident.tick
 
     def release(self) -> None:
-        """Close every part, mem0's store first."""
+        """Close every part, mem0's store first, even if one fails to close."""
         self.is_open = False
         with ExitStack() as parts:
             if self.lock is not None:
@@ -105,18 +104,18 @@ class OpenBank:
             parts.callback(self.store.close)
 
     def add_many(self, items: Iterable[tuple[object, ...]]) -> Sequence[Memory]:
-        """Check what :meth:`MemoryBank.add_many` takes, and store it."""
+        """Check and store new memories; :meth:`MemoryBank.add_many`."""
         with self.using():
             most = self.settings.memory.max_content_bytes
             shared = self.ledger.resident.table.shared_metadata
             return self.add_new(check_all_new(items, most, shared))
 
     def add_new(self, new: NewBatch) -> Sequence[Memory]:
-        """Store memories that were checked."""
+        """Store memories that are checked."""
         starts = self.movement.starts(new.tiers, new.options, self.tick)
         with self.changing():
             self.movement.expire_of(dict.fromkeys(new.agents))
-            vectors = self.embedder.encode(new.contents)  # may wait for somebody else's server
+            vectors = self.embedder.encode(new.contents)  # may wait for a server
             with gc_paused():
                 return self.ledger.add_many(
                     new, starts, vectors, self.caps, self.movement.relieve_hot
@@ -130,14 +129,14 @@ class OpenBank:
         *,
         hot: HotLimits | None = None,
     ) -> list[Hits]:
-        """The hits of many ``(agent_id, query)`` pairs; what they give counts as used."""
+        """The hits of many ``(agent_id, query)`` pairs; the returned memories count as used."""
         with self.using():
             agents, queries = check_searches(requests)
             most, budget = self.limits_of(limit, tokens)
             return self.find(SearchRequest(agents, queries, most, budget, hot=hot))
 
     def find(self, request: SearchRequest) -> list[Hits]:
-        """The hits of a request that was checked; what they give counts as used."""
+        """The hits of a checked request; the returned memories count as used."""
         with self.using():
             found = self.search.run(request, may_sync=self.may_sync())
             least = self.settings.temperature.min_score
@@ -150,9 +149,9 @@ class OpenBank:
 
     @contextmanager
     def observing(self) -> Iterator[None]:
-        """Inside, to read a memory does not count as its use: for who looks on, or may only read.
+        """Inside, a search does not count as a use of memories: for callers that may only read.
 
-        Other threads wait.
+        Other threads wait until it ends.
         """
         with self.using():
             before, self._is_observed = self._is_observed, True
@@ -183,12 +182,12 @@ class OpenBank:
             self.after_commit()
 
     def after_commit(self) -> None:
-        """Bring notes and mem0's store up to what was committed."""
+        """Bring the notes on disk and mem0's store up to the last commit."""
         if self.folder is None or self.ledger.in_transaction:
             return
         self.settle_notes()
         if self.forgotten:
-            find = self.ledger.resident.memory  # one whose transaction was undone is still there
+            find = self.ledger.resident.memory  # finds a memory if its purge was undone
             gone = [m.id for m in self.forgotten if not find(m.agent_id, m.sequence)]
             self.store.forget(gone)
             self.forgotten.clear()
@@ -196,11 +195,12 @@ class OpenBank:
             self.store.push()
 
     def settle_notes(self) -> None:
-        """Write the notes of what was committed; drop those of what was undone.
+        """Write the files of committed notes; drop the staged files of undone ones.
 
-        What the disk refuses is tried again later: until then, the journal is ahead of the disk.
+        A file that the disk refuses is tried again later. Until then, the journal is ahead of the
+        disk.
         """
-        if self.folder is None:  # a copy, which may look at files and never writes one
+        if self.folder is None:  # a copy reads files and never writes one
             return
         tried: set[tuple[str, str]] = set()
         while waiting := [key for key in self.staged if key not in tried]:
@@ -214,12 +214,12 @@ class OpenBank:
                     del self.staged[key]
 
     def may_sync(self) -> bool:
-        """Whether mem0's store may be written now, because somebody looks for what it lacks."""
+        """Whether a search may first bring mem0's store up to date."""
         manual = self.settings.storage.sync == "manual"
         return self.folder is not None and not manual and not self.ledger.in_transaction
 
     def limits_of(self, limit: int | None, tokens: int | None) -> tuple[int, int | None]:
-        """How many memories and how many tokens a search may give."""
+        """The limits of a search: memories and tokens, from the arguments or the settings."""
         memory = self.settings.memory
         most = memory.default_limit if limit is None else check_whole("limit", limit)
         if tokens is None:
@@ -227,13 +227,13 @@ class OpenBank:
         return most, check_whole("context_tokens", tokens, least=1)
 
     def facts_extractor(self) -> Extractor:
-        """Finds the facts in chat messages with the configured LLM."""
+        """The extractor of facts from chat messages, with the configured LLM."""
         if self._extractor is None:
             self._extractor = Extractor(self.settings.llm, self.embedder.units, self._nearest)
         return self._extractor
 
     def observed(self) -> None:
-        """Let OpenTelemetry read the metrics, where the settings want it."""
+        """Let OpenTelemetry read the metrics, if ``telemetry.enabled`` is true."""
         if self.settings.telemetry.enabled:
             from . import telemetry  # it imports OpenTelemetry, which may not be installed
 

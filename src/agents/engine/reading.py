@@ -1,20 +1,21 @@
-"""Reading an agent's memories, wherever they are: resident, cold, archived or deleted."""
+"""Reading memories, wherever they are: resident, cold, archived or deleted."""
+
+import hashlib
 
 from ..errors import MemoryNotFound
-from ..memory.ids import sequence_of
-from ..memory.records import Memory
+from ..memory.records import Memory, sequence_of
 from ..memory.retention import Retention
 from ..memory.temperature import Temperature
 from ..memory.tiers import Tier
 from .open_bank import OpenBank
 
-__all__ = ["active", "count", "find", "hidden"]
+__all__ = ["active", "count", "find", "hidden", "state_hash"]
 
 
 def find(bank: OpenBank, agent_id: str, memory_id: str, *, deleted: bool = False) -> Memory:
     """The agent's memory with this id, or :class:`MemoryNotFound`.
 
-    With ``deleted``, one that was deleted or has expired is found as well.
+    With ``deleted``, a deleted or expired memory is found as well.
     """
     with bank.using():
         resident = bank.ledger.resident
@@ -35,7 +36,7 @@ def find(bank: OpenBank, agent_id: str, memory_id: str, *, deleted: bool = False
 def active(
     bank: OpenBank, agent_id: str, tier: Tier | None, temperature: Temperature | None
 ) -> list[Memory]:
-    """An agent's active memories, or those of a tier or a temperature, oldest first."""
+    """An agent's active memories, of one tier or temperature if given, oldest first."""
     with bank.using():
         resident = bank.ledger.resident
         block, tick = resident.block(agent_id), resident.tick
@@ -56,12 +57,12 @@ def active(
 
 
 def count(bank: OpenBank, agent_id: str, tier: Tier | None) -> int:
-    """How many active memories an agent has, in all or in a tier."""
+    """The number of an agent's active memories, in all tiers or in one."""
     with bank.using():
         resident = bank.ledger.resident
         block, tick = resident.block(agent_id), resident.tick
         if block.next_expiry <= tick or resident.shelf.due(tick, -1, agent_id):
-            # Some expired, and wait for the next sweep.
+            # Expired memories wait for the next sweep, and do not count.
             return len(active(bank, agent_id, tier, None))
         own = block.size if tier is None else int((block.tiers == tier).sum())
         counts = resident.shelf.counts(agent_id).items()
@@ -73,9 +74,20 @@ def count(bank: OpenBank, agent_id: str, tier: Tier | None) -> int:
 
 
 def hidden(bank: OpenBank, agent_id: str, retention: Retention) -> list[Memory]:
-    """An agent's archived or its deleted memories, newest first."""
+    """An agent's archived memories, or its deleted ones, newest first."""
     with bank.using():
         resident = bank.ledger.resident
         prefix = resident.block(agent_id).prefix
         records = resident.shelf.of_agent(agent_id, retention)
         return [each.memory(agent_id, prefix) for each in reversed(records)]
+
+
+def state_hash(bank: OpenBank) -> str:
+    """:meth:`MemoryBank.state_hash`."""
+    with bank.using():
+        resident = bank.ledger.resident
+        result = hashlib.sha256(f"{resident.seed} {resident.dims} {resident.tick}".encode())
+        for agent, block in sorted(resident.blocks.items()):
+            result.update(b"\0%s\0%d\0" % (agent.encode(), block.next_sequence))
+            result.update(block.fingerprint())
+        return result.hexdigest()

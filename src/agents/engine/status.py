@@ -9,53 +9,50 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..config.settings import Settings
 from ..memory.context import TokenCounter, approximate_tokens, cost
-from ..memory.ids import memory_id
+from ..memory.records import memory_id
 from ..memory.retention import RETENTION_NAMES, Retention
 from ..memory.temperature import TEMPERATURE_NAMES, Temperature
 from ..memory.tiers import TIER_NAMES, Tier
-from ..movement.movement import Movement
+from ..movement.compaction import beyond_limit
 from ..rules import suggestions as suggest
-from ..rules.caps import Caps
-from ..rules.prune import choose_prune
 from ..rules.suggestions import MOST_IDS, Crowd, Suggestion, share
 from ..storage.resident.agent_columns import AgentColumns
 from ..storage.resident.table import WIDTH
-from ..storage.state.loading import Resident
-from .near_duplicates import near_ones
+from ..storage.vectors import product_dtype
+from .open_bank import OpenBank
 
 __all__ = ["AgentStatus", "Amount", "Status", "TierAmount", "look"]
 
 _MOST_COMPARED = 1_000
-"""Newest resident memories of an agent that are compared for duplicates,"""
+"""How many of an agent's newest resident memories are compared for duplicates, at most."""
 _MOST_PAIRS = 500_000
-"""and pairs that are compared in all: 10 ms."""
+"""How many pairs of memories are compared in all, at most: 10 ms."""
 _MOST_GROUPS = 5
-"""Groups of duplicates that are suggested per agent, the largest first."""
+"""How many groups of duplicates are suggested per agent, the largest first."""
 _MOST_COLD = 10_000
-"""Cold memories that are read for suggestions in all: 20 ms. Agents that have more are left out."""
+"""How many cold memories are read in all: 20 ms. An agent with more than the rest is skipped."""
 _MOST_AGENTS = 10
-"""Agents that are listed by how full their hot is."""
+"""How many agents are listed by how full their hot is."""
 _LEAST_RECALLS = 2
 _ORDER = ("spill", "prune", "recall", "unpin", "stale", "boost", "duplicates")
 
 
 class Amount(NamedTuple):
-    """How many memories, and how many tokens they take."""
+    """A number of memories, and the tokens that they take."""
 
     items: int
     tokens: int
 
 
 class TierAmount(NamedTuple):
-    """How many active memories are in a tier."""
+    """The active memories in a tier."""
 
     items: int
     cap: int | None
-    """What one agent may have; None where there is no cap."""
+    """How many memories one agent may have in the tier; None without a cap."""
     most: int
-    """What the agent with the most of them has."""
+    """How many memories the agent with the most has in the tier."""
 
 
 class AgentStatus(NamedTuple):
@@ -65,7 +62,7 @@ class AgentStatus(NamedTuple):
     items: int
     tokens: int
     token_utilization: float
-    """The share of ``temperature.hot_max_tokens`` that is used; above 1 is too much."""
+    """The used share of ``temperature.hot_max_tokens``; above 1 is over the limit."""
     fact_utilization: float
 
     @property
@@ -82,25 +79,25 @@ class Status(NamedTuple):
     tick: int
     agents: int
     temperatures: dict[str, Amount]
-    """Active memories. Hot counts what lines of a context take, warm and cold texts alone."""
+    """Active memories. Hot counts the tokens of context lines, warm and cold those of texts."""
     hot_max_tokens: int
-    """The limits of hot are those of each agent."""
+    """The limit of each agent; so is ``hot_max_facts``."""
     hot_max_facts: int
     utilization: float
-    """How much of the limits of hot is used, by the agent where it is most; above 1 is too much."""
+    """The used share of the limits of hot, of the agent with the largest; above 1 is over them."""
     fullest: tuple[AgentStatus, ...]
     """The agents whose hot is fullest, up to ten."""
     over_limits: int
-    """How many agents have more hot than their limits allow."""
+    """The number of agents whose hot is over its limits."""
     auto_spill: bool
-    """Whether hot is kept within its limits."""
+    """Whether the setting ``temperature.auto_spill`` keeps hot within its limits."""
     tiers: dict[str, TierAmount]
     retention: dict[str, int]
-    """How many are active, archived and deleted."""
+    """The number of active, archived and deleted memories."""
     suggestions: tuple[Suggestion, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values that JSON knows."""
+        """The status as JSON values."""
         return {
             **self._asdict(),
             "temperatures": {name: each._asdict() for name, each in self.temperatures.items()},
@@ -110,38 +107,24 @@ class Status(NamedTuple):
         }
 
 
-def look(
-    resident: Resident,
-    movement: Movement,
-    settings: Settings,
-    caps: Caps,
-    count_tokens: TokenCounter,
-    agent_id: str | None,
-) -> Status:
+def look(bank: OpenBank, agent_id: str | None) -> Status:
     """The status of all agents, or of one.
 
-    Duplicates are looked for among the newest resident memories of each agent: up to 1,000, fewer
-    where there are many agents, so that no more than 500,000 pairs are compared. To see which cold
-    memories were recalled, and which would be pruned, up to 10,000 are read in all, those of an
-    agent together or not at all; how many there are is always exact.
+    Suggestions cost a bounded time. Duplicates are searched among each agent's newest resident
+    memories: up to 1,000 of them, fewer if there are many agents, 500,000 pairs in all. Up to
+    10,000 cold memories are read to see which were recalled and which would be pruned; an agent's
+    cold memories are read together or not at all. The counts are always exact.
     """
-    return _Look(resident, movement, settings, caps, count_tokens, agent_id).status()
+    return _Look(bank, agent_id).status()
 
 
 class _Look:
     """One look at the memories of some agents."""
 
-    def __init__(
-        self,
-        resident: Resident,
-        movement: Movement,
-        settings: Settings,
-        caps: Caps,
-        count_tokens: TokenCounter,
-        agent_id: str | None,
-    ) -> None:
-        self._resident, self._movement, self._settings = resident, movement, settings
-        self._caps, self._count, self._agent_id = caps, count_tokens, agent_id
+    def __init__(self, bank: OpenBank, agent_id: str | None) -> None:
+        self._resident = resident = bank.ledger.resident
+        self._movement, self._settings, self._caps = bank.movement, bank.settings, bank.caps
+        self._count, self._agent_id = bank.search.count_tokens, agent_id
         names = sorted(resident.blocks) if agent_id is None else [agent_id]
         self._blocks = [resident.block(name) for name in names]
         self._shelf = resident.shelf.counts(agent_id)
@@ -171,7 +154,7 @@ class _Look:
         )
 
     def _hot_rows(self) -> list[list[int]]:
-        """The rows of each agent's hot memories, pinned ones among them."""
+        """The rows of each agent's hot memories; pinned memories are hot."""
         heats = np.concatenate(
             [np.empty(0, np.int8), *[each.temperatures for each in self._blocks]]
         )
@@ -185,7 +168,7 @@ class _Look:
 
     def _used(self, block: AgentColumns, rows: Sequence[int]) -> AgentStatus:
         limits, count = self._movement.limits, self._count
-        if not rows:  # as of most, where there are many
+        if not rows:  # with many agents, most have no hot memory
             return AgentStatus(block.agent_id, 0, 0, 0.0, 0.0)
         tokens = sum([cost(memory, count) for memory in block.memories(rows)])
         of_tokens, of_facts = share(tokens, limits.tokens), share(len(rows), limits.facts)
@@ -196,12 +179,12 @@ class _Look:
         warm = Amount(len(self._crowd.owners) - hot.items, self._warm_tokens())
         stored = [
             amount for key, amount in self._shelf.items() if key[1] == Retention.ACTIVE
-        ]  # what is active and not resident is cold
+        ]  # an active memory that is not resident is cold
         cold = Amount(sum(number for number, _ in stored), sum(tokens for _, tokens in stored))
         return dict(zip(TEMPERATURE_NAMES.values(), (hot, warm, cold), strict=True))
 
     def _warm_tokens(self) -> int:
-        """The tokens of all texts less those of the hot ones, which are few."""
+        """The tokens of all texts less the tokens of the hot texts, which are few."""
         texts = [block.contents() for block in self._blocks]
         hot = [own[row] for own, rows in zip(texts, self._hot, strict=True) for row in rows]
         everything = chain.from_iterable(texts)
@@ -240,7 +223,7 @@ class _Look:
             *self._boosts(),
             *self._duplicates(),
         ]
-        return sorted(found, key=lambda each: _ORDER.index(each.what))  # stable: by agent within
+        return sorted(found, key=lambda each: _ORDER.index(each.what))  # stable: by agent
 
     def _spills(self) -> Iterator[Suggestion]:
         limits, above = self._movement.limits, self._settings.status.spill_above
@@ -270,15 +253,9 @@ class _Look:
             facts = self._resident.shelf.cold(agent) if number <= left else []
             left -= len(facts)
             if number > most:
-                chosen = choose_prune(
-                    np.array([each.sequence for each in facts], np.int64),
-                    np.array([each.tier for each in facts], np.int8),
-                    np.array([each.relevance for each in facts], np.float64),
-                    np.array([each.access_count for each in facts], np.int64),
-                    most,
-                )
                 excess = min(number - most, number - kept[agent])
-                yield suggest.prune(agent, number, most, excess, _ids(block, chosen))
+                ids = _ids(block, beyond_limit(facts, most))
+                yield suggest.prune(agent, number, most, excess, ids)
             asked = [each for each in facts if each.recalls >= _LEAST_RECALLS]
             if asked:
                 asked.sort(key=lambda fact: (-fact.recalls, fact.sequence))
@@ -301,7 +278,7 @@ class _Look:
         for block, mine, ids in self._by_agent(suggest.stale_rows(crowd, tick, after)):
             idle = tick - np.maximum(crowd.last[mine], crowd.created[mine])
             found[block.agent_id] = idle.tolist(), ids
-        for block in self._blocks:  # cold ones are stale as well
+        for block in self._blocks:  # cold memories may be stale too
             for memory in block.critical_elsewhere.values():
                 used = max(memory.created_tick, memory.last_access_tick or 0)
                 if tick - max(used, memory.tier_tick) >= after:
@@ -325,9 +302,12 @@ class _Look:
         most = min(_MOST_COMPARED, isqrt(2 * _MOST_PAIRS // max(1, len(several))))
         if most < 2:
             return
-        for block, near in near_ones(several, most, at):
-            groups = suggest.groups_of(near)
+        for block in several:
+            near = _similarity(block, most) >= at
             looked_at = len(near)
+            if not np.tril(near, -1).any():
+                continue
+            groups = suggest.groups_of(near)
             first = block.size - looked_at
             for group in groups[:_MOST_GROUPS]:
                 ids = _ids(block, [block.sequence(first + row) for row in group])
@@ -338,7 +318,7 @@ class _Look:
     def _by_agent(
         self, rows: NDArray[np.intp]
     ) -> Iterator[tuple[AgentColumns, NDArray[np.intp], list[str]]]:
-        """Rows of the crowd as those of each agent, with the ids of the first."""
+        """For each agent: its rows among these rows of the crowd, and the ids of the first few."""
         owners = self._crowd.owners
         for owner in sorted(set(owners[rows].tolist())):
             block, mine = self._blocks[owner], rows[owners[rows] == owner]
@@ -347,7 +327,7 @@ class _Look:
 
 
 def _tokens(texts: Iterable[str], number: int, count: TokenCounter) -> int:
-    if count is approximate_tokens:  # the same, for all at once
+    if count is approximate_tokens:  # the same counts in one step
         lengths = np.fromiter(map(len, texts), np.int64, number)
         return int((-(-lengths // 4)).sum())
     return sum(map(count, texts))
@@ -357,10 +337,19 @@ def _ids(block: AgentColumns, sequences: Sequence[int]) -> list[str]:
     return [memory_id(block.prefix, sequence) for sequence in sequences[:MOST_IDS]]
 
 
-def _crowd_of(blocks: Sequence[AgentColumns]) -> Crowd:
-    """The memories of these agents, agent by agent.
+def _similarity(block: AgentColumns, most: int) -> NDArray[np.float64]:
+    """The similarity of each of the ``most`` newest memories to each."""
+    newest = slice(max(0, block.size - most), None)
+    vectors, lengths = block.vectors(newest), block.norms[newest]
+    wide: NDArray[np.floating] = vectors.astype(product_dtype(vectors.shape[1]))
+    similarity: NDArray[np.float64] = (wide @ wide.T) / (lengths[:, None] * lengths)
+    return similarity
 
-    To read the columns of each agent by a call of its own would take more than what is read.
+
+def _crowd_of(blocks: Sequence[AgentColumns]) -> Crowd:
+    """The columns of all memories of these agents, agent by agent.
+
+    One concatenation of whole rows is faster than a call for each column of each agent.
     """
     owners = np.repeat(np.arange(len(blocks)), [block.size for block in blocks])
     figures = [np.empty((0, WIDTH), np.int64), *[block.figures for block in blocks]]

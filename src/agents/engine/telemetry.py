@@ -1,8 +1,8 @@
 """A bank's metrics through the OpenTelemetry API, for ``telemetry.enabled``.
 
-The instruments are made once; each open bank is one series of them, told apart by the attribute
-``bank``. What is exported where, if anything, is for the program to set up with the SDK. They hold
-numbers alone, no text of memories. The recalls' latency is a histogram, not a last value.
+The instruments are made once. Each open bank is one series, with its id as the attribute ``bank``.
+The program sets up the export with the SDK. The series hold numbers, never the text of a memory.
+The latency of recalls is a histogram.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -72,14 +72,14 @@ class _Instruments:
 
 
 _of_the_program: list[_Instruments] = []
-"""At most one: those of the provider that the program sets, before or after."""
+"""The instruments of the provider that the program sets, before or after; at most one."""
 _of_providers: WeakKeyDictionary[MeterProvider, _Instruments] = WeakKeyDictionary()
 
 
 def observe(bank: OpenBank, provider: MeterProvider | None = None) -> None:
-    """Let OpenTelemetry read a bank's metrics until it is closed; it keeps no reference to it.
+    """Let OpenTelemetry read a bank's metrics until the bank is closed, over a weak reference.
 
-    Without a ``provider``, the one that the program sets is used.
+    Without a ``provider``, OpenTelemetry's global provider is used.
     """
     if provider is None:
         if not _of_the_program:

@@ -1,11 +1,11 @@
-"""What a bank needs now and then: moving memories, looking at how it is, and mem0's store."""
+"""The care of a bank: compaction, pruning, sweeps, its status, and mem0's store."""
 
 from collections import Counter
 from contextlib import suppress
 
 from ..errors import BankError
 from ..memory.checks import check_agent_id, check_whole
-from ..memory.ids import memory_id
+from ..memory.records import memory_id
 from ..memory.results import Compaction, RuledMove
 from ..memory.temperature import Temperature
 from ..storage.store_sync import Progress
@@ -26,11 +26,11 @@ __all__ = [
 
 
 class _DryRun(Exception):
-    """Undoes what a dry run did to find out."""
+    """Leaves the transaction of a dry run, which undoes its changes."""
 
 
 def agents(bank: OpenBank) -> list[str]:
-    """The ids of all agents that ever stored a memory, in order."""
+    """The ids of all agents that ever stored a memory, in alphabetical order."""
     with bank.using():
         return sorted(bank.ledger.resident.blocks)
 
@@ -91,9 +91,7 @@ def status(bank: OpenBank, agent_id: str | None) -> Status:
     """:meth:`MemoryBank.status`."""
     agent = None if agent_id is None else check_agent_id(agent_id)
     with bank.using():
-        count = bank.search.count_tokens
-        resident, movement = bank.ledger.resident, bank.movement
-        return look(resident, movement, bank.settings, bank.caps, count, agent)
+        return look(bank, agent)
 
 
 def metrics(bank: OpenBank) -> dict[str, float]:

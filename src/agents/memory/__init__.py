@@ -1,4 +1,4 @@
-"""What a memory is and how it is ranked.
+"""What a memory is: plain values, and the checks of what callers give.
 
-Pure rules over plain values: nothing here reads a file, a clock or a random source.
+Nothing here reads a file, a clock or a random source.
 """

@@ -1,4 +1,4 @@
-"""Counting what events changed."""
+"""Counts of the changes that events made."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -13,24 +13,24 @@ __all__ = ["NO_CHANGES", "Changes", "count_changes"]
 
 
 class Changes(NamedTuple):
-    """How many memories changed, and how."""
+    """The number of memories that changed, by the way in which they changed."""
 
     added: int
     demoted: int
     """Moved to a lower tier to make room."""
     moved: int
-    """Moved to another tier because someone said so."""
+    """Moved to another tier because a caller asked for it."""
     deleted: int
     archived: int
     restored: int
     expired: int
     purged: int
     promoted: int
-    """Became hot: asked for, recalled, or by compaction."""
+    """Became hot: by a call, a recall or a compaction."""
     spilled: int
-    """Left hot, which was full."""
+    """Left hot because hot was full."""
     cooled: int
-    """Became warm or cold: asked for, by compaction or because they faded."""
+    """Became warm or cold: by a call, a compaction or decay."""
     recalled: int
 
 
@@ -39,9 +39,9 @@ NO_CHANGES = Changes(*[0] * len(Changes._fields))
 
 
 def count_changes(events: Iterable[Row]) -> Changes:
-    """How many memories these events changed, and how."""
+    """The number of memories that these events changed, by the way in which they changed."""
     events = list(events)
-    n = Counter(map(itemgetter(0), events))  # most of a tick's are adds and accesses
+    n = Counter(map(itemgetter(0), events))  # most events of a tick are adds and accesses
     n["recall"] = 0
     for event in named([event for event in events if event[0] not in _UNCOUNTED]):
         if isinstance(event, TierChanged):

@@ -1,4 +1,4 @@
-"""What may become a part of a memory, or name its agent."""
+"""Checks of what callers give: agent ids, texts, queries and whole numbers."""
 
 import re
 from collections.abc import Sequence
@@ -25,11 +25,11 @@ _MOST = 2**62  # leaves room to add in 64 bits
 def check_agent_id(agent_id: object) -> str:
     """``agent_id`` itself, or :class:`InvalidAgentId`.
 
-    The alphabet leaves out whatever mem0's filters, a file system or a terminal could take for
-    something else: ``*`` would match every agent in mem0.
+    The alphabet has no character with a meaning for mem0's filters, a file system or a terminal:
+    ``*`` would match every agent in mem0.
     """
     if isinstance(agent_id, str) and _AGENT_ID.fullmatch(agent_id):
-        return str.__str__(agent_id)  # a subclass would come back as something else
+        return str.__str__(agent_id)  # never a subclass of str
     shown = repr(agent_id) if len(repr(agent_id)) <= 160 else repr(agent_id)[:150] + "…"
     raise InvalidAgentId(
         f"{shown} is not an agent id",
@@ -38,21 +38,21 @@ def check_agent_id(agent_id: object) -> str:
 
 
 def are_agent_ids(ids: Sequence[Any]) -> bool:
-    """Whether :func:`check_agent_id` would give back each of these as it is."""
+    """Whether :func:`check_agent_id` would return each of these ids unchanged."""
     if set(map(type, ids)) != {str}:
         return False
-    # Python's own identifiers are within the alphabet, and most ids are identifiers.
+    # Most ids are ASCII identifiers of Python, which are within the alphabet.
     if "".join(ids).isascii() and all(map(str.isidentifier, ids)):
         return max(map(len, ids)) <= _LONGEST_ID
     return all(map(_AGENT_ID.fullmatch, ids))
 
 
 def check_content(content: object, max_bytes: int) -> str:
-    """``content`` itself if every byte of it can be kept, or :class:`InvalidContent`."""
+    """``content`` itself if a memory can have this text, or :class:`InvalidContent`."""
     text = check_text(content, "memory")
     if not text or text.isspace():
         raise InvalidContent("a memory needs some text; this one is blank")
-    # A character is at most 4 bytes, so most texts need no encoding to be known to fit.
+    # A character is at most 4 bytes, so a short text fits without a look at its bytes.
     if len(text) * 4 > max_bytes:
         size = len(text.encode())
         if size > max_bytes:
@@ -71,11 +71,11 @@ def check_query(query: object) -> str:
 
 
 def check_text(text: object, what: str) -> str:
-    if type(text) is str and text.isascii() and "\0" not in text:  # as most are
+    if type(text) is str and text.isascii() and "\0" not in text:  # most texts are like this
         return text
     if not isinstance(text, str):
         raise InvalidContent(f"a {what} is text, not {type(text).__name__}")
-    if type(text) is not str:  # a subclass would come back from the journal as something else
+    if type(text) is not str:  # the journal returns no subclass of str
         text = str.__str__(text)
     if not text.isascii():
         try:
@@ -91,7 +91,7 @@ def check_text(text: object, what: str) -> str:
 
 
 def are_plain_texts(texts: Sequence[Any], longest: int) -> bool:
-    """Whether no text is longer, and :func:`check_text` would give back each as it is."""
+    """Whether each text has at most ``longest`` characters, and is ASCII without a NUL."""
     if set(map(type, texts)) != {str} or max(map(len, texts)) > longest:
         return False
     text = "".join(texts)
@@ -99,7 +99,7 @@ def are_plain_texts(texts: Sequence[Any], longest: int) -> bool:
 
 
 def check_whole(name: str, value: object, least: int = 0) -> int:
-    """``value`` itself if it is a whole number from ``least`` on, or :class:`InvalidInput`."""
+    """``value`` itself if it is a whole number of at least ``least``, or :class:`InvalidInput`."""
     if isinstance(value, int) and not isinstance(value, bool) and value >= least:
         if value <= _MOST:
             return value

@@ -26,7 +26,7 @@ NOTHING = "(No relevant memories)"
 
 
 class TokenCounter(Protocol):
-    """Counts the tokens of a text. Give ``MemoryBank.open`` your model's own."""
+    """Counts the tokens of a text. ``MemoryBank.open`` takes the counter of your model."""
 
     def __call__(self, text: str, /) -> int: ...
 
@@ -36,9 +36,9 @@ def approximate_tokens(text: str, /) -> int:
     return -(-len(text) // 4)
 
 
-# Controls (line ends among them), line and paragraph separators, and the marks that reorder text.
+# Control characters with the line ends, line and paragraph separators, marks that reorder text.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-# Letters and symbols that show as nothing.
+# Letters and symbols that are invisible.
 _FILLERS = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
@@ -49,20 +49,20 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def one_line(text: str) -> str:
-    """The text with what could end a line or reorder it shown escaped."""
+    """The text with all characters escaped that could end or reorder a line."""
     return text if text.isprintable() else _UNSAFE.sub(_escape, text)
 
 
 def line(memory: Memory) -> str:
-    """The memory as one line, ``- [tier] text``; a normal one has no label.
+    """The memory as one line, ``- [tier] text``; a memory of the tier normal has no label.
 
-    A memory is data: what could end the line, reorder it or pass for a label is shown escaped.
+    Characters that could end the line, reorder it or pass for a label are escaped.
     """
     return _line(memory.content, memory.tier, memory.kind)
 
 
 def _line(content: str, tier: Tier, kind: str) -> str:
-    if kind == "note":  # a part of a file ends with its line
+    if kind == "note":  # a chunk of a file ends with a line end
         content = content.rstrip("\r\n")
     text = one_line(content)
     if "[" in text:
@@ -83,7 +83,7 @@ def _escape_leading_bracket(text: str) -> str:
 
 
 class Fitted(NamedTuple):
-    """What a token budget keeps, and what it leaves out."""
+    """The memories that fit into a token budget, and the memories that do not."""
 
     kept: list[Hit]
     pinned_left_out: tuple[Memory, ...]
@@ -93,10 +93,10 @@ class Fitted(NamedTuple):
 def fit(
     pinned: Sequence[Hit], rest: Sequence[Hit], budget: int | None, count: TokenCounter
 ) -> Fitted:
-    """Cut to ``budget`` tokens: pinned first, then the rest in order, skipping what doesn't fit.
+    """Choose hits within ``budget`` tokens: pinned ones first, then each of the rest that fits.
 
-    Where the pinned alone exceed the budget, the oldest of them are left out until they don't.
-    A memory costs what its line costs, line end included.
+    If the pinned memories alone exceed the budget, the oldest are left out until the rest fit.
+    A memory costs the tokens of its line, line end included.
     """
     if budget is None:
         return Fitted([*pinned, *rest], (), ())
@@ -132,7 +132,7 @@ def cost_of(content: str, tier: Tier, kind: str, count: TokenCounter) -> int:
 
 
 def render(hits: Hits) -> str:
-    """The text an agent reads. A note, outside the budget, says how many pinned had no room."""
+    """The text that an agent reads. A last line tells how many pinned memories were left out."""
     lines = [line(hit.memory) for hit in hits]
     missing = len(hits.pinned_left_out)
     if missing:

@@ -1,9 +1,8 @@
-"""Every change to a bank, as it stands in the journal.
+"""Every change to a bank, as an event of the journal.
 
-An event is a named tuple whose first field is its kind, so a list of events is a JSON array of
-arrays, and replaying the events in order gives the state. While many wait to be written, they are
-plain tuples of the same fields. What moves many memories at once is one event with many sequence
-numbers.
+An event is a named tuple whose first field is its kind. A list of events is a JSON array of arrays;
+replaying the events in order gives the state. Events that wait to be written may be plain tuples of
+the same fields. A change of many memories at once is one event with many sequence numbers.
 """
 
 import json
@@ -43,7 +42,7 @@ Keep = Callable[[Mapping[str, Scalar]], KeptMetadata]
 
 
 class Start(NamedTuple):
-    """How a new memory differs from a warm fact without tags that stays."""
+    """How a new memory differs from a warm fact without tags and without an end."""
 
     temperature: int
     kind: str
@@ -52,20 +51,20 @@ class Start(NamedTuple):
 
 
 class Added(NamedTuple):
-    """A new memory. Its vector is the commit's next one. Pinned ones are hot."""
+    """A new memory. Its vector is the next vector of the commit. A pinned memory is hot."""
 
     kind: Literal["add"]
     agent_id: str
     sequence: int
     tier: int
     content: str | None
-    """None once it was purged: only that there was a memory is still known."""
+    """None after a purge: the journal still has the event, without the text."""
     metadata: KeptMetadata | None
     start: Start | None
 
 
 class Additions(NamedTuple):
-    """Events of new memories, column by column: a tick has thousands."""
+    """The events of new memories, column by column: a tick has thousands of them."""
 
     agents: Sequence[str]
     sequences: Sequence[int]
@@ -76,22 +75,22 @@ class Additions(NamedTuple):
 
     @classmethod
     def of(cls, events: Sequence[Added]) -> Self:
-        """The same events; none of them is of a memory that was purged."""
+        """The columns of these events; none of the memories is purged."""
         return cls(*list(zip(*events, strict=True))[1:])
 
     def part(self, places: slice) -> "Additions":
-        """Some of them."""
+        """The events at these places."""
         return Additions._make(column[places] for column in self)
 
     def rows(self) -> list["Row"]:
-        """The same events, one by one."""
+        """The events as plain tuples."""
         return list(zip(repeat("add"), *self, strict=False))
 
 
 class TierChanged(NamedTuple):
-    """A memory entered another tier: because it was told to, or to make room.
+    """A memory entered another tier, by a call or to make room.
 
-    Entering pinned makes it hot and active, leaving pinned makes it warm.
+    A memory that becomes pinned becomes hot and active; a memory that was pinned becomes warm.
     """
 
     kind: Literal["tier"]
@@ -122,7 +121,7 @@ class Retained(NamedTuple):
 
 
 class Purged(NamedTuple):
-    """Memories are gone for good, their text and vectors too."""
+    """Memories are gone for good, with their texts and vectors."""
 
     kind: Literal["purge"]
     agent_id: str
@@ -130,7 +129,7 @@ class Purged(NamedTuple):
 
 
 class Accessed(NamedTuple):
-    """Searches gave memories to their agent, with these scores; ``recall``, because it asked."""
+    """A search or a ``recall`` returned memories to their agent, with these scores."""
 
     kind: Literal["access", "recall"]
     agent_id: str
@@ -139,21 +138,21 @@ class Accessed(NamedTuple):
 
 
 class Noted(NamedTuple):
-    """A Markdown note of the agent has another text now, and these memories stand for it."""
+    """A Markdown note of the agent has a new text, and these memories are its chunks."""
 
     kind: Literal["note"]
     agent_id: str
     path: str
     kept: int
-    """So many characters of the old text stay; what follows is ``text``."""
+    """The number of first characters of the old text that stay; ``text`` follows them."""
     text: str | None
-    """None: there is no such note any more."""
+    """None if the note is gone."""
     chunks: list[tuple[int, int, int]]
     """For each chunk the memory's sequence number, its first and its last line."""
 
 
 class TickAdvanced(NamedTuple):
-    """The bank's clock moved; what follows happened in this tick."""
+    """The bank's clock moved; the events after this one happened in this tick."""
 
     kind: Literal["tick"]
     tick: int
@@ -161,7 +160,7 @@ class TickAdvanced(NamedTuple):
 
 Event = Added | TierChanged | Moved | Retained | Purged | Accessed | Noted | TickAdvanced
 Row = tuple[Any, ...]
-"""An event, or its fields in a plain tuple: that is made, and written, in half the time."""
+"""An event, or a plain tuple of its fields, which takes half the time to make and to write."""
 
 _KINDS: dict[str, type[Event]] = {
     "add": Added,
@@ -177,19 +176,19 @@ _KINDS: dict[str, type[Event]] = {
 
 
 def named(rows: Iterable[Row]) -> list[Event]:
-    """The events themselves."""
+    """The rows as events."""
     return [_KINDS[row[0]]._make(row) if type(row) is tuple else row for row in rows]  # type: ignore[misc]
 
 
 LEAST_LITERAL = 1e-4
-"""Smaller numbers have an exponent, which orjson writes without a leading zero."""
+"""Smaller numbers have an exponent, which orjson and json write differently."""
 
 
 def encode(events: Sequence[Row], *, are_literal: bool = False) -> str:
     """The JSON text of ``events``; the same events give the same text, byte for byte.
 
-    ``are_literal``: no metadata and no score below LEAST_LITERAL is among them, so that to look at
-    each can be spared.
+    ``are_literal`` promises that the events have no metadata and no score below LEAST_LITERAL, so
+    they need no look one by one.
     """
     rows: Sequence[object] = events
     if not are_literal:
@@ -211,9 +210,9 @@ _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=Fa
 
 
 def decode(text: str, keep: Keep = KeptMetadata) -> list[Event]:
-    """The events of a text that :func:`encode` made; ValueError for any other.
+    """The events of a text that :func:`encode` made; ValueError for any other text.
 
-    ``keep`` makes their metadata.
+    ``keep`` makes the metadata objects of the events.
     """
     rows = json.loads(text)
     if not isinstance(rows, list):
@@ -226,7 +225,7 @@ def decode(text: str, keep: Keep = KeptMetadata) -> list[Event]:
 
 
 def _whole(event: Added, keep: Keep) -> Added:
-    """An event with its inner parts as what they are, and not as JSON has them."""
+    """The event with its metadata and start as the types that JSON lacks."""
     metadata: object = event.metadata
     if metadata is not None:
         if not isinstance(metadata, dict):

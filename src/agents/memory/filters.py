@@ -1,4 +1,4 @@
-"""Which memories a search may give."""
+"""Filters: which memories a search may return."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, TypeVar
@@ -16,21 +16,21 @@ _Value = TypeVar("_Value")
 
 
 class Filter(NamedTuple):
-    """What a memory must be. None and 0 ask for nothing."""
+    """The conditions that a memory must meet. None and 0 are no condition."""
 
     tiers: frozenset[Tier] | None = None
     temperatures: frozenset[Temperature] | None = None
     kinds: frozenset[str] | None = None
     tags: frozenset[str] | None = None
-    """It has one of these."""
+    """The memory has one of these tags."""
     since_tick: int = 0
-    """It was created in this tick or later."""
+    """The memory was created in this tick or later."""
     min_score: float = 0.0
-    """It matches the query at least so well: on the whole, by its vector, or by its words. Pinned
-    memories come all the same."""
+    """The memory's score, similarity or share of the query's words is at least this. Pinned
+    memories need none of them."""
 
     def allows(self, memory: Memory) -> bool:
-        """Whether a memory passes all but the score."""
+        """Whether a memory meets all conditions except ``min_score``."""
         return (
             (self.tiers is None or memory.tier in self.tiers)
             and (self.temperatures is None or memory.temperature in self.temperatures)
@@ -41,7 +41,7 @@ class Filter(NamedTuple):
 
     @property
     def wants_cold(self) -> bool:
-        """Whether cold memories are named."""
+        """Whether the filter names cold memories."""
         return self.temperatures is not None and Temperature.COLD in self.temperatures
 
 
@@ -56,7 +56,7 @@ def parse_filter(
     min_score: object = None,
     since_tick: object = None,
 ) -> Filter:
-    """A filter from what a caller gives: one value or a list of them, of which any will do."""
+    """A filter from a caller's values: one value, or a list of which a memory needs one."""
     if min_score is not None and not (
         isinstance(min_score, int | float)
         and not isinstance(min_score, bool)
@@ -76,7 +76,7 @@ def parse_filter(
         0 if since_tick is None else check_whole("since_tick", since_tick),
         0.0 if min_score is None else float(min_score),
     )
-    return ANY if found == ANY else found  # searches look for this one
+    return ANY if found == ANY else found  # searches compare by identity
 
 
 def _any_of(value: object, parse: Callable[[object], _Value]) -> frozenset[_Value] | None:

@@ -1,4 +1,4 @@
-"""What sort of memory it is: its kind and its tags."""
+"""The kind of a memory, and its tags."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -31,16 +31,16 @@ class Traits(NamedTuple):
     tags: tuple[str, ...]
     """In alphabetical order."""
     json: str
-    """Both of them as JSON text."""
+    """Kind and tags as JSON text."""
 
 
 def traits(kind: str, tags: tuple[str, ...]) -> Traits:
-    """The traits with this kind and these tags, which were checked."""
+    """The traits with this checked kind and these checked tags."""
     return Traits(kind, tags, json.dumps([kind, tags], ensure_ascii=False, separators=(",", ":")))
 
 
 PLAIN = traits("fact", ())
-"""What a memory is unless told otherwise."""
+"""The traits of a memory without options."""
 
 
 def check_kind(kind: object) -> str:
@@ -53,7 +53,7 @@ def check_kind(kind: object) -> str:
 
 
 def check_tags(tags: object) -> tuple[str, ...]:
-    """The tags of a list in alphabetical order, each once; or :class:`InvalidInput`."""
+    """The tags in alphabetical order, each once; or :class:`InvalidInput`."""
     if isinstance(tags, str | bytes | Mapping) or not isinstance(tags, Iterable):
         raise InvalidInput(f"tags are a list of texts; got {tags!r:.60}")
     found = set()

@@ -1,4 +1,4 @@
-"""What a caller may keep beside a memory: flat JSON that can't change what the memory is."""
+"""Metadata: flat JSON of the caller's own beside a memory."""
 
 import functools
 import json
@@ -13,8 +13,8 @@ from .records import Scalar
 
 __all__ = ["RESERVED_METADATA_KEYS", "KeptMetadata", "SharedMetadata", "check_metadata"]
 
-# What mem0 and TierMem themselves keep beside a memory; metadata with these could change whose
-# memory it is, or its tier.
+# mem0 and TierMem use these keys themselves: metadata with them could change a memory's agent or
+# tier.
 RESERVED_METADATA_KEYS = frozenset(
     {
         "id", "memory", "data", "hash", "score", "metadata", "text_lemmatized",
@@ -35,7 +35,7 @@ _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class KeptMetadata(dict[str, Scalar]):
-    """Metadata as it is kept, with its JSON text. Never changed: many memories may share one."""
+    """Checked metadata with its JSON text. It never changes: many memories may share one object."""
 
     __slots__ = ("json",)
 
@@ -45,7 +45,7 @@ class KeptMetadata(dict[str, Scalar]):
 
 
 def check_metadata(metadata: object) -> KeptMetadata | None:
-    """``metadata`` with its keys in order, None for none, or :class:`InvalidMetadata`."""
+    """The metadata with sorted keys, None if it is empty, or :class:`InvalidMetadata`."""
     if metadata is None:
         return None
     if type(metadata) is not dict and not isinstance(metadata, Mapping):
@@ -57,9 +57,9 @@ def check_metadata(metadata: object) -> KeptMetadata | None:
 
 @final
 class SharedMetadata:
-    """Makes one object of small metadata that is equal. A bank owns one of these.
+    """Gives memories with equal small metadata one shared object. A bank owns one.
 
-    Thousands of memories may have the same few values, which are then checked and kept once.
+    Thousands of memories may have the same few values: the values are checked and kept once.
     """
 
     __slots__ = ("_checked", "_kept")
@@ -73,20 +73,20 @@ class SharedMetadata:
         )
 
     def check(self, metadata: object) -> KeptMetadata | None:
-        """What :func:`check_metadata` gives, or raises."""
+        """The result or the error of :func:`check_metadata`."""
         flat = _flat(metadata) if type(metadata) is dict and metadata else None
         return check_metadata(metadata) if flat is None else self._checked(*flat)
 
     def keep(self, metadata: Mapping[str, Scalar]) -> KeptMetadata:
-        """Metadata that was checked when it was stored."""
+        """Metadata that was checked before it was stored."""
         flat = _flat(metadata)
         return KeptMetadata(metadata) if flat is None else self._kept(*flat)
 
 
 def _flat(metadata: Mapping[str, Scalar]) -> list[Scalar] | None:
-    """Keys and values in a row, if they are few and short; None otherwise, and with a float.
+    """Keys and values in one list if they are few and short; else None.
 
-    0.0 and -0.0 are equal, and would become one.
+    A float gives None too: 0.0 and -0.0 are equal and would share one object.
     """
     if len(metadata) > _MOST_ENTRIES:
         return None
@@ -139,7 +139,7 @@ def _check_entry(key: object, value: object) -> None:
             check_text(value, f"metadata value ({key})")
     except InvalidContent as error:
         raise InvalidMetadata(error.why, hint=error.hint) from None
-    # Exact types: a str or int subclass would come back from the journal as something else.
+    # Exact types: the journal returns no subclass of str or int.
     if value is None or type(value) in (str, bool):
         return
     if type(value) is int and -(2**63) <= value < 2**63:

@@ -1,12 +1,12 @@
-"""What a memory is."""
+"""What a memory is, and its id."""
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
 from operator import add
 from types import MappingProxyType
 from typing import NamedTuple
 
-from .ids import digits_of_all
 from .retention import Retention
 from .temperature import Temperature
 from .tiers import Tier
@@ -22,31 +22,31 @@ __all__ = [
     "Memory",
     "Metadata",
     "Scalar",
+    "id_prefix",
     "memories_of",
+    "memory_id",
+    "sequence_of",
 ]
 
 Scalar = str | int | float | bool | None
 Metadata = Mapping[str, Scalar]
 
 NEVER = 1 << 62
-"""The tick in which a memory expires that doesn't."""
+"""Stands for the expiry tick of a memory that never expires."""
 UNUSED = -1
-"""The tick of last access of a memory that no search gave yet."""
+"""Stands for the last access tick of a memory that no search has returned yet."""
 NO_METADATA: Metadata = MappingProxyType({})
 NEW_RELEVANCE = 0.5
-"""How relevant a memory is that no search has given yet: nobody knows."""
-NEVER = 1 << 62
-"""The tick in which a memory expires that doesn't."""
-UNUSED = -1
-"""The tick of last access of a memory that no search gave yet."""
+"""The relevance of a memory that no search has returned yet."""
 
 
-# Records are named tuples and not dataclasses: a tick makes thousands, and these take a fifth of
-# the time.
+# Records are named tuples, not dataclasses: a tick makes thousands of records, and a named tuple
+# takes a fifth of the time.
 class Memory(NamedTuple):
-    """One memory of one agent, as it was when asked for. It can't be changed.
+    """One memory of one agent, as it was when the caller asked for it. A record never changes.
 
-    Two are equal that say the same of a memory; how often it was used is not compared.
+    Equality compares every field up to ``expires_tick``. It leaves out how often the memory was
+    used: the same search twice returns equal records.
     """
 
     id: str
@@ -55,34 +55,34 @@ class Memory(NamedTuple):
     tier: Tier
     created_tick: int
     tier_tick: int
-    """The tick in which it entered its tier."""
+    """The tick in which the memory entered its tier."""
     sequence: int
-    """1 for the agent's first memory, 2 for its second, and so on; never given twice."""
+    """1 for the agent's first memory, 2 for its second, and so on; no number is used twice."""
     metadata: Metadata
     kind: str = "fact"
     tags: tuple[str, ...] = ()
     temperature: Temperature = Temperature.WARM
     retention: Retention = Retention.ACTIVE
     expires_tick: int | None = None
-    """The tick from which on nobody sees it."""
+    """From this tick on, the memory is expired; None if it never expires."""
     access_count: int = 0
-    """How many searches gave it to the agent."""
+    """How many searches returned the memory."""
     last_access_tick: int | None = None
     relevance: float = NEW_RELEVANCE
-    """The mean of what it was before and of its score, search after search; from 0 to 1."""
+    """From 0 to 1. Each search that returns the memory sets it to the mean of it and the score."""
 
     @property
     def session(self) -> Scalar:
-        """The conversation or episode that it is part of, if its metadata says so."""
+        """The conversation or episode that the metadata names; None if it names none."""
         return self.metadata.get("session")
 
     @property
     def speaker(self) -> Scalar:
-        """Who said it, if its metadata says so."""
+        """The speaker that the metadata names; None if it names none."""
         return self.metadata.get("speaker")
 
     def is_expired(self, tick: int) -> bool:
-        """Whether its lifetime is over by ``tick``; while pinned or archived, it does not end."""
+        """Whether the lifetime is over in ``tick``. A pinned or archived memory does not expire."""
         return (
             self.expires_tick is not None
             and self.expires_tick <= tick
@@ -90,8 +90,6 @@ class Memory(NamedTuple):
             and self.retention is Retention.ACTIVE
         )
 
-    # A search changes how often a memory was used. The same search again gives equal memories all
-    # the same: use is no part of equality. ``tuple(memory)`` has all of it.
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Memory):
             return NotImplemented
@@ -101,11 +99,54 @@ class Memory(NamedTuple):
         return not self == other
 
     def __hash__(self) -> int:
-        return hash((self.id, self.tier, self.tier_tick))  # metadata has no hash
+        return hash((self.id, self.tier, self.tier_tick))  # a mapping has no hash
 
 
 _UNCOMPARED = Memory._fields.index("access_count")
 _PLAIN_TRAITS = ("fact", (), "")
+_DIGITS = 12
+
+
+def id_prefix(seed: int, agent_id: str) -> str:
+    """The first 24 characters of every memory id of this agent, in a bank with this seed.
+
+    An id is a UUID of version 8 (RFC 9562, "custom"): 72 bits of a hash over seed and agent, then
+    the sequence number in the last 48 bits. An id therefore tells without a lookup which agent owns
+    the memory, and an agent's ids do not depend on what other agents do.
+    """
+    digest = hashlib.sha256(f"tiermem\0{seed}\0{agent_id}".encode()).hexdigest()
+    variant = "89ab"[int(digest[15], 16) & 3]
+    return f"{digest[:8]}-{digest[8:12]}-8{digest[12:15]}-{variant}{digest[16:19]}-"
+
+
+def memory_id(prefix: str, sequence: int) -> str:
+    """The id of the agent's ``sequence``-th memory."""
+    return prefix + _digits(sequence)
+
+
+def sequence_of(prefix: str, identifier: object) -> int | None:
+    """The sequence number in an id with this prefix; None for any other value."""
+    if not isinstance(identifier, str) or len(identifier) != len(prefix) + _DIGITS:
+        return None
+    if not identifier.startswith(prefix):
+        return None
+    try:
+        sequence = int(identifier[len(prefix) :], 16)
+    except ValueError:
+        return None
+    return sequence if sequence > 0 and memory_id(prefix, sequence) == identifier else None
+
+
+def _digits(sequence: int) -> str:
+    return f"{sequence:012x}"
+
+
+def _digits_of_all(sequences: Sequence[int]) -> Iterable[str]:
+    largest = max(sequences, default=0)
+    if largest >= len(sequences):
+        return map(_digits, sequences)
+    # Several agents have a memory with the same number: each number is written once.
+    return map(list(map(_digits, range(largest + 1))).__getitem__, sequences)
 
 
 def memories_of(
@@ -126,12 +167,12 @@ def memories_of(
     last: Sequence[int] | None = None,
     relevance: Iterable[float] = repeat(NEW_RELEVANCE),
 ) -> list[Memory]:
-    """The records of memories that are given column by column, as storage keeps them.
+    """Build the records of memories from columns, the form in which storage keeps them.
 
-    An id begins with the memory's prefix. ``entered`` has the ticks in which the memories entered
-    their tiers, ``expires`` NEVER for one that stays, ``last`` UNUSED for one that no search gave.
-    ``metadata`` and ``traits`` have None for a memory without. A column that is left out says of
-    each memory what is true of a new one.
+    ``prefixes`` are the first parts of the ids. ``entered`` are the ticks in which the memories
+    entered their tiers. ``expires`` has NEVER for a memory without an end, ``last`` has UNUSED for
+    a memory that no search has returned. ``metadata`` and ``traits`` have None for a memory that
+    has none. Without a column, each record has the value of a new memory.
     """
     given: Iterable[Metadata] = repeat(NO_METADATA)
     if metadata is not None and metadata.count(None) < len(metadata):
@@ -147,7 +188,7 @@ def memories_of(
     if last is not None:
         used = [None if tick == UNUSED else tick for tick in last] if UNUSED in last else last
     fields = zip(
-        map(add, prefixes, digits_of_all(sequences, max(sequences, default=0))),  # memory_id()
+        map(add, prefixes, _digits_of_all(sequences)),  # what memory_id() makes
         agents,
         contents,
         tiers,
@@ -165,49 +206,49 @@ def memories_of(
         relevance,
         strict=False,
     )
-    # tuple.__new__ is what Memory(…) comes down to, at half its cost.
+    # Memory(…) does the same in twice the time.
     return list(map(tuple.__new__, repeat(Memory), fields))
 
 
 class Hit(NamedTuple):
-    """A memory that a search returned, and why it stands where it does."""
+    """A memory that a search returned, with the numbers that decided its place."""
 
     memory: Memory
     score: float
-    """How well it matches the query, from 0 to 1; ``explain()`` shows what it is made of."""
+    """How well the memory matches the query, from 0 to 1; ``explain()`` shows its parts."""
     boost: float
-    """What its tier adds."""
+    """What the memory's tier adds to the score."""
     boosted_score: float
-    """Their sum, by which all but the pinned are ordered."""
+    """Score plus boost. Hits are ordered by it; pinned memories come before them."""
 
 
 class Explanation(NamedTuple):
-    """What a search made of one memory."""
+    """How a search scored one memory, and why it returned or dropped the memory."""
 
     memory: Memory
     score: float
     boost: float
     boosted_score: float
     rank: int | None
-    """Its place in the result, from 1; None if it was dropped."""
+    """The memory's place in the result, from 1; None if the search dropped the memory."""
     reason: str
-    """Why it was chosen or dropped."""
+    """Why the search chose or dropped the memory."""
     vector: float = 0.0
-    """The similarity of its vector to the query's."""
+    """The similarity of the memory's vector to the query's."""
     keyword: float = 0.0
-    """How well its words match."""
+    """How well the memory's words match the query's."""
     fusion: float = 0.0
-    """Both, made one."""
+    """The score made of ``vector`` and ``keyword`` together."""
     context: float = 0.0
-    """What its session and its speaker add or take: the score less ``fusion``."""
+    """What session and speaker add or take: the score less ``fusion``."""
 
 
 class Hits(list[Hit]):
-    """A search's result: a list of :class:`Hit`, pinned first.
+    """A search's result: a list of :class:`Hit`, pinned memories first.
 
-    ``pinned_left_out`` holds the pinned memories that the token budget had no room for,
-    oldest pin first. It is empty unless the pinned alone exceed the budget. ``note`` says what a
-    search could not do, such as embed the query; then it was found by words alone.
+    ``pinned_left_out`` holds the pinned memories that had no room in the token budget, oldest pin
+    first. It is empty unless the pinned memories alone exceed the budget. ``note`` is empty, or
+    says what the search could not do: without a vector of the query, it compares words alone.
     """
 
     pinned_left_out: tuple[Memory, ...] = ()

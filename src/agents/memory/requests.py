@@ -1,9 +1,10 @@
-"""What the batched calls take. A call for one memory or one search is a batch of one."""
+"""What callers give for new memories and searches. A call for one is a batch of one."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
-from ..errors import InvalidInput, InvalidMetadata
+from ..errors import InvalidContent, InvalidInput, InvalidMetadata
 from .checks import (
     are_agent_ids,
     are_plain_texts,
@@ -22,6 +23,7 @@ __all__ = [
     "NewBatch",
     "NewMemory",
     "Options",
+    "action_text",
     "check_all_new",
     "check_iterable",
     "check_new",
@@ -32,16 +34,16 @@ __all__ = [
 
 _SEQUENCES = (tuple, list)
 _FEW = 8
-"""Fewer memories are checked faster one by one."""
+"""A batch with fewer memories is checked one by one, which is faster."""
 
 
 class Options(NamedTuple):
-    """What else may be said of a new memory, checked."""
+    """The optional properties of a new memory, checked."""
 
     kind: str = "fact"
     tags: tuple[str, ...] = ()
     temperature: Temperature | None = None
-    """None: as the settings say."""
+    """None: the settings choose the temperature."""
     ttl: int | None = None
     expires_tick: int | None = None
 
@@ -54,7 +56,7 @@ NewMemory = tuple[str, str, Tier, KeptMetadata | None, Options]
 
 
 class NewBatch(NamedTuple):
-    """New memories as they were asked for, column by column."""
+    """Checked new memories, column by column."""
 
     agents: Sequence[str]
     contents: Sequence[str]
@@ -64,22 +66,22 @@ class NewBatch(NamedTuple):
 
     @classmethod
     def of(cls, memories: Iterable[NewMemory]) -> Self:
-        """The columns of memories that come one by one."""
+        """The columns of these memories."""
         columns = list(zip(*memories, strict=True))
         return cls(*columns) if columns else cls((), (), (), (), ())
 
 
 def check_iterable(items: Iterable[object]) -> Iterable[object]:
-    """``items`` itself, if it has any; a text is one thing and not a list of letters."""
+    """``items`` itself if it is a batch; a text or a mapping is :class:`InvalidInput`."""
     if isinstance(items, Iterable) and not isinstance(items, str | bytes | Mapping):
         return items
     raise InvalidInput(f"a batch is a list of tuples; got {items!r:.80}")
 
 
 def check_new(item: object, most_bytes: int, shared: SharedMetadata | None = None) -> NewMemory:
-    """Agent, text, tier, metadata and options from a tuple whose last three are optional.
+    """Agent, text, tier, metadata and options from a tuple. The last three may be missing.
 
-    With ``shared``, equal metadata is one object.
+    With ``shared``, memories with equal metadata share one object.
     """
     if not isinstance(item, _SEQUENCES) or not 2 <= len(item) <= 5:
         raise InvalidInput(
@@ -105,7 +107,7 @@ def check_new(item: object, most_bytes: int, shared: SharedMetadata | None = Non
 def check_all_new(
     items: Iterable[object], most_bytes: int, shared: SharedMetadata | None = None
 ) -> NewBatch:
-    """New memories from what :func:`check_new` takes."""
+    """A batch of new memories; each item is what :func:`check_new` takes."""
     plain = _check_plain(items, most_bytes)
     if plain is not None:
         return plain
@@ -113,10 +115,10 @@ def check_all_new(
 
 
 def _check_plain(items: Any, most_bytes: int) -> NewBatch | None:
-    """A long list of tuples with an agent, a text and maybe a tier, if nothing in it is unusual.
+    """The batch of a long list of plain tuples (agent, text) or (agent, text, tier); else None.
 
-    The texts are ASCII, the tiers are named in full. To look at the columns
-    takes half the time of a look at each memory: a tenth of what it takes to store them.
+    Plain texts are ASCII, plain tiers are ``Tier`` values or full names. A check by columns takes a
+    third of the time of a check by memory.
     """
     if type(items) is not list or len(items) < _FEW or set(map(type, items)) != {tuple}:
         return None
@@ -130,7 +132,7 @@ def _check_plain(items: Any, most_bytes: int) -> NewBatch | None:
     if (
         set(map(type, tiers)) == {Tier}
         and are_agent_ids(agents)
-        and are_plain_texts(contents, most_bytes)  # each of their characters is a byte
+        and are_plain_texts(contents, most_bytes)  # each character of a plain text is a byte
         and all(contents)
         and not any(map(str.isspace, contents))
     ):
@@ -139,7 +141,7 @@ def _check_plain(items: Any, most_bytes: int) -> NewBatch | None:
 
 
 def _with_talk(metadata: object, options: Mapping[str, object]) -> tuple[object, object]:
-    """Session and speaker are metadata, and may be given as options."""
+    """Metadata with the session and the speaker of the options, and the other options."""
     if options.keys().isdisjoint(_OF_A_TALK):
         return metadata, options
     own = {name: options[name] for name in _OF_A_TALK if options.get(name) is not None}
@@ -153,7 +155,7 @@ def _with_talk(metadata: object, options: Mapping[str, object]) -> tuple[object,
     if own and isinstance(metadata, Mapping):
         own = {**metadata, **own}
     elif own and metadata is not None:
-        return metadata, rest  # which is refused
+        return metadata, rest  # check_metadata() refuses it
     return own or metadata, rest
 
 
@@ -204,3 +206,20 @@ def check_searches(requests: Iterable[object]) -> tuple[list[str], list[str]]:
     """Agents and queries from pairs."""
     checked = [check_search(request) for request in check_iterable(requests)]
     return [agent for agent, _ in checked], [query for _, query in checked]
+
+
+def action_text(action_type: object, details: object, success: object) -> str:
+    """The text of the memory of an action, such as ``trade failed: no coins``."""
+    if not isinstance(action_type, str) or not action_type.strip():
+        raise InvalidContent(f"an action needs a type, as text; got {action_type!r}")
+    if not isinstance(success, bool):
+        raise InvalidInput(f"success is True or False, not {success!r:.40}")
+    if isinstance(details, Mapping):
+        try:
+            details = json.dumps(dict(details), ensure_ascii=False, sort_keys=True, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise InvalidContent(f"an action's details must be JSON: {error}") from None
+    elif not isinstance(details, str):
+        raise InvalidContent(f"an action's details are text or a mapping, not {details!r:.40}")
+    text = f"{action_type} {'succeeded' if success else 'failed'}"
+    return f"{text}: {details}" if details else text

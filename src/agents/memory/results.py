@@ -1,4 +1,4 @@
-"""What the calls that move memories give back."""
+"""The results of the calls that move memories."""
 
 from typing import NamedTuple
 
@@ -9,43 +9,43 @@ __all__ = ["Compaction", "Recall", "RuledMove", "Spill"]
 
 
 class Spill(NamedTuple):
-    """What left hot."""
+    """The memories that left hot."""
 
     moved: dict[str, Temperature]
-    """Each id, with the temperature that it went to."""
+    """The new temperature of each memory, by id."""
     notes: tuple[str, ...] = ()
-    """What a person should know, such as that a memory is larger than all of hot."""
+    """Remarks for a person, such as that a memory is larger than all of hot."""
 
 
 class Recall(NamedTuple):
-    """What a recall found among the warm and the cold memories, best first."""
+    """The warm and cold memories that a recall found, best first."""
 
     items: tuple[Memory, ...]
-    """As they are now, after promotion."""
+    """The memories as they are after promotion."""
     scores: tuple[float, ...]
-    """How similar each is to the query, from 0 to 1."""
+    """How well each memory matches the query, from 0 to 1."""
     promoted: tuple[str, ...]
-    """The ids of those that are hot now."""
+    """The ids of the found memories that are hot now."""
     notes: tuple[str, ...] = ()
 
 
 class RuledMove(NamedTuple):
-    """A memory that a rule moves."""
+    """A move of a memory by a rule."""
 
     memory: Memory
-    """As it was before."""
+    """The memory as it was before the move."""
     to: Temperature
     rule: str
     """The name of the rule."""
 
 
 class Compaction(NamedTuple):
-    """What a compaction moved, or would move."""
+    """The number of memories that a compaction moved, or would move, to each temperature."""
 
     hot: int
     warm: int
     cold: int
     pruned: int
-    """How many cold ones were archived, because there were too many."""
+    """How many cold memories were archived because there were too many."""
     moves: tuple[RuledMove, ...]
-    """What would move, and by which rule; filled by a dry run alone."""
+    """The moves of a dry run; empty otherwise."""

@@ -8,8 +8,8 @@ __all__ = ["RETENTION_NAMES", "Retention"]
 class Retention(IntEnum):
     """Whether a memory is visible.
 
-    Active is seen; archived can be read by its id alone; deleted can be restored for a while, and
-    is then purged: its text and vector are gone.
+    Searches see active memories. An archived memory can be read by its id. A deleted memory can be
+    restored for a while; then it is purged: its text and vector are gone.
     """
 
     ACTIVE = 0

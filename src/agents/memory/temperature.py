@@ -1,4 +1,4 @@
-"""The three temperatures: how active a memory is, and so where it lives and who sees it."""
+"""The three temperatures: how active a memory is."""
 
 from enum import IntEnum
 
@@ -10,7 +10,8 @@ __all__ = ["TEMPERATURE_NAMES", "Temperature", "TemperatureLike", "parse_tempera
 class Temperature(IntEnum):
     """How active a memory is.
 
-    Hot is put in front of the agent each turn, warm is searched, cold only when asked for.
+    The agent sees hot memories each turn. Searches find hot and warm memories, and cold memories
+    only if the caller asks for them.
     """
 
     HOT = 0
@@ -19,14 +20,14 @@ class Temperature(IntEnum):
 
 
 TemperatureLike = Temperature | str
-"""What is taken for a temperature; see :func:`parse_temperature`."""
+"""What :func:`parse_temperature` takes."""
 
 TEMPERATURE_NAMES: dict[Temperature, str] = {each: each.name.lower() for each in Temperature}
 _VALUES = {name: temperature for temperature, name in TEMPERATURE_NAMES.items()}
 
 
 def parse_temperature(value: object) -> Temperature:
-    """The temperature meant by a ``Temperature`` or a name in any case.
+    """The temperature of a ``Temperature`` or a name in any case.
 
     >>> parse_temperature("Cold")
     <Temperature.COLD: 2>

@@ -23,14 +23,14 @@ class Tier(IntEnum):
 
 
 TierLike = Tier | int | str
-"""What is taken for a tier; see :func:`parse_tier`."""
+"""What :func:`parse_tier` takes."""
 
 TIER_NAMES: dict[Tier, str] = {tier: tier.name.lower() for tier in Tier}
 TIER_VALUES: dict[str, Tier] = {name: tier for tier, name in TIER_NAMES.items()}
 
 
 def parse_tier(value: object) -> Tier:
-    """The tier meant by a ``Tier``, a whole number 0–4, or a name in any case.
+    """The tier of a ``Tier``, a whole number 0–4, or a name in any case.
 
     >>> parse_tier("Critical")
     <Tier.CRITICAL: 1>

@@ -1,1 +1,1 @@
-"""Memories change temperature: start, hot, expiry, compaction, sweep."""
+"""What moves memories: lifetime, hot's limits, compaction, the sweep."""

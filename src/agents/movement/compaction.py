@@ -1,4 +1,4 @@
-"""The rules of a bank move memories, and what is cold beyond a limit goes to the archive."""
+"""Compaction moves memories by the bank's rules; pruning archives cold memories over a limit."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -17,15 +17,15 @@ from ..rules.prune import choose_prune
 from ..rules.spill import HotLimits
 from ..storage.full_record import ColdFact
 from ..storage.state.ledger import Ledger
-from .expiry import expire
 from .facts import facts_of
+from .lifetime import expire
 
-__all__ = ["Compactor"]
+__all__ = ["Compactor", "beyond_limit"]
 
 
 @final
 class Compactor:
-    """Applies the rules of a bank to the memories of an agent. Transactions are the caller's."""
+    """Compacts and prunes the memories of one agent. The caller holds the transaction."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Compactor:
         self._count = count_tokens
 
     def compact(self, agent_id: str) -> Counter[Temperature]:
-        """Apply the rules to one agent's memories; how many moved to which temperature."""
+        """Apply the rules to one agent's memories; the number of moves to each temperature."""
         expire(self._ledger, agent_id, everywhere=True)
         moves, sequences = self._plan(agent_id)
         going: dict[Temperature, list[int]] = {to: [] for to in reversed(Temperature)}
@@ -52,7 +52,7 @@ class Compactor:
         return Counter({to: len(chosen) for to, chosen in going.items() if chosen})
 
     def would_move(self, agent_id: str) -> list[RuledMove]:
-        """What :meth:`compact` would do; what expired is deleted, so undo it afterwards."""
+        """The moves of :meth:`compact`. It deletes expired memories: the caller undoes that."""
         expire(self._ledger, agent_id, everywhere=True)
         moves, sequences = self._plan(agent_id)
         going = [sequences[move.row] for move in moves]
@@ -63,7 +63,7 @@ class Compactor:
         ]
 
     def _plan(self, agent_id: str) -> tuple[list[Move], list[int]]:
-        """The moves by row, and the sequence number of each row."""
+        """The moves by row number, and the sequence number of each row."""
         resident = self._ledger.resident
         cold = resident.shelf.cold(agent_id) if any(map(_lifts, self._rules)) else []
         facts, sequences = facts_of(resident.block(agent_id), cold, resident.tick)
@@ -77,10 +77,10 @@ class Compactor:
     def prune(
         self, agent_id: str, *, dry_run: bool = False, after: Sequence[RuledMove] = ()
     ) -> list[int]:
-        """Archive what is cold beyond ``temperature.max_cold_items``; the sequence numbers.
+        """Archive cold memories beyond ``temperature.max_cold_items``; their sequence numbers.
 
-        A dry run may ask what it would be ``after`` moves that were not made. What expired is
-        deleted, so undo that afterwards.
+        A dry run archives nothing, and may suppose that the moves ``after`` were made. It deletes
+        expired memories: the caller undoes that.
         """
         expire(self._ledger, agent_id, everywhere=True)
         gone = {move.memory.sequence for move in after}
@@ -88,19 +88,24 @@ class Compactor:
         cold: list[ColdFact | Memory] = [each for each in facts if each.sequence not in gone]
         cold += [move.memory for move in after if move.to is Temperature.COLD]
         cold.sort(key=lambda each: each.sequence)
-        chosen = choose_prune(
-            np.array([each.sequence for each in cold], np.int64),
-            np.array([each.tier for each in cold], np.int8),
-            np.array([each.relevance for each in cold], np.float64),
-            np.array([each.access_count for each in cold], np.int64),
-            self._most_cold,
-        )
+        chosen = beyond_limit(cold, self._most_cold)
         if not dry_run:
             self._ledger.retain(agent_id, chosen, Retention.ARCHIVED, "prune")
         return chosen
 
 
+def beyond_limit(cold: Sequence[ColdFact | Memory], most: int) -> list[int]:
+    """The sequence numbers of the cold memories that a prune to ``most`` memories archives."""
+    return choose_prune(
+        np.array([each.sequence for each in cold], np.int64),
+        np.array([each.tier for each in cold], np.int8),
+        np.array([each.relevance for each in cold], np.float64),
+        np.array([each.access_count for each in cold], np.int64),
+        most,
+    )
+
+
 def _lifts(rule: Rule) -> bool:
-    """Whether a rule may warm up what is cold."""
+    """Whether a rule may make a cold memory warmer."""
     at = rule.when.temperatures
     return rule.to != Temperature.COLD and (at is None or Temperature.COLD in at)

@@ -1,4 +1,4 @@
-"""What rules look at of an agent's memories."""
+"""The facts of an agent's memories that rules decide by."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ __all__ = ["facts_of"]
 
 
 def facts_of(block: AgentColumns, cold: Sequence[ColdFact], tick: int) -> tuple[Facts, list[int]]:
-    """The facts of the resident memories and of these cold ones, and the sequence numbers."""
+    """The facts of the resident memories and of these cold ones, and their sequence numbers."""
     sequences: list[int] = block.column("sequence").tolist()
     created, last = block.column("created"), block.column("last")
     accesses, kinds = block.column("accesses"), block.traits()

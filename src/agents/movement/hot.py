@@ -1,12 +1,11 @@
-"""Hot and its limits: what leaves it, and what it can hold."""
+"""Hot and its limits: which memories fit into hot, and which leave it."""
 
 from collections.abc import Collection, Sequence
 from typing import NamedTuple, final
 
 from ..config.settings import TemperatureSettings
 from ..memory.context import TokenCounter, cost, cost_of
-from ..memory.ids import memory_id
-from ..memory.records import Memory
+from ..memory.records import Memory, memory_id
 from ..memory.temperature import Temperature
 from ..rules.spill import HotFact, HotLimits, choose_spill, destination, least_relevant
 from ..storage.resident.agent_columns import AgentColumns
@@ -16,7 +15,7 @@ __all__ = ["Hot", "Left"]
 
 
 class Left(NamedTuple):
-    """What left hot: sequence numbers with where they went, and what to say about it."""
+    """The memories that left hot: new temperatures by sequence number, and notes for the caller."""
 
     moved: dict[int, Temperature]
     notes: list[str]
@@ -24,7 +23,7 @@ class Left(NamedTuple):
 
 @final
 class Hot:
-    """The hot memories of each agent of a bank. Transactions are the caller's."""
+    """The hot memories of each agent of a bank. The caller holds the transaction."""
 
     def __init__(
         self, ledger: Ledger, settings: TemperatureSettings, count_tokens: TokenCounter
@@ -35,12 +34,12 @@ class Hot:
         self._count = count_tokens
 
     def relieve(self, agent_id: str, newcomers: Collection[int]) -> Left:
-        """Let the least relevant leave until hot is within its limits, if it may."""
+        """With ``auto_spill``, move the least relevant memories out until hot fits its limits."""
         left = Left({}, [])
         if not self._own.auto_spill:
             return left
         block = self._ledger.resident.block(agent_id)
-        if not block.hot:  # pinned ones stay
+        if not block.hot:  # pinned memories never leave
             return left
         hot = self.facts(block)
         room = self._room(hot)
@@ -54,7 +53,7 @@ class Hot:
         return self._spill(block, hot, choose_spill(hot, self.limits, newcomers), left)
 
     def spill(self, agent_id: str, count: int | None, chosen: Sequence[int] | None) -> Left:
-        """Let the ``count`` least relevant leave hot, or the chosen, or what exceeds the limits."""
+        """Move out the ``count`` least relevant memories, the chosen ones, or the excess."""
         block = self._ledger.resident.block(agent_id)
         hot = self.facts(block)
         if chosen is not None:
@@ -67,7 +66,7 @@ class Hot:
         return self._spill(block, hot, leaving, Left({}, []))
 
     def too_large_for(self, memory: Memory) -> str | None:
-        """Why hot could not hold a memory even if all but the pinned left it; None if it could."""
+        """Why hot can't hold a memory beside the pinned memories; None if it can."""
         if not self._own.auto_spill:
             return None
         room = self._room(self.facts(self._ledger.resident.block(memory.agent_id)))
@@ -75,7 +74,7 @@ class Hot:
         return None if _fits(tokens, room) else self._too_large(memory.id, tokens, room)
 
     def _too_large(self, identifier: str, tokens: int, room: HotLimits) -> str:
-        """What to say of a memory that hot can't hold."""
+        """The note for a memory that hot can't hold."""
         return (
             f"memory {identifier} takes {tokens} tokens, and beside what is pinned hot has room "
             f"for {max(0, room.tokens)} tokens and {max(0, room.facts)} memories (temperature."
@@ -84,7 +83,7 @@ class Hot:
         )
 
     def _room(self, hot: Sequence[HotFact]) -> HotLimits:
-        """What the pinned leave of hot."""
+        """The part of hot's limits that the pinned memories leave."""
         pinned = [fact.tokens for fact in hot if fact.pinned]
         return HotLimits(self.limits.tokens - sum(pinned), self.limits.facts - len(pinned))
 
@@ -95,7 +94,7 @@ class Hot:
         for sequence in leaving:
             fact = facts[sequence]
             to = destination(fact.access_count, self._own.warm_access_threshold)
-            if not _fits(fact.tokens, room):  # it was never hot in earnest, so it isn't cold either
+            if not _fits(fact.tokens, room):  # too large for hot is no reason to be cold
                 to = Temperature.WARM
                 identifier = memory_id(block.prefix, sequence)
                 left.notes.append(self._too_large(identifier, fact.tokens, room))
@@ -106,7 +105,7 @@ class Hot:
         return left
 
     def facts(self, block: AgentColumns) -> list[HotFact]:
-        """The hot memories of an agent, the pinned ones first."""
+        """The hot memories of an agent, pinned memories first."""
         pinned = block.pinned
         rows = [*pinned, *block.hot]
         return [
@@ -122,14 +121,14 @@ class Hot:
         ]
 
     def tokens(self, block: AgentColumns) -> int:
-        """What the hot memories take, pinned ones included."""
+        """The tokens of the hot memories, pinned memories included."""
         if block.hot_tokens is None:
             hot = block.labels([*block.pinned, *block.hot])
             block.hot_tokens = sum([cost_of(*label, self._count) for label in hot])
         return block.hot_tokens
 
     def utilization(self) -> float:
-        """How full hot is, of the agent where it is fullest: the share of its tokens."""
+        """The used share of the tokens of hot, of the agent with the largest."""
         blocks = self._ledger.resident.blocks.values()
         fullest = max(map(self.tokens, blocks), default=0)
         return round(fullest / self.limits.tokens, 6) if self.limits.tokens else 0.0

@@ -1,7 +1,6 @@
-"""What moves memories between hot, warm, cold and the archive: limits, rules, decay and lifetime.
+"""All that moves memories between hot, warm, cold and the archive.
 
-Each decision is a pure rule of :mod:`tiermem.rules`; the parts of this room apply it to an agent's
-memories.
+:mod:`tiermem.rules` decides; the files beside this one apply the decision to an agent's memories.
 """
 
 from functools import partial
@@ -12,9 +11,8 @@ from ..memory.context import TokenCounter
 from ..rules.compaction import parse_rules
 from ..storage.state.ledger import Ledger
 from .compaction import Compactor
-from .expiry import expire, expire_of
 from .hot import Hot
-from .start import Starts
+from .lifetime import Starts, expire, expire_of
 from .sweep import Sweeper
 
 __all__ = ["Movement"]
@@ -22,7 +20,7 @@ __all__ = ["Movement"]
 
 @final
 class Movement:
-    """Moves the memories of a bank, as its settings say. Transactions are the caller's."""
+    """Moves the memories of a bank, as its settings say. The caller holds the transaction."""
 
     def __init__(self, ledger: Ledger, settings: Settings, count_tokens: TokenCounter) -> None:
         own, ticks = settings.temperature, settings.clock.ticks

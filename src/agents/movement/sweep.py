@@ -1,4 +1,4 @@
-"""Each tick: what expired is deleted, what was deleted long ago is purged, what faded moves."""
+"""The sweep of a tick: expired memories are deleted, old deleted ones purged, faded ones moved."""
 
 import zlib
 from collections.abc import Sequence
@@ -17,15 +17,15 @@ from ..rules.transitions import cooler
 from ..storage.note import is_of_note, note_of
 from ..storage.resident.agent_columns import AgentColumns
 from ..storage.state.ledger import Ledger
-from .expiry import expire
 from .facts import facts_of
+from .lifetime import expire
 
 __all__ = ["Sweeper"]
 
 
 @final
 class Sweeper:
-    """Does to the memories of a bank what time does. Transactions are the caller's."""
+    """Applies the passing of time to a bank's memories. The caller holds the transaction."""
 
     def __init__(self, ledger: Ledger, settings: Settings, rules: Sequence[Rule]) -> None:
         ticks, own = settings.clock.ticks, settings.decay
@@ -37,19 +37,19 @@ class Sweeper:
         self._idle_limits = decays.limits(fading) if own.enabled else None
 
     def sweep(self, every: int = 1) -> None:
-        """Delete what expired, purge what was deleted long ago, and move what faded.
+        """Delete expired memories, purge long deleted ones, and cool faded ones.
 
-        The memories of an agent fade in one of ``every`` ticks: when it is the agent's turn.
+        The memories of one agent fade in one of ``every`` ticks.
         """
         resident = self._ledger.resident
         tick = resident.tick
-        # In the order of their names: events must not depend on the order agents came in.
+        # Sorted, because events must not depend on the order in which agents came.
         for agent_id in sorted(resident.blocks):
             block = resident.blocks[agent_id]
             expire(self._ledger, agent_id)
             if self._idle_limits is None or block.next_decay > tick:
                 continue
-            if (tick + zlib.crc32(agent_id.encode())) % every == 0:  # its turn, whoever else is
+            if (tick + zlib.crc32(agent_id.encode())) % every == 0:  # this agent's turn
                 self._fade(block, tick, self._idle_limits)
         for agent_id, (expired, _) in resident.shelf.due(tick, -1).items():
             self._ledger.retain(agent_id, expired, Retention.DELETED, "expire")
@@ -57,21 +57,21 @@ class Sweeper:
             found = [resident.memory(agent_id, sequence) for sequence in over]
             gone = [memory for memory in found if memory is not None]
             self._ledger.purge([memory for memory in gone if not is_of_note(memory)])
-            # The journal has the text of a note anyway, and its past needs the memories of then. A
-            # part that is still in its note stays deleted: once purged, it would be indexed again.
+            # The journal keeps the texts of notes, and earlier states need their memories. A chunk
+            # that is still in its note stays deleted: after a purge, it would be indexed again.
             notes = resident.block(agent_id).notes
             outdated = [each for each in gone if is_of_note(each) and not note_of(each, notes)]
             self._ledger.purge(outdated, redacted=False)
 
     def _fade(self, block: AgentColumns, tick: int, idle_limits: NDArray[np.int64]) -> None:
         last = np.maximum(block.column("last"), block.column("created"))
-        # The place of each memory's limit in the table, read as a list.
+        # The place of each memory's limit in the flattened table.
         places = (block.tiers * len(Temperature) + block.temperatures) * 2
         places += block.column("accesses") > 0
         due = last + np.minimum(idle_limits.ravel().take(places), NEVER - last)
         rows = (due <= tick).nonzero()[0]
         any_due = len(rows) > 0
-        if any_due and block.hot:  # what a rule keeps hot does not fade: it would come and go
+        if any_due and block.hot:  # a memory that a rule keeps hot does not fade
             facts, _ = facts_of(block, (), tick)
             faded = np.full_like(facts.temperatures, Temperature.WARM)
             back = resting_places(facts._replace(temperatures=faded), self._rules)
@@ -83,8 +83,8 @@ class Sweeper:
             ]
             for now in (Temperature.HOT, Temperature.WARM)
         }
-        # Whatever comes later fades later: at the earliest after the shortest of the limits.
+        # A memory that is added later fades after the shortest limit, or later.
         later = due[due > tick].min(initial=tick + int(idle_limits.min()))
         for to, sequences in fading.items():
             self._ledger.move(block.agent_id, sequences, to, "decay")
-        block.next_decay = tick if any_due else int(later)  # what faded once may fade again
+        block.next_decay = tick if any_due else int(later)  # a faded memory may fade again

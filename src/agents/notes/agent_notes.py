@@ -1,4 +1,4 @@
-"""One agent's Markdown notes: plain files that a person may edit, indexed as memories."""
+"""One agent's Markdown notes: plain files that people may edit, indexed as memories."""
 
 from contextlib import suppress
 from datetime import date
@@ -13,20 +13,20 @@ from .index import NoteIndex, Synced
 __all__ = ["LONG_TERM", "AgentNotes", "NoteLines"]
 
 _NOT_INDEXED = (InvalidInput, TierFull, EmbedderError)
-"""Why the text of a note may be no memories."""
+"""The errors of a note whose text can't become memories."""
 
 LONG_TERM = "MEMORY.md"
-"""The note for what lasts; the others are of one day, or of one tick."""
+"""The note for what lasts; each other note is of one day or one tick."""
 
 
 class NoteLines(NamedTuple):
-    """Some lines of a note."""
+    """Consecutive lines of a note."""
 
     path: str
     first: int
     """The number of the first line, from 1."""
     last: int
-    """The number of the last; less than the first where there are none."""
+    """The number of the last line; less than ``first`` if there are no lines."""
     text: str
 
 
@@ -34,10 +34,11 @@ class NoteLines(NamedTuple):
 class AgentNotes:
     """The notes of one agent: ``MEMORY.md`` for what lasts, and ``memory/*.md`` by day or by tick.
 
-    Made by :attr:`AgentMemory.notes`. In a bank with a folder they are files in ``notes/AGENT``;
-    in one without, they are kept with the memories alone. Each note is indexed: its chunks are
-    memories of the kind ``note``, found by every search. What is written here is committed like
-    any memory, and the file appears with the commit.
+    Made by :attr:`AgentMemory.notes`. In a bank with a folder, the notes are files in
+    ``notes/AGENT``; in a bank without a folder, only the journal has them. Each note is indexed:
+    its chunks are memories of the kind ``note``, which every search finds. A written note is
+    committed like a memory, and its file appears with the commit. A path that no note may have
+    raises :class:`NoteRefused`.
     """
 
     __slots__ = ("_bank", "_index", "agent_id")
@@ -53,22 +54,22 @@ class AgentNotes:
     # Reading
 
     def paths(self) -> list[str]:
-        """The notes that there are, ``MEMORY.md`` first."""
+        """The paths of the agent's notes, ``MEMORY.md`` first, extra notes last."""
         with self._bank.using():
             self.sync()
             return sorted(self._index.kept(), key=_order)
 
     def read(self, path: str = LONG_TERM) -> str:
-        """The text of a note as it is on disk, indexed or not; empty if there is none."""
+        """The text of a note as it is on disk; empty if the note does not exist."""
         with self._bank.using():
             place = self._index.check(path)
             text = self._index.on_disk(place)
-            with suppress(*_NOT_INDEXED):  # which sync() says
+            with suppress(*_NOT_INDEXED):  # sync() reports it
                 self._index.take(place, text)
             return text or ""
 
     def lines(self, path: str, from_line: int = 1, lines: int | None = None) -> NoteLines:
-        """These lines of a note, exactly; all from ``from_line`` on unless told how many."""
+        """The exact lines of a note from ``from_line`` on: ``lines`` of them, or all."""
         for name, value, least in (("from_line", from_line, 1), ("lines", lines, 0)):
             is_whole = isinstance(value, int) and not isinstance(value, bool) and value >= least
             if not is_whole and not (name == "lines" and value is None):
@@ -79,20 +80,23 @@ class AgentNotes:
         return NoteLines(path, from_line, from_line - 1 + len(chosen), "".join(chosen))
 
     def citation(self, memory: Memory) -> str | None:
-        """Where a memory of the kind ``note`` stands, such as ``memory/2026-01-20.md#L50-L55``."""
+        """The place of a memory of the kind ``note``, such as ``memory/2026-01-20.md#L50-L55``.
+
+        None for any other memory, and for a chunk that its note no longer has.
+        """
         return self._index.citation(memory)
 
     # Writing
 
     def daily_path(self) -> str:
-        """The note of today, or in a simulation, of this tick."""
+        """The path of today's note, or in a simulation, of the note of this tick."""
         how, tick = self._bank.settings.notes.daily, self._bank.tick
         if how == "tick" or (how == "auto" and tick > 0):
             return f"memory/tick-{tick:06}.md"
         return f"memory/{date.today().isoformat()}.md"  # noqa: DTZ011  # a person's own day
 
     def append(self, text: str, path: str | None = None) -> str:
-        """Add lines to a note, of today unless told; make it, if there is none. Its path."""
+        """Append lines to a note, by default the daily note, or make it; the note's path."""
         with self._index.writing():
             place = self._index.writable(self.daily_path() if path is None else path)
             note = self._index.fresh(place)
@@ -103,16 +107,16 @@ class AgentNotes:
             return place
 
     def write(self, path: str, text: str) -> None:
-        """Give a note this text, whatever it was before."""
+        """Replace the whole text of a note, or make the note."""
         with self._index.writing():
             place = self._index.writable(path)
             there = self._index.on_disk(place)
-            with suppress(*_NOT_INDEXED):  # what is replaced need not be right
+            with suppress(*_NOT_INDEXED):  # the replaced text need not be valid
                 self._index.take(place, there)
             self._index.put(place, _checked(text), there)
 
     def edit(self, path: str, old: str, new: str) -> None:
-        """Replace ``old``, which must be in the note exactly once, by ``new``."""
+        """Replace ``old`` by ``new``; :class:`InvalidInput` unless the note has ``old`` once."""
         with self._index.writing():
             place = self._index.writable(path)
             note = self._index.fresh(place)
@@ -126,12 +130,12 @@ class AgentNotes:
             self._index.put(place, note.text.replace(old, _checked(new)), note.text)
 
     def sync(self) -> Synced:
-        """Index what changed on disk since it was last looked at."""
+        """Index the notes that changed on disk since the last look."""
         return self._index.sync()
 
 
 def _order(path: str) -> tuple[bool, bool, str]:
-    """The long-term note first, extra ones last."""
+    """The sort key: the long-term note first, extra notes last."""
     return path != LONG_TERM, is_extra(path), path
 
 

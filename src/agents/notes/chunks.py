@@ -1,4 +1,4 @@
-"""How a note's Markdown is cut into the chunks that a search finds."""
+"""Cuts a note's Markdown into the chunks that a search finds."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -31,15 +31,15 @@ _ALLOWED = "use one of " + ", ".join(f"{tier.value} {name}" for tier, name in TI
 
 
 class Chunk(NamedTuple):
-    """Some consecutive lines of a note, or a part of one line that is too long for a chunk."""
+    """Consecutive lines of a note, or a part of one line that is too long for a chunk."""
 
     text: str
     first: int
     """The number of its first line, from 1."""
     last: int
-    """The number of its last line, which belongs to it."""
+    """The number of its last line."""
     tier: Tier | None
-    """What the note says of these lines; None if it says nothing."""
+    """The tier that the note names for these lines; None if it names none."""
 
 
 def split_lines(text: str) -> list[str]:
@@ -54,16 +54,16 @@ def split_lines(text: str) -> list[str]:
 def cut(
     text: str, tokens: int = 400, overlap: int = 80, count: TokenCounter = approximate_tokens
 ) -> list[Chunk]:
-    """Chunks of at most ``tokens`` tokens, in order; each line that shows something is in one.
+    """The chunks of a note, in order, of at most ``tokens`` tokens each. No visible line is lost.
 
-    A chunk ends before a heading where it can, else at a blank line or the edge of a fence, else
-    inside a paragraph; it has one tier. A heading stays with its text and a fence whole as long
-    as they fit. Within a section, a chunk repeats whole lines from the end of the one before: up
-    to ``overlap`` tokens, and up to half a chunk. A line over ``tokens`` becomes parts of its own.
+    A chunk ends before a heading if it can, else at a blank line or the edge of a fence, else
+    inside a paragraph. It has one tier. A heading stays with its text, and a fence stays whole, if
+    they fit. Within a section, a chunk repeats whole lines from the end of the chunk before: up to
+    ``overlap`` tokens, and up to half a chunk. A line over ``tokens`` is cut into parts.
 
-    A tier comes from ``tier: NAME`` in the front matter or from ``<!-- tier: NAME -->`` in a
-    heading, for its section. What is not a tier there, or front matter without an end, is refused
-    with the number of the line. A chunk costs what its lines cost together, each counted once.
+    A tier is named by ``tier: NAME`` in the front matter, or by ``<!-- tier: NAME -->`` in a
+    heading for its section. A wrong name, and front matter without an end, raise an error with the
+    number of the line. The tokens of a chunk are the sum of the tokens of its lines.
     """
     if tokens < 1 or overlap < 0:
         raise InvalidInput(
@@ -83,9 +83,9 @@ def cut(
 
 
 def _front_matter(lines: Sequence[str]) -> tuple[int, Tier | None]:
-    """How many lines the front matter has, and the tier in it.
+    """The number of lines of the front matter, and its tier.
 
-    A first line of dashes opens it only if a key follows: else it is a ruler in a text.
+    A first line of dashes opens front matter only if a key follows. Else it is a ruler.
     """
     if not lines or lines[0].removeprefix(_BOM).rstrip() != "---":
         return 0, None
@@ -121,7 +121,7 @@ def _named(name: str, number: int) -> Tier:
 
 
 def _opens(line: str) -> str:
-    """The marks of the fence that the line opens, or nothing."""
+    """The marks of the fence that the line opens; empty if it opens none."""
     match = _FENCE.match(line)
     if not match or (match[1][0] == "`" and "`" in line[match.end() :]):
         return ""
@@ -134,7 +134,7 @@ def _closes(line: str, fence: str) -> bool:
 
 
 def _visible(text: str) -> bool:
-    if text[:1].isalnum():  # so begin nearly all lines
+    if text[:1].isalnum():  # nearly all lines begin like this
         return True
     return any(category(character) not in _INVISIBLE for character in text.lstrip())
 
@@ -143,7 +143,7 @@ def _visible(text: str) -> bool:
 
 
 class _Edge(IntEnum):
-    """How well a cut before a block would do."""
+    """How good a cut before a block is."""
 
     INSIDE = 0
     SOFT = 1
@@ -162,7 +162,7 @@ class _Block(NamedTuple):
 def _blocks(
     lines: Sequence[str], start: int, tier: Tier | None, count: TokenCounter, limit: int
 ) -> list[_Block]:
-    """The lines from ``start`` on: each fence that fits, and each line outside of those."""
+    """The lines from ``start`` on as blocks: each fence that fits, and each other line."""
     blocks: list[_Block] = []
     sections: list[tuple[int, Tier | None]] = [(0, tier)]
     make, edges = tuple.__new__, (_Edge.INSIDE, _Edge.SOFT)  # make: _Block(…) at half its cost
@@ -203,7 +203,7 @@ def _blocks(
 def _enter(
     sections: list[tuple[int, Tier | None]], heading: re.Match[str], line: str, number: int
 ) -> None:
-    """A section begins; it has the tier that its heading names, or that of the one around it."""
+    """Begin a section. Its tier is the tier that the heading names, or the outer section's."""
     level = len(heading[1])
     while sections[-1][0] >= level:
         sections.pop()
@@ -213,7 +213,7 @@ def _enter(
 
 
 def _fence(lines: Sequence[_Block], limit: int) -> list[_Block]:
-    """A fence as one block, or as its lines if it is too long."""
+    """A fence as one block, or as a block for each line if it is too long."""
     total = sum(line.tokens for line in lines)
     if lines and total <= limit:
         first = lines[0]
@@ -226,7 +226,7 @@ def _fence(lines: Sequence[_Block], limit: int) -> list[_Block]:
 
 
 def _with_headings(blocks: Sequence[_Block], limit: int) -> list[_Block]:
-    """The blocks, with each heading joined to what follows it as long as that fits."""
+    """The blocks, with each heading joined to the block after it if both fit."""
     joined: list[_Block] = []
     leads: list[_Block] = []
     heading = _Edge.HEADING
@@ -244,7 +244,7 @@ def _with_headings(blocks: Sequence[_Block], limit: int) -> list[_Block]:
 
 
 def _joined(leads: Sequence[_Block], last: _Block, limit: int) -> list[_Block]:
-    """A block, with as many of those that lead to it as fit."""
+    """The block ``last``, joined with as many of the blocks before it as fit."""
     result = [last]
     for block in reversed(leads):
         after = result[-1]
@@ -263,7 +263,7 @@ def _joined(leads: Sequence[_Block], last: _Block, limit: int) -> list[_Block]:
 
 
 def _spans(blocks: Sequence[_Block], limit: int, overlap: int) -> Iterator[tuple[int, int]]:
-    """The blocks of each chunk, as ranges of their positions."""
+    """The range of blocks of each chunk."""
     begin = start = 0
     while (start := _past_blanks(blocks, start)) < len(blocks):
         begin = _repeat_from(blocks, begin, start, limit, overlap)
@@ -281,10 +281,10 @@ def _past_blanks(blocks: Sequence[_Block], start: int) -> int:
 def _repeat_from(
     blocks: Sequence[_Block], previous: int, start: int, limit: int, overlap: int
 ) -> int:
-    """Where a chunk begins whose first new block is ``start``: after the ``previous`` beginning."""
+    """Where the chunk with the first new block ``start`` begins, if it repeats blocks."""
     if blocks[start].edge is _Edge.HEADING:
         return start
-    # No heading is on the way back: the chunk before would have ended there.
+    # The way back meets no heading: the chunk before would have ended at it.
     room = min(overlap, limit - blocks[start].tokens)
     begin = start
     while begin - 1 > previous and blocks[begin - 1].tokens <= room:
@@ -294,7 +294,7 @@ def _repeat_from(
 
 
 def _end(blocks: Sequence[_Block], begin: int, start: int, limit: int) -> int:
-    """The best end of a chunk: all that fits, or the last good edge in it."""
+    """The best end of a chunk: after all blocks that fit, or at the last good edge among them."""
     if blocks[start].tokens > limit:
         return start + 1
     room = limit - sum(block.tokens for block in blocks[begin:start])
@@ -334,7 +334,7 @@ def _chunks(
 
 
 def _parts(line: str, tokens: int, limit: int, count: TokenCounter) -> Iterator[str]:
-    """The line in parts of at most ``limit`` tokens, or of one character if that has more."""
+    """The line in parts of at most ``limit`` tokens. One character may have more."""
     usual = max(1, len(line) * limit // tokens)
     body = len(line.rstrip())
     position = 0
@@ -350,10 +350,10 @@ def _parts(line: str, tokens: int, limit: int, count: TokenCounter) -> Iterator[
 
 
 def _part_end(line: str, position: int, end: int, body: int) -> int:
-    """The last place up to ``end`` that is good for a cut: after a blank, or between characters."""
+    """The last good place for a cut up to ``end``: after a blank, or between characters."""
     if end >= len(line):
         return len(line)
-    if position < body <= end:  # the blanks at the end of a line are no part of their own
+    if position < body <= end:  # blanks at the end of a line make no part alone
         end = max(position + 1, body - 1)
     word = _LAST_WORD.match(line, position, end + 1)
     if word:
@@ -365,7 +365,7 @@ def _part_end(line: str, position: int, end: int, body: int) -> int:
 
 
 def _is_joined(before: str, after: str) -> bool:
-    """Whether two code points show as one character: accents, emoji with a colour or a joiner."""
+    """Whether two code points form one visible character, as accents and joined emoji do."""
     return (
         category(after).startswith("M")
         or "\u200d" in (before, after)

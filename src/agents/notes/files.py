@@ -1,4 +1,4 @@
-"""One agent's notes on disk, and nothing else on disk."""
+"""One agent's notes on disk."""
 
 import contextlib
 import itertools
@@ -33,12 +33,12 @@ _STAGED = re.compile(r"\.(?P<name>.+\.md)(?:\.(?P<key>[0-9a-z-]+))?\.new", re.DO
 
 
 class NoteFiles:
-    """The notes in ``folder``, and those in the files and folders of ``extra``, which stay as is.
+    """The notes in ``folder``, and those in the files and folders ``extra``, which are only read.
 
-    Notes are called ``MEMORY.md``, ``memory/NAME.md`` and ``extra/ITEM/…/NAME.md``, where ITEM is
-    the last part of an extra path. A path or a file that is anything else is ``NoteRefused``, and
-    so is what the operating system refuses. No link is followed, at ``folder``, the folder that it
-    is in, an extra path or below, however it came there; what is above is the caller's to trust.
+    The paths of notes are ``MEMORY.md``, ``memory/NAME.md`` and ``extra/ITEM/…/NAME.md``; ITEM is
+    the last part of an extra path. Any other path or file raises ``NoteRefused``, and so does an
+    error of the operating system. No link is followed at ``folder``, its parent, an extra path or
+    below them. The caller trusts the folders above.
     """
 
     def __init__(self, folder: Path, extra: Sequence[Path] = ()) -> None:
@@ -61,27 +61,27 @@ class NoteFiles:
             self._extra[item.name] = item.absolute()
 
     def check(self, path: object) -> str:
-        """The path, if a note may be called that, whether or not there is one."""
+        """The path itself if a note may have it, whether or not the note exists."""
         return self._place(path).path
 
     def paths(self) -> list[str]:
-        """The notes that are there: the main one, the others by name, then the extra ones.
+        """The paths of all notes: the main note, the other notes by name, then the extra notes.
 
-        They are told by name alone; whether one can be read, reading tells.
+        A path is listed by its name; the file may still be unreadable.
         """
         extra = [path for item in self._extra for path in self.extra_paths(item)]
         return self.own_paths() + sorted(extra)
 
     def own_paths(self) -> list[str]:
-        """The agent's own notes that are there."""
+        """The paths of the agent's own notes."""
         return self._own_paths(_ANY)
 
     def extra_items(self) -> list[str]:
-        """What the extra paths are called."""
+        """The names of the extra paths."""
         return list(self._extra)
 
     def extra_paths(self, item: str) -> list[str]:
-        """The notes of one extra path."""
+        """The paths of the notes of one extra path."""
         path = f"extra/{item}"
         with refusing(path, "listed"):
             try:
@@ -95,14 +95,14 @@ class NoteFiles:
                 raise
 
     def read(self, path: str) -> str | None:
-        """The text as it is on disk, line ends too; None if there is no such file."""
+        """The exact text on disk, with its line ends; None if the file does not exist."""
         return read(self._place(path))
 
     def stage(self, path: str, text: str, key: str = "") -> None:
-        """Put the text on disk beside the note, which stays as it is until ``publish``.
+        """Write the text to a file beside the note. The note stays as it is until ``publish``.
 
-        A note may have several texts staged, under keys of small letters, digits and dashes. What
-        was staged under the same key may be gone even if this fails.
+        A note may have several staged texts, under keys of small letters, digits and dashes. An
+        older text under the same key may be gone even if this fails.
         """
         place = self._own_place(path)
         data = check_text(path, text)
@@ -121,7 +121,7 @@ class NoteFiles:
             os.fsync(folder)
 
     def discard(self, path: str) -> None:
-        """Drop all that is staged for the note, if anything is."""
+        """Delete all staged texts of the note."""
         place = self._own_place(path)
         with refusing(path, "discarded"):
             for key in self.keys(path):
@@ -129,26 +129,26 @@ class NoteFiles:
                     unlink(place.staged(key), place)
 
     def staged(self) -> list[str]:
-        """The notes for which something is staged, in the order of ``paths``.
+        """The paths of notes with a staged text, in the order of ``paths``.
 
-        A process that was killed while it staged leaves a part of a text behind.
+        A process that is killed while it stages leaves an incomplete text.
         """
         return list(dict.fromkeys(self._own_paths(_STAGED)))
 
     def keys(self, path: str) -> list[str]:
-        """The keys of what is staged for the note."""
+        """The keys of the note's staged texts."""
         place = self._own_place(path)
         with refusing(path, "listed"):
             found = [_STAGED.fullmatch(name) for name in sorted(names_in(place.folders))]
         return [each["key"] or "" for each in found if each and each["name"] == place.name]
 
     def read_staged(self, path: str, key: str = "") -> str | None:
-        """The text that is staged for the note; None if there is none."""
+        """The note's staged text under this key; None if there is none."""
         place = self._own_place(path)
         return read(place._replace(name=place.staged(key)))
 
     def set_aside(self, path: str, to: str) -> None:
-        """Give whatever is in the place of a note another name below the agent's folder."""
+        """Move the file at a note's path, whatever it is, to another path in the agent's folder."""
         place = self._own_place(path)
         *names, name = to.split("/")
         with (
@@ -161,13 +161,13 @@ class NoteFiles:
             os.fsync(old)
 
     def unused(self, name: str) -> str:
-        """The name with the first number after it that nothing in the agent's folder has."""
+        """``name-1``, ``name-2`` or so on: the first that is free in the agent's folder."""
         with refusing(name, "numbered"):
             taken = set(names_in(self._folder))
         return next(each for n in itertools.count(1) if (each := f"{name}-{n}") not in taken)
 
     def _place(self, path: object) -> Place:
-        """Where a note of that path is, or would be."""
+        """The place of the note with this path, whether or not it exists."""
         if not isinstance(path, str):
             raise NoteRefused(f"{path!r:.80} is not a note's path: it is no text", hint=_ALLOWED)
         fault = fault_of_path(path)
@@ -179,7 +179,7 @@ class NoteFiles:
             case ["memory", name]:
                 return Place(path, (*self._folder, "memory"), name)
             case ["extra", item] if item in self._extra:
-                # The dot stands for a folder that may be a link: it is above the extra path.
+                # With the dot, the folder above the extra path may be a link.
                 return Place(path, (f"{self._extra[item].parent}/.",), item)
             case ["extra", item, *folders, name] if item in self._extra:
                 return Place(path, (str(self._extra[item]), *folders), name)
@@ -195,7 +195,7 @@ class NoteFiles:
         return place
 
     def _own_paths(self, shape: re.Pattern[str]) -> list[str]:
-        """The agent's own notes for which there is a file named so."""
+        """The paths of the agent's own notes that have a file with a name of this shape."""
         with refusing("/".join(self._folder), "listed"):
             main, others = (
                 [
@@ -210,10 +210,10 @@ class NoteFiles:
 
 
 def notes_in(folder: Path, agent_id: str, extra: Iterable[str]) -> NoteFiles:
-    """An agent's notes in a bank's folder, and the extra ones."""
+    """An agent's notes in a bank's folder, and the extra notes."""
     return NoteFiles(folder / "notes" / agent_id, [folder / path for path in extra])
 
 
 def is_extra(path: str) -> bool:
-    """Whether it is a note that all agents may read, and none may write."""
+    """Whether a path is that of an extra note, which all agents read and none writes."""
     return path.startswith("extra/")

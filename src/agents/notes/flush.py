@@ -1,4 +1,4 @@
-"""When the context of an agent is about to overflow, and what of it is worth saving then."""
+"""The flush: an agent saves what should last before its context overflows."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, final
@@ -11,21 +11,21 @@ from ..memory.records import Memory
 __all__ = ["FLUSH_PROMPT", "SILENT_REPLY", "FlushMonitor", "summary"]
 
 SILENT_REPLY = "NO_REPLY"
-"""What an agent answers that has nothing to save."""
+"""The answer of an agent that has nothing to save."""
 
 FLUSH_PROMPT = f"""\
 Your context is nearly full and is about to be compacted: what you do not save now may be lost.
 Save now what should last, with the actions for your memories and your notes. No other action is
 done in this turn. If there is nothing to save, reply with {SILENT_REPLY} and nothing else."""
-"""What an agent is told that may save what should last."""
+"""The prompt that lets an agent save what should last."""
 
 
 @final
 class FlushMonitor:
-    """Tells when a flush is due: once in each cycle, which ends when the context is compacted.
+    """Tells when a flush is due: once in each cycle. A compaction of the context ends a cycle.
 
-    ``threshold`` is how many tokens make it due: the window less what is reserved for an answer,
-    less what is left to flush in. Values that leave nothing of the window are ``InvalidInput``.
+    A flush is due at ``threshold`` tokens: the context window less the tokens reserved for the
+    answer, less the soft threshold. If nothing of the window is left, ``InvalidInput`` is raised.
     """
 
     __slots__ = ("_is_done", "cycle", "threshold")
@@ -42,43 +42,42 @@ class FlushMonitor:
                 hint="raise the first, or lower the others",
             )
         self.cycle = 0
-        """How often the context was compacted."""
+        """The number of compactions of the context so far."""
         self._is_done = False
 
     def due(self, tokens: int | None, cycle: int) -> bool:
-        """Whether to flush now, by a count of tokens that was made in ``cycle``.
+        """Whether to flush now, by the number of tokens that was counted in ``cycle``.
 
-        A count that is missing, or of another cycle than this one, says nothing.
+        False without a count, or with a count of an earlier cycle.
         """
         if tokens is None or cycle != self.cycle:
             return False
         return tokens >= self.threshold and not self._is_done
 
     def flushed(self) -> None:
-        """No flush is due any more in this cycle."""
+        """Note that the agent flushed: no flush is due any more in this cycle."""
         self._is_done = True
 
     def compacted(self) -> None:
-        """The context was compacted: the next cycle begins."""
+        """Note that the context was compacted: the next cycle begins."""
         self.cycle += 1
         self._is_done = False
 
     def get_state(self) -> dict[str, Any]:
-        """All that changes, as JSON values."""
+        """The monitor's state as JSON values."""
         return {"cycle": self.cycle, "flushed": self._is_done}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Go on from what :meth:`get_state` gave."""
+        """Go on from a state of :meth:`get_state`."""
         self.cycle = check_whole("cycle", state["cycle"])
         self._is_done = bool(state["flushed"])
 
 
 def summary(memories: Iterable[Memory], most_tokens: int, count: TokenCounter) -> str:
-    """What would be lost, a line for each memory as an agent reads it: ``- [tier] text``.
+    """A line ``- [tier] text`` for each memory that fits into ``most_tokens``, line ends included.
 
-    The highest tier comes first, then the most accessed, then the newest. What does not fit into
-    ``most_tokens``, line end included, is left out, and smaller ones after it still go in. Empty
-    if nothing does.
+    The highest tier comes first, then the most accessed memory, then the newest. A memory that does
+    not fit is left out; smaller memories after it may still fit.
     """
     lines: list[str] = []
     left = most_tokens

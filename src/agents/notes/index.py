@@ -1,4 +1,4 @@
-"""The index of one agent's notes: what is on disk, as memories of the agent."""
+"""The index of one agent's notes: their chunks as memories of the agent."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,15 +23,15 @@ __all__ = ["NoteIndex", "Synced", "files_of"]
 
 
 class Synced(NamedTuple):
-    """What became of the notes on disk."""
+    """The result of indexing the notes on disk."""
 
     changed: tuple[str, ...]
-    """The notes that were indexed, or indexed again."""
+    """The paths of new and changed notes, which were indexed."""
     removed: tuple[str, ...]
-    """The notes that are gone."""
+    """The paths of notes whose files are gone."""
     unchanged: int
     problems: tuple[str, ...]
-    """What could not be indexed and why; such a note is found as it was before."""
+    """The notes that could not be indexed, and why. Searches find their last indexed text."""
 
 
 @final
@@ -44,17 +44,17 @@ class NoteIndex:
         self.agent_id = agent_id
         self.bank = bank
         self.files = files_of(bank, agent_id)
-        """Where the notes are; None for a bank without a folder."""
+        """The notes on disk; None for a bank without a folder."""
 
     def sync(self) -> Synced:
-        """Index what changed on disk since it was last looked at."""
+        """Index the notes that changed on disk since the last look."""
         with self.bank.using():
             if not self.bank.ledger.in_transaction:
                 self.bank.settle_notes()
             return self.look()
 
     def citation(self, memory: Memory) -> str | None:
-        """Where a memory of the kind ``note`` stands, such as ``memory/2026-01-20.md#L50-L55``."""
+        """:meth:`AgentNotes.citation`."""
         path = memory.metadata.get("path")
         with self.bank.using():
             note = self.kept().get(path) if isinstance(path, str) else None
@@ -65,7 +65,7 @@ class NoteIndex:
         return f"{path}#L{first}" if first == last else f"{path}#L{first}-L{last}"
 
     def look(self) -> Synced:
-        """:meth:`sync`, without writing first what waits for the disk."""
+        """:meth:`sync` without first writing the notes that wait for the disk."""
         changed: list[str] = []
         removed: list[str] = []
         problems: list[str] = []
@@ -91,9 +91,9 @@ class NoteIndex:
         return Synced(tuple(changed), tuple(removed), unchanged, tuple(problems))
 
     def _there(self, problems: list[str]) -> list[str]:
-        """The notes to look at: on disk, and in the journal.
+        """The paths of all notes on disk and in the journal.
 
-        Those of a folder that can't be listed are left alone, and that is a problem.
+        Notes in a folder that can't be listed are left out, and a problem is added.
         """
         kept, files = list(self.kept()), self.files
         if files is None:
@@ -110,7 +110,7 @@ class NoteIndex:
         return [*found, *(path for path in kept if _item(path) not in known)]
 
     def _lacks(self, note: Note | None) -> bool:
-        """Whether a part of it is no memory: it was forgotten later, before the bank went back."""
+        """Whether a chunk has no memory: it was forgotten before the bank went back."""
         if note is None:
             return False
         resident = self.bank.ledger.resident
@@ -129,19 +129,19 @@ class NoteIndex:
                 yield Changed(path, text, chunks)
 
     def fresh(self, path: str) -> Note | None:
-        """A note as it is on disk now."""
+        """The note, after the text on disk was indexed; None if there is none."""
         self.take(path, self.on_disk(path))
         return self.kept().get(path)
 
     def take(self, path: str, text: str | None) -> None:
-        """Index the text of a note, if it is another than before."""
+        """Index the text of a note if it differs from the journal's."""
         note = self.kept().get(path)
         if text != (None if note is None else note.text):
             with self.bank.changing():
                 self._index(path, text, self._cut(text))
 
     def on_disk(self, path: str) -> str | None:
-        """The text on disk, or what will be there because the journal is ahead."""
+        """The text on disk, or the journal's text if it is still to be written."""
         note = self.kept().get(path)
         is_unknown = (self.agent_id, "") in self.bank.staged
         if self.files is None or is_unknown or self._base(path) is not None:
@@ -149,7 +149,7 @@ class NoteIndex:
         return self.files.read(path)
 
     def _base(self, path: str) -> str | None:
-        """What the note as it is replaces on disk; None if it is not staged."""
+        """The mark of the text on disk that the current note replaces; None if it is not staged."""
         note, waiting = self.kept().get(path), self.bank.staged.get((self.agent_id, path))
         return None if note is None or waiting is None else waiting.bases.get(note.token)
 
@@ -158,14 +158,14 @@ class NoteIndex:
         """Inside, notes are written in one transaction."""
         with self.bank.using():
             if not self.bank.ledger.in_transaction:
-                self.bank.settle_notes()  # those of a transaction that was undone
+                self.bank.settle_notes()  # drops the staged notes of an undone transaction
             with self.bank.changing():
                 yield
 
     def put(self, path: str, text: str, there: str | None) -> None:
-        """Index a text, and have the file written when that is committed.
+        """Index a text, and stage the file, which the commit writes.
 
-        ``there`` is the text that is replaced, of a commit before or of this one.
+        ``there`` is the text that the new text replaces.
         """
         check_text(path, text)
         base = self._base(path) or mark_of(there)
@@ -178,12 +178,12 @@ class NoteIndex:
                 waiting.bases[note.token] = base
 
     def waiting(self, path: str) -> Staged:
-        """What is staged of a note."""
+        """The staged versions of a note."""
         own = Staged(partial(self._settle, path), {})
         return self.bank.staged.setdefault((self.agent_id, path), own)
 
     def _settle(self, path: str) -> None:
-        """The transaction that staged a note is over; whether it was kept, the journal knows."""
+        """After the transaction: publish the staged version that the journal has, drop the rest."""
         if self.files is not None:
             settle(self.files, path, self.kept().get(path), self.waiting(path).bases)
 
@@ -218,10 +218,10 @@ class NoteIndex:
         )
 
     def _known(self, old: Note) -> list[tuple[Chunk, Memory]]:
-        """The chunks of a note whose memories are there as they were made."""
+        """The chunks of a note whose memories still have the text of the chunk."""
         chunks = self._cut(old.text)
         if [each[1:3] for each in chunks] != [each[1:] for each in old.chunks]:
-            return []  # it was cut by other settings
+            return []  # other settings cut the note then
         found = []
         for chunk, (number, _, _) in zip(chunks, old.chunks, strict=True):
             memory = self.bank.ledger.resident.memory(self.agent_id, number)
@@ -238,14 +238,14 @@ class NoteIndex:
             memory = ledger.resident.memory(self.agent_id, number)
             if memory is None or memory.retention is Retention.DELETED:
                 continue
-            if memory.tier is Tier.PINNED:  # the note says so no longer
+            if memory.tier is Tier.PINNED:  # the note pins it no longer
                 ledger.change_tier(memory.agent_id, memory.sequence, Tier.NORMAL, demoted=False)
             gone.append(number)
         ledger.retain(self.agent_id, gone, Retention.DELETED, "set")
 
     def _add(self, path: str, chunks: list[tuple[Chunk, Tier]]) -> Sequence[Memory]:
         most, agent = self.bank.settings.memory.max_content_bytes, self.agent_id
-        # All but the text is the same for each, and to check that takes longer than the text.
+        # All but text and tier is equal for all chunks, and is checked once.
         *_, metadata, options = check_new((agent, path, 3, {"path": path}, {"kind": "note"}), most)
         return self.bank.add_new(
             NewBatch.of(
@@ -255,17 +255,17 @@ class NoteIndex:
         )
 
     def kept(self) -> dict[str, Note]:
-        """The agent's notes as the journal has them, by path."""
+        """The agent's notes in the journal, by path."""
         return self.bank.ledger.resident.block(self.agent_id).notes
 
     def check(self, path: object) -> str:
-        """The path itself, if a note may have it."""
-        if isinstance(path, str) and path in self.kept():  # a copy of a bank has no extra files
+        """The path itself, or :class:`NoteRefused` if no note may have it."""
+        if isinstance(path, str) and path in self.kept():  # a copy of a bank has no files
             return path
         return (self.files or NoteFiles(Path("notes"))).check(path)
 
     def writable(self, path: object) -> str:
-        """The path itself, if the agent may write that note."""
+        """The path itself, or :class:`NoteRefused` if the agent may not write the note."""
         place = self.check(path)
         if is_extra(place):
             raise NoteRefused(
@@ -277,18 +277,18 @@ class NoteIndex:
 
 
 def files_of(bank: OpenBank, agent_id: str) -> NoteFiles | None:
-    """Where an agent's notes are; None for a bank without a folder."""
+    """An agent's notes on disk; None for a bank without a folder."""
     folder = bank.folder
     return None if folder is None else notes_in(folder, agent_id, bank.settings.notes.extra_paths)
 
 
 def _item(path: str) -> str | None:
-    """Which of the extra paths a note is in; None for the agent's own."""
+    """The extra path that a note is in; None for the agent's own notes."""
     return path.split("/")[1] if is_extra(path) else None
 
 
 def _tier_of(chunk: Chunk, lost: Iterable[tuple[Chunk, Memory]]) -> Tier:
-    """What the note says, unless a part of the chunk had another tier than the note gave it."""
+    """The tier that the note names, or the tier that a call gave to a lost part of the chunk."""
     own = [
         memory.tier
         for old, memory in lost

@@ -1,4 +1,4 @@
-"""What a note may be called, and what it may hold."""
+"""Which paths and which texts a note may have."""
 
 from ..errors import NoteRefused
 from ..memory.context import one_line
@@ -13,16 +13,16 @@ __all__ = [
 ]
 
 MOST_BYTES = 1 << 20
-"""The most that a note may have."""
+"""The largest size of a note."""
 MOST_CHARACTERS = 512
-"""The most that its path may have."""
+"""The longest path of a note."""
 
 _MOST_NAME_CHARACTERS = 128
-_MOST_NAME_BYTES = 200  # a file system takes 255, and the staged file's name has 39 more
+_MOST_NAME_BYTES = 200  # a file system takes 255; a staged file's name has 39 more
 
 
 def fault_of_path(path: str) -> str | None:
-    """Why no note can be called that, whatever there is on disk."""
+    """Why no note can have this path, whatever is on disk; None if one can."""
     if len(path) > MOST_CHARACTERS:
         return f"has over {MOST_CHARACTERS} characters"
     if path.startswith("/"):
@@ -35,7 +35,7 @@ def fault_of_path(path: str) -> str | None:
 
 
 def fault_of_name(name: str) -> str | None:
-    """Why no file or folder on the way to a note can be called that."""
+    """Why no file or folder in a note's path can have this name; None if one can."""
     try:
         size = len(name.encode())
     except UnicodeEncodeError:
@@ -54,7 +54,7 @@ def fault_of_name(name: str) -> str | None:
 
 
 def check_text(path: str, text: object) -> bytes:
-    """The bytes of a text that a note may have, or :class:`NoteRefused`."""
+    """The bytes of the text, or :class:`NoteRefused` if no note may have it."""
     if not isinstance(text, str):
         raise NoteRefused(f"{path!r:.80} can't be written: {text!r:.80} is no text")
     try:
@@ -69,7 +69,7 @@ def check_text(path: str, text: object) -> bytes:
 
 
 def decoded(path: str, data: bytes) -> str:
-    """The text in a note's bytes, or :class:`NoteRefused`."""
+    """The text of a note's bytes, or :class:`NoteRefused`."""
     _check_text(path, data, "read")
     try:
         return data.decode()

@@ -1,4 +1,4 @@
-"""What becomes of notes when a bank is opened: files and journal are brought together."""
+"""When a bank is opened, its notes on disk and in the journal are brought together."""
 
 import logging
 from contextlib import suppress
@@ -8,9 +8,9 @@ from pathlib import Path
 from ..engine.open_bank import OpenBank, Staged
 from ..errors import ConfigError, InvalidAgentId, NoteRefused
 from ..memory.checks import check_agent_id
-from .files import NoteFiles, is_extra, is_of_the_system, notes_in
+from .files import NoteFiles, is_extra, notes_in
 from .index import NoteIndex, Synced, files_of
-from .settling import staged
+from .settling import NOT_A_NOTE, read_or, staged
 
 __all__ = ["look_at_files", "open_notes", "sync_notes"]
 
@@ -18,9 +18,9 @@ logger = logging.getLogger(__name__)
 
 
 def open_notes(bank: OpenBank) -> None:
-    """Finish what a killed process left half done, then index what a person changed meanwhile.
+    """Finish the notes that a killed process left half written, then index people's changes.
 
-    A bank that was restored, rewound or branched has its notes written as they were then.
+    The notes of a bank that was restored, rewound or branched are written as the journal has them.
     """
     _check_extra_paths(bank)
     agents = _agents(bank)
@@ -35,7 +35,7 @@ def open_notes(bank: OpenBank) -> None:
 
 
 def sync_notes(bank: OpenBank) -> dict[str, Synced]:
-    """Index what changed on disk, of all agents that have notes."""
+    """Index the changed notes on disk, of all agents that have notes."""
     if not bank.ledger.in_transaction:
         bank.settle_notes()
     return _look(bank)
@@ -46,23 +46,23 @@ def _look(bank: OpenBank) -> dict[str, Synced]:
 
 
 def look_at_files(copy: OpenBank, folder: Path, agent_id: str) -> tuple[NoteIndex, Synced]:
-    """Index, in a copy of the bank in ``folder``, what changed on disk, as opening it would.
+    """Index changed notes on disk in a copy of the bank in ``folder``, as opening the bank would.
 
-    The bank may be in use. What is staged may be committed already, and then the journal is right
-    and the disk is not yet.
+    The bank may be in use. A staged note may be committed already: then the journal is right, and
+    the disk is behind.
     """
     own = NoteIndex(copy, check_agent_id(agent_id))
-    if copy.ledger.journal.get("notes_unwritten"):  # what is on disk is of another time
+    if copy.ledger.journal.get("notes_unwritten"):  # the files are of another time
         return own, own.sync()
     own.files = files = notes_in(folder, agent_id, copy.settings.notes.extra_paths)
-    with suppress(NoteRefused):  # which sync() says, too
+    with suppress(NoteRefused):  # sync() reports it too
         _register(own, files)
     with copy.changing():
         return own, own.sync()
 
 
 def _agents(bank: OpenBank) -> list[str]:
-    """The agents that have notes: on disk, in the journal, or because all have them."""
+    """The agents with notes on disk or in the journal; all agents, if there are extra paths."""
     is_shared = bool(bank.settings.notes.extra_paths)
     blocks = bank.ledger.resident.blocks
     found = {agent for agent, block in blocks.items() if block.notes or is_shared}
@@ -71,13 +71,13 @@ def _agents(bank: OpenBank) -> list[str]:
         for folder in root.iterdir():
             try:
                 found.add(check_agent_id(folder.name))
-            except InvalidAgentId:  # somebody else's folder
+            except InvalidAgentId:  # not a folder of an agent
                 continue
     return sorted(found)
 
 
 def _bring_together(bank: OpenBank, agent: str) -> None:
-    """Let an agent's files be what the journal says; NoteRefused if that can't be done now."""
+    """Make an agent's files equal to the journal; NoteRefused if the disk refuses it now."""
     own, files, journal = NoteIndex(bank, agent), files_of(bank, agent), bank.ledger.journal
     if files is None:
         return
@@ -85,24 +85,26 @@ def _bring_together(bank: OpenBank, agent: str) -> None:
         _register(own, files)
         return
     _write_out(own, files)
-    if not any(other != agent and not path for other, path in bank.staged):  # it was the last
+    if not any(
+        other != agent and not path for other, path in bank.staged
+    ):  # this agent was the last
         journal.set(notes_unwritten=None)
 
 
 def _register(own: NoteIndex, files: NoteFiles) -> None:
-    """What a process staged that was killed, or that is still at it, waits to be settled."""
+    """Take over the staged notes of a process that was killed or still writes."""
     for path, bases in staged(files).items():
         own.waiting(path).bases.update(bases)
 
 
 def _write_out(own: NoteIndex, files: NoteFiles) -> None:
-    """Write notes as the journal has them. What is in their way, or no note of then, is kept."""
+    """Write the notes of the journal. Files that differ are set aside, not deleted."""
     notes = {path: note.text for path, note in own.kept().items() if not is_extra(path)}
     for path in files.staged():
         files.discard(path)
     aside = files.unused(".replaced")
     for path in files.own_paths():
-        if not _has(files, path, notes.get(path)):
+        if read_or(partial(files.read, path), NOT_A_NOTE) != notes.get(path):
             files.set_aside(path, f"{aside}/{path}")
     for path, text in notes.items():
         if files.read(path) is None:
@@ -110,18 +112,8 @@ def _write_out(own: NoteIndex, files: NoteFiles) -> None:
             files.publish(path)
 
 
-def _has(files: NoteFiles, path: str, text: str | None) -> bool:
-    """Whether this is the text on disk."""
-    try:
-        return files.read(path) == text
-    except NoteRefused as error:
-        if is_of_the_system(error):
-            raise
-        return False
-
-
 def _check_extra_paths(bank: OpenBank) -> None:
-    """Refuse extra paths that can't be told apart, or that are the agents' own notes."""
+    """Refuse extra paths with equal names, and extra paths in the folder of the agents' notes."""
     if bank.folder is None:
         return
     own = (bank.folder / "notes").resolve()

@@ -1,4 +1,4 @@
-"""Notes on their way into the index: the next are embedded while those before them are stored."""
+"""Embeds the chunks of the next notes while the notes before them are stored."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -13,24 +13,24 @@ from .chunks import Chunk
 __all__ = ["Changed", "embedded"]
 
 _CHUNKS_AT_ONCE = 512
-"""How many are embedded together, of as many files as that takes."""
+"""How many chunks are embedded together, from one file or several."""
 _GROUPS_AHEAD = 2
-"""One that is being embedded, and one that waits for it."""
+"""One group is being embedded, and one waits for its turn."""
 
 
 class Changed(NamedTuple):
-    """A note that is not what it was when it was indexed."""
+    """A note whose text has changed since it was indexed."""
 
     path: str
     text: str | None
-    """What is on disk; None if it is gone."""
+    """The text on disk; None if the file is gone."""
     chunks: list[Chunk]
 
 
 def embedded(embedder: CachedEmbedder, notes: Iterable[Changed]) -> Iterator[Changed]:
     """The same notes, each when the vectors of its chunks are known.
 
-    An embedder that fails is no error here: who stores the chunks is told.
+    An error of the embedder is not raised here; it is raised when the chunks are stored.
     """
     ahead: deque[tuple[list[Changed], Callable[[], None]]] = deque()
     with ThreadPoolExecutor(1, "tiermem-notes") as worker:

@@ -1,4 +1,4 @@
-"""Files and folders, opened without ever following a link."""
+"""Reads and writes of files and folders that never follow a link."""
 
 import contextlib
 import errno
@@ -24,30 +24,30 @@ __all__ = [
     "write",
 ]
 
-# Nothing is looked at by name and then opened by name: what is opened is looked at, and a link
-# is never followed. Without O_NONBLOCK a named pipe would wait for a writer.
+# A file is opened first and checked by its descriptor, so nobody can replace it between the two.
+# Without O_NONBLOCK, opening a named pipe would wait for a writer.
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 IN_THE_WAY = (errno.ELOOP, errno.EMLINK, errno.ENOTDIR)
-"""What the operating system says of a link where none may be."""
+"""The operating system's errors for a link or a file in place of a folder."""
 
 
 class Place(NamedTuple):
-    """Where a note is: in the last of ``folders``, each opened from the one before."""
+    """The place of a note: in the last of ``folders``, each opened from the one before."""
 
     path: str
     folders: tuple[str, ...]
     name: str
 
     def staged(self, key: str) -> str:
-        """What a text is called that is staged for the note."""
+        """The file name of a staged text of the note."""
         return f".{self.name}.{key}.new" if key else f".{self.name}.new"
 
 
 @contextlib.contextmanager
 def refusing(path: str, done: str) -> Iterator[None]:
-    """Make what the operating system refuses a refusal that says so."""
+    """Turn an error of the operating system into :class:`NoteRefused` with its reason."""
     try:
         yield
     except (OSError, ValueError) as error:  # a NUL in a folder's path is a ValueError
@@ -55,7 +55,7 @@ def refusing(path: str, done: str) -> Iterator[None]:
 
 
 def is_of_the_system(refusal: NoteRefused) -> bool:
-    """Whether it may have another reason than what is on disk, such as too many open files."""
+    """Whether the reason may lie beside the file, such as too many open files."""
     cause = refusal.__cause__
     return isinstance(cause, OSError) and cause.errno not in (*IN_THE_WAY, errno.ENXIO)
 
@@ -72,7 +72,7 @@ def _reason(error: OSError | ValueError) -> str:
 
 @contextlib.contextmanager
 def opened(folders: Sequence[str], *, make: bool = False) -> Iterator[int]:
-    """The last of the folders. The first is a whole path, and each other a name in the former."""
+    """Open the last of the folders: a whole path, then names, each in the folder before."""
     first, *names = folders
     if make:
         _make_folder(first, None)
@@ -90,7 +90,7 @@ def opened(folders: Sequence[str], *, make: bool = False) -> Iterator[int]:
 
 
 def _make_folder(name: str, parent: int | None) -> None:
-    """Make a folder where there is none, and those above a whole path; they are on disk."""
+    """Make a folder if it is missing, durably; for a whole path, the folders above it too."""
     above = os.path.dirname(name)
     if parent is None and not os.path.isdir(above):
         _make_folder(above, None)
@@ -106,7 +106,7 @@ def _make_folder(name: str, parent: int | None) -> None:
 
 
 def names_in(folders: Sequence[str]) -> list[str]:
-    """What is in the last of the folders; nothing if there is none."""
+    """The names in the last of the folders; none if the folder does not exist."""
     try:
         with opened(folders) as folder:
             return os.listdir(folder)
@@ -115,7 +115,7 @@ def names_in(folders: Sequence[str]) -> list[str]:
 
 
 def walk(folder: int, prefix: str) -> Iterator[str]:
-    """The notes in a folder and in those below it; links and hidden ones are passed over."""
+    """The paths of the notes in a folder and below it, without links and hidden files."""
     with os.scandir(folder) as entries:
         found = [
             (f"{prefix}/{entry.name}", entry.name, entry.is_dir(follow_symlinks=False))
@@ -131,7 +131,7 @@ def walk(folder: int, prefix: str) -> Iterator[str]:
                 inner = os.open(name, _FOLDER, dir_fd=folder)
             except OSError as error:
                 if error.errno in (errno.ENOENT, *IN_THE_WAY):
-                    continue  # it was replaced since
+                    continue  # another process replaced it
                 raise
             try:
                 yield from walk(inner, path)
@@ -140,7 +140,7 @@ def walk(folder: int, prefix: str) -> Iterator[str]:
 
 
 def read(place: Place) -> str | None:
-    """The text of a note; None if there is no such file."""
+    """The text of a note; None if the file does not exist."""
     with refusing(place.path, "read"):
         try:
             with opened(place.folders) as folder:
@@ -156,7 +156,7 @@ def read(place: Place) -> str | None:
 
 
 def _content(file: int) -> bytes:
-    """What is in the file; a byte more than a note may have if it has grown since."""
+    """The bytes of the file, at most one more than a note may have."""
     data = bytearray()
     while len(data) <= MOST_BYTES and (more := os.read(file, MOST_BYTES + 1 - len(data))):
         data += more
@@ -166,7 +166,7 @@ def _content(file: int) -> bytes:
 def _check_file(path: str, status: os.stat_result, done: str) -> None:
     if not stat.S_ISREG(status.st_mode):
         fault, hint = "it is no plain file but a link, a folder, a pipe, a socket or a device", ""
-    elif status.st_nlink > 1:  # 0 if it was replaced since it was opened
+    elif status.st_nlink > 1:  # 0 if another process replaced it
         fault = "it has a second name on disk (a hard link), perhaps outside the notes"
         hint = "copy it"
     elif status.st_size > MOST_BYTES and done == "read":
@@ -177,21 +177,21 @@ def _check_file(path: str, status: os.stat_result, done: str) -> None:
 
 
 def check_own(place: Place, folder: int) -> None:
-    """Refuse to replace what is no note. It spares a user's links: no change goes through one."""
+    """Refuse to replace a file that is no note, such as a person's link."""
     with contextlib.suppress(FileNotFoundError):
         status = os.stat(place.name, dir_fd=folder, follow_symlinks=False)
         _check_file(place.path, status, "replaced")
 
 
 def unlink(name: str, place: Place) -> None:
-    """Delete what is called that beside a note."""
+    """Delete the file with this name beside a note."""
     with opened(place.folders) as folder:
         os.unlink(name, dir_fd=folder)
         os.fsync(folder)
 
 
 def write(name: str, folder: int, data: bytes) -> None:
-    """Write a new file; it is on disk, or it is gone."""
+    """Write a new file durably; if that fails, the file is deleted."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(name, dir_fd=folder)
     file = os.open(name, _NEW, 0o666, dir_fd=folder)

@@ -1,4 +1,4 @@
-"""Searching notes and memories for an answer that can be cited."""
+"""The search in notes and memories, with citations."""
 
 from typing import NamedTuple
 
@@ -11,25 +11,25 @@ from .index import NoteIndex
 __all__ = ["Finding", "Findings", "search_notes"]
 
 _LONGEST = 700
-"""Characters of a snippet."""
+"""The most characters of a snippet."""
 
 
 class Finding(NamedTuple):
-    """A note or a memory that answers a query."""
+    """A memory, or a chunk of a note, that matches a query."""
 
     snippet: str
-    """Its text, or the beginning of it."""
+    """The text, or its beginning."""
     score: float
-    """How well it matches, from 0 to 1."""
+    """How well the memory matches the query, from 0 to 1."""
     citation: str | None
-    """Where it stands, such as ``memory/2026-01-20.md#L50-L55``; None for what is no note, and
-    where citations are not shown.
+    """The place in a note, such as ``memory/2026-01-20.md#L50-L55``; None for a memory that is no
+    chunk of a note, and if citations are off.
     """
     memory: Memory
 
 
 class Findings(list[Finding]):
-    """The result of a search. ``note`` says what it could not do, such as embed the query."""
+    """The result of a search. ``note`` tells what failed, such as the embedding of the query."""
 
     note: str = ""
 

@@ -1,83 +1,77 @@
-"""How the text of a note comes to disk once it is committed.
+"""How the text of a note comes to disk after its commit.
 
-A version of a note is staged under two marks: the note's token, which tells whether it is the one
-that the journal has, and the mark of the text that it replaces, which tells whether a person has
-changed the file since.
+A version of a note is staged under two marks. The note's token tells whether the journal has this
+version. The mark of the replaced text tells whether a person has changed the file since.
 """
 
 import hashlib
 import logging
+from collections.abc import Callable
+from functools import partial
 from pathlib import PurePosixPath
 
 from ..errors import NoteRefused
 from ..storage.note import Note
 from .files import NoteFiles, is_of_the_system
 
-__all__ = ["mark_of", "settle", "stage", "staged"]
+__all__ = ["NOT_A_NOTE", "mark_of", "read_or", "settle", "stage", "staged"]
 
 logger = logging.getLogger(__name__)
 
+NOT_A_NOTE = "\0"
+"""Stands for the text of a file that is no note; no note has this text."""
+
 
 def mark_of(text: str | None) -> str:
-    """What stands for a text on disk; None is no file."""
+    """A mark for a text on disk; None is a missing file."""
     return "none" if text is None else hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def stage(files: NoteFiles, path: str, note: Note, base: str) -> None:
-    """Put a note's text on disk, to take the place of the text with the mark ``base``."""
+    """Stage a note's text, which is to replace the text with the mark ``base``."""
     files.stage(path, note.text, f"{note.token}-{base}")
 
 
 def staged(files: NoteFiles) -> dict[str, dict[str, str]]:
-    """By path and token: the mark of the text that the staged one replaces."""
-    return {path: dict([_parts(key) for key in files.keys(path)]) for path in files.staged()}
+    """The mark of the text that each staged version replaces, by path and token."""
+    return {
+        path: {key.partition("-")[0]: key.partition("-")[2] for key in files.keys(path)}
+        for path in files.staged()
+    }
 
 
 def settle(files: NoteFiles, path: str, note: Note | None, bases: dict[str, str]) -> None:
-    """Make what was staged for a note the note, if the journal has it; drop all else.
+    """Publish the staged version of a note that the journal has; drop all other versions.
 
-    ``note`` is what the journal has. What a person wrote in its place since becomes another note.
+    ``note`` is the note in the journal. If a person has changed the file since, the person's text
+    is kept as another note.
     """
     base = None if note is None else bases.get(note.token)
     if note is not None and base is not None:
-        there = _read(files, path)
+        there = read_or(partial(files.read, path), NOT_A_NOTE)
         if there != note.text:
             if there and mark_of(there) != base:
                 _keep(files, path)
             key = f"{note.token}-{base}"
-            if _read_staged(files, path, key) != note.text:
+            if read_or(partial(files.read_staged, path, key), None) != note.text:
                 files.stage(path, note.text, key)
             files.publish(path, key)
-    bases.clear()  # from here on, the file is a person's to edit, even if a leftover can't go
+    bases.clear()  # now a person may edit the file, even if a leftover can't be deleted
     files.discard(path)
 
 
-def _parts(key: str) -> tuple[str, str]:
-    token, _, base = key.partition("-")
-    return token, base
-
-
-def _read(files: NoteFiles, path: str) -> str | None:
-    """The text on disk; of what is no note, something that is no text of one."""
+def read_or(read: Callable[[], str | None], otherwise: str | None) -> str | None:
+    """The text that ``read`` reads from disk, or ``otherwise`` if the file is no note."""
     try:
-        return files.read(path)
+        return read()
     except NoteRefused as error:
         if is_of_the_system(error):
             raise
-        return "\0"
-
-
-def _read_staged(files: NoteFiles, path: str, key: str) -> str | None:
-    try:
-        return files.read_staged(path, key)
-    except NoteRefused as error:
-        if is_of_the_system(error):
-            raise
-        return None  # a part of a text
+        return otherwise
 
 
 def _keep(files: NoteFiles, path: str) -> None:
-    """Give a person's version of a note a name of its own."""
+    """Move a person's version of a note to a path of its own."""
     taken, number = set(files.own_paths()), 1
     stem = PurePosixPath(path).stem[:100].encode()[:150].decode(errors="ignore")
     while (other := f"memory/{stem}-conflict-{number}.md") in taken:

@@ -1,4 +1,4 @@
-"""Indexing notes while people edit them."""
+"""Indexes notes while people edit them."""
 
 import atexit
 import importlib.util
@@ -9,7 +9,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Self, final
 
 from ..engine.open_bank import OpenBank
@@ -21,7 +20,7 @@ __all__ = ["NoteWatch", "watch_notes"]
 logger = logging.getLogger(__name__)
 
 _PAUSE = 0.1
-"""Seconds until the thread looks again whether it is still wanted."""
+"""Seconds after which the thread checks again whether it should stop."""
 
 
 def watch_notes(bank: OpenBank, debounce: float) -> "NoteWatch":
@@ -61,7 +60,7 @@ def watch_notes(bank: OpenBank, debounce: float) -> "NoteWatch":
 class NoteWatch:
     """Indexes notes when their files change. Made by :meth:`MemoryBank.watch_notes`.
 
-    It ends with :meth:`stop`, with its ``with`` block, or when the bank is closed.
+    :meth:`stop`, the end of its ``with`` block, and closing the bank stop it.
     """
 
     __slots__ = ("_bank", "_debounce", "_folder", "_problems", "_stopping", "_thread")
@@ -73,26 +72,21 @@ class NoteWatch:
         self._problems: set[tuple[str, str]] = set()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="tiermem-notes", daemon=True)
-        atexit.register(self.stop)  # native code must not run on while the interpreter ends
+        atexit.register(self.stop)  # native code must not run while the interpreter ends
         self._thread.start()
 
     def __repr__(self) -> str:
         return f"<NoteWatch {self._folder}: {'watching' if self._thread.is_alive() else 'stopped'}>"
 
     def stop(self) -> None:
-        """Watch no longer; what is being indexed is finished first. A second time does nothing."""
+        """Stop watching, after the indexing that is under way. A second call does nothing."""
         self._stopping.set()
         self._thread.join()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop()
 
     # In the thread
@@ -100,18 +94,18 @@ class NoteWatch:
     def _run(self) -> None:
         try:
             while self._is_wanted():
-                # The folder may be gone, or no folder now; it may come back.
+                # The folder may be gone, or replaced by a file; it may come back.
                 with suppress(FileNotFoundError, NotADirectoryError):
                     self._follow()
         except BankClosed:
             pass
-        except Exception:  # in a thread, what is raised would be seen by nobody
+        except Exception:  # an error in a thread would be lost
             logger.exception("the notes in %s are no longer watched", self._folder)
         finally:
             atexit.unregister(self.stop)
 
     def _follow(self) -> None:
-        """Index what changes in the folder, until it is another folder or none."""
+        """Index changes in the folder until it is gone or replaced."""
         if not self._folder.is_dir():
             self._stopping.wait(_PAUSE)
             return
@@ -131,7 +125,7 @@ class NoteWatch:
             raise_interrupt=False,
             ignore_permission_denied=True,
         ):
-            # What changed before the folder was watched brought no event.
+            # Changes before the watch began bring no event.
             if changes or is_first:
                 self._stopping.wait(self._debounce if changes else 0)
                 self._sync()
@@ -140,7 +134,7 @@ class NoteWatch:
                 return
 
     def _sync(self) -> None:
-        """Index in turn with other threads, without waiting for one that waits for this to end."""
+        """Index in turn with other threads. Do not wait for a thread that waits in stop()."""
         turn = self._bank.turn
         while not turn.acquire(timeout=_PAUSE):
             if self._stopping.is_set():
@@ -171,8 +165,8 @@ class NoteWatch:
 
 @contextmanager
 def _number_of(folder: Path) -> Iterator[int]:
-    """The number that the system knows a folder by. Inside, no other gets it if it is deleted."""
-    if os.name == "nt":  # can't open a folder, and is slow to give numbers again
+    """The folder's inode number. Inside, no other folder gets it, even if this one is deleted."""
+    if os.name == "nt":  # Windows can't open a folder
         yield folder.stat().st_ino
         return
     held = os.open(folder, getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY)

@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..memory.filters import Filter
-from ..memory.ids import sequence_of
 from ..memory.kinds import PLAIN
-from ..memory.records import Hit, Memory
+from ..memory.records import Hit, Memory, sequence_of
 from ..memory.retention import Retention
 from ..memory.temperature import TEMPERATURE_NAMES, Temperature
 from ..storage.full_record import Shelved

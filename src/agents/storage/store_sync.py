@@ -24,8 +24,7 @@ import numpy as np
 from ..config.settings import StoreSettings
 from ..errors import BankDamaged, StoreDamaged, StoreError, StoreMismatch
 from ..memory.events import Accessed, Added, Noted, Retained, TickAdvanced, TierChanged, decode
-from ..memory.ids import memory_id
-from ..memory.records import Memory
+from ..memory.records import Memory, memory_id
 from ..memory.retention import Retention
 from .journal.journal import Journal
 from .mem0.store import Mem0Store, store_config

@@ -8,10 +8,9 @@ from typing import Any, Literal, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ...memory.ids import id_prefix
 from ...memory.kinds import PLAIN, Traits
 from ...memory.metadata import KeptMetadata
-from ...memory.records import NEVER, Memory, memories_of
+from ...memory.records import NEVER, Memory, id_prefix, memories_of
 from ...memory.temperature import Temperature
 from ...memory.tiers import Tier
 from ...rules.caps import Occupant

@@ -305,7 +305,7 @@ def _ranked(memory: "AgentMemory") -> "list[Memory]":
 
 def _full_id(bank: "MemoryBank", agent: str, given: str) -> str:
     """The id that the last digits of one stand for, or what was given."""
-    from ....memory.ids import id_prefix, memory_id
+    from ....memory.records import id_prefix, memory_id
 
     if len(given) > _SEQUENCE_DIGITS or not (given.isascii() and given.isalnum()):
         return given

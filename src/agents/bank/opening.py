@@ -1,0 +1,146 @@
+"""Ways to make an open bank: in a folder, in memory, or as a copy of an earlier state."""
+
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from ..config.load import load_settings
+from ..config.settings import Settings
+from ..engine import upkeep
+from ..engine.open_bank import OpenBank
+from ..errors import InvalidInput
+from ..memory.context import TokenCounter
+from ..notes.opening import open_notes
+from ..storage.embedding.embedders import Embedder
+from ..storage.identity import prepare
+from ..storage.journal.journal import Journal
+from ..storage.lock import lock_folder
+from ..storage.mem0.store import check_providers
+from ..storage.sqlite import as_it_was
+from . import history
+
+__all__ = ["Config", "copy_of", "open_folder", "open_in_memory", "restore_folder"]
+
+Config = str | PathLike[str] | Mapping[str, object] | Settings | None
+"""Settings: the path of a YAML file, a mapping, or settings that are loaded already."""
+_NOT_SETTINGS = {"create", "apply_caps", "embedder", "count_tokens", "assignments", "preset"}
+
+
+def open_folder(
+    folder: str | PathLike[str],
+    config: Config,
+    preset: str | None,
+    assignments: Iterable[str],
+    embedder: Embedder | Mapping[str, object] | None,
+    count_tokens: TokenCounter,
+    overrides: dict[str, object],
+    *,
+    create: bool,
+    apply_caps: bool,
+) -> OpenBank:
+    """:meth:`MemoryBank.open`. If opening fails, the folder is as it was before."""
+    path = _path_of(folder)
+    if isinstance(assignments, str):
+        raise InvalidInput("assignments is a list of texts such as 'memory.max_pinned=3'")
+    assignments = tuple(assignments)
+    if isinstance(embedder, Mapping):
+        overrides["embedder"], embedder = embedder, None
+    if not create and not (path / "journal.db").is_file():
+        raise history.no_bank(folder)
+    load = partial(
+        load_settings, config, preset=preset, assignments=assignments, overrides=overrides
+    )
+    load()  # finds most mistakes before anything is written
+    lock = lock_folder(path)
+    with ExitStack() as undo:
+        undo.callback(lock.release)
+        undo.callback(as_it_was(path / "journal.db"))
+        journal = Journal(path / "journal.db")
+        undo.callback(journal.close)
+        identity = journal.get("bank")
+        settings = load(base=identity and identity["settings"])
+        check_providers(settings)
+        chosen = prepare(journal, settings, embedder)
+        parts = OpenBank(path, journal, settings, chosen, count_tokens, lock)
+        undo.callback(parts.store.close)
+        if settings.storage.sync != "manual":
+            parts.store.check()  # a broken store is reported now, not when the bank is closed
+        if apply_caps:
+            with parts.changing():
+                parts.ledger.relieve(parts.caps)
+                for agent in upkeep.agents(parts):
+                    parts.movement.relieve_hot(agent, ())
+        if settings.storage.sync != "manual":
+            parts.store.catch_up()
+        open_notes(parts)
+        parts.observed()
+        undo.pop_all()
+    return parts
+
+
+def open_in_memory(
+    config: Config,
+    preset: str | None,
+    embedder: Embedder | Mapping[str, object] | None,
+    count_tokens: TokenCounter,
+    overrides: dict[str, object],
+) -> OpenBank:
+    """:meth:`MemoryBank.ephemeral`."""
+    if isinstance(embedder, Mapping):
+        overrides["embedder"], embedder = embedder, None
+    settings = load_settings(config, preset=preset, overrides=overrides)
+    check_providers(settings)
+    with ExitStack() as undo:
+        journal = Journal(None)
+        undo.callback(journal.close)
+        chosen = prepare(journal, settings, embedder)
+        parts = OpenBank(None, journal, settings, chosen, count_tokens, None)
+        parts.observed()
+        undo.pop_all()
+    return parts
+
+
+def copy_of(
+    folder: Path,
+    tick: int | None,
+    config: Config,
+    preset: str | None,
+    assignments: Iterable[str],
+    embedder: Embedder | None,
+    count_tokens: TokenCounter,
+) -> OpenBank:
+    """:meth:`MemoryBank.at`."""
+    with ExitStack() as undo:
+        journal = history.past(folder, tick)
+        undo.callback(journal.close)
+        journal.set(store=None)  # a copy has no store of mem0's, and reads cold memories itself
+        base = journal.get("bank")["settings"]
+        settings = load_settings(config, preset=preset, assignments=assignments, base=base)
+        chosen = prepare(journal, settings, embedder)
+        parts = OpenBank(None, journal, settings, chosen, count_tokens, None)
+        undo.pop_all()
+    return parts
+
+
+def restore_folder(
+    path: Path, into: str | PathLike[str], config: Config, options: Mapping[str, Any]
+) -> None:
+    """Give the bank in ``into`` the state of a checkpoint; wrong settings are refused first."""
+    folder = _path_of(into)
+    load_settings(
+        config,
+        preset=options.get("preset"),
+        assignments=options.get("assignments", ()),
+        overrides={name: own for name, own in options.items() if name not in _NOT_SETTINGS},
+    )
+    history.restore(path, folder)
+
+
+def _path_of(folder: str | PathLike[str]) -> Path:
+    """The folder's absolute path: the program may change its directory later."""
+    if not str(folder):
+        raise InvalidInput("a bank needs a folder; got an empty path", hint="name a folder")
+    return Path(folder).absolute()
