@@ -10,7 +10,6 @@ __all__ = [
     "as_it_was",
     "copy_database",
     "discard",
-    "identity",
     "is_of_the_system",
     "sync_file",
     "sync_folder",
@@ -39,15 +38,6 @@ def as_it_was(path: Path) -> Callable[[], object]:
     if not path.stat().st_size and not path.with_name(f"{path.name}-wal").exists():
         return partial(path.write_bytes, b"")
     return lambda: None
-
-
-def identity(path: Path) -> tuple[int, int] | None:
-    """Which file is at a path; None if none is."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 def copy_database(path: Path, target: sqlite3.Connection) -> None:
