@@ -59,8 +59,8 @@ def import_mem0(module: str) -> Any:
     return importlib.import_module(module)
 
 
-def import_store(provider: str) -> None:
-    """Import what a store needs: one is not damaged because a package is missing."""
+def import_store(provider: str | None) -> None:
+    """Import mem0 and the package of a provider: a store that lacks a package is not damaged."""
     import_mem0("mem0")
     if provider == "chroma":
         importlib.import_module("chromadb")
