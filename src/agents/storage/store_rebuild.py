@@ -1,7 +1,7 @@
-"""Builds a bank's store anew in a process of its own: ``python -m tiermem.storage.store_rebuild``.
+"""Builds a bank's store anew in a new process: ``python -m tiermem.storage.store_rebuild``.
 
-Chroma fills parts of its files that it does not use with whatever lay in the process's memory.
-A process that knew a forgotten text could so write it again; a new one never had it.
+Chroma fills unused parts of its files with bytes from the memory of its process. A process that had
+a forgotten text in memory could write that text again; a new process never had it.
 """
 
 import json
@@ -17,7 +17,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Read what to do as JSON, and say how far it is, a line at a time."""
+    """Read a request as JSON from standard input; print the progress, a line at a time."""
     given = json.load(sys.stdin)
     folder = Path(given["folder"])
     journal = Journal(folder / "journal.db")

@@ -75,12 +75,12 @@ class Journal:
         redaction: Redaction | None = None,
         purged: bool = False,
     ) -> None:
-        """Record one commit. When this returns, it is on disk; when it raises, nothing is.
+        """Record one commit. When this returns, the commit is on disk; when it raises, it is not.
 
-        ``shelf`` is what changes of the memories that are not resident, ``shelf_sum`` the sum of
-        the hashes over all of them then. The texts and vectors of the purges of ``redaction``
-        are taken out of everything that is kept. ``purged``: sequence numbers may be missing from
-        now on.
+        ``shelf`` has the changes of the memories that are not resident, ``shelf_sum`` is the sum of
+        the hashes over all of these memories after the commit. ``redaction`` takes the texts and
+        vectors of purged memories out of the whole journal. ``purged`` says that sequence numbers
+        may be missing from now on.
         """
         row = None if note is None else note.row(tick, self.head + 1)
         mark = row.digest if row else b""
@@ -103,7 +103,7 @@ class Journal:
                     self.file.put({"purged": True})
                 self.file.put({"head": (self.head + 1, tick, digest.hex())})
             self.head, self.tick, self.hash = self.head + 1, tick, digest
-        except KeyboardInterrupt:  # it may have come right after the commit
+        except KeyboardInterrupt:  # perhaps it came right after the COMMIT
             self.head, self.tick, self.hash = self._last()
             raise
 
@@ -120,7 +120,7 @@ class Journal:
                 yield commit
 
     def _is_left(self, commit: Commit) -> bool:
-        """Whether it is what is left of a commit of which memories were purged."""
+        """Whether this is what a redaction left of a commit."""
         row = self._db.execute(
             "SELECT digest FROM redactions WHERE commit_id = ?", (commit.id,)
         ).fetchone()
@@ -151,9 +151,9 @@ class Journal:
             return row[0] if row else None
 
     def rewind(self, commit: int, **values: object) -> None:
-        """Forget every commit after this one, for good; and keep ``values``, as :meth:`set` does.
+        """Delete every commit after this one, for good, and keep ``values`` as :meth:`set` does.
 
-        :class:`BankError` for what lies before a checkpoint that the journal was made from.
+        :class:`TickNotKept` for a commit before the checkpoint that the journal was made from.
         """
         snapshot = self.snapshot()
         with self.file.writing():
@@ -164,7 +164,7 @@ class Journal:
                 row = (commit, snapshot.tick, bytes.fromhex(snapshot.hash))
             elif snapshot.commit > commit and self.base == 0:
                 self._db.execute("DELETE FROM snapshots")
-                # So all is replayed, and what was not resident is found out on the way.
+                # The next opening replays all commits, and finds what was not resident.
                 self.file.put({"snapshot": None, "rebuild_shelf": True})
             elif snapshot.commit > commit:
                 row = None
@@ -191,7 +191,7 @@ class Journal:
         shelf: Iterable[Sequence[Any]] = (),
         **values: object,
     ) -> None:
-        """Begin with the state after another journal's commit ``head``: its id, tick and hash."""
+        """Begin with the state after another journal's commit ``head``: an id, a tick, a hash."""
         if self.head or self.get("bank"):
             raise BankError(f"the journal {self.file.name} has a history of its own")
         with self.file.writing():
@@ -256,7 +256,7 @@ class Journal:
 
     @contextmanager
     def rebuilding_shelf(self) -> Iterator[bool]:
-        """Inside, all commits are replayed; says whether the shelf has to be written on the way."""
+        """Inside, commits are replayed; True if the caller has to write the shelf on the way."""
         if not self.get("rebuild_shelf"):
             yield False
             return
@@ -268,13 +268,13 @@ class Journal:
     def check_shelf(self, shelf_sum: int) -> None:
         """Raise :class:`BankDamaged` if a replay came to another sum than the last commit.
 
-        Then something on the shelf was not found, and was not purged either.
+        A memory is then missing on the shelf that was not purged.
         """
         if self.get("shelf_sum") not in (None, _hex(shelf_sum)):
             raise self.file.damaged("it has lost memories that are not resident")
 
     def vacuum(self) -> None:
-        """Write the file anew, without what was deleted from it."""
+        """Write the file anew, without deleted rows."""
         with self.reading():
             self._db.execute("VACUUM")
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -290,18 +290,18 @@ class Journal:
             self.shelf.forget_versions(self.head)
 
     def snapshot(self) -> Snapshot:
-        """What the snapshots hold; a snapshot of nothing if there are none."""
+        """The commit of the snapshots; commit 0 if there are none."""
         kept = self.get("snapshot")
         return Snapshot(*kept) if kept else Snapshot(0, 0, bytes(32).hex(), 0)
 
     def snapshot_size(self) -> int:
-        """The bytes of the numbers in all snapshots, which say how many memories they hold."""
+        """The bytes of the numbers in all snapshots: as many for each memory."""
         with self.reading():
             row = self._db.execute("SELECT total(length(columns)) FROM snapshots").fetchone()
             return int(row[0])
 
     def snapshots(self, agents: Iterable[str] | None = None) -> Iterator[SnapshotRow]:
-        """The snapshots of all agents, or of some."""
+        """The snapshots of all agents, or of these."""
         with self.reading():
             if agents is not None:
                 one = "SELECT * FROM snapshots WHERE agent = ?"
