@@ -2,11 +2,13 @@
 
 import os
 import sqlite3
+import zlib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 __all__ = [
+    "DAMAGE",
     "as_it_was",
     "copy_database",
     "discard",
@@ -14,6 +16,18 @@ __all__ = [
     "sync_file",
     "sync_folder",
 ]
+
+# SQLite does not notice a flipped bit. A value may come back as another type, a column not at all.
+DAMAGE = (
+    sqlite3.Error,
+    zlib.error,
+    ValueError,  # broken JSON and broken UTF-8 are ValueErrors
+    TypeError,
+    AttributeError,
+    LookupError,
+    OverflowError,
+)
+"""The errors that reading a damaged file can lead to."""
 
 
 def is_of_the_system(error: sqlite3.Error) -> bool:

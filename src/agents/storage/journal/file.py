@@ -3,31 +3,19 @@
 import hashlib
 import json
 import sqlite3
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from ...errors import BankDamaged, BankError, BankTooNew, BankTooOld, CommitFailed
-from ..sqlite import copy_database, is_of_the_system, sync_folder
+from ..sqlite import DAMAGE, copy_database, is_of_the_system, sync_folder
 from .schema import SCHEMA
 
 __all__ = ["JournalFile"]
 
 _APPLICATION_ID = 0x746D656D  # "tmem": tells our files from other SQLite databases
 _FORMAT = 6
-
-# SQLite does not notice a flipped bit. A value may come back as another type, a column not at all.
-_DAMAGE = (
-    sqlite3.Error,
-    zlib.error,
-    ValueError,  # broken JSON and broken UTF-8 are ValueErrors
-    TypeError,
-    AttributeError,
-    LookupError,
-    OverflowError,
-)
 
 
 class JournalFile:
@@ -145,7 +133,7 @@ class JournalFile:
         """Turn into :class:`BankDamaged` whatever reading a damaged file can lead to."""
         try:
             yield
-        except _DAMAGE as error:
+        except DAMAGE as error:
             if isinstance(error, sqlite3.Error) and is_of_the_system(error):
                 raise BankError(
                     f"the journal {self.name} can't be opened now: {error}; nothing is wrong with "
