@@ -6,6 +6,7 @@ a forgotten text in memory could write that text again; a new process never had 
 
 import json
 import sys
+from contextlib import closing
 from pathlib import Path
 
 from ..config.settings import StoreSettings
@@ -20,16 +21,13 @@ def main() -> None:
     """Read a request as JSON from standard input; print the progress, a line at a time."""
     given = json.load(sys.stdin)
     folder = Path(given["folder"])
-    journal = Journal(folder / "journal.db")
-    try:
+    with closing(Journal(folder / "journal.db")) as journal:
         resident = Resident(given["seed"], given["dims"], journal)
         resident.load(journal)
         settings = StoreSettings(given["provider"], given["config"])
         store = StoreSync(journal, resident, settings, folder, given["bank"])
         store.rebuild(lambda done, total: print(done, total, flush=True))  # noqa: T201
         store.close()
-    finally:
-        journal.close()
 
 
 if __name__ == "__main__":

@@ -177,7 +177,7 @@ def _fill(
     for tick in [*(each._replace(packed_state=None) for each in ticks[:-1]), *ticks[-1:]]:
         digest.add_tick(tick)
         database.execute("INSERT INTO ticks VALUES (?, ?, ?, ?, ?, ?)", tick)
-    vectors = journal.all_embeddings()
+    vectors = journal.embeddings()
     digest.add_embeddings(vectors)
     database.executemany("INSERT INTO embeddings VALUES (?, ?)", vectors.items())
     ShelfTable(database).adopt(map(digest.add_shelved, journal.shelf.all_now()))

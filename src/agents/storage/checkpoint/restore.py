@@ -1,5 +1,6 @@
 """A bank gets the state of a checkpoint."""
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,7 @@ def restore(checkpoint: Checkpoint, folder: Path, *, same_bank: bool = False) ->
     bank, store = _replaced(path, checkpoint.bank, same_bank)
     try:
         discard(*parts)
-        journal = Journal(temporary)
-        try:
+        with closing(Journal(temporary)) as journal:
             journal.adopt(
                 checkpoint.head,
                 checkpoint.agents,
@@ -38,8 +38,6 @@ def restore(checkpoint: Checkpoint, folder: Path, *, same_bank: bool = False) ->
                 purged=checkpoint.purged,
                 notes_unwritten=True,
             )
-        finally:
-            journal.close()
         sync_file(temporary)
         # SQLite must not take the log of the old journal for the log of the new one.
         discard(path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm"))
@@ -65,21 +63,14 @@ def _replaced(
         lost = any(each.is_dir() and each.name != "notes" for each in path.parent.iterdir())
         return bank if same_bank or lost else with_new_id(bank), None
     try:
-        old = Journal(path)
+        with closing(Journal(path)) as old:  # closing it also folds its log into the file
+            identity, store = old.get("bank"), old.get("store")
+            _read_all(old)
     except (BankTooNew, BankTooOld):
         raise
-    except BankDamaged:
-        _move_aside(path)
-        return bank, None
-    try:
-        identity, store = old.get("bank"), old.get("store")
-        _read_all(old)
     except BankDamaged:  # a journal that can't be read is kept
-        old.close()
         _move_aside(path)
         return bank, None
-    finally:
-        old.close()  # this also folds its log into the file
     if identity and identity["id"] != bank["id"]:
         raise BankError(
             f"{path.parent} holds another bank than the one the checkpoint was made of",

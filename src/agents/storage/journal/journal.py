@@ -241,15 +241,12 @@ class Journal:
         with self.file.writing():
             self._db.executemany(_EMBEDDING, vectors.items())
 
-    def all_embeddings(self) -> dict[bytes, bytes]:
-        """All vectors that are kept, by the hash of their text."""
-        with self.reading():
-            return dict(self._db.execute("SELECT * FROM embeddings ORDER BY hash"))
-
-    def embeddings(self, hashes: Sequence[bytes]) -> dict[bytes, bytes]:
-        """The kept vectors of the texts with these hashes, by hash."""
+    def embeddings(self, hashes: Sequence[bytes] | None = None) -> dict[bytes, bytes]:
+        """The kept vectors, of all texts or of the texts with these hashes, by hash."""
         one = "SELECT * FROM embeddings WHERE hash = ?"
         with self.reading():
+            if hashes is None:
+                return dict(self._db.execute("SELECT * FROM embeddings ORDER BY hash"))
             return dict(chain.from_iterable(self._db.execute(one, (each,)) for each in hashes))
 
     # The shelf
