@@ -60,11 +60,6 @@ CREATE INDEX shelf_deleted_of ON shelf (agent, retained_tick)
 CREATE INDEX shelf_ended ON shelf (until) WHERE until IS NOT NULL;
 """
 
-_FIELDS = (
-    "agent, sequence, since, until, seal, digest, tier, temperature, retention, retained_tick, "
-    "created_tick, tier_tick, expires_tick, access_count, last_access_tick, relevance, recalls, "
-    "traits, metadata, content, vector"
-)
 _BEFORE = "since < :commit AND (until IS NULL OR until >= :commit)"
 """The versions that were there before a commit."""
 _ACTIVE = "until IS NULL AND retention = 0"
@@ -135,11 +130,10 @@ class ShelfTable:
 
     def all_now(self) -> Iterator[tuple[Any, ...]]:
         """Every row, checked, by agent, oldest first; :meth:`adopt` takes these rows."""
-        columns = _FIELDS.replace("tier,", "tokens, tier,", 1)
         for row in self._db.execute(
-            f"SELECT {columns} FROM shelf WHERE until IS NULL ORDER BY agent, sequence"  # noqa: S608
+            "SELECT * FROM shelf WHERE until IS NULL ORDER BY agent, sequence"
         ):
-            _stored(row[:6] + row[7:])
+            _stored(row)
             yield row
 
     def due(
@@ -193,7 +187,7 @@ class ShelfTable:
         return [sequence for (sequence,) in rows]
 
     def _select(self, where: str, **values: object) -> Iterator[tuple[str, Stored]]:
-        for row in self._db.execute(f"SELECT {_FIELDS} FROM shelf WHERE {where}", values):  # noqa: S608
+        for row in self._db.execute(f"SELECT * FROM shelf WHERE {where}", values):  # noqa: S608
             yield row[0], _stored(row)
 
     # Writing
@@ -264,9 +258,9 @@ def _rows(commit: int, changes: Changes) -> Iterator[tuple[Any, ...]]:
 
 
 def _stored(row: Sequence[Any]) -> Stored:
-    """The memory in a row of ``_FIELDS``, checked."""
-    agent, sequence, since, until, seal, digest, *numbers = row[:16]
-    recalls, kinds, metadata, content, vector = row[16:]
+    """The memory in a row, checked."""
+    agent, sequence, since, until, seal, digest, _tokens, *numbers = row[:17]
+    recalls, kinds, metadata, content, vector = row[17:]
     try:
         record = Shelved._make(
             (
