@@ -19,7 +19,7 @@ class PlainMem0:
     stores_in_batches = False
 
     def __init__(self, folder: Path, embedder: TableEmbedder) -> None:
-        from tiermem.storage.mem0.store import import_mem0
+        from tiermem.storage.mem0.package import import_mem0
 
         unused = {"provider": "openai", "config": {"api_key": "unused"}}
         config = {

@@ -3,7 +3,7 @@
 from typing import Any
 
 from agents import MemoryBank
-from agents.storage.mem0.store import import_mem0
+from agents.storage.mem0.package import import_mem0
 
 UNUSED = {"provider": "openai", "config": {"api_key": "unused"}}
 

@@ -88,7 +88,7 @@ def _answer(request: dict[str, str]) -> tuple[int, str, str]:
 
 
 def main() -> None:
-    from agents.storage.mem0.store import import_mem0
+    from agents.storage.mem0.package import import_mem0
 
     for name in STORE_MODULES:
         import_mem0(name)

@@ -40,8 +40,8 @@ def test_an_interrupted_commit_is_there_whole_or_not_at_all_and_the_bank_goes_on
     with open_bank() as bank:
         alice = bank.agent("alice")
         alice.add("before")
-        journal = bank.parts.ledger.journal
-        journal._db = Interrupting(journal._db, statement, after)  # type: ignore[assignment]
+        file = bank.parts.ledger.journal.file
+        file.db = Interrupting(file.db, statement, after)  # type: ignore[assignment]
         with pytest.raises(KeyboardInterrupt):
             alice.add_many(["one", "two"])
         kept = [memory.content for memory in alice.all()]

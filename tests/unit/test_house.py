@@ -1,4 +1,4 @@
-"""Values and rules hold no state: what a module of theirs defines is never written to."""
+"""What import contracts can't see: values and rules hold no state, and only one room knows mem0."""
 
 import ast
 from collections.abc import Iterator
@@ -103,3 +103,69 @@ def test_state_is_found(source: str, found: str) -> None:
 def test_constants_are_no_state() -> None:
     source = "__all__ = ['X']\nX = {1: 2}\n_Y = [3]\ndef f():\n    own = {}\n    own[X[1]] = _Y[0]"
     assert state_in(source) == []
+
+
+# Only storage/mem0 knows mem0
+
+MEM0 = {"mem0", "chromadb"}
+
+
+def mem0_in(source: str) -> list[int]:
+    """The lines that import mem0 or Chroma: by a statement, by a text, or by our own function."""
+    return [
+        node.lineno
+        for node in ast.walk(ast.parse(source))
+        if (isinstance(node, ast.Import) and any(_is_mem0(each.name) for each in node.names))
+        or (isinstance(node, ast.ImportFrom) and not node.level and _is_mem0(node.module))
+        or (isinstance(node, ast.Call) and _imports_mem0(node))
+    ]
+
+
+def _imports_mem0(call: ast.Call) -> bool:
+    name = _name(call.func)
+    if name == "import_mem0":
+        return True
+    given = [*call.args, *[each.value for each in call.keywords]]
+    texts = [node for value in given for node in ast.walk(value) if isinstance(node, ast.Constant)]
+    return ("import" in name or name == "find_spec") and any(_is_mem0(each.value) for each in texts)
+
+
+def _is_mem0(module: object) -> bool:
+    return isinstance(module, str) and module.partition(".")[0] in MEM0
+
+
+def test_only_the_room_mem0_imports_mem0_or_chroma() -> None:
+    files = {path: mem0_in(path.read_text(encoding="utf-8")) for path in SOURCE.rglob("*.py")}
+    importers = {path.relative_to(SOURCE).parent for path, lines in files.items() if lines}
+    assert importers == {Path("storage/mem0")}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import mem0.memory.main as main",
+        "from chromadb import Settings",
+        "importlib.import_module('mem0')",
+        "import_module(name='chromadb.config')",
+        "import_module(f'mem0.llms.{name}')",
+        "__import__('mem0')",
+        "importlib.util.find_spec('mem0')",
+        "import_mem0(module)",
+        "store.import_mem0('mem0.utils.factory')",
+    ],
+)
+def test_an_import_of_mem0_is_found(line: str) -> None:
+    assert mem0_in(f"def use():\n    {line}\n") == [2]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from .mem0 import Store",
+        "import_module('json')",
+        "Finding('ok', 'mem0', 'all is well')",
+        "import mem0ai_tools",
+    ],
+)
+def test_what_only_names_mem0_is_no_import_of_it(line: str) -> None:
+    assert mem0_in(line) == []

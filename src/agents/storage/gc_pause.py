@@ -1,16 +1,16 @@
-"""Making many records at once, without a search for garbage in between."""
+"""Many records are made at once, without a search for garbage in between."""
 
 import gc
 
 __all__ = ["gc_paused"]
 
 
-class gc_paused:  # noqa: N801  # a context manager, and named like the function it could be
+class gc_paused:  # noqa: N801  # a context manager with the name of a function
     """Inside, Python does not look for garbage.
 
-    The collector would look after every 700 new records, and look at the records made before again
-    and again, though none of them can be garbage yet. Only our own batches run inside: the
-    collector belongs to the whole process, so it must be on whenever a user's code runs.
+    The collector would look after every 700 new records, and each time at all earlier records,
+    which can't be garbage yet. The collector belongs to the whole process, so it must be on
+    whenever a user's code runs: only our own batches run inside.
     """
 
     __slots__ = ("_was",)

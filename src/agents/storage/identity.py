@@ -1,4 +1,4 @@
-"""What a bank is made with and keeps: its id, its seed, its settings and its embedder."""
+"""What a bank keeps from its beginning: its id, its seed, its settings and its embedder."""
 
 import uuid
 from typing import Any
@@ -17,7 +17,7 @@ _MOST_DIMS = 65_536
 def prepare(journal: Journal, settings: Settings, given: Embedder | None) -> Embedder:
     """The embedder to use: ``given``, or the configured one.
 
-    A new journal keeps it with the bank's other fixed things; for an old one it must be the same.
+    A new journal keeps its name and its dimensions; with an old journal they must be the same.
     """
     identity: dict[str, Any] | None = journal.get("bank")
     if identity is None and journal.head:
@@ -52,15 +52,12 @@ def prepare(journal: Journal, settings: Settings, given: Embedder | None) -> Emb
 
 
 def with_new_id(identity: dict[str, Any]) -> dict[str, Any]:
-    """The identity of a copy: a bank of its own, that must not write to the first one's store."""
+    """The identity of a copy, which must not write to the store of the first bank."""
     return {**identity, "id": _new_id()}
 
 
 def _new_id() -> str:
-    """Random, and the only thing that is: it tells one bank's store from another's.
-
-    No result or hash depends on it.
-    """
+    """A random id, which tells the stores of banks apart. No result or hash depends on it."""
     return str(uuid.uuid4())
 
 

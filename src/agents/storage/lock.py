@@ -13,8 +13,8 @@ __all__ = ["BankLock", "lock_folder"]
 class BankLock:
     """An exclusive lock on a bank's folder, held until released or until the process ends.
 
-    The operating system drops it with the process, however that ends, so a kill leaves no stale
-    lock behind. The file holds the owner's pid, for the message that others get.
+    The operating system releases the lock when the process ends, even by a kill. The file holds
+    the owner's pid, which the error in another process names.
     """
 
     def __init__(self, folder: Path, name: str = "bank.lock") -> None:
@@ -40,7 +40,7 @@ class BankLock:
             raise
 
     def release(self) -> None:
-        """Let others open the bank."""
+        """Let other processes open the bank."""
         if self._file >= 0:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._file, 0)
@@ -49,7 +49,7 @@ class BankLock:
 
 
 def lock_folder(folder: Path, name: str = "bank.lock") -> BankLock:
-    """Lock a folder, a bank's by default, which is made if there is none."""
+    """Lock a folder, which is made if there is none; by default with a bank's lock."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         return BankLock(folder, name)

@@ -1,4 +1,4 @@
-"""A Markdown note as the journal has it: its text, and the memories that stand for its parts."""
+"""A Markdown note in the journal: its text, and the memories that stand for its parts."""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ class Note(NamedTuple):
     chunks: tuple[tuple[int, int, int], ...]
     """For each chunk the memory's sequence number, its first and its last line."""
     digest: bytes
-    """A hash over both."""
+    """A hash over the text and the chunks."""
 
     @classmethod
     def of(cls, text: str, chunks: Iterable[Sequence[int]]) -> Self:
@@ -26,7 +26,7 @@ class Note(NamedTuple):
 
     @property
     def token(self) -> str:
-        """The beginning of the digest, which tells this note from others of its path."""
+        """The beginning of the digest, which tells apart the versions of a note."""
         return self.digest.hex()[:16]
 
     def lines_of(self, sequence: int) -> tuple[int, int] | None:
@@ -43,7 +43,7 @@ def is_of_note(memory: Memory) -> bool:
 
 
 def note_of(memory: Memory, notes: Mapping[str, Note]) -> str | None:
-    """The path of the one of an agent's notes that a memory stands for a part of, if any."""
+    """The path of the note that has a memory as one of its chunks, or None."""
     path = memory.metadata.get("path")
     if not isinstance(path, str) or path not in notes:
         return None

@@ -1,24 +1,37 @@
-"""What the journal and checkpoints ask of SQLite and of the disk."""
+"""SQLite's files and the disk, for the journal and for checkpoints."""
 
 import os
 import sqlite3
+import zlib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 __all__ = [
+    "DAMAGE",
     "as_it_was",
     "copy_database",
     "discard",
-    "identity",
     "is_of_the_system",
     "sync_file",
     "sync_folder",
 ]
 
+# SQLite does not notice a flipped bit. A value may come back as another type, a column not at all.
+DAMAGE = (
+    sqlite3.Error,
+    zlib.error,
+    ValueError,  # broken JSON and broken UTF-8 are ValueErrors
+    TypeError,
+    AttributeError,
+    LookupError,
+    OverflowError,
+)
+"""The errors that reading a damaged file can lead to."""
+
 
 def is_of_the_system(error: sqlite3.Error) -> bool:
-    """Whether the system is at fault, and not the file: a full disk makes no journal damaged."""
+    """Whether the system is at fault and not the file: a full disk is no damage."""
     code = getattr(error, "sqlite_errorcode", 0)
     return code != sqlite3.SQLITE_IOERR_SHORT_READ and code & 0xFF in (
         sqlite3.SQLITE_IOERR,
@@ -33,7 +46,7 @@ def is_of_the_system(error: sqlite3.Error) -> bool:
 
 
 def as_it_was(path: Path) -> Callable[[], object]:
-    """What undoes the making of a database where there is none yet, or an empty file."""
+    """A function that undoes the making of a database, if there is none yet or an empty file."""
     if not path.exists():
         return partial(path.unlink, missing_ok=True)
     if not path.stat().st_size and not path.with_name(f"{path.name}-wal").exists():
@@ -41,33 +54,15 @@ def as_it_was(path: Path) -> Callable[[], object]:
     return lambda: None
 
 
-def identity(path: Path) -> tuple[int, int] | None:
-    """Which file is at a path; None if none is."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
 def copy_database(path: Path, target: sqlite3.Connection) -> None:
-    """Copy a database, which somebody may have open, into an empty one."""
-    # Without a log nobody has it open, and SQLite need not leave one behind.
+    """Copy a database, which another process may have open, into an empty one."""
+    # Without a log no process has it open, and SQLite need not make a log.
     quiet = "" if path.with_name(f"{path.name}-wal").exists() else "&immutable=1"
     source = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro{quiet}", uri=True)
     try:
         source.backup(target)
     finally:
         source.close()
-
-
-def sync_folder(folder: Path) -> None:
-    """Make a new file's name durable, not only its bytes."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def sync_file(path: Path) -> None:
@@ -79,10 +74,15 @@ def sync_file(path: Path) -> None:
         os.close(descriptor)
 
 
+def sync_folder(folder: Path) -> None:
+    """Make the names of a folder's new files durable: for the system, a folder is a file."""
+    sync_file(folder)
+
+
 def discard(*paths: Path) -> None:
-    """Delete files, if that can be done."""
+    """Delete files; a file that can't be deleted stays."""
     for path in paths:
         try:
             path.unlink(missing_ok=True)
-        except (OSError, ValueError):  # a disk that can't delete; what matters was said already
+        except (OSError, ValueError):  # the caller tells what went wrong before
             continue

@@ -1,11 +1,12 @@
-"""Builds a bank's store anew in a process of its own: ``python -m tiermem.storage.store_rebuild``.
+"""Builds a bank's store anew in a new process: ``python -m tiermem.storage.store_rebuild``.
 
-Chroma fills parts of its files that it does not use with whatever lay in the process's memory.
-A process that knew a forgotten text could so write it again; a new one never had it.
+Chroma fills unused parts of its files with bytes from the memory of its process. A process that had
+a forgotten text in memory could write that text again; a new process never had it.
 """
 
 import json
 import sys
+from contextlib import closing
 from pathlib import Path
 
 from ..config.settings import StoreSettings
@@ -17,19 +18,16 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Read what to do as JSON, and say how far it is, a line at a time."""
+    """Read a request as JSON from standard input; print the progress, a line at a time."""
     given = json.load(sys.stdin)
     folder = Path(given["folder"])
-    journal = Journal(folder / "journal.db")
-    try:
+    with closing(Journal(folder / "journal.db")) as journal:
         resident = Resident(given["seed"], given["dims"], journal)
         resident.load(journal)
         settings = StoreSettings(given["provider"], given["config"])
         store = StoreSync(journal, resident, settings, folder, given["bank"])
         store.rebuild(lambda done, total: print(done, total, flush=True))  # noqa: T201
         store.close()
-    finally:
-        journal.close()
 
 
 if __name__ == "__main__":

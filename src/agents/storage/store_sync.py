@@ -1,8 +1,8 @@
 """Keeping mem0's store in step with the journal.
 
-The journal keeps, under ``store``, up to which commit the store is written, whether a write was
-under way, and what the store's files looked like after it. Ids are deterministic and every write
-can be repeated, so after a kill the rest is simply pushed again.
+The journal keeps a cursor under ``store``: the last commit that the store has, whether a write was
+under way, and how the store's files looked after it. Ids are deterministic and every write can be
+repeated, so after a kill the rest is pushed again.
 """
 
 import functools
@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -36,12 +37,12 @@ __all__ = ["Progress", "StoreSync", "stale_store"]
 logger = logging.getLogger(__name__)
 
 Progress = Callable[[int, int], None]
-"""Called with how many memories are done, and of how many."""
+"""Called with the number of memories that are done, and the number of all."""
 
 _CHUNK = 5000
 _KEPT = "the journal has every memory; rebuild the store with"
 
-# What a memory needs: its row changed, made, or made where one may be still.
+# What the store needs for a memory: a changed row, a new row, or a row that may be there already.
 _CHANGED, _ADDED, _RETURNED = 0, 1, 2
 
 
@@ -49,19 +50,19 @@ _CHANGED, _ADDED, _RETURNED = 0, 1, 2
 class _Cursor:
     store: str
     commit: int = 0
-    """Everything up to this commit is in the store."""
+    """The store has everything up to this commit."""
     writing: int = 0
-    """A write up to this commit was begun; when above ``commit``, it may be there in part."""
+    """A write up to this commit was begun; above ``commit``, the store may have a part of it."""
     rows: int = 0
-    """How many memories the store held after the last write."""
+    """The number of memories in the store after the last write."""
     files: str | None = None
-    """What the store's files looked like then."""
+    """The digest of the store's files after the last write."""
     stale: bool = False
     """The bank went back to an earlier state: the store has to be made anew."""
 
 
 def stale_store(journal: Journal, commit: int) -> dict[str, Any]:
-    """What the journal has to keep of its store when it goes back to ``commit``."""
+    """What the journal has to keep about its store when it goes back to ``commit``."""
     kept = journal.get("store")
     if kept is None or max(kept["commit"], kept["writing"]) <= commit:
         return {}
@@ -91,7 +92,7 @@ class StoreSync:
         return store_config(self._settings, self._place(), self._resident.dims)
 
     def _place(self) -> Path:
-        """The bank's folder, or one that goes with it for a bank in memory."""
+        """The bank's folder; for a bank in memory, a folder that is deleted with it."""
         if self._folder is not None:
             return self._folder
         if self._scratch is None:
@@ -106,25 +107,24 @@ class StoreSync:
     def _cursor(self) -> _Cursor:
         kept = self._journal.get("store")
         cursor = _Cursor(**kept) if kept else _Cursor(self._store.name)
-        if cursor.store != self._store.name:  # another store was configured: it has nothing yet
+        if cursor.store != self._store.name:  # the settings name another store: it has nothing yet
             return _Cursor(self._store.name)
         return cursor
 
     @property
     def behind(self) -> bool:
-        """Whether the journal has what the store has not."""
+        """Whether the store lacks something that the journal has."""
         return self._is_stale or self._cursor.commit < self._journal.head
 
     @property
     def _is_stale(self) -> bool:
-        """Whether the way from the store's state to the journal's is not in the journal."""
+        """Whether the journal lacks the commits that lead from the store's state to its own."""
         return self._cursor.stale or self._cursor.commit < self._journal.base
 
     def check(self) -> None:
-        """Raise :class:`StoreError` where the store is gone, broken or another bank's.
+        """Raise :class:`StoreError` if the store is gone, is broken or belongs to another bank.
 
-        Costs nothing where the store's files are as the last write left them. Otherwise a child
-        process tries the store first.
+        A child process tries the store, unless its files are as the last write left them.
         """
         cursor = self._cursor
         if not (cursor.commit or cursor.writing) and self._store.files() is None:
@@ -142,9 +142,9 @@ class StoreSync:
             self._store.open(written=cursor.commit > 0)
 
     def catch_up(self) -> None:
-        """Write what a process that was killed did not come to write.
+        """Write what a killed process left unwritten.
 
-        A store that has to be made anew waits for the next sync: that takes its time.
+        A store that has to be made anew waits for the next sync, because that takes long.
         """
         if not self._is_stale:
             self.push()
@@ -153,7 +153,7 @@ class StoreSync:
         """Write what the store lacks; the number of memories written, changed or deleted."""
         if not self.behind:
             return 0
-        self._journal.check_there()  # or a store would be made where no bank is any more
+        self._journal.check_there()  # or a store would be made where the bank is gone
         if self._is_stale:
             with self._naming_the_repair():
                 self.rebuild(progress)
@@ -176,13 +176,13 @@ class StoreSync:
 
     @property
     def written(self) -> int:
-        """The commit up to which the store can be searched; 0 where it can't at all."""
+        """The commit up to which the store can be searched; 0 if it can't be searched."""
         return 0 if self._is_stale else self._cursor.commit
 
     def search(self, vector: Quantised, most: int, filters: Mapping[str, object]) -> list[str]:
         """The ids of the ``most`` memories nearest to a vector that pass the filters."""
         with self._naming_the_repair():
-            self._store.open(written=True)  # an empty one in its place must not answer
+            self._store.open(written=True)  # an empty store in its place must not answer
             return self._store.search(unit(vector[None])[0], most, filters)
 
     @property
@@ -191,14 +191,14 @@ class StoreSync:
         return bool(self._cursor.commit or self._cursor.writing)
 
     def forget(self, ids: Sequence[str]) -> None:
-        """Delete purged memories now, and not with the next push."""
+        """Delete purged memories now, before the next push."""
         if ids and self.exists:
             with self._naming_the_repair():
                 self._store.open(written=self._cursor.commit > 0)
                 self._store.delete(ids)
 
     def rebuild(self, progress: Progress | None = None) -> list[str]:
-        """Replace the store by a new one with every memory of the journal; says what was done."""
+        """Replace the store by a new one with every memory of the journal; a report in lines."""
         problem = self._diagnose()
         report = [f"found: {problem or 'the store answers and is this bank’s'}"]
         aside = self._store.set_aside()
@@ -218,7 +218,7 @@ class StoreSync:
             f"{'agent' if len(agents) == 1 else 'agents'} from the journal"
         )
         if aside is not None and problem is None:
-            shutil.rmtree(aside)  # our own copy, and now there is a newer one
+            shutil.rmtree(aside)  # the new store has all that it had
         elif aside is not None:
             report.append(f"the old store is now in {aside}; delete it if you don't need it")
         return report
@@ -227,36 +227,27 @@ class StoreSync:
         return len(self._resident) + self._resident.cold
 
     def _everything(self) -> Iterator[tuple[list[Memory], Quantised]]:
-        """All that is active, in chunks: what is resident, then what is cold."""
+        """Every active memory, in chunks: first the resident memories, then the cold ones."""
         for agent in sorted(self._resident.blocks):
             block = self._resident.blocks[agent]
             for start in range(0, len(block), _CHUNK):
                 stop = min(start + _CHUNK, len(block))
                 yield block.memories(range(start, stop)), block.vectors(slice(start, stop))
-        waiting: list[Memory] = []
-        vectors: list[bytes] = []
         with self._journal.reading():
-            for agent, stored in self._journal.shelf.active():
-                prefix = self._resident.block(agent).prefix
-                waiting.append(stored.record.memory(agent, prefix))
-                vectors.append(stored.record.vector)
-                if len(waiting) == _CHUNK:
-                    yield waiting, self._vectors(vectors)
-                    waiting, vectors = [], []
-        if waiting:
-            yield waiting, self._vectors(vectors)
-
-    def _vectors(self, vectors: list[bytes]) -> Quantised:
-        return np.frombuffer(b"".join(vectors), np.int8).reshape(len(vectors), -1)
+            cold, block_of = self._journal.shelf.active(), self._resident.block
+            while chunk := list(islice(cold, _CHUNK)):
+                memories = [each.record.memory(own, block_of(own).prefix) for own, each in chunk]
+                yield memories, _as_array([each.record.vector for _, each in chunk])
 
     def rebuild_elsewhere(self, seed: int, progress: Progress | None = None) -> None:
-        """:meth:`rebuild` a local store in a process of its own, which knows nothing but what is in
-        the journal. A store elsewhere is left as it is.
+        """:meth:`rebuild` a local store in a new process, which never had a purged text in memory.
+
+        A store that is not local stays as it is.
         """
         if self._folder is None or self._store.path is None:
             return
-        # Gone before the child begins: to look at the old one would bring its texts to memory.
-        self._save(stale=True)  # if nobody comes to finish this, the next sync does
+        # The old store goes before the child begins, and unread: it has purged texts.
+        self._save(stale=True)  # if this is interrupted, the next sync makes the store
         if aside := self._store.set_aside():
             shutil.rmtree(aside)
         request = {
@@ -268,18 +259,14 @@ class StoreSync:
             "bank": self._bank_id,
         }
         with tempfile.TemporaryFile("w+") as complaints:
-            child = subprocess.Popen(
+            with subprocess.Popen(
                 [sys.executable, "-m", "tiermem.storage.store_rebuild"],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, text=True,
-            )  # fmt: skip
-            with child:
-                if child.stdin is None or child.stdout is None:
-                    raise StoreError(
-                        "mem0's store can't be rebuilt: no child process", hint="try it again"
-                    )
-                child.stdin.write(json.dumps(request))
-                child.stdin.close()
-                for line in child.stdout:
+            ) as child:  # fmt: skip
+                if child.stdin is not None:
+                    child.stdin.write(json.dumps(request))
+                    child.stdin.close()
+                for line in child.stdout or ():
                     done, _, total = line.partition(" ")
                     if progress:
                         progress(int(done), int(total))
@@ -294,7 +281,7 @@ class StoreSync:
             )
 
     def close(self) -> None:
-        """Close the store, if it is open. What its closing did to the files is no damage."""
+        """Close the store, if it is open, and keep how its files look after that."""
         if self._scratch is not None:
             self._store.close()
             self._scratch.cleanup()
@@ -315,13 +302,13 @@ class StoreSync:
             self._store.open()
         except StoreMismatch as error:
             if not self._store.is_inside_bank:
-                raise  # it may be in use where it is
+                raise  # another program may use it there
             self._refuse_an_empty_journal(error)
             return str(error)
         return None
 
     def _refuse_an_empty_journal(self, error: StoreMismatch) -> None:
-        """A full store beside a journal without a commit: the journal was lost, not the store."""
+        """Raise if the journal has no commit: beside a full store, that means it was lost."""
         if self._journal.head == 0:
             raise BankDamaged(
                 f"the journal is empty, and {self._store.path} holds the memories of a bank: the "
@@ -330,24 +317,20 @@ class StoreSync:
             ) from error
 
     def _changes(self) -> Iterator[tuple[int, dict[tuple[str, int], int]]]:
-        """Which memories the commits touched, and what that means for the store, in chunks."""
+        """The memories that commits touched and what the store needs for each, in chunks."""
         changes: dict[tuple[str, int], int] = {}
         last = self._cursor.commit
         for commit in self._journal.commits(after=last):
             for event in decode(commit.events):
                 if isinstance(event, TickAdvanced | Accessed | Noted):
-                    continue  # how often a memory was given is no business of the store
+                    continue  # the store does not keep what these change
+                how = {Added: _ADDED, Retained: _RETURNED}.get(type(event), _CHANGED)
                 if isinstance(event, Added | TierChanged):
                     numbers = [event.sequence]
                 else:
                     numbers = event.sequences
                 for sequence in numbers:
                     key = event.agent_id, sequence
-                    how = _CHANGED
-                    if isinstance(event, Added):
-                        how = _ADDED
-                    elif isinstance(event, Retained):
-                        how = _RETURNED
                     changes[key] = max(changes.get(key, _CHANGED), how)
             last = commit.id
             if len(changes) >= _CHUNK:
@@ -357,8 +340,9 @@ class StoreSync:
             yield last, changes
 
     def _apply(self, changes: dict[tuple[str, int], int], *, known: bool) -> None:
-        """Write the memories as they are now, which is at least as new as the commits."""
-        written: dict[bool, tuple[list[Memory], list[bytes]]] = {True: ([], []), False: ([], [])}
+        """Write the memories as they are now, which may be after the commits."""
+        new: list[tuple[Memory, bytes]] = []
+        changed: list[tuple[Memory, bytes]] = []
         gone = []
         for (agent, sequence), how in changes.items():
             block = self._resident.block(agent)
@@ -373,21 +357,16 @@ class StoreSync:
             if memory is None:
                 gone.append(memory_id(block.prefix, sequence))
             else:
-                memories, vectors = written[how > _CHANGED]
-                memories.append(memory)
-                vectors.append(vector)
+                (new if how > _CHANGED else changed).append((memory, vector))
         if gone:
             self._store.delete(gone)
-        memories, vectors = written[True]
-        if memories:
+        if new:
+            memories, vectors = zip(*new, strict=True)
             known = known or _RETURNED in changes.values()
-            self._store.upsert(memories, unit(self._vectors(vectors)), known)
-        memories, vectors = written[False]
-        if memories:
-            self._store.update(memories, unit(self._vectors(vectors)))
-
-    def _repair(self) -> str:
-        return f"tiermem repair {quote(str(self._place()))}"
+            self._store.upsert(memories, unit(_as_array(vectors)), known)
+        if changed:
+            memories, vectors = zip(*changed, strict=True)
+            self._store.update(memories, unit(_as_array(vectors)))
 
     def _done(self) -> None:
         self._save(
@@ -405,10 +384,14 @@ class StoreSync:
     def _naming_the_repair(self) -> Iterator[None]:
         try:
             yield
-        except StoreMismatch as error:
-            if not self._store.is_inside_bank:
-                raise
-            self._refuse_an_empty_journal(error)
-            raise StoreMismatch(error.why, hint=f"{_KEPT}: {self._repair()}") from error
         except StoreError as error:
-            raise type(error)(error.why, hint=f"{_KEPT}: {self._repair()}") from error
+            if isinstance(error, StoreMismatch):
+                if not self._store.is_inside_bank:
+                    raise
+                self._refuse_an_empty_journal(error)
+            repair = f"tiermem repair {quote(str(self._place()))}"
+            raise type(error)(error.why, hint=f"{_KEPT}: {repair}") from error
+
+
+def _as_array(vectors: Sequence[bytes]) -> Quantised:
+    return np.frombuffer(b"".join(vectors), np.int8).reshape(len(vectors), -1)

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from agents import Memory, MemoryBank, StoreDamaged
-from agents.storage.mem0.store import Mem0Store, import_mem0
+from agents.storage.mem0.package import import_mem0
+from agents.storage.mem0.store import Mem0Store
 from embedders import Directions, Noise
 from plain_mem0 import PlainMem0, assert_store_is_exact
 

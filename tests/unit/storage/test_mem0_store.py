@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agents import MemoryBank, StoreDamaged, StoreMismatch
-from agents.storage.mem0.store import import_mem0
+from agents.storage.mem0.package import import_mem0
 from plain_mem0 import PlainMem0, assert_store_is_exact
 
 pytestmark = [

@@ -177,7 +177,8 @@ def _embedder(bank: "MemoryBank") -> Findings:
 
 def _store(bank: "MemoryBank", folder: Path, kept: dict[str, Any] | None) -> Findings:
     from ...errors import StoreError
-    from ...storage.mem0.store import Mem0Store, import_store
+    from ...storage.mem0.package import import_store
+    from ...storage.mem0.store import Mem0Store
 
     if kept is None or not max(kept["commit"], kept["writing"]):
         yield Finding("ok", "mem0", "nothing was written to mem0's store yet")

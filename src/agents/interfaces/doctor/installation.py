@@ -95,9 +95,9 @@ def _import(module: str) -> None:
         if importlib.util.find_spec(module) is None:
             raise ModuleNotFoundError(f"No module named '{module}'", name=module)
     elif module == "mem0":
-        from ...storage.mem0.store import import_mem0
+        from ...storage.mem0.package import import_store
 
-        import_mem0(module)
+        import_store(None)
     else:
         importlib.import_module(module)
 

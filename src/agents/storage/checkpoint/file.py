@@ -1,7 +1,7 @@
 """A checkpoint: one portable file with the whole state of a bank after a commit.
 
-It is a SQLite database of its own format. Every row is covered by a SHA-256 over the contents, so
-that a file which is cut short, changed or swapped for another is told from a whole one.
+It is a SQLite database with tables of its own. A SHA-256 covers every row, so a file that was cut
+short or changed is told from a whole one.
 """
 
 import hashlib
@@ -9,7 +9,6 @@ import json
 import os
 import platform
 import sqlite3
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
@@ -23,7 +22,7 @@ from ..journal.schema import SnapshotRow
 from ..journal.ticks import TickRow
 from ..resident.agent_columns import AgentColumns
 from ..shelf.rows import SHELF_SCHEMA, ShelfTable
-from ..sqlite import discard, is_of_the_system, sync_file, sync_folder
+from ..sqlite import DAMAGE, discard, is_of_the_system, sync_file, sync_folder
 from ..state import snapshots
 from ..state.ledger import Ledger
 from ..state.loading import Resident
@@ -34,9 +33,9 @@ _APPLICATION_ID = 0x746D636B  # "tmck"
 _FORMAT = 3
 
 _AT_ONCE = 4_000_000
-"""Bytes that are written together. If each agent were, threads would wait for one another."""
+"""Bytes that are inserted together: with an agent at a time, threads would wait for each other."""
 _TO_DISK = 8_000_000
-"""Bytes that wait to be brought to the disk while more are written."""
+"""Bytes that are inserted before the file is synced, while more are inserted."""
 
 _SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -53,17 +52,6 @@ CREATE TABLE embeddings (hash BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT RO
 # The indexes are for a bank that is used.
 _SCHEMA += SHELF_SCHEMA[: SHELF_SCHEMA.index("CREATE UNIQUE INDEX")]
 
-_DAMAGE = (
-    sqlite3.Error,
-    zlib.error,
-    ValueError,
-    TypeError,
-    AttributeError,
-    LookupError,
-    OverflowError,
-    RecursionError,
-)
-
 
 class Checkpoint(NamedTuple):
     """What a checkpoint holds."""
@@ -71,7 +59,7 @@ class Checkpoint(NamedTuple):
     bank: dict[str, Any]
     """The bank's identity: id, seed, settings, embedder."""
     head: tuple[int, int, str]
-    """The commit it was made after: its id, the tick, the journal's hash."""
+    """The commit after which it was made: its id, the tick, the journal's hash."""
     agents: list[SnapshotRow]
     ticks: list[TickRow]
     embeddings: dict[bytes, bytes]
@@ -81,7 +69,7 @@ class Checkpoint(NamedTuple):
     """The memories that are not resident, as rows of the journal."""
     versions: dict[str, str]
     extra: dict[str, Any]
-    """What the caller of :func:`write` added."""
+    """What the caller of :func:`write` added to it."""
 
     @property
     def tick(self) -> int:
@@ -92,7 +80,7 @@ class Checkpoint(NamedTuple):
 def write(path: Path, ledger: Ledger, version: str, extra: Mapping[str, object]) -> None:
     """Write the state after the last commit.
 
-    The file gets its name when all of it is on disk: there is a whole checkpoint or none.
+    The file gets its name when all of its bytes are on disk: there is a whole checkpoint or none.
     """
     if not path.name:
         raise InvalidInput("a checkpoint needs a file; got an empty path", hint="name a file")
@@ -101,7 +89,7 @@ def write(path: Path, ledger: Ledger, version: str, extra: Mapping[str, object])
         "bank": journal.get("bank"),
         "head": [journal.head, journal.tick, journal.hash.hex()],
         "purged": bool(journal.get("purged")),
-        # Every generator is seeded from these two for each tick, so they are all random states.
+        # Every generator is seeded from these two in each tick: no other random state exists.
         "random": {"seed": resident.seed, "tick": journal.tick},
         "versions": {
             "tiermem": version,
@@ -112,7 +100,7 @@ def write(path: Path, ledger: Ledger, version: str, extra: Mapping[str, object])
         "extra": dict(extra),
     }
     try:
-        meta = json.loads(_json(meta))  # as it will be read: JSON has text for keys
+        meta = json.loads(_json(meta))  # JSON turns keys into text; the hash covers that
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(f"what goes with a checkpoint must be JSON: {error}") from None
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -123,7 +111,7 @@ def write(path: Path, ledger: Ledger, version: str, extra: Mapping[str, object])
                 f"{path} is no checkpoint, so none takes its place", hint="name another file"
             )
         temporary.unlink(missing_ok=True)
-        # One thread inserts while this one packs; both at once never use it.
+        # One thread inserts while this thread packs; only one of them uses the database at a time.
         database = sqlite3.connect(temporary, isolation_level=None, check_same_thread=False)
         with (
             ThreadPoolExecutor(1, "tiermem-checkpoint") as inserting,
@@ -131,7 +119,7 @@ def write(path: Path, ledger: Ledger, version: str, extra: Mapping[str, object])
         ):
             try:
                 _fill(database, temporary, inserting, syncing, journal, resident, meta)
-            finally:  # after the last insert, even where nobody waits for it: a second Ctrl-C
+            finally:  # after the last insert, even if a second Ctrl-C ends the wait for it
                 inserting.submit(database.close).result()
         sync_file(temporary)
         temporary.replace(path)
@@ -145,7 +133,7 @@ def write(path: Path, ledger: Ledger, version: str, extra: Mapping[str, object])
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether a file looks like a checkpoint, a damaged one perhaps."""
+    """Whether a file looks like a checkpoint, perhaps a damaged one."""
     with path.open("rb") as file:
         head = file.read(72)
     return not head or head[68:72] == _APPLICATION_ID.to_bytes(4, "big")
@@ -160,7 +148,7 @@ def _fill(
     resident: Resident,
     meta: Mapping[str, object],
 ) -> None:
-    # Nobody reads the file before it is whole, so SQLite need not protect it; large pages suit
+    # No process reads the file before it is whole, so SQLite need not protect it. Large pages suit
     # large blobs.
     for pragma in ("page_size = 65536", "journal_mode = OFF", "synchronous = OFF",
                    f"application_id = {_APPLICATION_ID}", f"user_version = {_FORMAT}"):  # fmt: skip
@@ -172,7 +160,7 @@ def _fill(
     inserted: Future[Any] | None = None
     synced: Future[None] | None = None
     written = 0
-    for rows in _packed(blocks):  # the next are packed while these are inserted
+    for rows in _packed(blocks):  # a thread inserts rows while the next rows are packed
         for row in rows:
             digest.add(row.digest)
         _check(inserted)
@@ -189,14 +177,10 @@ def _fill(
     for tick in [*(each._replace(packed_state=None) for each in ticks[:-1]), *ticks[-1:]]:
         digest.add_tick(tick)
         database.execute("INSERT INTO ticks VALUES (?, ?, ?, ?, ?, ?)", tick)
-    vectors = journal.all_embeddings()
+    vectors = journal.embeddings()
     digest.add_embeddings(vectors)
     database.executemany("INSERT INTO embeddings VALUES (?, ?)", vectors.items())
-    marks = ",".join("?" * 22)
-    database.executemany(
-        f"INSERT INTO shelf VALUES ({marks})",  # noqa: S608
-        map(digest.add_shelved, journal.shelf.all_now()),
-    )
+    ShelfTable(database).adopt(map(digest.add_shelved, journal.shelf.all_now()))
     texts = {key: _json(value) for key, value in meta.items()}
     database.executemany(
         "INSERT INTO meta VALUES (?, ?)", [*texts.items(), ("sha256", digest.hexdigest())]
@@ -205,7 +189,7 @@ def _fill(
 
 
 def _packed(blocks: Iterable[AgentColumns]) -> Iterator[list[SnapshotRow]]:
-    """The states of the agents, in lists of about as many bytes as are written together."""
+    """The states of the agents, in lists of about ``_AT_ONCE`` bytes."""
     rows: list[SnapshotRow] = []
     size = 0
     for block in blocks:
@@ -222,13 +206,13 @@ def _size(row: SnapshotRow) -> int:
 
 
 def _check(done: "Future[Any] | None") -> None:
-    """Wait, and raise what went wrong: a disk says so once, and later that all is well."""
+    """Wait, and raise what went wrong: a disk reports a failed write only once."""
     if done is not None:
         done.result()
 
 
 def read(path: Path) -> Checkpoint:
-    """The checkpoint in a file, all that it holds checked; the file is not changed."""
+    """The checkpoint in a file; every row is checked, and the file is not changed."""
     if not path.is_file():
         raise CheckpointError(f"there is no checkpoint {path}", hint="check the path")
     if not path.stat().st_size:
@@ -241,7 +225,7 @@ def read(path: Path) -> Checkpoint:
             return _read(database, path)
         finally:
             database.close()
-    except (*_DAMAGE, BankDamaged) as error:
+    except (*DAMAGE, RecursionError, BankDamaged) as error:
         if isinstance(error, sqlite3.Error) and is_of_the_system(error):
             raise CheckpointError(f"{path} can't be read now: {error}") from error
         raise CheckpointDamaged(
@@ -277,17 +261,16 @@ def _read(database: sqlite3.Connection, path: Path) -> Checkpoint:
     if digest.hexdigest() != expected:
         raise ValueError("its contents are not what was written")
     commit, tick_number, journal_hash = meta["head"]
-    head = (commit, tick_number, journal_hash)
     return Checkpoint(
-        meta["bank"],
-        head,
-        agents,
-        ticks,
-        embeddings,
-        meta["purged"],
-        shelf,
-        meta["versions"],
-        meta["extra"],
+        bank=meta["bank"],
+        head=(commit, tick_number, journal_hash),
+        agents=agents,
+        ticks=ticks,
+        embeddings=embeddings,
+        purged=meta["purged"],
+        shelf=shelf,
+        versions=meta["versions"],
+        extra=meta["extra"],
     )
 
 
@@ -307,11 +290,11 @@ class _Digest:
         self.add(row.digest)
         self.add(b"%d" % row.commit)
         if row.packed_state is not None:
-            row.state()  # is covered by the digest if it is what its own hash says
+            row.state()  # checks the state against its hash, which the digest covers
             self.add(b"state")
 
     def add_shelved(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
-        self.add(b"%d %d " % (row[4], row[6]) + row[5])  # its seal, tokens and digest
+        self.add(b"%d %d " % (row[4], row[6]) + row[5])  # seal, tokens, digest
         return row
 
     def add_embeddings(self, vectors: Mapping[bytes, bytes]) -> None:

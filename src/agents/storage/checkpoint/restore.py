@@ -1,5 +1,6 @@
 """A bank gets the state of a checkpoint."""
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +15,18 @@ __all__ = ["restore"]
 
 
 def restore(checkpoint: Checkpoint, folder: Path, *, same_bank: bool = False) -> None:
-    """Give the bank in ``folder`` the state of a checkpoint, or make one; its lock is the caller's.
+    """Give the bank in ``folder``, or a new bank, the state of a checkpoint.
 
-    The new journal takes the old one's place when it is whole. The old one is gone then, unless it
-    can't be read: that is moved aside. ``same_bank``: it is this bank, though its journal is lost.
+    The caller holds the folder's lock. The new journal replaces the old journal when it is whole;
+    an old journal that can't be read is moved aside. ``same_bank`` says that the folder is the
+    checkpoint's bank, whose journal is lost.
     """
     path, temporary = folder / "journal.db", folder / "journal.db.restoring"
     parts = [temporary.with_name(temporary.name + end) for end in ("", "-wal", "-shm")]
     bank, store = _replaced(path, checkpoint.bank, same_bank)
     try:
         discard(*parts)
-        journal = Journal(temporary)
-        try:
+        with closing(Journal(temporary)) as journal:
             journal.adopt(
                 checkpoint.head,
                 checkpoint.agents,
@@ -37,10 +38,8 @@ def restore(checkpoint: Checkpoint, folder: Path, *, same_bank: bool = False) ->
                 purged=checkpoint.purged,
                 notes_unwritten=True,
             )
-        finally:
-            journal.close()
         sync_file(temporary)
-        # The log of a journal that is gone must not be taken for the new one's.
+        # SQLite must not take the log of the old journal for the log of the new one.
         discard(path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm"))
         temporary.replace(path)
         sync_folder(folder)
@@ -55,30 +54,23 @@ def restore(checkpoint: Checkpoint, folder: Path, *, same_bank: bool = False) ->
 def _replaced(
     path: Path, bank: dict[str, Any], same_bank: bool
 ) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """The identity that the restored bank gets, and where the store of the bank in its place is.
+    """The identity of the restored bank, and the cursor of the old bank's store.
 
-    A copy elsewhere is a bank of its own: two that write to one store would not notice each other.
+    A copy gets another id, because two banks that write to one store would not notice each other.
     """
     if not path.exists():
-        # Beside a store there was a bank, and most likely this one, whose journal is lost.
+        # A store without a journal: most likely this is the bank, and its journal is lost.
         lost = any(each.is_dir() and each.name != "notes" for each in path.parent.iterdir())
         return bank if same_bank or lost else with_new_id(bank), None
     try:
-        old = Journal(path)
+        with closing(Journal(path)) as old:  # closing it also folds its log into the file
+            identity, store = old.get("bank"), old.get("store")
+            _read_all(old)
     except (BankTooNew, BankTooOld):
         raise
-    except BankDamaged:
+    except BankDamaged:  # a journal that can't be read is kept
         _move_aside(path)
         return bank, None
-    try:
-        identity, store = old.get("bank"), old.get("store")
-        _read_all(old)
-    except BankDamaged:  # what can't be read is not replaced, but kept
-        old.close()
-        _move_aside(path)
-        return bank, None
-    finally:
-        old.close()  # which also folds its log, that must not be taken for the new one's
     if identity and identity["id"] != bank["id"]:
         raise BankError(
             f"{path.parent} holds another bank than the one the checkpoint was made of",
@@ -88,7 +80,7 @@ def _replaced(
 
 
 def _read_all(journal: Journal) -> None:
-    """Raise :class:`BankDamaged` if anything in a journal is not what was written."""
+    """Raise :class:`BankDamaged` if something in a journal is not what was written."""
     for row in journal.snapshots():
         snapshots.check(row)
     first = journal.snapshot().commit if journal.base else 0

@@ -1,39 +1,45 @@
 """The journal: every change to a bank, in SQLite. It is the truth; all else is rebuilt from it."""
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from ...errors import BankError, TickNotKept
 from ..shelf.rows import Changes, ShelfTable
-from .embeddings import EmbeddingTable
 from .file import JournalFile
-from .format import chain
 from .redaction import Redaction, redact, redacted_digest
 from .schema import Commit, Snapshot, SnapshotRow
 from .ticks import TickNote, TickRow
 
 __all__ = ["Journal"]
 
+_SNAPSHOT = "REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?)"
+_TICK = "INSERT INTO ticks VALUES (?, ?, ?, ?, ?, ?)"
+_EMBEDDING = "INSERT OR IGNORE INTO embeddings VALUES (?, ?)"
 
-class Journal(JournalFile):
-    """The journal of a bank.
 
-    ``head`` is the id of the last commit, ``hash`` the hash over all of them, ``tick`` the tick
-    after it. ``base`` is the commit before the first that is here: 0, unless the journal was made
-    from a checkpoint.
+class Journal:
+    """The journal of a bank, in a file; ``path`` and ``copied`` say which, as for the file.
+
+    ``head`` is the id of the last commit, ``hash`` the hash over all commits, ``tick`` the tick
+    after the last one. ``base`` is the commit before the first commit that is here: 0, unless the
+    journal was made from a checkpoint.
     """
 
     def __init__(self, path: Path | None, copied: Path | None = None) -> None:
-        super().__init__(path, copied)
+        self.file = file = JournalFile(path, copied)
+        self.get, self.set, self.reading = file.get, file.set, file.reading
+        self.check_there, self.close = file.check_there, file.close
+        self._db = file.db
+        self.shelf = ShelfTable(file.db)
         self.base: int
         self.base_tick: int
         self.head: int
         self.tick: int
         self.hash: bytes
-        self.shelf = ShelfTable(self._db)
-        self._embeddings = EmbeddingTable(self._db)
         try:
             with self.reading():
                 self.base, self.base_tick = self.get("base") or (0, 0)
@@ -52,7 +58,7 @@ class Journal(JournalFile):
             row = (snapshot.commit, snapshot.tick, bytes.fromhex(snapshot.hash))
         head, tick, digest = row or (0, 0, bytes(32))
         if self.get("head") != ([head, tick, digest.hex()] if row else None):
-            raise self._damaged("its last commit is not what was written")
+            raise self.file.damaged("its last commit is not what was written")
         return head, tick, digest
 
     # Commits
@@ -69,58 +75,52 @@ class Journal(JournalFile):
         redaction: Redaction | None = None,
         purged: bool = False,
     ) -> None:
-        """Record one commit. When this returns, it is on disk; when it raises, nothing is.
+        """Record one commit. When this returns, the commit is on disk; when it raises, it is not.
 
-        ``shelf`` is what changes of the memories that are not resident, ``shelf_sum`` the sum of
-        the hashes over all of them then. The texts and vectors of the purges of ``redaction``
-        are taken out of everything that is kept. ``purged``: sequence numbers may be missing from
-        now on.
+        ``shelf`` has the changes of the memories that are not resident, ``shelf_sum`` is the sum of
+        the hashes over all of these memories after the commit. ``redaction`` takes the texts and
+        vectors of purged memories out of the whole journal. ``purged`` says that sequence numbers
+        may be missing from now on.
         """
         row = None if note is None else note.row(tick, self.head + 1)
         mark = row.digest if row else b""
-        digest = chain(self.hash, tick, events, vectors, mark)
+        digest = _chained(self.hash, tick, events, vectors, mark)
         try:
-            with self._writing():
+            with self.file.writing():
                 self._db.execute(
                     "INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?)",
                     Commit(self.head + 1, tick, mark, digest, events, vectors),
                 )
                 if row:
-                    self._db.execute("INSERT INTO ticks VALUES (?, ?, ?, ?, ?, ?)", row)
-                self._embeddings.save(embeddings)
+                    self._db.execute(_TICK, row)
+                self._db.executemany(_EMBEDDING, embeddings.items())
                 if shelf:
                     self.shelf.write(self.head + 1, shelf)
-                    self._set({"shelf_sum": _hex(shelf_sum)})
+                    self.file.put({"shelf_sum": _hex(shelf_sum)})
                 if redaction:
                     redact(self._db, self.shelf, self._commit, redaction)
                 if redaction or purged:
-                    self._set({"purged": True})
-                self._set({"head": (self.head + 1, tick, digest.hex())})
+                    self.file.put({"purged": True})
+                self.file.put({"head": (self.head + 1, tick, digest.hex())})
             self.head, self.tick, self.hash = self.head + 1, tick, digest
-        except KeyboardInterrupt:  # it may have come right after the commit
+        except KeyboardInterrupt:  # perhaps it came right after the COMMIT
             self.head, self.tick, self.hash = self._last()
             raise
 
     def commits(self, after: int) -> Iterator[Commit]:
         """The commits with an id above ``after``, in order, each checked against its hash."""
         with self.reading():
-            snapshot = self.snapshot()
-            if after == snapshot.commit:
-                before = bytes.fromhex(snapshot.hash)
-            else:
-                row = self._db.execute("SELECT hash FROM commits WHERE id = ?", (after,)).fetchone()
-                before = row[0] if row else bytes(32)
-            expected = after + 1
+            before, expected = self.hash_of(after) or bytes(32), after + 1
             for raw in self._db.execute("SELECT * FROM commits WHERE id > ? ORDER BY id", (after,)):
                 commit = Commit(*raw)
-                digest = chain(before, commit.tick, commit.events, commit.vectors, commit.note)
+                digest = _chained(before, commit.tick, commit.events, commit.vectors, commit.note)
                 if commit.id != expected or (commit.hash != digest and not self._is_left(commit)):
-                    raise self._damaged(f"commit {expected} is not what was written")
+                    raise self.file.damaged(f"commit {expected} is not what was written")
                 before, expected = commit.hash, expected + 1
                 yield commit
 
     def _is_left(self, commit: Commit) -> bool:
-        """Whether it is what is left of a commit of which memories were purged."""
+        """Whether this is what a redaction left of a commit."""
         row = self._db.execute(
             "SELECT digest FROM redactions WHERE commit_id = ?", (commit.id,)
         ).fetchone()
@@ -136,7 +136,7 @@ class Journal(JournalFile):
             found = row.fetchone()[0]
             if found is None and tick < self.base_tick:
                 raise TickNotKept(
-                    f"the journal {self._name} was made from a checkpoint and begins with tick "
+                    f"the journal {self.file.name} was made from a checkpoint and begins with tick "
                     f"{self.base_tick}; it does not know tick {tick}",
                     hint=f"name a tick from {self.base_tick} on",
                 )
@@ -145,18 +145,18 @@ class Journal(JournalFile):
     def hash_of(self, commit: int) -> bytes | None:
         """The hash over all commits up to this one, if it is here."""
         with self.reading():
-            row = self._db.execute("SELECT hash FROM commits WHERE id = ?", (commit,)).fetchone()
-            if row is None and commit == (snapshot := self.snapshot()).commit:
+            if commit == (snapshot := self.snapshot()).commit:
                 return bytes.fromhex(snapshot.hash)
+            row = self._db.execute("SELECT hash FROM commits WHERE id = ?", (commit,)).fetchone()
             return row[0] if row else None
 
     def rewind(self, commit: int, **values: object) -> None:
-        """Forget every commit after this one, for good; and keep ``values``, as :meth:`set` does.
+        """Delete every commit after this one, for good, and keep ``values`` as :meth:`set` does.
 
-        :class:`BankError` for what lies before a checkpoint that the journal was made from.
+        :class:`TickNotKept` for a commit before the checkpoint that the journal was made from.
         """
         snapshot = self.snapshot()
-        with self._writing():
+        with self.file.writing():
             row = self._db.execute(
                 "SELECT id, tick, hash FROM commits WHERE id = ?", (commit,)
             ).fetchone()
@@ -164,14 +164,14 @@ class Journal(JournalFile):
                 row = (commit, snapshot.tick, bytes.fromhex(snapshot.hash))
             elif snapshot.commit > commit and self.base == 0:
                 self._db.execute("DELETE FROM snapshots")
-                # So all is replayed, and what was not resident is found out on the way.
-                self._set({"snapshot": None, "rebuild_shelf": True})
+                # The next opening replays all commits, and finds what was not resident.
+                self.file.put({"snapshot": None, "rebuild_shelf": True})
             elif snapshot.commit > commit:
                 row = None
             if row is None and (commit or self.base):
                 raise TickNotKept(
-                    f"the journal {self._name} can't go back to commit {commit}: it was made from "
-                    f"a checkpoint, and has commits from {snapshot.commit} on"
+                    f"the journal {self.file.name} can't go back to commit {commit}: it was made "
+                    f"from a checkpoint, and has commits from {snapshot.commit} on"
                 )
             self._db.execute("DELETE FROM commits WHERE id > ?", (commit,))
             self._db.execute("DELETE FROM ticks WHERE commit_id > ?", (commit,))
@@ -179,7 +179,7 @@ class Journal(JournalFile):
             self.shelf.rewind(commit)
             head, tick, digest = row or (0, 0, bytes(32))
             own = {"head": (head, tick, digest.hex()) if head else None, "shelf_sum": None}
-            self._set({**own, **values})
+            self.file.put({**own, **values})
         self.head, self.tick, self.hash = head, tick, digest
 
     def adopt(
@@ -191,18 +191,18 @@ class Journal(JournalFile):
         shelf: Iterable[Sequence[Any]] = (),
         **values: object,
     ) -> None:
-        """Begin with the state after another journal's commit ``head``: its id, tick and hash."""
+        """Begin with the state after another journal's commit ``head``: an id, a tick, a hash."""
         if self.head or self.get("bank"):
-            raise BankError(f"the journal {self._name} has a history of its own")
-        with self._writing():
-            self._db.executemany("INSERT INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?)", snapshots)
-            self._db.executemany("INSERT INTO ticks VALUES (?, ?, ?, ?, ?, ?)", ticks)
-            self._embeddings.save(embeddings)
+            raise BankError(f"the journal {self.file.name} has a history of its own")
+        with self.file.writing():
+            self._db.executemany(_SNAPSHOT, snapshots)
+            self._db.executemany(_TICK, ticks)
+            self._db.executemany(_EMBEDDING, embeddings.items())
             self.shelf.adopt(shelf)
             agents = self._db.execute("SELECT count(*) FROM snapshots").fetchone()[0]
             if head[0]:
                 values |= {"snapshot": Snapshot(*head, agents), "head": head, "base": head[:2]}
-            self._set(values)
+            self.file.put(values)
         self.base, self.base_tick = head[:2]
         self.head, self.tick, self.hash = self._last()
 
@@ -219,14 +219,16 @@ class Journal(JournalFile):
                 row = TickRow(*raw[:-1])
                 # The older ticks of a journal that was made from a checkpoint have no commits.
                 if raw[-1] != row.digest and (raw[-1] is not None or row.commit > self.base):
-                    raise self._damaged(f"what it keeps of tick {row.tick} is not what was written")
+                    raise self.file.damaged(
+                        f"what it keeps of tick {row.tick} is not what was written"
+                    )
                 yield row
             (without,) = self._db.execute(
                 "SELECT count(*) FROM commits LEFT JOIN ticks ON commits.id = commit_id "
                 "WHERE note != x'' AND record IS NULL"
             ).fetchone()
             if without:
-                raise self._damaged(f"it has lost what it kept of {without} ticks")
+                raise self.file.damaged(f"it has lost what it kept of {without} ticks")
 
     def last_tick(self) -> TickRow | None:
         """What is kept of the last tick, if any is."""
@@ -236,42 +238,40 @@ class Journal(JournalFile):
 
     def save_embeddings(self, vectors: Mapping[bytes, bytes]) -> None:
         """Keep vectors by the hash of their text, in a transaction of their own."""
-        with self._writing():
-            self._embeddings.save(vectors)
+        with self.file.writing():
+            self._db.executemany(_EMBEDDING, vectors.items())
 
-    def all_embeddings(self) -> dict[bytes, bytes]:
-        """All vectors that are kept, by the hash of their text."""
+    def embeddings(self, hashes: Sequence[bytes] | None = None) -> dict[bytes, bytes]:
+        """The kept vectors, of all texts or of the texts with these hashes, by hash."""
+        one = "SELECT * FROM embeddings WHERE hash = ?"
         with self.reading():
-            return self._embeddings.all()
-
-    def embeddings(self, hashes: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Those of the vectors that are kept, by the hash of their text."""
-        with self.reading():
-            return self._embeddings.some(hashes)
+            if hashes is None:
+                return dict(self._db.execute("SELECT * FROM embeddings ORDER BY hash"))
+            return dict(chain.from_iterable(self._db.execute(one, (each,)) for each in hashes))
 
     # The shelf
 
     @contextmanager
     def rebuilding_shelf(self) -> Iterator[bool]:
-        """Inside, all commits are replayed; says whether the shelf has to be written on the way."""
+        """Inside, commits are replayed; True if the caller has to write the shelf on the way."""
         if not self.get("rebuild_shelf"):
             yield False
             return
-        with self._writing():
+        with self.file.writing():
             self.shelf.clear()
             yield True
-            self._set({"rebuild_shelf": False})
+            self.file.put({"rebuild_shelf": False})
 
     def check_shelf(self, shelf_sum: int) -> None:
         """Raise :class:`BankDamaged` if a replay came to another sum than the last commit.
 
-        Then something on the shelf was not found, and was not purged either.
+        A memory is then missing on the shelf that was not purged.
         """
         if self.get("shelf_sum") not in (None, _hex(shelf_sum)):
-            raise self._damaged("it has lost memories that are not resident")
+            raise self.file.damaged("it has lost memories that are not resident")
 
     def vacuum(self) -> None:
-        """Write the file anew, without what was deleted from it."""
+        """Write the file anew, without deleted rows."""
         with self.reading():
             self._db.execute("VACUUM")
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -280,40 +280,49 @@ class Journal(JournalFile):
 
     def write_snapshots(self, rows: Iterable[SnapshotRow]) -> None:
         """Replace the snapshots of these agents; from now on, opening starts at this commit."""
-        with self._writing():
-            self._db.executemany("REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+        with self.file.writing():
+            self._db.executemany(_SNAPSHOT, rows)
             agents = self._db.execute("SELECT count(*) FROM snapshots").fetchone()[0]
-            self._set({"snapshot": Snapshot(self.head, self.tick, self.hash.hex(), agents)})
+            self.file.put({"snapshot": Snapshot(self.head, self.tick, self.hash.hex(), agents)})
             self.shelf.forget_versions(self.head)
 
     def snapshot(self) -> Snapshot:
-        """What the snapshots hold; a snapshot of nothing if there are none."""
+        """The commit of the snapshots; commit 0 if there are none."""
         kept = self.get("snapshot")
         return Snapshot(*kept) if kept else Snapshot(0, 0, bytes(32).hex(), 0)
 
     def snapshot_size(self) -> int:
-        """The bytes of the numbers in all snapshots, which say how many memories they hold."""
+        """The bytes of the numbers in all snapshots: as many for each memory."""
         with self.reading():
             row = self._db.execute("SELECT total(length(columns)) FROM snapshots").fetchone()
             return int(row[0])
 
     def snapshots(self, agents: Iterable[str] | None = None) -> Iterator[SnapshotRow]:
-        """The snapshots of all agents, or of some."""
+        """The snapshots of all agents, or of these."""
         with self.reading():
             if agents is not None:
+                one = "SELECT * FROM snapshots WHERE agent = ?"
                 for agent in agents:
-                    for row in self._db.execute(
-                        "SELECT * FROM snapshots WHERE agent = ?", (agent,)
-                    ):
-                        yield SnapshotRow(*row)
+                    yield from map(SnapshotRow._make, self._db.execute(one, (agent,)))
                 return
             count = 0
             for row in self._db.execute("SELECT * FROM snapshots ORDER BY agent"):
                 count += 1
                 yield SnapshotRow(*row)
             if count != self.snapshot().agents:
-                raise self._damaged(f"it has the snapshots of {count} agents, and not of all")
+                raise self.file.damaged(f"it has the snapshots of {count} agents, and not of all")
 
 
 def _hex(total: int) -> str:
     return f"{total % (1 << 256):064x}"
+
+
+def _chained(before: bytes, tick: int, events: str, vectors: bytes, note: bytes) -> bytes:
+    """The hash of a commit: over the hash before it and all that the commit recorded."""
+    text = events.encode()
+    digest = hashlib.sha256(before)
+    digest.update(f"{tick} {len(text)} {len(vectors)} ".encode())
+    digest.update(text)
+    digest.update(vectors)
+    digest.update(note)
+    return digest.digest()

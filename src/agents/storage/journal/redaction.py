@@ -1,7 +1,7 @@
-"""Taking the text and the vector of a memory out of a journal, where it is kept for good.
+"""Taking the text and the vector of a memory out of a journal.
 
-What is left of the commit that added it has a hash of its own, so damage still shows, and the
-commit keeps its old hash, so the chain still holds.
+The commit that added the memory keeps its hash, so the chain still holds. A second hash covers what
+is left of the commit, so damage still shows.
 """
 
 import hashlib
@@ -48,13 +48,13 @@ def redact(
 ) -> None:
     """Purge memories from the commits, the snapshots, the shelf and the kept embeddings.
 
-    ``read`` gives a commit, checked. Transactions are the caller's.
+    ``read`` gives a commit, checked. The caller opens and ends the transaction.
     """
     by_commit: dict[int, set[tuple[str, int]]] = {}
     by_agent: dict[str, list[int]] = {}
     for agent, sequence, created, _ in redaction.purges:
         by_agent.setdefault(agent, []).append(sequence)
-        # Inside a text, quotation marks are escaped: this can only be the event itself.
+        # Inside a text, quotation marks are escaped: only the event itself can match.
         found = database.execute(
             "SELECT id FROM commits WHERE tick >= ? AND instr(events, ?) ORDER BY id LIMIT 1",
             (created, f'["add","{agent}",{sequence},'),

@@ -35,7 +35,7 @@ CREATE TABLE snapshots (
     vectors BLOB NOT NULL,
     digest BLOB NOT NULL
 );
--- Commits whose texts were purged in part: a hash over what is left, since theirs no longer fits.
+-- A commit that lost purged texts no longer fits its hash; this hash covers what is left of it.
 CREATE TABLE redactions (commit_id INTEGER PRIMARY KEY, digest BLOB NOT NULL);
 CREATE TABLE embeddings (hash BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;
 -- For people who look at the file with a database tool.
@@ -61,7 +61,7 @@ class Commit(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """Which commit the snapshots were made after, and of how many agents."""
+    """The commit after which the snapshots were made, and the number of their agents."""
 
     commit: int
     tick: int

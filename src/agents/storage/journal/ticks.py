@@ -9,19 +9,19 @@ __all__ = ["TickNote", "TickRow"]
 
 
 class TickNote(NamedTuple):
-    """What is kept of a tick, on its way into the journal."""
+    """What the next commit keeps of a tick."""
 
     record: str
     """JSON: counts, metrics, state hash."""
     retrieved: bytes
-    """Which memories the agents got, in the caller's own form."""
+    """The memories that the agents got, in the caller's own form."""
     state: str
     """JSON: what a simulation needs to go on from here."""
 
     def row(self, tick: int, commit: int) -> "TickRow":
-        """As it stands in the journal."""
+        """The row for the journal."""
         state = self.state.encode()
-        # The hash is over the text: another version of zlib may deflate it to other bytes.
+        # The hash covers the text: another version of zlib may deflate the text to other bytes.
         digest = hashlib.sha256(state).digest()
         return TickRow(tick, commit, self.record, self.retrieved, digest, zlib.compress(state, 1))
 
@@ -39,7 +39,7 @@ class TickRow(NamedTuple):
 
     @property
     def digest(self) -> bytes:
-        """Over all of it; the commit's hash covers this."""
+        """A hash over the row; the commit's hash covers it."""
         digest = hashlib.sha256(f"{self.tick} {len(self.retrieved)} ".encode())
         digest.update(self.retrieved)
         digest.update(self.state_hash)
@@ -47,7 +47,7 @@ class TickRow(NamedTuple):
         return digest.digest()
 
     def state(self) -> Any:
-        """What the simulation goes on from; ValueError if it is not what was written."""
+        """The simulation's state after the tick; ValueError if it is not what was written."""
         if self.packed_state is None:
             raise ValueError(f"the state after tick {self.tick} is not kept")
         text = zlib.decompress(self.packed_state)

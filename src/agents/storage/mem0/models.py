@@ -16,11 +16,14 @@ from ...errors import (
     InvalidInput,
     SimulationError,
 )
-from .store import import_mem0
+from .package import import_mem0
 
 __all__ = ["ChatModel", "Extractor", "Mem0Embedder", "Message", "as_messages"]
 
 Message = Mapping[str, str]
+Encode = Callable[[Sequence[str]], list[list[float]]]
+Nearest = Callable[[str, str, int], list[tuple[str, dict[str, Any]]]]
+"""Called with an agent, a query and a number; gives ids and payloads."""
 
 
 class Mem0Embedder:
@@ -38,7 +41,7 @@ class Mem0Embedder:
 
     @property
     def dims(self) -> int:
-        """The length of its vectors; found out by embedding a word, if the bank doesn't know."""
+        """The length of its vectors; it embeds a word to find out, if the bank doesn't know."""
         if self._dims is None:
             self._dims = len(self.embed(["dimensions"])[0])
         return self._dims
@@ -59,7 +62,7 @@ class Mem0Embedder:
 
 
 def as_messages(messages: object) -> list[dict[str, str]]:
-    """Chat messages from what mem0 takes: a text, a message, or a list of messages."""
+    """Chat messages from a text, a message or a list of messages: mem0 takes each of these."""
     if isinstance(messages, str):
         return [{"role": "user", "content": messages}]
     listed = [messages] if isinstance(messages, Mapping) else messages
@@ -82,16 +85,11 @@ def as_messages(messages: object) -> list[dict[str, str]]:
 class Extractor:
     """mem0's own extraction of facts from messages, with the bank in the place of its store.
 
-    mem0 sees the agent's nearest memories through ``nearest`` and embeds through ``encode``. What
-    it would insert is caught and returned, so that the bank can store it like any other memory.
+    mem0 sees the agent's nearest memories through ``nearest`` and embeds through ``encode``. The
+    facts are returned and not inserted, so that the bank can store them like any other memory.
     """
 
-    def __init__(
-        self,
-        settings: LlmSettings,
-        encode: Callable[[Sequence[str]], list[list[float]]],
-        nearest: Callable[[str, str, int], list[tuple[str, dict[str, Any]]]],
-    ) -> None:
+    def __init__(self, settings: LlmSettings, encode: Encode, nearest: Nearest) -> None:
         if settings.provider is None:
             raise ExtractionError(
                 "add_messages(infer=True) needs an LLM and none is configured",
@@ -112,7 +110,7 @@ class Extractor:
 class _Model:
     """The bank's embedder, in the shape of mem0's."""
 
-    def __init__(self, encode: Callable[[Sequence[str]], list[list[float]]]) -> None:
+    def __init__(self, encode: Encode) -> None:
         self._encode = encode
 
     def embed(self, text: str, memory_action: str | None = None) -> list[float]:
@@ -125,9 +123,7 @@ class _Model:
 class _Catcher:
     """A vector store that searches the bank and keeps nothing."""
 
-    def __init__(
-        self, nearest: Callable[[str, str, int], list[tuple[str, dict[str, Any]]]]
-    ) -> None:
+    def __init__(self, nearest: Nearest) -> None:
         self._nearest = nearest
 
     def search(self, query: str, vectors: object, top_k: int, filters: Mapping[str, str]) -> Any:
@@ -139,7 +135,7 @@ class _Catcher:
 
 
 class _NoEntities:
-    """mem0 links entities in a store of their own; extraction here does without."""
+    """An empty store of entities: mem0 links entities, and extraction here needs none."""
 
     def list(self, filters: object = None, top_k: object = None) -> Sequence[Any]:
         return []
@@ -152,7 +148,7 @@ class _NoEntities:
 
 
 def _make_llm(settings: LlmSettings) -> Any:
-    """mem0's LLM; an error, whatever it is, where it would be another than the settings name."""
+    """mem0's LLM; an error if mem0 would ask another service than the settings name."""
     named = any("openrouter" in key for key in settings.config)
     if settings.provider == "openai" and os.environ.get("OPENROUTER_API_KEY") and not named:
         raise ConfigError(
@@ -164,11 +160,12 @@ def _make_llm(settings: LlmSettings) -> Any:
 
 
 def _memory(settings: LlmSettings, model: _Model, store: _Catcher) -> Any:
-    """A ``mem0.Memory`` with these parts. Its own constructor would open a store and a history."""
+    """A ``mem0.Memory`` with these parts; its constructor would open a store and a history."""
     main = import_mem0("mem0.memory.main")
     llm = {"provider": settings.provider, "config": dict(settings.config)}
     try:
-        memory = object.__new__(main.Memory)
+        without_entities = type("Memory", (main.Memory,), {"entity_store": _NoEntities()})
+        memory: Any = object.__new__(without_entities)
         memory.config = import_mem0("mem0.configs.base").MemoryConfig(llm=llm)
         memory.llm = _make_llm(settings)
     except Exception as error:  # each provider has errors of its own
@@ -176,7 +173,6 @@ def _memory(settings: LlmSettings, model: _Model, store: _Catcher) -> Any:
     memory.db = import_mem0("mem0.memory.storage").SQLiteManager(":memory:")
     memory.embedding_model = model
     memory.vector_store = store
-    memory._entity_store = _NoEntities()
     memory.collection_name = "tiermem"
     memory.api_version = memory.config.version
     memory.custom_instructions = None
@@ -187,8 +183,8 @@ def _memory(settings: LlmSettings, model: _Model, store: _Catcher) -> Any:
 class ChatModel:
     """Any LLM that mem0 has, asked for JSON. Threads may share it; no error shows a secret.
 
-    ``timeout`` is handed to the provider's client where it takes one, in seconds. It bounds each
-    wait for data and not the whole call, so a caller who must go on needs a deadline of its own.
+    A provider's client that takes a ``timeout`` gets it, in seconds. The timeout bounds each wait
+    for data and not the whole call: a caller that must go on needs its own deadline.
     """
 
     def __init__(self, settings: LlmSettings, *, timeout: float = 60.0) -> None:
@@ -198,7 +194,7 @@ class ChatModel:
         self._lock = threading.Lock()
 
     def prepare(self) -> None:
-        """Make the client, unless it is there; :class:`SimulationError` if that can't be done."""
+        """Make the client, unless it is there; :class:`SimulationError` if that fails."""
         provider = self._settings.provider
         if provider is None:
             raise SimulationError(
@@ -218,17 +214,17 @@ class ChatModel:
                     hint="check the section llm of the settings",
                 ) from None
             client = getattr(model, "client", None)
-            # A client that tries again by itself goes on asking, and costing, after a deadline.
+            # A client that retries would go on asking after a deadline, and each try costs money.
             for name, value in (("max_retries", 0), ("timeout", self._timeout)):
                 if hasattr(client, name):
                     setattr(client, name, value)
             self._model = model
 
     def reply(self, messages: list[dict[str, str]]) -> str:
-        """The text of the answer; :class:`ChatFailed` if there is none. Asks once."""
+        """The text of the answer to one call; :class:`ChatFailed` if there is none."""
         self.prepare()
         try:
-            # The way mem0 itself asks for JSON; a provider that can't ignores it.
+            # mem0 itself asks for JSON in this way; some providers ignore it.
             text = self._model.generate_response(messages, response_format={"type": "json_object"})
         except Exception as error:  # noqa: BLE001 - each provider has errors of its own
             raise ChatFailed(type(error).__name__, self._without_secrets(error)) from None
@@ -245,12 +241,12 @@ class ChatModel:
         return "".join(each if each.isprintable() else " " for each in text)[:1000]
 
 
-# What services show of a key, a header with one, and a password in an address.
+# A key as services show it, a key in a header, and a password in an address.
 _SECRET = re.compile(r"\b(?:sk|gsk|xai)-[\w*.-]{4,}|(?<=Bearer )[^\s,;'\"]+|(?<=://)[^/\s@]+(?=@)")
 
 
 def _secrets(values: object, named: bool = False) -> Iterator[str]:
-    """The texts at any depth that are named like a secret and long enough to be one."""
+    """The texts, at any depth, that have the name and the length of a secret."""
     if isinstance(values, Mapping):
         for key, value in values.items():
             yield from _secrets(value, named or is_secret(str(key)))

@@ -11,7 +11,7 @@ def main() -> None:
     request = json.load(sys.stdin)
     try:
         probe(request["config"], request["dims"], request["rows"])
-    except Exception as error:  # noqa: BLE001 - whatever is wrong, the parent wants one line
+    except Exception as error:  # noqa: BLE001 - the parent wants one line for every error
         sys.exit(f"{type(error).__name__}: {' '.join(str(error).split())}")
 
 

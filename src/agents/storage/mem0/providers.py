@@ -1,4 +1,4 @@
-"""Which providers mem0 has, found out without importing it."""
+"""The providers that mem0 has, found without importing mem0."""
 
 import difflib
 import importlib.util
@@ -27,7 +27,7 @@ def check_providers(settings: Settings) -> None:
 
 
 def check_vector_store(provider: str, place: str) -> None:
-    """Raise :class:`ConfigError` for a store that mem0 does not have; ``place`` is what says so."""
+    """Raise :class:`ConfigError` for a store that mem0 lacks; ``place`` is where it is named."""
     known = _known(_STORES)
     if provider not in known:
         raise ConfigError(
@@ -36,7 +36,7 @@ def check_vector_store(provider: str, place: str) -> None:
 
 
 def _known(folder: str) -> set[str]:
-    """mem0 itself finds a provider by the name of its module."""
+    """The names of mem0's modules in a folder: mem0 itself finds a provider by its module."""
     spec = importlib.util.find_spec("mem0")
     places = spec.submodule_search_locations if spec else None
     if not places:

@@ -1,26 +1,26 @@
-"""Reading a mem0 store that somebody else filled."""
+"""Reading a mem0 store that another program filled."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from ...errors import ConfigError, StoreError
-from .store import _close, _rows, connect
+from .store import close, connect, rows_of
 
 __all__ = ["read_rows"]
 
 _EVERYTHING = 1_000_000_000
-"""More rows than a store has; to leave the number out would give a hundred."""
+"""More rows than a store has; without a number, mem0 gives a hundred rows."""
 
 
 def read_rows(config: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """Ids and payloads of all rows in the store of a mem0 config, whoever wrote them."""
+    """Ids and payloads of all rows in the store of a mem0 config."""
     try:
         store = connect(config)
         try:
-            found = _rows(store.list(top_k=_EVERYTHING))
+            found = rows_of(store.list(top_k=_EVERYTHING))
             return [(str(row.id), dict(row.payload or {})) for row in found]
         finally:
-            _close(store)
+            close(store)
     except Exception as error:  # each provider has errors of its own
         if refused := _refused(error):
             raise ConfigError(
@@ -34,9 +34,9 @@ def read_rows(config: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _refused(error: Exception) -> str | None:
-    """What pydantic, with which mem0 checks a config, has against it; None for another error.
+    """Why pydantic, with which mem0 checks a config, refuses it; None for another error.
 
-    Its own text quotes what was given, and that may hold a password.
+    The text of pydantic's error quotes the config, which may hold a password.
     """
     from pydantic import ValidationError
 

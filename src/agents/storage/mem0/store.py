@@ -1,19 +1,11 @@
-"""mem0: its vector stores, embedders and LLM extraction. The only module that knows mem0 or Chroma.
+"""A bank's memories in one of mem0's vector stores."""
 
-mem0 starts telemetry and writes to the home folder when it is imported; here it may do neither.
-"""
-
-import atexit
 import contextlib
 import hashlib
-import importlib
 import json
 import logging
-import os
-import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -27,20 +19,22 @@ from ...errors import ConfigError, StoreDamaged, StoreError, StoreMismatch
 from ...memory.records import Memory
 from ...memory.temperature import TEMPERATURE_NAMES
 from ...memory.tiers import TIER_NAMES
+from .package import import_mem0
 from .providers import check_providers
 
 __all__ = [
     "Mem0Store",
     "check_providers",
-    "import_mem0",
-    "import_store",
+    "close",
+    "connect",
     "payload",
     "probe",
+    "rows_of",
     "store_config",
 ]
 
 _MARK_ID = "7469656d-656d-8000-8000-000000000000"
-"""The row that says whose store this is. It has no user_id, so no agent's query meets it."""
+"""The row that names the bank of the store. It has no user_id, so no agent's query finds it."""
 
 _BATCH = 2000
 _PROBE_SECONDS = 120
@@ -49,43 +43,12 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_TICK = int((datetime.max.replace(tzinfo=UTC) - _EPOCH).total_seconds())
 
 
-def import_mem0(module: str) -> Any:
-    """A module of mem0, imported without telemetry and without a file in the home folder."""
-    if "mem0" not in sys.modules:
-        folder = tempfile.mkdtemp(prefix="tiermem-mem0-")
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        with _environment(MEM0_TELEMETRY="False", MEM0_DIR=folder):
-            importlib.import_module("mem0")
-    return importlib.import_module(module)
-
-
-def import_store(provider: str) -> None:
-    """Import what a store needs: one is not damaged because a package is missing."""
-    import_mem0("mem0")
-    if provider == "chroma":
-        importlib.import_module("chromadb")
-
-
-@contextlib.contextmanager
-def _environment(**values: str) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-
-
 def store_config(settings: StoreSettings, folder: Path, dims: int) -> dict[str, Any]:
-    """mem0's config for this store: what the settings say, and good defaults for the rest."""
+    """mem0's config for this store: the settings, and defaults for what they leave out."""
     config = dict(settings.config)
     config.setdefault("collection_name", "tiermem")
     if settings.provider in _LOCAL_PROVIDERS and not (config.keys() & {"host", "url", "api_key"}):
-        # A relative path is meant from the bank, wherever the program was started.
+        # A relative path begins at the bank's folder, wherever the program was started.
         config["path"] = str(folder / str(config.get("path", settings.provider)))
     if settings.provider != "chroma":
         config.setdefault("embedding_model_dims", dims)
@@ -93,7 +56,7 @@ def store_config(settings: StoreSettings, folder: Path, dims: int) -> dict[str, 
 
 
 def payload(memory: Memory) -> dict[str, Any]:
-    """The memory as mem0 keeps one, so that a plain ``mem0.Memory`` reads it like its own."""
+    """The memory in mem0's own form, so that a plain ``mem0.Memory`` can read it."""
     return {
         **{key: value for key, value in memory.metadata.items() if value is not None},
         "data": memory.content,
@@ -115,7 +78,7 @@ def payload(memory: Memory) -> dict[str, Any]:
 
 
 def _time(tick: int) -> str:
-    """A tick as the time that mem0 wants: so many seconds into 1970. No wall clock."""
+    """A tick as a time, which mem0 wants: a tick is a second after the beginning of 1970."""
     return (_EPOCH + timedelta(seconds=min(tick, _LAST_TICK))).isoformat()
 
 
@@ -138,20 +101,20 @@ class Mem0Store:
 
     @property
     def name(self) -> str:
-        """Tells this store from another: provider and place, without secrets."""
+        """Provider and place, without secrets; they tell this store from another."""
         config = self._mem0["config"]
         place = {k: config.get(k) for k in ("collection_name", "host", "port", "url")}
-        # As the user wrote it: a bank's folder may be moved.
+        # The path as the user wrote it, because the bank's folder may be moved.
         place["path"] = self._settings.config.get("path", "")
         return f"{self._settings.provider} {json.dumps(place, sort_keys=True)}"
 
     @property
     def is_inside_bank(self) -> bool:
-        """Whether the store lies in the bank's own folder, where nobody else's should be."""
+        """Whether the store lies in the bank's folder, which no other program should use."""
         return self.path is not None and self.path.is_relative_to(self._folder)
 
     def files(self) -> str | None:
-        """A digest of the names, sizes and times of a local store's files; None without any."""
+        """A digest of the names, sizes and times of a local store's files; None if it has none."""
         path = self.path
         if path is None or not path.is_dir():
             return None
@@ -164,11 +127,11 @@ class Mem0Store:
 
     @property
     def is_open(self) -> bool:
-        """Whether the store is connected, and so known to answer and to be this bank's."""
+        """Whether the store is connected: it answered, and belongs to this bank."""
         return self._store is not None
 
     def open(self, *, written: bool = False) -> None:
-        """Connect, and make sure that the store is this bank's or, unless ``written``, empty."""
+        """Connect; the store must belong to this bank or, unless it was ``written``, be empty."""
         if self._store is not None:
             return
         store = self._connect()
@@ -178,7 +141,7 @@ class Mem0Store:
             if owner is None:
                 if written:
                     raise StoreDamaged(f"{self._place()} has lost this bank's memories")
-                if _rows(store.list(top_k=1)):
+                if rows_of(store.list(top_k=1)):
                     raise StoreMismatch(
                         f"{self._place()} holds memories that no bank put there",
                         hint="give this bank a store of its own (store.config.collection_name or "
@@ -191,55 +154,51 @@ class Mem0Store:
                     hint="each needs a store of its own (store.config.collection_name or path)",
                 )
         except StoreError:
-            _close(store)
+            close(store)
             raise
         except Exception as error:  # each provider has errors of its own
-            _close(store)
+            close(store)
             raise StoreDamaged(f"{self._place()} does not answer: {error}") from error
         self._store = store
 
     def close(self) -> None:
         """Let go of the store's files and connections."""
         if self._store is not None:
-            _close(self._store)
+            close(self._store)
             self._store = None
 
     def upsert(self, memories: Sequence[Memory], vectors: NDArray[np.float32], known: bool) -> None:
-        """Write memories, whether or not an earlier try already did (``known``: it may have)."""
+        """Write memories; ``known`` says that the store may have some of them already."""
         with self._failing("written"):
-            for start in range(0, len(memories), _BATCH):
-                part = memories[start : start + _BATCH]
-                ids = [memory.id for memory in part]
-                rows = vectors[start : start + _BATCH].tolist()
+            for part in _parts(len(memories)):
+                ids = [memory.id for memory in memories[part]]
+                payloads = list(map(self._payload, memories[part]))
+                rows = vectors[part].tolist()
                 if collection := self._collection():
-                    collection.upsert(
-                        ids=ids, embeddings=rows, metadatas=[self._payload(m) for m in part]
-                    )
+                    collection.upsert(ids=ids, embeddings=rows, metadatas=payloads)
                     continue
                 if known:
                     for identifier in ids:
                         self._store.delete(identifier)
-                self._store.insert(vectors=rows, payloads=[self._payload(m) for m in part], ids=ids)
+                self._store.insert(vectors=rows, payloads=payloads, ids=ids)
 
     def update(self, memories: Sequence[Memory], vectors: NDArray[np.float32]) -> None:
         """Write what changed about memories that are in the store."""
         with self._failing("written"):
             if collection := self._collection():
-                for start in range(0, len(memories), _BATCH):
-                    part = memories[start : start + _BATCH]
-                    collection.update(
-                        ids=[m.id for m in part], metadatas=[self._payload(m) for m in part]
-                    )
+                for part in _parts(len(memories)):
+                    ids = [memory.id for memory in memories[part]]
+                    collection.update(ids=ids, metadatas=list(map(self._payload, memories[part])))
                 return
             for memory, vector in zip(memories, vectors.tolist(), strict=True):
                 self._store.update(memory.id, vector=vector, payload=self._payload(memory))
 
     def delete(self, ids: Sequence[str]) -> None:
-        """Delete memories; one that is not there is no error."""
+        """Delete memories; a memory that is not there is no error."""
         with self._failing("written"):
             if collection := self._collection():
-                for start in range(0, len(ids), _BATCH):
-                    collection.delete(ids=list(ids[start : start + _BATCH]))
+                for part in _parts(len(ids)):
+                    collection.delete(ids=list(ids[part]))
                 return
             for identifier in ids:
                 self._store.delete(identifier)
@@ -247,12 +206,12 @@ class Mem0Store:
     def search(
         self, vector: NDArray[np.float32], most: int, filters: Mapping[str, object]
     ) -> list[str]:
-        """The ids of the memories nearest to a vector, of those that mem0's filters let pass.
+        """The ids of the memories nearest to a vector that pass mem0's filters.
 
-        A row of another agent, which no store should give, is left out.
+        Rows of another agent, which no store should give, are left out.
         """
         with self._failing("searched"):
-            # The text is for providers that search by words as well; this is about the vector.
+            # Some providers also search by the words of the query; only the vector counts here.
             found = self._store.search(
                 query="", vectors=vector.tolist(), top_k=most, filters=dict(filters)
             )
@@ -260,9 +219,9 @@ class Mem0Store:
             return [str(row.id) for row in found if (row.payload or {}).get("user_id") == agent]
 
     def set_aside(self) -> Path | None:
-        """Make way for a new store: move a local one's folder, empty a remote one.
+        """Make way for a new store: move the folder of a local store, or empty a remote store.
 
-        Where the folder was moved to. A remote store of another bank is :class:`StoreMismatch`.
+        Returns the folder's new path. A remote store of another bank is :class:`StoreMismatch`.
         """
         self.close()
         path = self.path
@@ -280,11 +239,9 @@ class Mem0Store:
         return aside
 
     def probe(self, rows: int = 0) -> str | None:
-        """What is wrong with a local store, found out in a child process; None if nothing is.
+        """What is wrong with a local store; None if nothing is. It should hold ``rows`` memories.
 
-        ``rows`` is how many memories it should hold at least.
-
-        A damaged index can crash whoever opens it, and that must not be this process.
+        A child process opens the store, because a damaged index can crash the process.
         """
         request = {"config": self._mem0, "dims": self._dims, "rows": rows}
         child = [sys.executable, "-m", "tiermem.storage.mem0.probe_child"]
@@ -317,7 +274,7 @@ class Mem0Store:
         return type(self._store).keyword_search is not base.keyword_search
 
     def _collection(self) -> Any:
-        """Chroma's own collection, whose calls take many rows where mem0's take one."""
+        """Chroma's own collection, whose calls take many rows; mem0's calls take one row."""
         return self._store.collection if self._settings.provider == "chroma" else None
 
     def _connect(self) -> Any:
@@ -329,7 +286,7 @@ class Mem0Store:
             raise StoreDamaged(f"{self._place()} can't be opened: {error}") from error
 
     def _lacking(self, why: str) -> ConfigError:
-        """A package that is not there is no damage of the store."""
+        """The error for a missing package, which is no damage of the store."""
         is_chroma = self._settings.provider == "chroma"
         return ConfigError(
             f"{self._place()} needs a package that is missing: {why}",
@@ -368,7 +325,7 @@ def connect(config: Mapping[str, Any]) -> Any:
 
 
 def probe(config: Mapping[str, Any], dims: int, rows: int) -> None:
-    """Use a store in every way a bank does, so that damage shows; for a process of its own."""
+    """Use a store in every way a bank does, so that damage shows; a child process calls this."""
     store = connect(config)
     vector = [1.0] + [0.0] * (dims - 1)
     store.get(_MARK_ID)
@@ -384,17 +341,22 @@ def probe(config: Mapping[str, Any], dims: int, rows: int) -> None:
             store.collection.query(query_embeddings=[vector], n_results=min(10, total))
     else:
         store.search(query="probe", vectors=vector, top_k=10)
-    _close(store)
+    close(store)
 
 
-def _rows(listed: Any) -> list[Any]:
+def rows_of(listed: Any) -> list[Any]:
     """The rows of mem0's ``list``, which some providers wrap once more."""
     rows = list(listed or [])
     return list(rows[0]) if rows and isinstance(rows[0], (list, tuple)) else rows
 
 
-def _close(store: Any) -> None:
-    close = getattr(getattr(store, "client", None), "close", None)
-    if close is not None:
+def close(store: Any) -> None:
+    """Close mem0's store, if its client can be closed."""
+    close_client = getattr(getattr(store, "client", None), "close", None)
+    if close_client is not None:
         with contextlib.suppress(Exception):  # closing what is broken may fail
-            close()
+            close_client()
+
+
+def _parts(size: int) -> Iterator[slice]:
+    return (slice(start, start + _BATCH) for start in range(0, size, _BATCH))

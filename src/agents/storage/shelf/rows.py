@@ -1,8 +1,8 @@
 """The journal's table of memories that are not resident.
 
-A row is one memory as it was from one commit to another. So going back to a commit brings its
-state back, and a memory that returns to the columns is found as it was when it left. Versions that
-ended before the last snapshot are deleted: nothing needs them any more.
+A row is one version of a memory: how the memory was from one commit to another. Going back to a
+commit finds the version of that time. Versions that ended before the last snapshot are deleted,
+because nothing can go back to them.
 """
 
 import json
@@ -18,7 +18,7 @@ from ...memory.metadata import KeptMetadata
 from ..digests import of_shelved
 from ..full_record import ColdFact, Shelved, Stored, traits_of
 
-__all__ = ["SHELF_SCHEMA", "Changes", "ColdFact", "Group", "Key", "ShelfTable", "Stored"]
+__all__ = ["SHELF_SCHEMA", "Changes", "Group", "Key", "ShelfTable"]
 
 SHELF_SCHEMA = """
 CREATE TABLE shelf (
@@ -46,10 +46,10 @@ CREATE TABLE shelf (
     vector BLOB NOT NULL
 );
 CREATE UNIQUE INDEX shelf_versions ON shelf (agent, sequence, since);
--- For counting: small, and all that is needed.
+-- For counting: small, and a count needs no more.
 CREATE INDEX shelf_now ON shelf (agent, retention, temperature, tier, tokens) WHERE until IS NULL;
 CREATE INDEX shelf_critical ON shelf (agent) WHERE tier = 1;
--- Each twice: a tick asks for all agents, a count or a compaction for one.
+-- Each of these indexes is there twice: a tick asks for all agents, a compaction for one agent.
 CREATE INDEX shelf_expiring ON shelf (expires_tick)
     WHERE until IS NULL AND retention = 0 AND expires_tick < 4611686018427387904;
 CREATE INDEX shelf_expiring_of ON shelf (agent, expires_tick)
@@ -60,13 +60,10 @@ CREATE INDEX shelf_deleted_of ON shelf (agent, retained_tick)
 CREATE INDEX shelf_ended ON shelf (until) WHERE until IS NOT NULL;
 """
 
-_FIELDS = (
-    "agent, sequence, since, until, seal, digest, tier, temperature, retention, retained_tick, "
-    "created_tick, tier_tick, expires_tick, access_count, last_access_tick, relevance, recalls, "
-    "traits, metadata, content, vector"
-)
 _BEFORE = "since < :commit AND (until IS NULL OR until >= :commit)"
-"""The versions that a commit finds."""
+"""The versions that were there before a commit."""
+_ACTIVE = "until IS NULL AND retention = 0"
+"""The memories that are cold and active now."""
 
 Key = tuple[str, int]
 """Agent and sequence number."""
@@ -80,85 +77,71 @@ class Changes(NamedTuple):
     ended: Mapping[Key, bytes]
     """The digests of the versions that end."""
     now: Mapping[str, Mapping[int, Stored | None]]
-    """What it leaves there, by agent and sequence number; None for what it takes away."""
+    """The memories it puts there, by agent and sequence number; None for one it takes away."""
     count_tokens: TokenCounter
-
-    def __bool__(self) -> bool:
-        return bool(self.now)
 
 
 class ShelfTable:
-    """Reads and writes the table; transactions are the journal's."""
+    """Reads and writes the table; the journal opens and ends the transactions."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._db = database
 
-    # Reading. ``commit`` says when: what that commit found.
+    # Reading how the shelf was before ``commit``
 
     def get(self, key: Key, commit: int) -> Stored | None:
-        """One memory."""
-        found = self._select(
-            f"agent = :agent AND sequence = :sequence AND {_BEFORE}",
-            agent=key[0], sequence=key[1], commit=commit,
-        )  # fmt: skip
+        """One memory, if it was there."""
+        where = f"agent = :agent AND sequence = :sequence AND {_BEFORE}"
+        found = self._select(where, agent=key[0], sequence=key[1], commit=commit)
         return next((stored for _, stored in found), None)
 
     def many(self, agent: str, sequences: Sequence[int], commit: int) -> Iterator[Stored]:
-        """Those of these memories that are on the shelf."""
+        """The memories with these sequence numbers that were there."""
         for start in range(0, len(sequences), 500):
-            part = [int(each) for each in sequences[start : start + 500]]
-            for _, stored in self._select(
-                f"agent = :agent AND sequence IN ({','.join(map(str, part))}) AND {_BEFORE}",
-                agent=agent, commit=commit,
-            ):  # fmt: skip
+            part = ",".join([str(int(each)) for each in sequences[start : start + 500]])
+            where = f"agent = :agent AND sequence IN ({part}) AND {_BEFORE}"
+            for _, stored in self._select(where, agent=agent, commit=commit):
                 yield stored
 
     def critical(self, agent: str | None, commit: int) -> Iterator[tuple[str, Stored]]:
-        """The active critical ones, of all agents or of one: they count for the cap."""
+        """The active critical memories, of all agents or of one: they count for the cap."""
         which = "" if agent is None else "agent = :agent AND "
         return self._select(
             f"{which}tier = 1 AND retention = 0 AND {_BEFORE}", agent=agent, commit=commit
         )
 
-    # Reading what is there now.
+    # Reading how the shelf is now
 
-    def of_agent(self, agent: str, retention: int, temperature: int | None) -> Iterator[Stored]:
-        """An agent's memories with this retention and temperature, oldest first."""
-        which = "" if temperature is None else " AND temperature = :temperature"
+    def of_agent(
+        self, agent: str, retention: int, temperature: int | None, after: int
+    ) -> Iterator[Stored]:
+        """An agent's memories of this retention and temperature that came after a commit."""
+        where = "agent = :agent AND until IS NULL AND retention = :retention AND since > :after"
+        if temperature is not None:
+            where += " AND temperature = :temperature"
         for _, stored in self._select(
-            f"agent = :agent AND until IS NULL AND retention = :retention{which}",
-            "ORDER BY sequence",
-            agent=agent, retention=retention, temperature=temperature,
-        ):  # fmt: skip
+            where, agent=agent, retention=retention, temperature=temperature, after=after
+        ):
             yield stored
 
     def active(self) -> Iterator[tuple[str, Stored]]:
-        """All that is cold and active, by agent, oldest first."""
-        return self._select("until IS NULL AND retention = 0", "ORDER BY agent, sequence")
+        """Every agent and memory that is cold and active, by agent, oldest first."""
+        return self._select(f"{_ACTIVE} ORDER BY agent, sequence")
 
     def all_now(self) -> Iterator[tuple[Any, ...]]:
-        """All that is there, by agent, oldest first, as rows that :meth:`adopt` takes; checked."""
-        columns = _FIELDS.replace("tier,", "tokens, tier,", 1)
+        """Every row, checked, by agent, oldest first; :meth:`adopt` takes these rows."""
         for row in self._db.execute(
-            f"SELECT {columns} FROM shelf WHERE until IS NULL ORDER BY agent, sequence"  # noqa: S608
+            "SELECT * FROM shelf WHERE until IS NULL ORDER BY agent, sequence"
         ):
-            _stored(row[:6] + row[7:])
+            _stored(row)
             yield row
-
-    def newer(self, agent: str, commit: int) -> Iterator[Stored]:
-        """An agent's cold and active memories that came after a commit."""
-        for _, stored in self._select(
-            "agent = :agent AND until IS NULL AND retention = 0 AND since > :commit",
-            agent=agent, commit=commit,
-        ):  # fmt: skip
-            yield stored
 
     def due(
         self, tick: int, deleted_before: int, agent: str | None = None
     ) -> Iterator[tuple[str, int, int]]:
-        """Agent, sequence and retention of what expired by ``tick``, or was deleted so long ago.
+        """Agent, sequence number and retention of memories of all agents, or of one.
 
-        Of all agents, or of one.
+        They expired by ``tick``, or were deleted by ``deleted_before``.
         """
         which = "" if agent is None else " AND agent = :agent"
         for what in (
@@ -172,7 +155,7 @@ class ShelfTable:
             )
 
     def counts(self, agent: str | None = None) -> dict[Group, tuple[int, int]]:
-        """How many there are and how many tokens, by agent, retention, temperature and tier."""
+        """The number of memories and of their tokens, by group."""
         which = "" if agent is None else "AND agent = :agent "
         rows = self._db.execute(
             "SELECT agent, retention, temperature, tier, count(*), sum(tokens) FROM shelf "  # noqa: S608
@@ -182,10 +165,10 @@ class ShelfTable:
         return {row[:4]: row[4:] for row in rows}
 
     def cold(self, agent: str) -> Iterator[ColdFact]:
-        """All that is cold and active, without texts and vectors, so of many at once."""
+        """What rules look at of an agent's cold and active memories: no texts, no vectors."""
         for sequence, tier, created, count, last, relevance, recalls, kinds in self._db.execute(
-            "SELECT sequence, tier, created_tick, access_count, last_access_tick, relevance, "
-            "recalls, traits FROM shelf WHERE agent = ? AND until IS NULL AND retention = 0",
+            "SELECT sequence, tier, created_tick, access_count, last_access_tick, relevance, "  # noqa: S608
+            f"recalls, traits FROM shelf WHERE agent = ? AND {_ACTIVE}",
             (agent,),
         ):
             recalled = len(json.loads(recalls)) if recalls else 0
@@ -193,26 +176,24 @@ class ShelfTable:
             yield ColdFact(sequence, tier, created, count, last, relevance, recalled, own)
 
     def with_words(self, agent: str, words: Sequence[str], most: int) -> list[int]:
-        """The newest of an agent's cold and active memories whose text has one of these words."""
+        """The newest cold and active memories of an agent whose text has one of these words."""
         patterns = [f"%{_literal(word)}%" for word in words]
         found = " OR ".join(["content LIKE ? ESCAPE '\\'"] * len(patterns))
         rows = self._db.execute(
-            "SELECT sequence FROM shelf WHERE agent = ? AND until IS NULL AND retention = 0 "  # noqa: S608
-            f"AND temperature = 2 AND ({found}) ORDER BY sequence DESC LIMIT ?",
+            f"SELECT sequence FROM shelf WHERE agent = ? AND {_ACTIVE} AND temperature = 2 "  # noqa: S608
+            f"AND ({found}) ORDER BY sequence DESC LIMIT ?",
             (agent, *patterns, most),
         )
         return [sequence for (sequence,) in rows]
 
-    def _select(
-        self, where: str, order: str = "", **values: object
-    ) -> Iterator[tuple[str, Stored]]:
-        for row in self._db.execute(f"SELECT {_FIELDS} FROM shelf WHERE {where} {order}", values):  # noqa: S608
+    def _select(self, where: str, **values: object) -> Iterator[tuple[str, Stored]]:
+        for row in self._db.execute(f"SELECT * FROM shelf WHERE {where}", values):  # noqa: S608
             yield row[0], _stored(row)
 
     # Writing
 
     def write(self, commit: int, changes: Changes) -> None:
-        """What a commit changes."""
+        """Write what a commit changes."""
         for (agent, sequence), digest in changes.ended.items():
             row = self._db.execute(
                 "SELECT rowid, since FROM shelf WHERE agent = ? AND sequence = ? AND until IS NULL",
@@ -227,12 +208,12 @@ class ShelfTable:
         self.adopt(_rows(commit, changes))
 
     def adopt(self, rows: Iterable[Sequence[Any]]) -> None:
-        """Take over rows, each a tuple of all columns."""
+        """Insert rows, each a tuple of all columns."""
         marks = ",".join("?" * 22)
         self._db.executemany(f"INSERT INTO shelf VALUES ({marks})", rows)  # noqa: S608
 
     def rewind(self, commit: int) -> None:
-        """Forget what came after a commit."""
+        """Bring the table back to how it was after a commit."""
         self._db.execute("DELETE FROM shelf WHERE since > ?", (commit,))
         for number, since, digest in self._db.execute(
             "SELECT rowid, since, digest FROM shelf WHERE until > ?", (commit,)
@@ -254,13 +235,12 @@ class ShelfTable:
         )
 
     def clear(self) -> None:
-        """Delete all."""
+        """Delete every row."""
         self._db.execute("DELETE FROM shelf")
 
 
 def _rows(commit: int, changes: Changes) -> Iterator[tuple[Any, ...]]:
-    """The rows of what a commit puts there."""
-    count_tokens, crc32, period = changes.count_tokens, zlib.crc32, _period(commit, None)
+    """The rows of the memories that a commit puts there."""
     for agent, own in changes.now.items():
         for stored in own.values():
             if stored is None:
@@ -268,8 +248,8 @@ def _rows(commit: int, changes: Changes) -> Iterator[tuple[Any, ...]]:
             record, digest = stored
             recalls, kinds, metadata, content, vector = record[11:]
             yield (
-                agent, record[0], commit, None, crc32(period, crc32(digest)), digest,
-                count_tokens(content), *record[1:11],
+                agent, record[0], commit, None, _seal(commit, None, digest), digest,
+                changes.count_tokens(content), *record[1:11],
                 json.dumps(recalls) if recalls else None,
                 kinds.json if kinds else None,
                 metadata.json if metadata else None,
@@ -278,9 +258,9 @@ def _rows(commit: int, changes: Changes) -> Iterator[tuple[Any, ...]]:
 
 
 def _stored(row: Sequence[Any]) -> Stored:
-    """The memory in a row that was selected as ``_FIELDS``, checked."""
-    agent, sequence, since, until, seal, digest, *numbers = row[:16]
-    recalls, kinds, metadata, content, vector = row[16:]
+    """The memory in a row, checked."""
+    agent, sequence, since, until, seal, digest, _tokens, *numbers = row[:17]
+    recalls, kinds, metadata, content, vector = row[17:]
     try:
         record = Shelved._make(
             (
@@ -306,14 +286,10 @@ def _stored(row: Sequence[Any]) -> Stored:
 
 
 def _seal(since: int, until: int | None, digest: bytes) -> int:
-    """Against flipped bits alone: who forges a row forges this too."""
-    return zlib.crc32(_period(since, until), zlib.crc32(digest))
-
-
-def _period(since: int, until: int | None) -> bytes:
-    return b"%d %d" % (since, until or 0)
+    """A checksum against flipped bits; it is none against a forger."""
+    return zlib.crc32(b"%d %d" % (since, until or 0), zlib.crc32(digest))
 
 
 def _literal(word: str) -> str:
-    """A word in which LIKE finds no sign of its own."""
+    """The word, with the signs escaped that have a meaning for LIKE."""
     return word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

@@ -1,8 +1,9 @@
-"""Where memories are that are not resident: in the journal, and what is pending before it."""
+"""The memories that are not resident: in the journal's table, or pending for the next commit."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import repeat
+from operator import attrgetter
 from string import ascii_lowercase, ascii_uppercase
 
 from ...memory.context import TokenCounter, approximate_tokens
@@ -16,8 +17,8 @@ __all__ = ["ColdFact", "Shelf"]
 
 
 _NOTHING: Mapping[int, Stored | None] = {}
-# As SQLite's LIKE compares.
-_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
+_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)  # SQLite's LIKE compares in this way
+_by_sequence = attrgetter("sequence")
 
 
 class Shelf:
@@ -26,13 +27,13 @@ class Shelf:
     def __init__(self, table: ShelfTable, commit: int) -> None:
         self.table = table
         self.commit = commit
-        """The commit to which changes belong; what is in the table is what it found."""
+        """The commit that the pending changes belong to; the table is read as it was before it."""
         self.count_tokens: TokenCounter = approximate_tokens
-        self._pending: dict[str, dict[int, Stored | None]] = {}
-        """By agent and sequence number, what the commit leaves there; None for what it takes
-        away."""
+        self.pending: dict[str, dict[int, Stored | None]] = {}
+        """By agent and sequence number, the memories that the commit puts here; None for a memory
+        that it takes away."""
         self._ended: dict[Key, bytes] = {}
-        """The digests of the versions in the table that it ends."""
+        """The digests of the versions in the table that the commit ends."""
 
     # Reading
 
@@ -45,139 +46,117 @@ class Shelf:
         return self.table.get(key, self.commit)
 
     def _pending_of(self, agent: str) -> Mapping[int, Stored | None]:
-        return self._pending.get(agent, _NOTHING)
+        return self.pending.get(agent, _NOTHING)
 
     def many(self, agent: str, sequences: Collection[int]) -> list[Stored]:
-        """Those of these memories that are here, oldest first."""
+        """The memories with these sequence numbers that are here, oldest first."""
         if self.commit == 0:
             return []
         pending = self._pending_of(agent)
-        near = [pending.get(each) for each in sequences]
-        found = [each for each in near if each is not None]
+        found = [stored for each in sequences if (stored := pending.get(each)) is not None]
         other = [each for each in sequences if each not in pending]
         found += self.table.many(agent, other, self.commit)
         return sorted(found, key=lambda each: each.record.sequence)
 
     def of_agent(
-        self, agent: str, retention: Retention, temperature: Temperature | None = None
+        self,
+        agent: str,
+        retention: Retention,
+        temperature: Temperature | None = None,
+        after: int = 0,
     ) -> list[Shelved]:
-        """An agent's memories with this retention and temperature, oldest first."""
-        pending = self._pending_of(agent)
-        stored = [
-            each.record
-            for each in self.table.of_agent(agent, retention, temperature)
-            if each.record.sequence not in pending
-        ]
-        return self._with_pending(stored, agent, retention, temperature)
+        """An agent's memories with this retention and temperature, oldest first.
 
-    def cold(self, agent: str) -> list[ColdFact]:
-        """An agent's cold memories, oldest first, as far as rules look at them."""
-        pending = self._pending_of(agent)
-        facts = [fact for fact in self.table.cold(agent) if fact.sequence not in pending]
-        facts += [
-            ColdFact(
-                each.sequence,
-                each.tier,
-                each.created_tick,
-                each.access_count,
-                each.last_access_tick,
-                each.relevance,
-                len(each.recalls),
-                each.traits,
-            )
-            for each in self._with_pending([], agent, Retention.ACTIVE, Temperature.COLD)
-        ]
-        return sorted(facts, key=lambda fact: fact.sequence)
-
-    def with_words(self, agent: str, words: Sequence[str], most: int) -> list[int]:
-        """The newest of an agent's cold memories whose text has one of these words."""
+        ``after`` leaves out the memories that were here after that commit already.
+        """
         pending = self._pending_of(agent)
         found = [
-            sequence
-            for sequence in self.table.with_words(agent, words, most)
-            if sequence not in pending
+            each.record
+            for each in self.table.of_agent(agent, retention, temperature, after)
+            if each.record.sequence not in pending
         ]
+        found += self._waiting(agent, retention, temperature)
+        return sorted(found, key=_by_sequence)
+
+    def unsynced(self, agent: str, commit: int) -> list[Shelved]:
+        """An agent's cold memories that came after a commit."""
+        return self.of_agent(agent, Retention.ACTIVE, Temperature.COLD, commit)
+
+    def _waiting(
+        self, agent: str, retention: Retention, temperature: Temperature | None
+    ) -> list[Shelved]:
+        """An agent's pending memories with this retention and temperature."""
+        return [
+            stored.record
+            for stored in self._pending_of(agent).values()
+            if stored is not None
+            and stored.record.retention == retention
+            and temperature in (None, stored.record.temperature)
+        ]
+
+    def cold(self, agent: str) -> list[ColdFact]:
+        """What rules look at of an agent's cold memories, oldest first."""
+        pending = self._pending_of(agent)
+        facts = [fact for fact in self.table.cold(agent) if fact.sequence not in pending]
+        for each in self._waiting(agent, Retention.ACTIVE, Temperature.COLD):
+            used = each.access_count, each.last_access_tick, each.relevance
+            own = each.sequence, each.tier, each.created_tick
+            facts.append(ColdFact(*own, *used, len(each.recalls), each.traits))
+        return sorted(facts, key=_by_sequence)
+
+    def with_words(self, agent: str, words: Sequence[str], most: int) -> list[int]:
+        """The newest cold memories of an agent whose text has one of these words."""
+        pending, stored = self._pending_of(agent), self.table.with_words(agent, words, most)
+        found = [sequence for sequence in stored if sequence not in pending]
         folded = [word.translate(_LOWER) for word in words]
-        for record in self._with_pending([], agent, Retention.ACTIVE, Temperature.COLD):
+        for record in self._waiting(agent, Retention.ACTIVE, Temperature.COLD):
             text = record.content.translate(_LOWER)
             if any(word in text for word in folded):
                 found.append(record.sequence)
         return sorted(found, reverse=True)[:most]
-
-    def unsynced(self, agent: str, commit: int) -> list[Shelved]:
-        """An agent's cold memories that came after a commit."""
-        pending = self._pending_of(agent)
-        stored = [
-            each.record
-            for each in self.table.newer(agent, commit)
-            if each.record.sequence not in pending
-        ]
-        return self._with_pending(stored, agent, Retention.ACTIVE, Temperature.COLD)
 
     def due(
         self, tick: int, deleted_before: int, agent: str | None = None
     ) -> dict[str, tuple[list[int], list[int]]]:
         """By agent, what expired by ``tick``, and what was deleted by ``deleted_before``.
 
-        Of all agents, or of one.
+        ``agent`` None stands for all agents.
         """
         found = [
             (owner, sequence, retention)
             for owner, sequence, retention in self.table.due(tick, deleted_before, agent)
             if sequence not in self._pending_of(owner)
         ]
-        for owner in self._pending if agent is None else [agent]:
-            for sequence, stored in self._pending_of(owner).items():
-                if stored is None:
-                    continue
-                record = stored.record
-                is_over = record.retention == Retention.DELETED
-                if (is_over and record.retained_tick <= deleted_before) or (
-                    record.retention == Retention.ACTIVE and record.expires_tick <= tick
-                ):
-                    found.append((owner, sequence, record.retention))
+        for owner in self.pending if agent is None else [agent]:
+            active = self._waiting(owner, Retention.ACTIVE, None)
+            deleted = self._waiting(owner, Retention.DELETED, None)
+            over = [each for each in active if each.expires_tick <= tick]
+            over += [each for each in deleted if each.retained_tick <= deleted_before]
+            found += [(owner, each.sequence, each.retention) for each in over]
         due: dict[str, tuple[list[int], list[int]]] = {}
         for owner, sequence, retention in sorted(found):
-            expired, over = due.setdefault(owner, ([], []))
-            (expired if retention == Retention.ACTIVE else over).append(sequence)
+            expired, gone = due.setdefault(owner, ([], []))
+            (expired if retention == Retention.ACTIVE else gone).append(sequence)
         return due
 
     def counts(self, agent: str | None = None) -> dict[Group, tuple[int, int]]:
-        """How many there are and how many tokens, by agent, retention, temperature and tier."""
+        """The number of memories and of their tokens, by agent, retention, temperature and tier."""
         totals = self.table.counts(agent)
-        for owner in self._pending if agent is None else [agent]:
+
+        def count(owner: str, stored: Stored | None, sign: int) -> None:
+            if stored is not None:
+                record = stored.record
+                group = (owner, record.retention, record.temperature, record.tier)
+                number, tokens = totals.get(group, (0, 0))
+                own = self.count_tokens(record.content)
+                totals[group] = (number + sign, tokens + sign * own)
+
+        for owner in self.pending if agent is None else [agent]:
             for sequence, stored in self._pending_of(owner).items():
-                key = (owner, sequence)
-                if key in self._ended and (old := self.table.get(key, self.commit)) is not None:
-                    self._count(totals, owner, old.record, -1)
-                if stored is not None:
-                    self._count(totals, owner, stored.record, 1)
+                if (owner, sequence) in self._ended:
+                    count(owner, self.table.get((owner, sequence), self.commit), -1)
+                count(owner, stored, 1)
         return {group: number for group, number in totals.items() if number[0]}
-
-    def _count(
-        self,
-        totals: dict[Group, tuple[int, int]],
-        agent: str,
-        record: Shelved,
-        sign: int,
-    ) -> None:
-        group = (agent, record.retention, record.temperature, record.tier)
-        count, tokens = totals.get(group, (0, 0))
-        totals[group] = (count + sign, tokens + sign * self.count_tokens(record.content))
-
-    def _with_pending(
-        self,
-        records: list[Shelved],
-        agent: str,
-        retention: Retention,
-        temperature: Temperature | None,
-    ) -> list[Shelved]:
-        for stored in self._pending_of(agent).values():
-            if stored is None or stored.record.retention != retention:
-                continue
-            if temperature is None or stored.record.temperature == temperature:
-                records.append(stored.record)
-        return sorted(records, key=lambda record: record.sequence)
 
     # Changing
 
@@ -186,7 +165,7 @@ class Shelf:
         digests = of_all_shelved(agent, records)
         stored = map(tuple.__new__, repeat(Stored), zip(records, digests, strict=True))
         sequences = [record[0] for record in records]
-        self._pending.setdefault(agent, {}).update(zip(sequences, stored, strict=True))
+        self.pending.setdefault(agent, {}).update(zip(sequences, stored, strict=True))
         return sum([int.from_bytes(digest, "big") for digest in digests])
 
     def take(self, agent: str, sequence: int) -> Stored | None:
@@ -195,7 +174,7 @@ class Shelf:
         stored = self.get(key)
         if stored is None:
             return None
-        pending = self._pending.setdefault(agent, {})
+        pending = self.pending.setdefault(agent, {})
         if sequence not in pending:
             self._ended[key] = stored.digest
         pending[sequence] = None
@@ -204,25 +183,24 @@ class Shelf:
     # Commits
 
     def changes(self) -> Changes:
-        """What the commit does, to be written with it."""
-        return Changes(self._ended, self._pending, self.count_tokens)
+        """What the commit does to the table."""
+        return Changes(self._ended, self.pending, self.count_tokens)
 
-    def committed(self, next_commit: int) -> None:
-        """What was pending is in the table now."""
-        self._pending.clear()
+    def clear(self) -> None:
+        """Forget the pending changes: they are in the table."""
+        self.pending.clear()
         self._ended.clear()
-        self.commit = next_commit
 
     @contextmanager
     def replaying(self, agents: Collection[str] | None) -> Iterator[None]:
-        """Inside, commits are replayed: of all agents or of some, whose pending changes go."""
-        gone = set(self._pending if agents is None else agents)
-        pending = {agent: own for agent, own in self._pending.items() if agent not in gone}
+        """Inside, commits of all agents or of some are replayed; their pending changes go."""
+        gone = set(self.pending if agents is None else agents)
+        pending = {agent: own for agent, own in self.pending.items() if agent not in gone}
         ended = {key: own for key, own in self._ended.items() if key[0] not in gone}
         commit = self.commit
-        self._pending, self._ended = {}, {}
+        self.pending, self._ended = {}, {}
         try:
             yield
         finally:
-            self._pending, self._ended = pending, ended
+            self.pending, self._ended = pending, ended
             self.commit = commit

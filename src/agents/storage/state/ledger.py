@@ -290,7 +290,7 @@ class Ledger:
         self._forget_texts()
         vectors = b"".join([vector.tobytes() for vector in self._vectors])
         shelf = self.resident.shelf
-        changes = shelf.changes()
+        changes = shelf.changes() if shelf.pending else None
         try:
             self.journal.append(
                 self.resident.tick,
@@ -308,7 +308,9 @@ class Ledger:
             self._undo(0)
             self._forget_pending()
             raise
-        shelf.committed(self.journal.head + 1)
+        shelf.commit = self.journal.head + 1
+        if changes:
+            shelf.clear()
         self._since_snapshot += len(self._events)
         self._add_to_totals()
         self._forget_pending()

@@ -47,7 +47,7 @@ class Resident(State):
                 self.replay(events, vectors, agents)
                 if rebuilding:
                     journal.shelf.write(commit.id, self.shelf.changes())
-                self.shelf.committed(commit.id + 1)
+                self.shelf.clear()
                 count += len(events)
             if agents is None:
                 journal.check_shelf(self.shelf_sum())
