@@ -28,6 +28,7 @@ from ..storage.identity import prepare
 from ..storage.journal.journal import Journal
 from ..storage.lock import lock_folder
 from ..storage.mem0.store import check_providers
+from ..storage.resident.fingerprint import fingerprint
 from ..storage.sqlite import as_it_was
 from ..storage.store_sync import Progress
 from ..version import __version__
@@ -233,7 +234,7 @@ class MemoryBank:
             result = hashlib.sha256(f"{resident.seed} {resident.dims} {resident.tick}".encode())
             for agent, block in sorted(resident.blocks.items()):
                 result.update(b"\0%s\0%d\0" % (agent.encode(), block.next_sequence))
-                result.update(block.fingerprint())
+                result.update(fingerprint(block))
             return result.hexdigest()
 
     # Transactions

@@ -27,7 +27,7 @@ from ..storage.lock import BankLock
 from ..storage.mem0.models import Extractor
 from ..storage.mem0.store import payload
 from ..storage.state.ledger import Ledger
-from ..storage.state.loading import Resident
+from ..storage.state.state import State
 from ..storage.store_sync import StoreSync
 from .metrics import Metrics
 
@@ -73,7 +73,7 @@ class OpenBank:
         memory = settings.memory
         self.caps = Caps(memory.max_pinned, memory.max_critical, memory.on_tier_full == "reject")
         self.embedder = CachedEmbedder(embedder, settings.embedder.cache_size, journal.embeddings)
-        resident = Resident(identity["seed"], embedder.dims, journal)
+        resident = State(identity["seed"], embedder.dims, journal)
         resident.shelf.count_tokens = count_tokens
         self.ledger = Ledger(journal, resident)
         self.ledger.unsaved_embeddings = self.embedder.unsaved

@@ -22,7 +22,7 @@ from ..rules.prune import choose_prune
 from ..rules.suggestions import MOST_IDS, Crowd, Suggestion, share
 from ..storage.resident.agent_columns import AgentColumns
 from ..storage.resident.table import WIDTH
-from ..storage.state.loading import Resident
+from ..storage.state.state import State
 from .near_duplicates import near_ones
 
 __all__ = ["AgentStatus", "Amount", "Status", "TierAmount", "look"]
@@ -111,7 +111,7 @@ class Status(NamedTuple):
 
 
 def look(
-    resident: Resident,
+    resident: State,
     movement: Movement,
     settings: Settings,
     caps: Caps,
@@ -133,7 +133,7 @@ class _Look:
 
     def __init__(
         self,
-        resident: Resident,
+        resident: State,
         movement: Movement,
         settings: Settings,
         caps: Caps,

@@ -14,7 +14,7 @@ from ..memory.temperature import TEMPERATURE_NAMES, Temperature
 from ..storage.full_record import Shelved
 from ..storage.resident.agent_columns import AgentColumns
 from ..storage.shelf.shelf import ColdFact
-from ..storage.state.loading import Resident
+from ..storage.state.state import State
 from ..storage.store_sync import StoreSync
 from ..storage.vectors import Quantised
 from .hybrid_score import ColdCandidates, HybridScore
@@ -37,7 +37,7 @@ _MOST_UNSYNCED = 1000
 class ColdSearch:
     """Finds cold memories, and merges them with those that are resident."""
 
-    def __init__(self, resident: Resident, store: StoreSync, ranker: Ranker) -> None:
+    def __init__(self, resident: State, store: StoreSync, ranker: Ranker) -> None:
         self._resident = resident
         self._store = store
         self._ranker = ranker

@@ -12,7 +12,7 @@ from ..storage.embedding.cache import CachedEmbedder
 from ..storage.gc_pause import gc_paused
 from ..storage.resident.agent_columns import AgentColumns
 from ..storage.state.accesses import Accesses
-from ..storage.state.loading import Resident
+from ..storage.state.state import State
 from ..storage.store_sync import StoreSync
 from .cold_search import ColdSearch
 from .explain import explain
@@ -41,7 +41,7 @@ class Search:
 
     def __init__(
         self,
-        resident: Resident,
+        resident: State,
         embedder: CachedEmbedder,
         store: StoreSync,
         settings: Settings,

@@ -2,7 +2,7 @@
 
 A tick searches, uses and stores memories of every agent, and one call of NumPy for all of them
 takes a fraction of what a call for each takes. So their rows are in one table, where each agent's
-lie together, with room to spare; :class:`AgentRows` is its window on them.
+lie together, with room to spare; :class:`AgentColumns` is its window on them.
 """
 
 import math
@@ -24,7 +24,7 @@ from ...rules.lifetime import begun
 from ..digests import Marks, Places
 from ..vectors import Quantised
 
-__all__ = ["WIDTH", "ResidentTable", "Window"]
+__all__ = ["WIDTH", "Columns", "ResidentTable", "Window"]
 
 Rows = NDArray[np.intp]
 Floats = NDArray[np.float64]
@@ -62,7 +62,7 @@ class Window(Protocol):
         """They are so many rows of the table now, from ``start`` on."""
 
 
-class _Columns(NamedTuple):
+class Columns(NamedTuple):
     """One row per memory."""
 
     vectors: Quantised
@@ -80,7 +80,7 @@ class _Columns(NamedTuple):
     """None for a plain fact."""
 
     @classmethod
-    def make(cls, rows: int, dims: int) -> "_Columns":
+    def make(cls, rows: int, dims: int) -> "Columns":
         return cls(
             _array((rows, dims), np.int8),
             _array((rows,), np.float64),
@@ -117,9 +117,9 @@ class ResidentTable:
         """No memory ever came that has metadata or traits. To look for them takes its time."""
         self.shared_metadata = SharedMetadata()
         """What makes one object of the metadata of many memories."""
-        self._take(_Columns.make(0, dims))
+        self._take(Columns.make(0, dims))
 
-    def _take(self, columns: "_Columns", used: int = 0) -> None:
+    def _take(self, columns: "Columns", used: int = 0) -> None:
         """These are the columns from now on, and so many of their rows are given away."""
         self.columns = columns
         self.vectors, self.norms, self.tiers, self.temperatures = columns[:4]
@@ -131,7 +131,7 @@ class ResidentTable:
 
     def expect(self, memories: int) -> None:
         """So many will come into a table that is empty: it need not grow meanwhile."""
-        self._take(_Columns.make(memories + memories // 2, self._dims))
+        self._take(Columns.make(memories + memories // 2, self._dims))
 
     def make_room(self, wanted: Sequence[tuple[Window, int]]) -> None:
         """Have room for so many more memories of each of these agents."""
@@ -156,7 +156,7 @@ class ResidentTable:
         rooms |= {id(window): (window, _room(window.size + count)) for window, count in wanted}
         rows = sum(room for _, room in rooms.values())
         # Rows given up later are kept until all move again: in a large table they may be few.
-        columns = _Columns.make(rows + rows // (2 if rows < _LARGE else 8), self._dims)
+        columns = Columns.make(rows + rows // (2 if rows < _LARGE else 8), self._dims)
         starts = list(accumulate([room for _, room in rooms.values()], initial=0))
         for start, (window, _) in zip(starts, rooms.values(), strict=False):
             columns.put(start, window.columns())
@@ -253,15 +253,6 @@ class ResidentTable:
             self.temperatures[where], self.traits[where] = heats, _objects(kinds)
             self.all_plain = self.all_plain and kinds.count(None) == len(kinds)
             self.numbers[where, 3] = expires
-
-    def use(self, rows: Rows, scores: Floats, tick: int) -> None:
-        """A search gave the memories in these rows, each once."""
-        # A view, by the number of a cell: two thirds of the time that rows and columns take.
-        numbers = self.numbers.reshape(-1)
-        cells = rows * WIDTH + 4
-        numbers[cells] += 1
-        numbers[cells + 1] = tick
-        self.relevance[rows] = (self.relevance[rows] + scores) / 2
 
 
 def _array(shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:

@@ -38,8 +38,9 @@ from ..journal.ticks import TickNote
 from ..vectors import Quantised, norms
 from . import snapshots
 from .accesses import Accesses
-from .loading import Resident
+from .loading import load, replay
 from .new_memories import NewMemories, number, which_matter
+from .state import State
 
 __all__ = ["Ledger"]
 
@@ -54,7 +55,7 @@ class Ledger:
     SNAPSHOT_ON_COMMIT = 1_000_000
     """So does a commit; and never before twice as many events as there are memories."""
 
-    def __init__(self, journal: Journal, resident: Resident) -> None:
+    def __init__(self, journal: Journal, resident: State) -> None:
         self.journal = journal
         self.resident = resident
         self.unsaved_embeddings: dict[bytes, bytes] = {}
@@ -73,7 +74,7 @@ class Ledger:
         """Whether nothing is pending but new memories and what searches gave."""
         self._is_literal = True
         """Whether surely nothing is pending that :func:`encode` has to look for."""
-        self._since_snapshot = resident.load(journal)
+        self._since_snapshot = load(resident, journal)
 
     # Events
 
@@ -403,8 +404,8 @@ class Ledger:
         vectors = np.concatenate(self._vectors)[:added] if self._vectors else None
         self._vectors = [] if vectors is None else [vectors]
         agents = {event.agent_id for event in undone if not isinstance(event, TickAdvanced)}
-        self.resident.load(self.journal, agents)
-        self.resident.replay(events, vectors, agents)
+        load(self.resident, self.journal, agents)
+        replay(self.resident, events, vectors, agents)
 
 
 def _common(first: str, second: str) -> int:

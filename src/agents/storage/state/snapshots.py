@@ -15,6 +15,7 @@ from ...memory.metadata import KeptMetadata
 from ..journal.schema import SnapshotRow
 from ..note import Note
 from ..resident.agent_columns import NUMBERS, AgentColumns
+from ..resident.come_and_go import load, take
 from ..resident.table import ResidentTable
 from ..shelf.rows import ShelfTable
 
@@ -58,7 +59,8 @@ def unpack(row: SnapshotRow, seed: int, dims: int, table: ResidentTable) -> Agen
     numbers = np.frombuffer(row.columns, "<i8").reshape(-1, NUMBERS)
     sequences = numbers[:, 0].tolist()
     extras, keep = json.loads(row.extras), table.shared_metadata.keep
-    block.load(
+    load(
+        block,
         numbers,
         row.contents.decode().split("\0") if row.contents else [],
         _spread(sequences, [(keep(own), rows) for own, rows in extras["metadata"]]),
@@ -82,7 +84,7 @@ def without(
     for sequence in sequences:
         place = block.row_of(sequence)
         if place is not None:
-            block.take([place])
+            take(block, [place])
         elif stored := shelf.get((row.agent, sequence), commit + 1):
             block.shelf_sum -= int.from_bytes(stored.digest, "big")
     return pack(block)
