@@ -1,6 +1,7 @@
 """Laws of tiers, ids, caps and rendering, for any input."""
 
 import re
+from itertools import repeat
 
 import pytest
 from hypothesis import example, given, settings
@@ -16,8 +17,9 @@ from strategies import (
 
 from agents import TIER_NAMES, InvalidTier, Memory, Tier, TierFull
 from agents.memory.context import approximate_tokens, fit, line, render
-from agents.memory.ids import digits, digits_of_all, id_prefix, memory_id, sequence_of
-from agents.memory.records import NO_METADATA, Hit, Hits
+from agents.memory.ids import id_prefix, memory_id, sequence_of
+from agents.memory.records import NO_METADATA, Hit, Hits, memories_of
+from agents.memory.temperature import Temperature
 from agents.memory.tiers import parse_tier
 from agents.rules.caps import Caps, age, make_room, relieve
 
@@ -65,8 +67,17 @@ def test_no_other_end_is_a_sequence(end) -> None:
 
 @given(st.lists(st.one_of(st.integers(1, 300), st.integers(65_000, 66_000), sequences)))
 def test_many_ids_end_as_each_of_them_does(numbers) -> None:
-    together = digits_of_all(numbers, max(numbers, default=0))
-    assert list(together) == list(map(digits, numbers))
+    made = memories_of(
+        prefixes=repeat("prefix"),
+        agents=repeat("alice"),
+        contents=repeat("text"),
+        tiers=repeat(Tier.NORMAL),
+        created=repeat(0),
+        entered=repeat(0),
+        sequences=numbers,
+        temperatures=repeat(Temperature.WARM),
+    )
+    assert [each.id for each in made] == [memory_id("prefix", number) for number in numbers]
 
 
 @given(st.integers(0, 3), agent_ids, agent_ids, sequences)

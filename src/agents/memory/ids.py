@@ -1,9 +1,8 @@
 """The ids of memories."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
 
-__all__ = ["digits", "digits_of_all", "id_prefix", "memory_id", "sequence_of"]
+__all__ = ["digits", "id_prefix", "memory_id", "sequence_of"]
 
 _DIGITS = 12
 
@@ -25,17 +24,8 @@ def memory_id(prefix: str, sequence: int) -> str:
     return prefix + digits(sequence)
 
 
-def digits(sequence: int) -> str:
-    """The last 12 characters of a memory's id."""
-    return f"{sequence:012x}"
-
-
-def digits_of_all(sequences: Sequence[int], largest: int) -> Iterable[str]:
-    """The same for many memories, none of which has a number above ``largest``."""
-    if largest >= len(sequences):
-        return map(digits, sequences)
-    # Agents have the same numbers: to write each number once takes a fraction.
-    return map(list(map(digits, range(largest + 1))).__getitem__, sequences)
+digits = "%012x".__mod__
+"""The last 12 characters of a memory's id, from its sequence number."""
 
 
 def sequence_of(prefix: str, identifier: object) -> int | None:

@@ -6,7 +6,7 @@ from operator import add
 from types import MappingProxyType
 from typing import NamedTuple
 
-from .ids import digits_of_all
+from .ids import digits
 from .retention import Retention
 from .temperature import Temperature
 from .tiers import Tier
@@ -146,8 +146,11 @@ def memories_of(
     used: Iterable[int | None] = repeat(None)
     if last is not None:
         used = [None if tick == UNUSED else tick for tick in last] if UNUSED in last else last
+    write, largest = digits, max(sequences, default=0)
+    if largest < len(sequences):  # agents have the same numbers: to write each once takes less
+        write = list(map(digits, range(largest + 1))).__getitem__
     fields = zip(
-        map(add, prefixes, digits_of_all(sequences, max(sequences, default=0))),  # memory_id()
+        map(add, prefixes, map(write, sequences)),  # memory_id()
         agents,
         contents,
         tiers,

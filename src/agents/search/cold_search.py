@@ -18,9 +18,9 @@ from ..storage.state.state import State
 from ..storage.store_sync import StoreSync
 from ..storage.vectors import Quantised
 from .hybrid_score import ColdCandidates, HybridScore
-from .ranker import Ranker, pinned_in
+from .ranker import Ranker, similarities
 from .request import SearchRequest
-from .similarity import Scope, similarities
+from .scope import Scope, pinned_in
 
 __all__ = ["ColdSearch"]
 

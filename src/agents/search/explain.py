@@ -7,8 +7,8 @@ from ..memory.records import Explanation, Hit
 from ..memory.tiers import Tier
 from ..storage.resident.agent_columns import AgentColumns
 from .hybrid_score import HybridScore
-from .ranker import Ranker, pinned_in
-from .similarity import Scope, similarities
+from .ranker import Ranker, similarities
+from .scope import Scope, pinned_in
 
 __all__ = ["explain"]
 

@@ -1,25 +1,40 @@
-"""Queries that were read, and what they make of memories, resident or not."""
+"""Queries are read as vectors and as words, and score memories, resident or not."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..config.settings import RetrievalSettings
+from ..errors import EmbedderError
 from ..memory.metadata import KeptMetadata
-from ..rules.bm25 import Matches, Measure, coverage
-from ..rules.fusion import reciprocal_ranks, weighted_sum
+from ..rules.scores import (
+    Matches,
+    Measure,
+    coverage,
+    keyword_scores,
+    measure,
+    reciprocal_ranks,
+    weighted_sum,
+    word_weights,
+)
 from ..rules.session_spread import best_of_sessions, spread
 from ..rules.spread_weights import Spread
+from ..storage.embedding.cache import CachedEmbedder
+from ..storage.embedding.embedders import NoEmbedder
 from ..storage.resident.agent_columns import AgentColumns
+from ..storage.resident.keyword_index import Query, Vocabulary
 from ..storage.resident.sessions import SESSION, Sessions
-from ..storage.vectors import Quantised
+from ..storage.vectors import Quantised, quantise
 
-__all__ = ["ColdCandidates", "HybridScore", "Parts", "Reader", "ScoreSettings", "Wording"]
+__all__ = ["ColdCandidates", "HybridScore", "Parts", "QueryReader", "ScoreSettings", "Wording"]
 
 Floats = NDArray[np.float64]
 Truths = NDArray[np.bool_]
+
+_UNHEARD = 1024.0
+"""The weight of a word that no memory has."""
 
 
 class Wording(NamedTuple):
@@ -42,16 +57,6 @@ class ScoreSettings(NamedTuple):
     is_plain: bool
     """Whether a memory's score is its similarity, which does not change with the others."""
     tick: int
-
-
-class Reader(Protocol):
-    """Who reads queries knows their words."""
-
-    def wording_of(self, by: Measure, query: str, texts: Sequence[str]) -> Wording: ...
-
-    def rarest(self, by: Measure, query: str, most: int) -> list[str]: ...
-
-    def speaker_named(self, text: str, sessions: Sessions) -> int | None: ...
 
 
 class ColdCandidates(NamedTuple):
@@ -82,7 +87,7 @@ class HybridScore:
     def __init__(
         self,
         asking: ScoreSettings,
-        reader: Reader,
+        reader: "QueryReader",
         blocks: Sequence[AgentColumns],
         texts: Sequence[str],
         vectors: Quantised,
@@ -90,6 +95,7 @@ class HybridScore:
         notes: Mapping[int, str],
     ) -> None:
         self._asking = asking
+        self.is_plain = asking.is_plain
         self._reader = reader
         self._blocks = blocks
         self._texts = texts
@@ -98,11 +104,6 @@ class HybridScore:
         self.vectors = vectors
         self.notes = notes
         """What could not be done, by query."""
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether a memory's score is its similarity, which does not change with the others."""
-        return self._asking.is_plain
 
     def one(self, index: int) -> "HybridScore":
         """One of the queries, by itself."""
@@ -192,7 +193,7 @@ class HybridScore:
     ) -> tuple[Floats, Floats]:
         """Scores with what sessions and speakers lend, of the resident and of the others."""
         weights = self._asking.spread
-        if weights is None:
+        if weights is None or block.table.all_plain:  # no memory has a session or a speaker
             return fused, others
         sessions = block.sessions()
         places = sessions.places()
@@ -243,3 +244,105 @@ def _slice(parts: Parts, rows: slice) -> Parts:
 
 
 _NOWHERE = ColdCandidates(np.empty(0), np.empty(0, bool), (), ())
+
+
+class _Weighted(NamedTuple):
+    """A query, and what each of its terms counts for in its vector."""
+
+    query: Query
+    weights: Floats
+
+
+class QueryReader:
+    """Reads queries as the settings say."""
+
+    def __init__(self, embedder: CachedEmbedder, settings: RetrievalSettings) -> None:
+        self.settings = settings
+        self._embedder = embedder
+        weights = settings.spread
+        self._spread = weights if any(weights[:3]) or weights.speaker else None
+        self._is_plain = settings.mode == "vector" and not settings.sif and self._spread is None
+        self._vocabulary = Vocabulary(None if settings.stemmer == "none" else settings.stemmer)
+        self._weighs = settings.sif > 0.0 and settings.mode != "keyword" and embedder.is_additive
+        self._words = embedder.words
+        self._has_embedder = not isinstance(embedder.embedder, NoEmbedder)
+
+    def read(self, blocks: Sequence[AgentColumns], texts: Sequence[str], tick: int) -> HybridScore:
+        """Queries that are not blank, each asked of its block in this tick."""
+        by_words = self.settings.mode != "vector"
+        wordings: list[Wording | None] = [None] * len(texts)
+        weighted: list[_Weighted | None] = [None] * len(texts)
+        if by_words or self._weighs:
+            for place, (block, text) in enumerate(zip(blocks, texts, strict=True)):
+                index = block.keywords(self._vocabulary)  # first: it brings in new terms
+                query = self._vocabulary.query(text)
+                if not len(query.terms):
+                    continue
+                found = index.find(query)
+                if by_words:
+                    wordings[place] = self._wording(measure(found, query.common), found)
+                if self._weighs and query.words:
+                    weights = word_weights(found, index.total, self.settings.sif)
+                    weighted[place] = _Weighted(query, weights)
+        vectors, notes = self._vectors_of(texts, weighted)
+        asking = ScoreSettings(self.settings, self._spread, self._is_plain, tick)
+        return HybridScore(asking, self, blocks, texts, vectors, wordings, notes)
+
+    def wording_of(self, by: Measure, query: str, texts: Sequence[str]) -> Wording:
+        """How well the words of a query match texts that no index has."""
+        return self._wording(by, self._vocabulary.count(query, texts))
+
+    def rarest(self, by: Measure, query: str, most: int) -> list[str]:
+        """The words of a query that say most, as they are written; function words are none."""
+        asked = self._vocabulary.query(query)
+        order = np.argsort(-by.weights, kind="stable").tolist()
+        return [asked.written[place] for place in order if not asked.common[place]][:most]
+
+    def speaker_named(self, text: str, sessions: Sessions) -> int | None:
+        """The number of the speaker whose name a query has, if it is one alone."""
+        heard = self._vocabulary.heard
+        return sessions.named_in(heard(text), heard)
+
+    def _wording(self, by: Measure, found: Matches) -> Wording:
+        settings = self.settings
+        keyword = keyword_scores(by, found, settings.bm25_k1, settings.bm25_b)
+        return Wording(by, keyword, found)
+
+    def _vectors_of(
+        self, texts: Sequence[str], weighted: Sequence[_Weighted | None]
+    ) -> tuple[Quantised, dict[int, str]]:
+        """A row per query; zeros for one that can't be embedded, with a note that says so."""
+        rows = np.zeros((len(texts), self._embedder.dims), np.int8)
+        if self.settings.mode == "keyword":
+            return rows, {}
+        if not self._has_embedder:
+            note = "found by words alone, because there is no embedder"
+            return rows, dict.fromkeys(range(len(texts)), note)
+        try:
+            return self._embedded(texts, weighted), {}
+        except EmbedderError:
+            if self.settings.mode == "vector":
+                raise
+        notes: dict[int, str] = {}
+        for place, text in enumerate(texts):  # those that can be, alone or with others
+            try:
+                rows[place] = self._embedded([text], weighted[place : place + 1])[0]
+            except EmbedderError as error:
+                notes[place] = f"found by words alone, because {error}"
+        return rows, notes
+
+    def _embedded(self, texts: Sequence[str], weighted: Sequence[_Weighted | None]) -> Quantised:
+        if not self._weighs:
+            return self._embedder.encode(texts)
+        dims = self._embedder.dims
+        plain = [index for index, each in enumerate(weighted) if each is None]
+        words = self._words.of([each.query.words for each in weighted if each is not None])
+        rows = np.zeros((len(texts), dims))
+        for index, each in enumerate(weighted):
+            if each is not None:
+                weights = np.append(each.weights, _UNHEARD)[each.query.places]
+                rows[index] = weights @ next(words)
+        vectors = quantise(rows, dims, len(texts))
+        if plain:
+            vectors[plain] = self._embedder.encode([texts[index] for index in plain])
+        return vectors

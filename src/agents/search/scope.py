@@ -1,5 +1,7 @@
 """What a search sees of an agent's memories."""
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,9 +12,25 @@ from ..memory.temperature import Temperature
 from ..memory.tiers import Tier
 from ..rules.spill import HotLimits
 from ..storage.resident.agent_columns import AgentColumns
-from .similarity import Scope
 
-__all__ = ["scope_of"]
+__all__ = ["Scope", "pinned_in", "scope_of"]
+
+
+class Scope(NamedTuple):
+    """What of an agent's memories a search is about, where that is not simply all of them."""
+
+    hidden: NDArray[np.bool_] | None
+    """The memories that it does not see."""
+    front: list[int]
+    """The rows that come first, whatever their score: pinned, then hot."""
+    pinned: int
+    """How many of these are pinned."""
+    min_score: float = 0.0
+
+
+def pinned_in(block: AgentColumns, scope: Scope | None) -> int:
+    """How many pinned memories come first."""
+    return len(block.pinned) if scope is None else scope.pinned
 
 
 def scope_of(

@@ -8,8 +8,7 @@ import numpy as np
 
 from ...errors import EmbedderError
 from ..vectors import Quantised, quantise, unit
-from .embedders import Embedder, OfflineEmbedder
-from .word_vectors import WordVectors
+from .embedders import Embedder, OfflineEmbedder, WordVectors
 
 __all__ = ["CachedEmbedder"]
 

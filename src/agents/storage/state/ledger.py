@@ -2,8 +2,9 @@
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from operator import gt
+from os.path import commonprefix
 from typing import Literal
 
 import numpy as np
@@ -37,10 +38,9 @@ from ..journal.redaction import Purge, Redaction
 from ..journal.ticks import TickNote
 from ..vectors import Quantised, norms
 from . import snapshots
-from .accesses import Accesses
 from .loading import load, replay
 from .new_memories import NewMemories, number, which_matter
-from .state import State
+from .state import Accesses, State
 
 __all__ = ["Ledger"]
 
@@ -222,7 +222,9 @@ class Ledger:
         old = self.resident.block(agent_id).notes.get(path)
         kept = 0
         if text is not None and old is not None:
-            kept = _common(old.text, text)
+            grew = text.startswith(old.text)
+            same = old.text if grew else commonprefix([old.text, text])  # noqa: RUF071  # of texts
+            kept = len(same)
             text = text[kept:]
         self._happen(Noted("note", agent_id, path, kept, text, chunks))
 
@@ -280,7 +282,7 @@ class Ledger:
 
     def commit(self) -> None:
         """Write what is pending to the journal, durably. On an error nothing of it is kept."""
-        with gc_paused():
+        with gc_paused() if len(self._events) > 1 else nullcontext():
             self._commit()
 
     def _commit(self) -> None:
@@ -398,7 +400,8 @@ class Ledger:
         if not undone:
             return
         del self._events[mark:], events[mark:]
-        gone = {key for event in undone if isinstance(event, Purged) for key in _keys(event)}
+        purged = [event for event in undone if isinstance(event, Purged)]
+        gone = {(event.agent_id, each) for event in purged for each in event.sequences}
         self._purges = [each for each in self._purges if (each.agent, each.sequence) not in gone]
         added = sum(isinstance(event, Added) for event in events)
         vectors = np.concatenate(self._vectors)[:added] if self._vectors else None
@@ -406,16 +409,3 @@ class Ledger:
         agents = {event.agent_id for event in undone if not isinstance(event, TickAdvanced)}
         load(self.resident, self.journal, agents)
         replay(self.resident, events, vectors, agents)
-
-
-def _common(first: str, second: str) -> int:
-    """How many characters two texts have in common at their start."""
-    if second.startswith(first):  # what is appended to is
-        return len(first)
-    pairs = enumerate(zip(first, second, strict=False))
-    least = min(len(first), len(second))
-    return next((place for place, (one, other) in pairs if one != other), least)
-
-
-def _keys(event: Purged) -> list[tuple[str, int]]:
-    return [(event.agent_id, sequence) for sequence in event.sequences]
