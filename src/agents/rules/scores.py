@@ -21,14 +21,14 @@ Places = NDArray[np.intp]
 
 _SMALLEST = 1e-6
 _PRIOR = 5000
-"""Words that an agent is taken to have heard before its first memory, none of them the query's.
-Without, all that a few memories have in common with a query would count for nothing."""
+"""How many words an agent is assumed to have heard before its first memory, none of them in the
+query. Otherwise the words of a query would count for nothing if all of a few memories have them."""
 _PRIOR_MEMORIES = 100
-"""So many memories without the query's words an agent is taken to have, for the same reason."""
+"""How many memories without a word of the query an agent is assumed to have, for that reason."""
 _USUAL_LENGTH = 12.0
-"""The mean length of memories, in terms, where there are none."""
+"""The mean length of memories, in terms, if an agent has none."""
 _LONGEST = 3.0
-"""A memory so many times as long as the mean is held back; a longer one no more than that."""
+"""A memory this many times as long as the mean is held back the most."""
 _COMMON_WEIGHT = 0.2
 """What a word that says little in any text counts for when it matches."""
 _RANK_CONSTANT = 60
@@ -38,8 +38,7 @@ _RANK_CONSTANT = 60
 class Matches(NamedTuple):
     """Where a query's terms are: each term and memory that has it, once.
 
-    Those of a memory stand in the order in which its text has them, whatever others there are: in
-    that order they are summed up.
+    The terms of a memory stand in the order of its text, and are summed up in that order.
     """
 
     terms: Places
@@ -47,7 +46,7 @@ class Matches(NamedTuple):
     counts: NDArray[np.float32]
     """How often the memory has the term."""
     lengths: Floats
-    """How many terms each memory has, whether it is among these or not."""
+    """How many terms each memory has; also memories without a term of the query."""
     asked: int
     """How many terms the query has."""
 
@@ -56,12 +55,12 @@ class Measure(NamedTuple):
     """What an agent's memories make of a query's terms."""
 
     weights: Floats
-    """What each says: the rarer, the more."""
+    """The weight of each term: the rarer, the more."""
     total: float
     mean: float
     """The mean length of a memory, in terms."""
     is_known: bool
-    """Whether a memory has any of them, other than the common ones."""
+    """Whether a memory has a term of the query that is not common."""
 
 
 def measure(found: Matches, common: NDArray[np.bool_]) -> Measure:
@@ -124,9 +123,7 @@ def weighted_sum(
     text_weight: float,
     has_vector: NDArray[np.bool_] | None = None,
 ) -> Floats:
-    """Both scores by their weights, which are shared out over what a memory can have.
-
-    One without a vector, where ``has_vector`` says so, has its keyword score.
+    """The mean of both scores by their weights; a memory without a vector has its keyword score.
 
     >>> one = np.array([0.9]); weighted_sum(one, np.array([1.0]), 0.7, 0.3).round(2).tolist()
     [0.93]
@@ -145,9 +142,9 @@ def reciprocal_ranks(
     text_weight: float,
     has_vector: NDArray[np.bool_] | None = None,
 ) -> Floats:
-    """By the places that a memory has in both lists: 1 for one that is first in both.
+    """A score by the places of a memory in both lists; 1 if it is the first in both.
 
-    One without a vector, where ``has_vector`` says so, goes by its place among the words alone.
+    A memory without a vector has a score by its place in the list of words alone.
     """
     total = vector_weight + text_weight
     score: Floats = (vector_weight / total) * _by_rank(vector)
@@ -159,7 +156,7 @@ def reciprocal_ranks(
 
 
 def _by_rank(scores: Floats) -> Floats:
-    """From the best down, the newest of equals first; 0 for what was not found."""
+    """A score by rank, the newest of equals first; 0 for a memory that was not found."""
     order = len(scores) - 1 - np.argsort(-scores[::-1], kind="stable")
     ranks = np.empty(len(scores))
     ranks[order] = np.arange(len(scores))

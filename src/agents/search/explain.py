@@ -1,4 +1,4 @@
-"""Why a search chose a memory, and why it dropped another."""
+"""Why a search chose a memory, or dropped it."""
 
 import numpy as np
 

@@ -45,17 +45,17 @@ class Wording(NamedTuple):
     found: Matches
 
     def covered(self) -> Floats:
-        """How much of the query each memory has, however long it is."""
+        """How much of the query each memory has, however long the memory is."""
         return coverage(self.by, self.found)
 
 
 class ScoreSettings(NamedTuple):
-    """How queries are asked."""
+    """By which settings queries score memories."""
 
     settings: RetrievalSettings
     spread: Spread | None
     is_plain: bool
-    """Whether a memory's score is its similarity, which does not change with the others."""
+    """Whether a memory's score is its similarity, whatever other memories there are."""
     tick: int
 
 
@@ -69,20 +69,20 @@ class ColdCandidates(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """What the scores of memories are made of."""
+    """The parts of the scores of memories."""
 
     vector: Floats
     keyword: Floats | None
-    """None where no memory has a word of the query."""
+    """None if no memory has a word of the query."""
     fused: Floats
     score: Floats
-    """With what memories lend each other."""
+    """``fused`` with what memories of a session lend each other."""
     evidence: Floats
-    """The most that speaks for each: its score, its vector's, or how much of the query it has."""
+    """The largest of a memory's score, its similarity and its share of the query's words."""
 
 
 class HybridScore:
-    """Queries, read."""
+    """Queries that were read, each for the memories of one agent."""
 
     def __init__(
         self,
@@ -103,10 +103,10 @@ class HybridScore:
         self._away: dict[int, tuple[ColdCandidates, Wording | None]] = {}
         self.vectors = vectors
         self.notes = notes
-        """What could not be done, by query."""
+        """What could not be done, by the place of the query."""
 
     def one(self, index: int) -> "HybridScore":
-        """One of the queries, by itself."""
+        """One of the queries alone."""
         part = slice(index, index + 1)
         return HybridScore(
             self._asking,
@@ -124,7 +124,7 @@ class HybridScore:
         return [] if own is None else self._reader.rarest(own.by, self._texts[index], most)
 
     def include(self, index: int, away: ColdCandidates) -> None:
-        """Let memories take part that are not resident: all are scored on one scale then."""
+        """Let memories that are not resident take part; all memories are scored on one scale."""
         own = self._wordings[index]
         wording = None
         if own is not None:
@@ -132,9 +132,9 @@ class HybridScore:
         self._away[index] = (away, wording)
 
     def parts(self, index: int, similarities: Floats, *, weighed: bool = True) -> Parts:
-        """What the scores of a query's resident memories are made of, with these similarities.
+        """The parts of the scores of a query's resident memories, which have these similarities.
 
-        Where nobody asks for the evidence, not ``weighed``, it is the score.
+        If not ``weighed``, nobody asks for the evidence, and the score stands for it.
         """
         if index in self._away:
             return self._both(index, similarities)[0]
@@ -150,12 +150,12 @@ class HybridScore:
         return Parts(similarities, keyword, fused, score, evidence)
 
     def parts_away(self, index: int, similarities: Floats) -> Parts:
-        """The same for those that :meth:`include` let take part."""
+        """The parts for the memories that :meth:`include` let take part."""
         return self._both(index, similarities)[1]
 
     def _both(self, index: int, similarities: Floats) -> tuple[Parts, Parts]:
         block, text, own = self._blocks[index], self._texts[index], self._wordings[index]
-        # 1 stands for the length of a row of zeros.
+        # A row of zeros has the length 1.
         has_vector = block.norms > 1.0
         away, others = self._away[index]
         size = len(similarities)
@@ -191,7 +191,7 @@ class HybridScore:
     def _with_context(
         self, block: AgentColumns, text: str, fused: Floats, others: Floats, away: ColdCandidates
     ) -> tuple[Floats, Floats]:
-        """Scores with what sessions and speakers lend, of the resident and of the others."""
+        """The scores of resident and of cold memories, with what sessions and speakers lend."""
         weights = self._asking.spread
         if weights is None or block.table.all_plain:  # no memory has a session or a speaker
             return fused, others
@@ -200,7 +200,7 @@ class HybridScore:
         score = fused
         if places is not None:
             lending = fused
-            if block.next_expiry <= self._asking.tick:  # what nobody sees lends nothing
+            if block.next_expiry <= self._asking.tick:  # a memory that nobody sees lends nothing
                 gone = (block.column("expires") <= self._asking.tick) & (block.tiers != 0)
                 lending = np.where(gone, 0.0, fused)
             score = spread(lending, places, weights)
@@ -217,7 +217,7 @@ class HybridScore:
 def _lent_away(
     scores: Floats, away: ColdCandidates, sessions: Sessions, best: Floats, weights: Spread
 ) -> Floats:
-    """What the session of a memory lends it that is not resident, and has no neighbours there."""
+    """The scores of cold memories, with what their sessions lend; they have no neighbours."""
     result = scores.copy()
     for place, metadata in enumerate(away.metadata):
         session = None if metadata is None else metadata.get(SESSION)
@@ -231,7 +231,7 @@ def _lent_away(
 
 
 def _evidence(score: Floats, vector: Floats, covered: Floats | None) -> Floats:
-    """The most that speaks for each memory."""
+    """The largest of the three for each memory."""
     most: Floats = np.maximum(score, vector)
     return most if covered is None else np.maximum(most, covered)
 
@@ -247,14 +247,14 @@ _NOWHERE = ColdCandidates(np.empty(0), np.empty(0, bool), (), ())
 
 
 class _Weighted(NamedTuple):
-    """A query, and what each of its terms counts for in its vector."""
+    """A query, and the weight of each of its terms in its vector."""
 
     query: Query
     weights: Floats
 
 
 class QueryReader:
-    """Reads queries as the settings say."""
+    """Reads queries as vectors and as words, as the settings say."""
 
     def __init__(self, embedder: CachedEmbedder, settings: RetrievalSettings) -> None:
         self.settings = settings
@@ -268,7 +268,7 @@ class QueryReader:
         self._has_embedder = not isinstance(embedder.embedder, NoEmbedder)
 
     def read(self, blocks: Sequence[AgentColumns], texts: Sequence[str], tick: int) -> HybridScore:
-        """Queries that are not blank, each asked of its block in this tick."""
+        """Read queries that are not blank, each for the memories of its block in this tick."""
         by_words = self.settings.mode != "vector"
         wordings: list[Wording | None] = [None] * len(texts)
         weighted: list[_Weighted | None] = [None] * len(texts)
@@ -289,17 +289,17 @@ class QueryReader:
         return HybridScore(asking, self, blocks, texts, vectors, wordings, notes)
 
     def wording_of(self, by: Measure, query: str, texts: Sequence[str]) -> Wording:
-        """How well the words of a query match texts that no index has."""
+        """How well the words of a query match texts that are in no index."""
         return self._wording(by, self._vocabulary.count(query, texts))
 
     def rarest(self, by: Measure, query: str, most: int) -> list[str]:
-        """The words of a query that say most, as they are written; function words are none."""
+        """The rarest words of a query, as they are written, without function words."""
         asked = self._vocabulary.query(query)
         order = np.argsort(-by.weights, kind="stable").tolist()
         return [asked.written[place] for place in order if not asked.common[place]][:most]
 
     def speaker_named(self, text: str, sessions: Sessions) -> int | None:
-        """The number of the speaker whose name a query has, if it is one alone."""
+        """The number of the speaker whose name is in a query, if there is only one."""
         heard = self._vocabulary.heard
         return sessions.named_in(heard(text), heard)
 
@@ -311,7 +311,7 @@ class QueryReader:
     def _vectors_of(
         self, texts: Sequence[str], weighted: Sequence[_Weighted | None]
     ) -> tuple[Quantised, dict[int, str]]:
-        """A row per query; zeros for one that can't be embedded, with a note that says so."""
+        """A row per query; zeros and a note for a query that can't be embedded."""
         rows = np.zeros((len(texts), self._embedder.dims), np.int8)
         if self.settings.mode == "keyword":
             return rows, {}
@@ -324,7 +324,7 @@ class QueryReader:
             if self.settings.mode == "vector":
                 raise
         notes: dict[int, str] = {}
-        for place, text in enumerate(texts):  # those that can be, alone or with others
+        for place, text in enumerate(texts):  # one by one: some can be embedded
             try:
                 rows[place] = self._embedded([text], weighted[place : place + 1])[0]
             except EmbedderError as error:

@@ -1,4 +1,7 @@
-"""Ranking an agent's memories: pinned first, then the best by score and tier boost, as hits."""
+"""Memories are scored and ranked, exactly and for many agents at once, and become hits.
+
+Pinned memories come first, then the best by score and tier boost.
+"""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,13 +29,13 @@ _GROUP_CELLS = 2_000_000
 
 
 class Front(NamedTuple):
-    """What comes first in a group of searches, search after search.
+    """The memories that come first in a group of searches, search after search.
 
-    Pinned, oldest pin first; then what else a scope puts in front.
+    The pinned memories, oldest pin first; then the hot ones that a scope puts in front.
     """
 
     counts: NDArray[np.intp]
-    """How many it is in each of them."""
+    """How many memories come first in each search."""
     rows: NDArray[np.intp]
     """Counted from the first row of the agent, not of the table."""
     scores: NDArray[np.float64]
@@ -42,11 +45,11 @@ class Scored(NamedTuple):
     """A group of searches: for each, a row of scores, oldest memory first."""
 
     members: list[int]
-    """Which of the searches these are."""
+    """The number of each search."""
     scores: NDArray[np.float64]
-    """Cosine similarities; what comes first, what is hidden and padding are EXCLUDED."""
+    """EXCLUDED for a memory that comes first or is hidden, and for padding."""
     tiers: Callable[[NDArray[np.intp]], NDArray[np.int8]]
-    """The tiers of the memories in these columns, of which each search has a row."""
+    """The tiers of the memories in these columns; each search has a row of columns."""
     front: Front
 
 
@@ -71,9 +74,9 @@ class Ranker:
         scopes: Sequence[Scope | None],
         results: list[Hits],
     ) -> list[Accesses]:
-        """Fill ``results[worded[i]]`` with what matches the ``i``-th query of ``asked``.
+        """Fill ``results[worded[i]]`` with the hits of the ``i``-th query of ``asked``.
 
-        What each search gives comes back as columns, too.
+        Returns the same memories as columns.
         """
         given: list[Accesses] = []
         chosen, own_scopes = [blocks[i] for i in worded], [scopes[i] for i in worded]
@@ -87,7 +90,7 @@ class Ranker:
             places = shown - searches * width
             columns = ranked.columns.take(shown)
             own = [blocks[member] for member in scored.members]
-            # Of each search what comes first and then the rest, search after search.
+            # Search after search: the memories that come first, then the ranked ones.
             front = scored.front
             counts = front.counts + cuts
             ends = counts.cumsum()
@@ -139,7 +142,7 @@ class Ranker:
         pinned = scored.front.counts.copy()
         for place, member in enumerate(scored.members):
             if (scope := scopes[member]) is not None:
-                pinned[place] = scope.pinned  # without the hot ones that come next
+                pinned[place] = scope.pinned  # without the hot memories, which come next
         # No more than there are: a huge limit times the multiplier would overflow.
         width = scored.scores.shape[1]
         wanted = np.minimum(np.maximum(limit - pinned, 0), width)
@@ -154,7 +157,7 @@ class Ranker:
     def candidates(
         self, block: AgentColumns, asked: HybridScore, most: int, scope: Scope | None
     ) -> list[Hit]:
-        """The ``most`` memories that match best, without those that come first anyway."""
+        """The ``most`` memories that match best, without the memories that come first."""
         (scored,) = score([block], asked.vectors, [scope], asked)
         wanted = np.array([min(most, block.size)])
         ranked = rank(scored.scores, self._boosts_of(scored), wanted, 1)
@@ -162,14 +165,14 @@ class Ranker:
         return self._hits(block, columns, scored.scores[0][columns].tolist())
 
     def front(self, block: AgentColumns, asked: HybridScore, scope: Scope | None) -> list[Hit]:
-        """What comes first: the pinned memories."""
+        """The memories that come first, with their scores."""
         (scored,) = score([block], asked.vectors, [scope], asked)
         return self.first(block, scope, scored.front.scores.tolist())
 
     def all_similar(
         self, block: AgentColumns, asked: HybridScore, limit: int, scope: Scope | None
     ) -> tuple[list[Hit], list[Hit], list[Hit]]:
-        """The pinned, the candidates best first, and the others best first."""
+        """The pinned memories, the candidates and all other memories, each list best first."""
         (scored,) = score([block], asked.vectors, [scope], asked)
         _, ranked = self._ranked(scored, limit, [scope])
         candidates = ranked.columns[0, : ranked.counts[0]].tolist()
@@ -187,7 +190,7 @@ class Ranker:
     def newest(
         self, block: AgentColumns, most: int, scope: Scope | None
     ) -> tuple[list[Hit], list[Hit]]:
-        """For a blank query: what comes first, and then by tier, newest first in each."""
+        """For a blank query: the memories that come first, then the rest by tier and the newest."""
         tiers = block.tiers
         columns = np.lexsort((-np.arange(len(tiers)), tiers))
         open_to = tiers != Tier.PINNED
@@ -198,12 +201,12 @@ class Ranker:
         return self.first(block, scope, zeros), self._hits(block, rest, zeros)
 
     def hit(self, memory: Memory, own: float) -> Hit:
-        """A memory that was found elsewhere, with this score."""
+        """The hit for a memory that was found elsewhere, with this score."""
         boost = self._boosts[memory.tier]
         return Hit(memory, own, boost, own + boost)
 
     def merged(self, candidates: list[Hit], wanted: int) -> list[Hit]:
-        """The best of candidates that come from several places, each with the most similar."""
+        """The best of the candidates from several places, each of which gave its most similar."""
         candidates.sort(key=lambda hit: (-hit.score, -hit.memory.sequence))
         del candidates[wanted * self.multiplier :]
         candidates.sort(key=lambda hit: (-hit.boosted_score, -hit.score, -hit.memory.sequence))
@@ -218,7 +221,7 @@ class Ranker:
         ]
 
     def first(self, block: AgentColumns, scope: Scope | None, scores: Iterable[float]) -> list[Hit]:
-        """What comes first: the pinned memories, or what the scope puts in front."""
+        """The pinned memories, or what the scope puts in front, as hits."""
         rows = block.pinned if scope is None else scope.front
         return self._hits(block, list(rows), scores)
 
@@ -231,7 +234,7 @@ def score(
 ) -> Iterator[Scored]:
     """Score every memory of ``blocks[i]`` against ``queries[i]``, in groups of similar size.
 
-    The scores are similarities; or what ``asked``, whose vectors these are, makes of them.
+    The scores are similarities, or what ``asked``, which has these vectors, makes of them.
     """
     lengths = norms(queries)
     sizes = [block.size for block in blocks]
@@ -269,7 +272,7 @@ def _score_group(
     first = np.array(starts)[:, None]
     scale = _runs(table.norms, first, width)
     padding = None
-    if sizes[0] != width:  # the rows after an agent's own are another's, or nobody's
+    if sizes[0] != width:  # the rows after an agent's own belong to another agent, or to nobody
         padding = np.arange(width) >= np.array(sizes)[:, None]
         scale[padding] = 1.0
     scale *= lengths[members, None]
@@ -302,17 +305,17 @@ def _score_group(
 
 
 def similarities(vectors: Quantised, query: Quantised) -> NDArray[np.float64]:
-    """The cosine similarity of each row to a query: the same bits as in the columns."""
+    """The cosine similarity of each row to a query, the same bits as :func:`score` gives."""
     lengths = norms(vectors) * norms(query[None])[0]
     scores: NDArray[np.float64] = np.clip(products(vectors, query) / lengths, 0.0, 1.0)
     return scores
 
 
 def _runs(values: NDArray[np.float64], first: NDArray[np.intp], width: int) -> NDArray[np.float64]:
-    """So many values from each first one on; any others for what is behind the last of all."""
+    """A row of ``width`` values from each place in ``first`` on; anything beyond the last value."""
     if first.max() + width > len(values):
         return values.take(first + np.arange(width), mode="clip")
-    # Every run of so many is a row of these, which are copied as such, in a third of the time.
+    # A view with each run as a row: to copy whole rows takes a third of the time.
     step = values.itemsize
     shape = (len(values) - width + 1, width)
     runs = np.ndarray(shape, values.dtype, values, strides=(step, step))
@@ -322,7 +325,7 @@ def _runs(values: NDArray[np.float64], first: NDArray[np.intp], width: int) -> N
 def _take_front(
     group: list[AgentColumns], scopes: list[Scope | None], scores: NDArray[np.float64]
 ) -> Front:
-    """Read the scores of what comes first, and exclude it from the ranking."""
+    """Read the scores of the memories that come first, and exclude these from the ranking."""
     own = [
         block.pinned if scope is None else scope.front
         for block, scope in zip(group, scopes, strict=True)

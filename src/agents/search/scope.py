@@ -17,14 +17,14 @@ __all__ = ["Scope", "pinned_in", "scope_of"]
 
 
 class Scope(NamedTuple):
-    """What of an agent's memories a search is about, where that is not simply all of them."""
+    """The part of an agent's memories that a search sees, if it does not see all."""
 
     hidden: NDArray[np.bool_] | None
-    """The memories that it does not see."""
+    """Which memories the search does not see."""
     front: list[int]
-    """The rows that come first, whatever their score: pinned, then hot."""
+    """The rows of the memories that come first, whatever their score: pinned, then hot."""
     pinned: int
-    """How many of these are pinned."""
+    """How many memories of ``front`` are pinned."""
     min_score: float = 0.0
 
 
@@ -36,7 +36,7 @@ def pinned_in(block: AgentColumns, scope: Scope | None) -> int:
 def scope_of(
     block: AgentColumns, tick: int, only: Filter, hot: HotLimits | None, count: TokenCounter
 ) -> Scope | None:
-    """What a search sees of an agent's memories; None where that is all."""
+    """What a search sees of an agent's memories; None if it sees all."""
     expiring = block.next_expiry <= tick
     with_hot = hot is not None and bool(block.hot)
     if only is ANY and not expiring and not with_hot:
@@ -59,7 +59,7 @@ def _hot_rows(
 ) -> list[int]:
     """The hot memories that are not pinned, most recently accessed first, within limits.
 
-    One that doesn't fit is skipped, and smaller ones still go in.
+    A memory that doesn't fit is skipped, and a smaller one may still go in.
     """
     pinned = block.pinned_memories()
     tokens = limits.tokens - sum(cost(memory, count) for memory in pinned)
@@ -81,7 +81,7 @@ def _hot_rows(
 
 
 def _allowed(block: AgentColumns, only: Filter) -> NDArray[np.bool_]:
-    """Which memories pass a filter, but for their score."""
+    """Which memories pass a filter, whatever their score."""
     allowed = np.ones(block.size, bool)
     if only.tiers is not None:
         allowed &= np.isin(block.tiers, list(only.tiers))

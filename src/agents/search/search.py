@@ -42,7 +42,7 @@ class Found(NamedTuple):
     searches: int
     """How many searches had a query that is not blank."""
     accesses: list[Accesses]
-    """What these searches gave, as columns."""
+    """The memories that these searches gave, as columns."""
 
 
 class Search:
@@ -149,7 +149,7 @@ class Search:
 
 
 def _accesses_of(results: Sequence[Hits], worded: Sequence[int]) -> Accesses:
-    """What these searches gave, search after search."""
+    """The memories that these searches gave, search after search."""
     given = [
         ([hit.memory.sequence for hit in results[i]], [hit.score for hit in results[i]])
         for i in worded

@@ -14,13 +14,13 @@ from ...errors import EmbedderError
 __all__ = ["Embedder", "NoEmbedder", "OfflineEmbedder", "WordVectors"]
 
 _MOST = 20_000
-"""Words that are kept, a kilobyte each; beyond, all are forgotten and kept anew."""
+"""How many words are kept, a kilobyte each; when there are more, all are forgotten."""
 _LETTERS = 20 * _MOST
-"""The letters of all these words."""
+"""How many letters the kept words have together."""
 _LONGEST = 40
-"""Letters of a word that is waited for; a longer one hardly comes again."""
+"""Letters of a word that may be remembered as met; a longer word hardly comes again."""
 _AT_ONCE = 1 << 10
-"""Words whose vectors are summed together: they stay in the processor's cache."""
+"""How many words are summed together: their vectors stay in the processor's cache."""
 
 
 @runtime_checkable
@@ -31,8 +31,8 @@ class Embedder(Protocol):
     ``reproducible = True``. The vectors of any other are kept in the bank, so that a text is
     embedded once and a later run sees the same numbers.
 
-    One whose vector of a text is the sum of its words' vectors, in whole numbers, may say so with
-    ``additive = True``, if it is reproducible; then words of a query that say little count less.
+    A reproducible embedder may say ``additive = True`` if the vector of a text is the sum of its
+    words' vectors, in whole numbers. Then words of a query that say little count less.
     """
 
     @property
@@ -64,9 +64,9 @@ class OfflineEmbedder:
 
     @staticmethod
     def words(text: str) -> list[str] | None:
-        """Words whose vectors sum to the text's, if cutting it at its spaces gives such."""
-        # No token has a space behind a letter, so none reaches from one word into the next. Runs
-        # of spaces are tokens, and so are "<s>" and the like; "\u2581" stands for a space.
+        """The words between the spaces of a text, if their vectors sum to the text's."""
+        # No token has a space behind a letter, so no token reaches from one word into the next.
+        # Runs of spaces are tokens, and so is "<s>"; "\u2581" stands for a space.
         if "<" in text or "\u2581" in text:
             return None
         words = text.split(" ")
@@ -95,7 +95,7 @@ class OfflineEmbedder:
 
 
 class NoEmbedder:
-    """For banks that are searched by words alone: no text has a vector."""
+    """Gives no text a vector, for banks that are searched by words alone."""
 
     name = "none"
     reproducible = True
@@ -141,14 +141,17 @@ def _weights() -> tuple[Any, NDArray[np.int16]]:
 
 
 class WordVectors:
-    """Whole numbers; each word is embedded once."""
+    """The vectors of single words, in whole numbers, for an additive embedder.
+
+    Each word is embedded once.
+    """
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
         self._places: dict[str, int] = {}
         self._vectors = np.empty((0, embedder.dims), np.int32)
         self._used = 0
-        """Rows of the vectors; those of forgotten words are zeros."""
+        """How many rows of the vectors are in use; the row of a forgotten word is zeros."""
         self._letters = 0
         self._met: set[str] = set()
         """Words that came once, and are learned when they come again."""
@@ -162,10 +165,9 @@ class WordVectors:
             yield vectors[[places[word] for word in words]]
 
     def sums(self, words: Sequence[str], counts: Sequence[int]) -> NDArray[np.int32] | None:
-        """The sum of the first so many words, of the next so many, and so on: a row each.
+        """The sum of each text's words; ``counts`` says how many words each text has.
 
-        None if that is not worth it: so many words never came before that to learn them takes
-        longer than to embed the texts.
+        None if it would take longer to learn the new words than to embed the texts.
         """
         places = list(map(self._places.get, words))
         if None in places:
@@ -199,7 +201,7 @@ class WordVectors:
         return False
 
     def forget(self, words: Iterable[str]) -> None:
-        """Don't keep these, nor their vectors."""
+        """Keep neither these words nor their vectors."""
         for word in words:
             self._met.discard(word)
             place = self._places.pop(word, None)
@@ -207,7 +209,7 @@ class WordVectors:
                 self._vectors[place] = 0
 
     def _learn(self, new: Collection[str], every: Iterable[str]) -> None:
-        """Embed the new ones; if there is no room for them, forget all but ``every`` one."""
+        """Embed the new words; if there is no room for them, forget all words but ``every``."""
         if not new:
             return
         letters = sum(map(len, new))

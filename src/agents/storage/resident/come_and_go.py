@@ -37,8 +37,7 @@ def add_all(
 ) -> None:
     """Add new memories of this tick, as many of each agent as ``counts`` says.
 
-    Each agent's memories have the sequence numbers that follow. ``lengths`` are those of the
-    vectors.
+    Each agent's memories have the next sequence numbers. ``lengths`` has the vectors' lengths.
     """
     table = blocks[new.agents[0]].table
     table.make_room([(block, counts[agent]) for agent, block in blocks.items()])

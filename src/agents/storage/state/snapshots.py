@@ -24,7 +24,7 @@ __all__ = ["NUMBERS", "check", "digest_of", "pack", "unpack", "without"]
 _Value = TypeVar("_Value")
 
 _TYPES = (str, int, bytes, bytes, str, bytes, bytes)
-"""One bit can make a text of bytes, which have the same hash."""
+"""A flipped bit can turn bytes into a text with the same hash."""
 
 
 def pack(block: AgentColumns) -> SnapshotRow:
@@ -77,7 +77,7 @@ def unpack(row: SnapshotRow, seed: int, dims: int, table: ResidentTable) -> Agen
 def without(
     row: SnapshotRow, sequences: Sequence[int], shelf: ShelfTable, commit: int
 ) -> SnapshotRow:
-    """The snapshot, made after a commit, without these memories: resident or on the shelf."""
+    """The snapshot, made after a commit, without these memories, resident or on the shelf."""
     numbers = len(row.columns) // (8 * NUMBERS)
     dims = len(row.vectors) // numbers if numbers else 1
     block = unpack(row, 0, dims, ResidentTable(dims, {}))
@@ -91,7 +91,7 @@ def without(
 
 
 def _extras(block: AgentColumns, sequences: list[int]) -> str:
-    """JSON: what few memories have, and the hash over those that are not resident."""
+    """JSON: what few memories have, and the hash over the memories that are not resident."""
     notes, recalls = "", "[]"
     if block.recalls:
         recalls = json.dumps(sorted(block.recalls.items()))

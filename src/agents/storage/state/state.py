@@ -10,16 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import BankDamaged
-from ...memory.events import (
-    Accessed,
-    Additions,
-    Moved,
-    Noted,
-    Purged,
-    Retained,
-    Row,
-    TierChanged,
-)
+from ...memory.events import Additions, Moved, Noted, Purged, Retained, Row, TierChanged
 from ...memory.records import Memory
 from ...memory.retention import Retention
 from ...memory.temperature import Temperature
@@ -45,7 +36,7 @@ _COLD = int(Temperature.COLD)
 
 
 class Accesses(NamedTuple):
-    """The memories that a group of searches gave, search after search."""
+    """The memories that a group of searches gave, as columns, search after search."""
 
     members: list[int]
     """The number of each search."""
@@ -58,7 +49,7 @@ class Accesses(NamedTuple):
 
     @classmethod
     def of(cls, given: Sequence[tuple[Sequence[int], Sequence[float]]]) -> Self:
-        """What each search gave: sequence numbers and scores."""
+        """From the sequence numbers and the scores that each search gave."""
         return cls(
             list(range(len(given))),
             np.array([len(sequences) for sequences, _ in given], np.intp),
@@ -67,7 +58,7 @@ class Accesses(NamedTuple):
         )
 
     def at_least(self, least: float) -> "Accesses":
-        """The accesses with at least this score; searches without any are left out."""
+        """The accesses with at least this score; a search that has none is left out."""
         enough = self.scores >= least
         if enough.all() and self.counts.all():
             return self
@@ -90,7 +81,7 @@ class Accesses(NamedTuple):
 def apart(values: list[_Value], counts: NDArray[np.intp]) -> Iterable[Sequence[_Value]]:
     """The values cut into one tuple or list for each search, which has as many as its count."""
     most = int(counts.max(initial=0))
-    if 0 < len(counts) * most == len(values):  # as many for each: tuples take half the time
+    if 0 < len(counts) * most == len(values):  # as many for each search: tuples are faster
         return zip(*[iter(values)] * most, strict=True)
     stops = counts.cumsum()
     return map(values.__getitem__, map(slice, (stops - counts).tolist(), stops.tolist()))
@@ -131,12 +122,12 @@ class State:
         self._cold = None
 
     def block(self, agent_id: str) -> AgentColumns:
-        """The agent's columns; empty ones, that are not kept, for an agent without memories."""
+        """The agent's columns; for an agent without memories, empty ones that are not kept."""
         block = self.blocks.get(agent_id)
         return AgentColumns(agent_id, self.seed, self.table) if block is None else block
 
     def blocks_of(self, agents: Collection[str]) -> list[AgentColumns]:
-        """The same of many agents."""
+        """The columns of many agents."""
         try:
             return list(map(self.blocks.__getitem__, agents))  # as in most ticks
         except KeyError:
@@ -171,12 +162,9 @@ class State:
     # Events
 
     def add(self, new: Additions, vectors: Quantised, lengths: NDArray[np.float64]) -> None:
-        """Apply events of memories that follow their agents' others; vectors with these lengths."""
+        """Apply events that add memories, with their vectors and the lengths of these."""
         counts = Counter(new.agents)
-        for agent_id in counts:
-            if agent_id not in self.blocks:
-                self.own_block(agent_id)
-        blocks = dict(zip(counts, map(self.blocks.__getitem__, counts), strict=True))
+        blocks = {agent_id: self.own_block(agent_id) for agent_id in counts}
         add_all(blocks, counts, new, self.tick, vectors, lengths)
         self.changed.update(counts)
         if new.starts.count(None) == len(new.starts):
@@ -190,10 +178,10 @@ class State:
             self._shelve(block, take(block, block.rows_of(sequences)[0], _COLD))
 
     def access(self, events: Sequence[Row]) -> None:
-        """Apply the events of searches; the memories may be resident or not."""
+        """Apply the events of searches; their memories may be resident or not."""
         waiting: dict[str, Row] = {}
         for event in events:
-            if event[1] in waiting:  # its memories may be among those before
+            if event[1] in waiting:  # two searches may give one memory
                 self._access(list(waiting.values()))
                 waiting.clear()
             waiting[event[1]] = event
@@ -201,7 +189,7 @@ class State:
             self._access(list(waiting.values()))
 
     def _access(self, events: Sequence[Row]) -> None:
-        """Apply events of searches, no two of them of one agent."""
+        """Apply events of searches, one for each agent."""
         agents, counts, rows, scores = list[str](), list[int](), list[int](), list[float]()
         for kind, agent, sequences, similar in events:
             block = self.own_block(agent)
@@ -229,9 +217,9 @@ class State:
         rows: NDArray[np.intp],
         scores: NDArray[np.float64],
     ) -> None:
-        """Searches gave memories to these agents, at least one to each, none of them twice.
+        """Count the use of the memories in these rows of the table, each of which is there once.
 
-        ``counts`` says how many each agent got; the memories are in these rows of the table.
+        ``counts`` says how many of the memories each agent got: at least one.
         """
         table = self.table
         # A view, by the number of a cell: two thirds of the time that rows and columns take.
@@ -251,14 +239,12 @@ class State:
             for own, more in zip(owners, sums_of(marks, old, counts), strict=True):
                 own.use_sum += more
 
-    def apply(self, event: TierChanged | Moved | Retained | Purged | Accessed | Noted) -> None:
+    def apply(self, event: TierChanged | Moved | Retained | Purged | Noted) -> None:
         """Apply an event."""
         block = self.own_block(event.agent_id)
         self.changed.add(event.agent_id)
         if isinstance(event, TierChanged):
             self._change_tier(block, event)
-        elif isinstance(event, Accessed):
-            self._access([event])
         elif isinstance(event, Moved):
             self._move(block, event)
         elif isinstance(event, Retained):
@@ -349,7 +335,7 @@ class State:
         return memories
 
     def deleted_tick(self, agent_id: str, sequence: int) -> int | None:
-        """When a memory was deleted that is not purged yet."""
+        """When a memory was deleted, if it is not purged yet."""
         stored = self.shelf.get((agent_id, sequence))
         if stored is None or stored.record.retention != Retention.DELETED:
             return None
@@ -375,7 +361,7 @@ class State:
         for sequence in others:
             stored = self.shelf.take(block.agent_id, sequence)
             if stored is None:
-                if self._has_purged:  # what happened to it before is in the journal still
+                if self._has_purged:  # the journal still has its earlier events
                     continue
                 raise BankDamaged(f"the journal changes a memory {block.agent_id} doesn't have")
             records.append(stored.record)
@@ -396,13 +382,12 @@ class State:
     def _shelve(self, block: AgentColumns, records: Sequence[Shelved]) -> None:
         block.shelf_sum += self.shelf.put(block.agent_id, records)
         for record in records:
-            if self._cold is not None:
-                self._count_cold(record, 1)
+            self._count_cold(record, 1)
             if record.tier == Tier.CRITICAL:
                 self.note_critical(block, record)
 
     def note_critical(self, block: AgentColumns, record: Shelved) -> None:
-        """Keep a critical memory that is not resident in mind: it counts for the cap."""
+        """Count an active critical memory that is not resident for the cap."""
         if record.retention == Retention.ACTIVE:
             memory = record.memory(block.agent_id, block.prefix)
             block.critical_elsewhere[record.sequence] = memory
