@@ -17,8 +17,8 @@ class CachedEmbedder:
     """An embedder whose vectors come out quantised, each text embedded once.
 
     The newest ``size`` texts are kept in memory, and so are the words of the offline embedder,
-    whose vectors sum to a text's. The vectors of an embedder that is not reproducible are also kept in
-    the bank's journal; new ones wait in ``unsaved`` for the next commit.
+    whose vectors sum to a text's. The vectors of an embedder that is not reproducible are
+    also kept in the bank's journal; new ones wait in ``unsaved`` for the next commit.
     """
 
     def __init__(

@@ -158,8 +158,9 @@ class Ledger:
 
     def change_tier(self, agent_id: str, sequence: int, tier: Tier, *, demoted: bool) -> None:
         """A memory enters another tier."""
-        cause = "demote" if demoted else "set"
-        self._happen(TierChanged("tier", agent_id, sequence, int(tier), cause))
+        self._happen(
+            TierChanged("tier", agent_id, sequence, int(tier), "demote" if demoted else "set")
+        )
 
     def move(self, agent_id: str, sequences: Sequence[int], to: Temperature, cause: Cause) -> None:
         """Memories get another temperature."""

@@ -90,7 +90,7 @@ def _replay_others(state: State, events: Iterable[Event], agents: Collection[str
             if agents is None or event.agent_id in agents:
                 state.own_block(event.agent_id).next_sequence += 1
                 state.changed.add(event.agent_id)
-        elif agents is None or event.agent_id in agents:
+        elif not isinstance(event, Accessed) and (agents is None or event.agent_id in agents):
             state.apply(event)
     return added
 
