@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from agents import MemoryBank
-from conftest import OpenBank
 
 FEW, MANY = 40, 80
 MEMORIES = 12
@@ -57,7 +56,7 @@ def names(agents: int) -> list[str]:
     return [f"agent_{number:03}" for number in range(agents)]
 
 
-def filled(make_bank: OpenBank, agents: int, **options: object) -> MemoryBank:
+def filled(make_bank: Callable[..., MemoryBank], agents: int, **options: object) -> MemoryBank:
     """A bank in which each agent has as many memories."""
     bank = make_bank()
     for number in range(MEMORIES):
@@ -110,7 +109,7 @@ def count_while_others_change(bank: MemoryBank) -> None:
     ],
 )
 def test_an_agent_costs_no_more_among_twice_as_many_agents(
-    make_bank: OpenBank,
+    make_bank: Callable[..., MemoryBank],
     options: dict[str, object],
     before: Callable[[MemoryBank], None] | None,
     call: Callable[[MemoryBank], None],

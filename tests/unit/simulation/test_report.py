@@ -395,7 +395,7 @@ def test_importing_the_report_brings_in_neither_matplotlib_nor_numpy() -> None:
 
 
 def test_drawing_uses_no_global_figures_and_prints_nothing_even_without_a_home() -> None:
-    code = "import sys; from agents.simulation import plots; plots.bars({'a': 1.0});"
+    code = "import sys; from agents.simulation.reports import plots; plots.bars({'a': 1.0});"
     code += "print('matplotlib.pyplot' in sys.modules)"
 
     assert printed_by(code, MPLCONFIGDIR="/dev/null/nowhere") == ("False\n", "")

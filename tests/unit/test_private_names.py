@@ -1,0 +1,43 @@
+"""No object reaches into the private attributes of another."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from banks import ROOT
+
+SOURCE = ROOT / "src" / "agents"
+
+# Public, whatever their names say: the methods of named tuples, two names of the standard library,
+# and the one field of mem0's Memory that has to be set because its constructor is not run.
+ALLOWED = {"_asdict", "_fields", "_make", "_replace", "os._exit", "hashlib._Hash"}
+ALLOWED_IN = {"storage/mem0/models.py": {"memory._entity_store"}}
+
+
+def reaches(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Attribute) or not node.attr.startswith("_"):
+            continue
+        if node.attr.startswith("__"):
+            continue
+        if isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
+            continue
+        if node.attr not in ALLOWED and ast.unparse(node) not in ALLOWED:
+            yield ast.unparse(node)
+
+
+def found_in(path: Path) -> set[str]:
+    allowed = ALLOWED_IN.get(path.relative_to(SOURCE).as_posix(), set())
+    return set(reaches(ast.parse(path.read_text(encoding="utf-8")))) - allowed
+
+
+def test_the_check_sees_a_reach() -> None:
+    assert list(reaches(ast.parse("other._secret = self._own + each.parts._x"))) == [
+        "other._secret",
+        "each.parts._x",
+    ]
+
+
+def test_no_module_reaches_into_the_private_attributes_of_another_object() -> None:
+    found = {path.relative_to(SOURCE).as_posix(): found_in(path) for path in SOURCE.rglob("*.py")}
+    assert {name: names for name, names in found.items() if names} == {}
