@@ -247,7 +247,8 @@ def blocks(draw) -> AgentColumns:
             block.set_temperature([row], draw(st.integers(0, 1)))
     for row in draw(st.lists(st.integers(0, 9), max_size=3)):
         if row < len(block):
-            block.access([block.sequence(row)], [draw(_scores)], draw(ticks))
+            block.cells.numbers[row, 4:] = (block.cells.numbers[row, 4] + 1, draw(ticks))
+            block.cells.relevance[row] = (block.cells.relevance[row] + draw(_scores)) / 2
             if draw(st.booleans()):
                 block.recalled(block.sequence(row), draw(ticks))
     going = {row for row in draw(st.lists(st.integers(0, 9), max_size=3)) if row < len(block)}
