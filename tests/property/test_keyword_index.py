@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from agents import AgentMemory, MemoryBank
 from agents.storage.resident.keyword_index import KeywordIndex, Vocabulary
+from agents.storage.state.loading import load
 
 WORDS = ["agent_X", "ERR-42", "$50K", "fish", "dragons", "東京", "ตลาด", "café", "the", "who?"]
 
@@ -102,7 +103,7 @@ def test_a_bank_that_is_read_from_its_journal_finds_the_same_to_the_bit(
         bank.commit()
         live = [[(row.memory.sequence, row[1:4], row[6:]) for row in alice.explain(query)]
                 for query in queries]  # fmt: skip
-        bank.parts.ledger.resident.load(bank.parts.ledger.journal)
+        load(bank.parts.ledger.resident, bank.parts.ledger.journal)
         again = [[(row.memory.sequence, row[1:4], row[6:]) for row in alice.explain(query)]
                  for query in queries]  # fmt: skip
         assert live == again

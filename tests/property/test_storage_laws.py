@@ -34,7 +34,9 @@ from agents.memory.kinds import KINDS, check_tags
 from agents.memory.metadata import check_metadata
 from agents.memory.records import id_prefix
 from agents.rules.ranking import EXCLUDED, rank
-from agents.storage.resident.agent_columns import AgentColumns, add_all
+from agents.storage.resident.agent_columns import AgentColumns
+from agents.storage.resident.come_and_go import add_all, put, take
+from agents.storage.resident.fingerprint import fingerprint
 from agents.storage.resident.table import ResidentTable
 from agents.storage.state import snapshots
 from agents.storage.vectors import norms, quantise
@@ -245,15 +247,16 @@ def blocks(draw) -> AgentColumns:
             block.set_temperature([row], draw(st.integers(0, 1)))
     for row in draw(st.lists(st.integers(0, 9), max_size=3)):
         if row < len(block):
-            block.access([block.sequence(row)], [draw(_scores)], draw(ticks))
+            block.cells.numbers[row, 4:] = (block.cells.numbers[row, 4] + 1, draw(ticks))
+            block.cells.relevance[row] = (block.cells.relevance[row] + draw(_scores)) / 2
             if draw(st.booleans()):
                 block.recalled(block.sequence(row), draw(ticks))
     going = {row for row in draw(st.lists(st.integers(0, 9), max_size=3)) if row < len(block)}
     if going:
-        taken = block.take(sorted(going))
+        taken = take(block, sorted(going))
         back = draw(st.integers(0, len(taken)))
         if back:
-            block.put(taken[:back])
+            put(block, taken[:back])
     block.shelf_sum = draw(st.integers(0, 2**256 - 1))
     return block
 
@@ -279,7 +282,7 @@ def test_a_snapshot_gives_back_the_agent_it_was_made_from(block) -> None:
     assert again.tiers.tolist() == block.tiers.tolist()
     assert snapshots.pack(again) == packed
 
-    assert again.fingerprint() == block.fingerprint()
+    assert fingerprint(again) == fingerprint(block)
 
 
 @given(blocks(), st.integers(0, 10_000))
@@ -303,22 +306,22 @@ def test_a_snapshot_with_a_changed_byte_is_refused(block, place) -> None:
 @given(blocks(), st.sets(st.integers(0, 9)))
 @settings(deadline=None)
 def test_what_is_taken_out_and_put_back_is_as_it_was(block, wanted) -> None:
-    hashed, packed = block.fingerprint(), snapshots.pack(block)
+    hashed, packed = fingerprint(block), snapshots.pack(block)
     going = sorted(row for row in wanted if row < len(block))
     if not going:
         return
     before = block.memories(range(len(block)))
-    taken = block.take(going)
+    taken = take(block, going)
     assert [each.sequence for each in taken] == [before[row].sequence for row in going]
     staying = [memory for row, memory in enumerate(before) if row not in going]
     assert list(map(tuple, block.memories(range(len(block))))) == list(map(tuple, staying))
     seed = next(s for s in range(10) if id_prefix(s, block.agent_id) == block.prefix)
     again = snapshots.unpack(snapshots.pack(block), seed, 3, ResidentTable(3, {}))
-    assert again.fingerprint() == block.fingerprint()
+    assert fingerprint(again) == fingerprint(block)
     for record in reversed(taken):  # in any order
-        block.put([record])
+        put(block, [record])
     assert list(map(tuple, block.memories(range(len(block))))) == list(map(tuple, before))
-    assert block.fingerprint() == hashed
+    assert fingerprint(block) == hashed
     assert snapshots.pack(block) == packed
 
 

@@ -16,7 +16,7 @@ from ..movement.hot import Left
 from ..rules.transitions import Transition, demotion, permitted
 from ..search.request import SearchRequest
 from ..storage.note import note_of
-from ..storage.state.accesses import Accesses
+from ..storage.state.state import Accesses
 from .open_bank import OpenBank
 
 __all__ = ["demote", "forget", "promote", "recall", "retain", "set_tier", "spill", "warm"]
@@ -101,7 +101,7 @@ def recall(
         if not check_query(query).strip():
             return Recall((), (), (), ())
         request = SearchRequest([agent_id], [query], limit, None, only, with_cold=True)
-        found = bank.search.run(request, may_sync=bank.may_sync())
+        found = bank.search.run(bank.search.read(request), may_sync=bank.may_sync())
         (hits,) = found.hits
         least = bank.settings.temperature.min_score
         worthy: list[Memory] = []

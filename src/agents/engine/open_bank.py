@@ -3,7 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, final
@@ -27,7 +27,7 @@ from ..storage.lock import BankLock
 from ..storage.mem0.models import Extractor
 from ..storage.mem0.store import payload
 from ..storage.state.ledger import Ledger
-from ..storage.state.loading import Resident
+from ..storage.state.state import State
 from ..storage.store_sync import StoreSync
 from .metrics import Metrics
 
@@ -72,7 +72,7 @@ class OpenBank:
         memory = settings.memory
         self.caps = Caps(memory.max_pinned, memory.max_critical, memory.on_tier_full == "reject")
         self.embedder = CachedEmbedder(embedder, settings.embedder.cache_size, journal.embeddings)
-        resident = Resident(identity["seed"], embedder.dims, journal)
+        resident = State(identity["seed"], embedder.dims, journal)
         resident.shelf.count_tokens = count_tokens
         self.ledger = Ledger(journal, resident)
         self.ledger.unsaved_embeddings = self.embedder.unsaved
@@ -116,7 +116,7 @@ class OpenBank:
         with self.changing():
             self.movement.expire_of(dict.fromkeys(new.agents))
             vectors = self.embedder.encode(new.contents)  # may wait for a server
-            with gc_paused():
+            with gc_paused() if len(new.agents) > 1 else nullcontext():
                 return self.ledger.add_many(
                     new, starts, vectors, self.caps, self.movement.relieve_hot
                 )
@@ -138,14 +138,16 @@ class OpenBank:
     def find(self, request: SearchRequest) -> list[Hits]:
         """The hits of a checked request; the returned memories count as used."""
         with self.using():
-            found = self.search.run(request, may_sync=self.may_sync())
-            least = self.settings.temperature.min_score
-            accesses = [each.at_least(least) for each in found.accesses]
-            self.metrics.searches += found.searches
-            self.metrics.answered += sum(len(each.members) for each in accesses)
-            if not self._is_observed:
-                self.ledger.used(request.agents, accesses)
-            return found.hits
+            read = self.search.read(request)  # may wait for somebody else's server
+            with gc_paused() if len(request.agents) > 1 else nullcontext():
+                found = self.search.run(read, may_sync=self.may_sync())
+                least = self.settings.temperature.min_score
+                accesses = [each.at_least(least) for each in found.accesses]
+                self.metrics.searches += found.searches
+                self.metrics.answered += sum([len(each.members) for each in accesses])
+                if not self._is_observed:
+                    self.ledger.used(request.agents, accesses)
+                return found.hits
 
     @contextmanager
     def observing(self) -> Iterator[None]:

@@ -7,6 +7,7 @@ from ..memory.records import Memory, sequence_of
 from ..memory.retention import Retention
 from ..memory.temperature import Temperature
 from ..memory.tiers import Tier
+from ..storage.resident.fingerprint import fingerprint
 from .open_bank import OpenBank
 
 __all__ = ["active", "count", "find", "hidden", "state_hash"]
@@ -89,5 +90,5 @@ def state_hash(bank: OpenBank) -> str:
         result = hashlib.sha256(f"{resident.seed} {resident.dims} {resident.tick}".encode())
         for agent, block in sorted(resident.blocks.items()):
             result.update(b"\0%s\0%d\0" % (agent.encode(), block.next_sequence))
-            result.update(block.fingerprint())
+            result.update(fingerprint(block))
         return result.hexdigest()

@@ -7,6 +7,7 @@ from typing import Any
 from ..errors import InvalidAgentId, InvalidContent, InvalidInput
 
 __all__ = [
+    "MOST_QUERY",
     "are_agent_ids",
     "are_plain_texts",
     "check_agent_id",
@@ -18,7 +19,7 @@ __all__ = [
 
 _AGENT_ID = re.compile(r"[A-Za-z0-9_@-][A-Za-z0-9._@-]{0,127}")
 _LONGEST_ID = 128
-_MAX_QUERY = 1_000_000
+MOST_QUERY = 1_000_000
 _MOST = 2**62  # leaves room to add in 64 bits
 
 
@@ -65,8 +66,8 @@ def check_content(content: object, max_bytes: int) -> str:
 def check_query(query: object) -> str:
     """``query`` itself, blank or not, or :class:`InvalidContent`."""
     text = check_text(query, "query")
-    if len(text) > _MAX_QUERY:
-        raise InvalidContent(f"a query of {len(text):,} characters is over {_MAX_QUERY:,}")
+    if len(text) > MOST_QUERY:
+        raise InvalidContent(f"a query of {len(text):,} characters is over {MOST_QUERY:,}")
     return text
 
 

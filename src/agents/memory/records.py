@@ -137,16 +137,8 @@ def sequence_of(prefix: str, identifier: object) -> int | None:
     return sequence if sequence > 0 and memory_id(prefix, sequence) == identifier else None
 
 
-def _digits(sequence: int) -> str:
-    return f"{sequence:012x}"
-
-
-def _digits_of_all(sequences: Sequence[int]) -> Iterable[str]:
-    largest = max(sequences, default=0)
-    if largest >= len(sequences):
-        return map(_digits, sequences)
-    # Several agents have a memory with the same number: each number is written once.
-    return map(list(map(_digits, range(largest + 1))).__getitem__, sequences)
+_digits = "%012x".__mod__
+"""The last 12 characters of a memory's id, from its sequence number."""
 
 
 def memories_of(
@@ -187,8 +179,11 @@ def memories_of(
     used: Iterable[int | None] = repeat(None)
     if last is not None:
         used = [None if tick == UNUSED else tick for tick in last] if UNUSED in last else last
+    write, largest = _digits, max(sequences, default=0)
+    if largest < len(sequences):  # agents have the same numbers: to write each once takes less
+        write = list(map(_digits, range(largest + 1))).__getitem__
     fields = zip(
-        map(add, prefixes, _digits_of_all(sequences)),  # what memory_id() makes
+        map(add, prefixes, map(write, sequences)),  # memory_id()
         agents,
         contents,
         tiers,

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Self
 
 from ..errors import InvalidContent, InvalidInput, InvalidMetadata
 from .checks import (
+    MOST_QUERY,
     are_agent_ids,
     are_plain_texts,
     check_agent_id,
@@ -204,6 +205,15 @@ def check_search(request: object) -> tuple[str, str]:
 
 def check_searches(requests: Iterable[object]) -> tuple[list[str], list[str]]:
     """Agents and queries from pairs."""
+    if (
+        type(requests) is list
+        and len(requests) >= _FEW
+        and set(map(type, requests)) == {tuple}
+        and set(map(len, requests)) == {2}
+    ):
+        agents, queries = zip(*requests, strict=True)
+        if are_agent_ids(agents) and are_plain_texts(queries, MOST_QUERY):  # as in most ticks
+            return list(agents), list(queries)
     checked = [check_search(request) for request in check_iterable(requests)]
     return [agent for agent, _ in checked], [query for _, query in checked]
 

@@ -1,4 +1,4 @@
-"""How many memories a tier may hold, and who makes room when it is full."""
+"""How many memories a tier may hold, and which memory makes room when it is full."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -39,7 +39,7 @@ Ticks = Callable[[int | str], int]
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What must be true of a memory: everything that is given. Without anything, it always is."""
+    """What must be true of a memory: all that is given. An empty condition is always true."""
 
     kinds: frozenset[str] | None = None
     """Its kind is one of these."""
@@ -48,11 +48,11 @@ class Condition:
     temperatures: frozenset[int] | None = None
     tiers: frozenset[int] | None = None
     idle: int = 0
-    """Not retrieved for at least so many ticks."""
+    """Not retrieved for at least this many ticks."""
     age: int = 0
-    """Created at least so many ticks ago."""
+    """Created at least this many ticks ago."""
     accesses: int = 0
-    """Retrieved at least so many times."""
+    """Retrieved at least this many times."""
     accesses_below: int | None = None
     """Retrieved fewer times than this."""
     any: "tuple[Condition, ...]" = ()
@@ -156,7 +156,7 @@ def resting_places(facts: Facts, rules: Sequence[Rule]) -> NDArray[np.int8]:
 def _follow(facts: Facts, rules: Sequence[Rule]) -> tuple[NDArray[np.int8], Rows]:
     """For each row the temperature at which the rules leave it, and the rule that says so."""
     traits = _Distinct.among(facts.traits)
-    # What would be decided at each of the three temperatures; the first rule is written last.
+    # The deciding rule at each of the three temperatures; the first rule is written last.
     decided = np.full((len(Temperature), len(facts.tiers)), -1, np.intp)
     for number in reversed(range(len(rules))):
         rule = rules[number]
@@ -167,7 +167,7 @@ def _follow(facts: Facts, rules: Sequence[Rule]) -> tuple[NDArray[np.int8], Rows
     to = np.array([rule.to for rule in rules], np.int8)
     following = np.where(decided < 0, _EACH_TEMPERATURE, to[decided])
 
-    # Of three temperatures, whoever has not come to rest after two moves goes round in a circle.
+    # There are three temperatures: a memory that still moves after two moves goes in a circle.
     rows, now = np.arange(len(facts.tiers)), facts.temperatures
     first = following[now, rows]
     second = following[first, rows]
@@ -197,7 +197,7 @@ class _Distinct(NamedTuple):
 
 
 def _holds(condition: Condition, facts: Facts, traits: _Distinct) -> Mask:
-    """Where a condition holds, by temperature (one line for all where it does not ask) and row."""
+    """Where a condition holds, by temperature and row; one line if it does not ask for any."""
     holds: Mask = np.ones((1, len(facts.tiers)), np.bool_)
     kinds, tags = condition.kinds, condition.tags
     if kinds is not None:
@@ -227,7 +227,7 @@ def _holds(condition: Condition, facts: Facts, traits: _Distinct) -> Mask:
 def _admit(
     entering: Rows, staying: Rows, limits: HotLimits, cost: Callable[[int], int]
 ) -> list[int]:
-    """Those of ``entering`` that fit into hot beside ``staying``, tried from the newest."""
+    """The rows of ``entering`` that fit into hot beside ``staying``, tried from the newest."""
     tokens, count = sum(map(cost, staying.tolist())), len(staying)
     admitted: list[int] = []
     for row in reversed(entering.tolist()):

@@ -48,7 +48,7 @@ def initial_temperature(
 
 
 def begun(tier: int, start: Start | None) -> Begun:
-    """How a new memory in this tier begins that has this start."""
+    """How a new memory with this start begins in this tier."""
     heat, kind, tags, expires = start or _PLAIN
     own = traits(kind, tags) if kind != "fact" or tags else None
     begins = int(PINNED.temperature) if tier == Tier.PINNED else heat

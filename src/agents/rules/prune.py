@@ -20,8 +20,8 @@ def choose_prune(
     """The sequences to archive, in order, so that at most ``most`` cold memories remain.
 
     The arrays hold an agent's cold memories, oldest first. The lowest relevance goes first, where
-    each retrieval counts for 0.1 of relevance; among equals, the oldest. Pinned and critical ones
-    are kept, so where these are many, more than ``most`` remain.
+    each retrieval counts for 0.1 of relevance; among equals, the oldest. Pinned and critical
+    memories are kept, even if more than ``most`` remain.
     """
     excess = len(sequences) - most
     if excess <= 0:

@@ -1,7 +1,7 @@
 """Similarity plus a tier boost, over a few times as many candidates as are wanted.
 
-Works on many agents at once, one row each, because a tick asks for all of them together; a single
-search is a batch of one, so both give the same bits.
+The rules work on many agents at once, a row for each, because a tick searches for all of them
+together. A single search is a batch of one, so both give the same bits.
 """
 
 from collections.abc import Callable
@@ -16,10 +16,10 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 Boosts = Callable[[Rows], Floats]
-"""What is added to the scores of the memories in these columns, of which each agent has a row."""
+"""The boosts of the memories in these columns; each agent has a row of columns."""
 
 EXCLUDED = -1.0
-"""The score of a pinned memory and of padding, which are no candidates. Others are in [0, 1]."""
+"""The score of a pinned memory and of padding, which are no candidates; scores are in [0, 1]."""
 
 
 class Ranked(NamedTuple):
@@ -43,7 +43,7 @@ def rank(scores: Floats, boosts: Boosts, wanted: Rows, multiplier: int) -> Ranke
         empty = np.empty((agents, 0))
         return Ranked(empty.astype(np.intp), empty, empty, np.zeros(agents, np.intp))
 
-    # Everything from the most-th largest score up, ties included, newest first; and a few more.
+    # All memories from the most-th largest score up, ties included, newest first; and a few more.
     reach = np.maximum(_within_reach(scores, most), 0.0)[:, None]
     cells = np.flatnonzero(scores >= reach)
     ends = cells.searchsorted(np.arange(1, agents + 1) * width)
@@ -70,11 +70,12 @@ def rank(scores: Floats, boosts: Boosts, wanted: Rows, multiplier: int) -> Ranke
 
 
 def _within_reach(scores: Floats, most: int) -> Floats:
-    """A score for each row that at least ``most`` of its own are not below, and few more.
+    """For each row a score that at least ``most`` of its scores reach, and few more.
 
-    Rows are folded, up to eight times, and the largest of what comes to lie together is taken. To
-    find the ``most``-th largest of these takes less, and it is never above that of all. No more
-    than eight times ``most`` reach it, ties and what is left over by folding aside.
+    A row is cut into up to eight parts, and the largest score at each place of the parts is taken.
+    The ``most``-th largest of these takes less time to find, and is never above the ``most``-th
+    largest of the row. At most eight times ``most`` scores reach it, without ties and the rest
+    that the cut leaves over.
     """
     agents, width = scores.shape
     folds = min(8, width // (4 * most))

@@ -22,20 +22,20 @@ class Places(NamedTuple):
     """The number of each memory's session."""
     previous: Rows
     second: Rows
-    """The one before the previous."""
+    """The memory before the previous one."""
     following: Rows
     asks: NDArray[np.bool_]
     """Whether a memory has a question near its end."""
     is_question: NDArray[np.bool_]
-    """Whether it ends with one."""
+    """Whether a memory ends with a question."""
     members: Rows
-    """The memories that have a session,"""
+    """The memories that have a session."""
     of: Rows
-    """and which that is."""
+    """The session of each of ``members``."""
     sizes: Rows
     """How many memories each session has."""
     starts: Rows
-    """Where each begins, if the members are ordered by session."""
+    """Where each session begins, if the members are ordered by session."""
 
     @classmethod
     def among(
@@ -47,7 +47,7 @@ class Places(NamedTuple):
         asks: NDArray[np.bool_],
         is_question: NDArray[np.bool_],
     ) -> Self:
-        """With what follows from where they stand."""
+        """The places with the members, sizes and starts that follow from them."""
         members = (session >= 0).nonzero()[0]
         of = session[members]
         sizes = np.bincount(of)
@@ -57,9 +57,9 @@ class Places(NamedTuple):
 
 
 def spread(scores: Floats, places: Places, weights: Spread) -> Floats:
-    """The scores with what each memory was lent, from 0 to 1; one without a session keeps its own.
+    """The scores with what each memory is lent; a memory without a session keeps its score.
 
-    ``scores`` are from 0 to 1 as well.
+    All scores are from 0 to 1.
     """
     padded = _padded(scores)
     asking = _padded(scores * places.asks)
@@ -74,9 +74,9 @@ def spread(scores: Floats, places: Places, weights: Spread) -> Floats:
 
 
 def best_of_sessions(scores: Floats, places: Places) -> Floats:
-    """The mean of the three best of each session, or of as many as it has."""
+    """The mean of the three best scores of each session, or of fewer if it has fewer."""
     rows, sizes, starts = places.members, places.sizes, places.starts
-    # Scores are below 2.
+    # Scores are below 2, so sessions stay apart.
     order = rows[np.argsort(2.0 * places.of - scores[rows], kind="stable")]
     total = np.zeros(len(sizes))
     for place in range(_BEST):
@@ -86,7 +86,7 @@ def best_of_sessions(scores: Floats, places: Places) -> Floats:
 
 
 def _padded(scores: Floats) -> Floats:
-    """With a 0 at the end, which -1 stands for."""
+    """The scores with a 0 at the end, which the place -1 finds."""
     result = np.zeros(len(scores) + 1)
     result[:-1] = scores
     return result

@@ -1,4 +1,4 @@
-"""What hot may hold, and who leaves when it holds too much.
+"""What hot may hold, and which memory leaves when hot holds too much.
 
 Hot is what an agent sees each turn, so it is limited in tokens and in number. The least relevant
 leaves first, and among equals the oldest. A pinned memory never leaves, but counts.
@@ -35,8 +35,8 @@ def choose_spill(
 ) -> list[int]:
     """The sequences that leave, in order, until the rest is within ``limits``.
 
-    The sequences in ``newcomers``, which were just added or promoted, leave only once no other is
-    left that may. Where the pinned alone exceed the limits, everything else leaves.
+    The memories in ``newcomers``, which were just added or promoted, leave last. If the pinned
+    memories alone exceed the limits, all other memories leave.
     """
     tokens, count = sum(fact.tokens for fact in hot), len(hot)
     spilled = []
@@ -49,16 +49,16 @@ def choose_spill(
 
 
 def least_relevant(hot: Sequence[HotFact], count: int) -> list[int]:
-    """The sequences of the ``count`` that would leave first; fewer where there are not as many."""
+    """The sequences of the ``count`` memories that would leave first, or of all that may."""
     return [fact.sequence for fact in _order(hot)[:count]]
 
 
 def destination(access_count: int, threshold: int) -> Temperature:
-    """Where a memory goes that leaves hot: warm if it was retrieved often enough, else cold."""
+    """Where a memory that leaves hot goes: warm if it was retrieved often enough, else cold."""
     return Temperature.WARM if access_count >= threshold else Temperature.COLD
 
 
 def _order(hot: Sequence[HotFact]) -> list[HotFact]:
-    """Those that may leave, the first to go first."""
+    """The memories that may leave, in the order in which they leave."""
     leaving = (fact for fact in hot if not fact.pinned)
     return sorted(leaving, key=lambda fact: (fact.relevance, fact.created, fact.sequence))

@@ -12,19 +12,17 @@ class Spread(NamedTuple):
     """What memories of a session lend each other, as shares of their scores."""
 
     question: float
-    """A question, to the memory after it: that is where its answer stands."""
+    """What a question lends the memory after it, which has its answer."""
     neighbours: float
-    """A memory, to the one before it, and to the one after the next."""
+    """What a memory lends the memory before it, and the memory after the next."""
     session: float
-    """The three best of a session, together, to each of it."""
+    """What the three best memories of a session together lend each memory of it."""
     asked: float
-    """What a question that was answered keeps of its own score."""
+    """What an answered question keeps of its own score."""
     speaker: float
-    """Added where the query names the speaker, and no other."""
+    """What is added if the query names the speaker, and no other speaker."""
 
     @property
     def scale(self) -> float:
-        """What a sum is divided by: where the context matches half as well as a memory itself, the
-        memory keeps its score.
-        """
+        """The divisor of a sum: a memory keeps its score if its context matches half as well."""
         return 1.0 + (self.question + 2 * self.neighbours + self.session) / 2

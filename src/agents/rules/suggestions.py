@@ -38,9 +38,9 @@ Rows = NDArray[np.intp]
 What = Literal["spill", "prune", "recall", "unpin", "duplicates", "stale", "boost"]
 
 MOST_IDS = 10
-"""A suggestion names so many memories; its reason says how many there are."""
+"""A suggestion names at most this many memories; its reason says how many there are."""
 _LEAST_ACCESSED = 10
-"""With fewer memories that were retrieved, nobody knows how far similarities lie apart."""
+"""From fewer retrieved memories, nobody can tell how far similarities lie apart."""
 _MOST_SIMILARITY = 1.0
 """Similarities lie between 0 and 1, so no two are further apart."""
 
@@ -53,26 +53,26 @@ class Suggestion(NamedTuple):
     reason: str
     """A sentence with the numbers behind it, and what to do."""
     ids: tuple[str, ...]
-    """The memories that it is about, at most ten of them."""
+    """The memories that the suggestion is about, at most ten."""
 
 
 class Crowd(NamedTuple):
     """The resident memories of many agents as columns: agent by agent, and oldest first."""
 
     owners: Rows
-    """Whose each is: the agent's place in a list."""
+    """The agent of each memory, by its place in a list."""
     created: Numbers
     entered: Numbers
-    """When it entered its tier."""
+    """When each memory entered its tier."""
     accesses: Numbers
     last: Numbers
-    """When a search last gave it; -1 for never."""
+    """When a search last gave each memory; -1 for never."""
     tiers: Numbers
     relevance: NDArray[np.float64]
 
 
 def share(part: float, whole: int) -> float:
-    """How much of a limit is used; of a limit of nothing, all, as soon as there is something."""
+    """How much of a limit is used; 1 if anything is there and the limit is 0."""
     return round(part / whole, 6) if whole else float(part > 0)
 
 
@@ -80,7 +80,7 @@ def share(part: float, whole: int) -> float:
 
 
 def spill_sequences(hot: Sequence[HotFact], limits: HotLimits, above: float) -> list[int]:
-    """Who leaves first, until no more than the share ``above`` of each limit is used."""
+    """The memories that leave until at most the share ``above`` of each limit is used."""
     least = HotLimits(int(limits.tokens * above), int(limits.facts * above))
     return choose_spill(hot, least)
 
@@ -124,7 +124,7 @@ def prune(agent_id: str, cold: int, most: int, excess: int, ids: Sequence[str]) 
 
 
 def recall(agent_id: str, recalls: Sequence[int], ids: Sequence[str]) -> Suggestion:
-    """Cold memories were asked for repeatedly: so often each, most often first."""
+    """Cold memories were recalled repeatedly; ``recalls`` says how often, most often first."""
     reason = (
         f"{_memories(len(recalls), 'cold')} recalled repeatedly, up to {max(recalls)} times: "
         f"promote {'it' if len(recalls) == 1 else 'them'}, and the agent has "
@@ -137,9 +137,9 @@ def recall(agent_id: str, recalls: Sequence[int], ids: Sequence[str]) -> Suggest
 
 
 def unpin_rows(crowd: Crowd, agents: int, tick: int, after: int, below: float) -> Rows:
-    """What was pinned for ``after`` ticks without being relevant.
+    """The memories that were pinned for ``after`` ticks and not relevant.
 
-    Searches scored it ``below`` that; or none gave it in all that time, though they gave others.
+    Their relevance is below ``below``; or no search gave them in that time, but other memories.
     """
     used_at = np.full(agents, -1, np.int64)
     starts = _starts(crowd.owners)
@@ -162,7 +162,7 @@ def unpin(
 
 
 def stale_rows(crowd: Crowd, tick: int, after: int) -> Rows:
-    """The critical memories that no search gave for so long, nor anybody added or raised."""
+    """The critical memories that nobody retrieved, added or raised for ``after`` ticks."""
     touched = np.maximum(np.maximum(crowd.last, crowd.created), crowd.entered)
     rows: Rows = np.flatnonzero((crowd.tiers == Tier.CRITICAL) & (tick - touched >= after))
     return rows
@@ -184,22 +184,22 @@ class Dominance(NamedTuple):
     """Two tiers between which similarity decides nothing."""
 
     owner: int
-    """The agent for which it is clearest,"""
+    """The agent for which it is clearest."""
     others: int
-    """and how many others there are."""
+    """How many other agents there are for which it is so."""
     upper: Tier
     lower: Tier
     gap: float
     """How far the boosts of the tiers lie apart."""
     spread: float | None
-    """How far the similarities seen lie apart; None where the gap exceeds any."""
+    """How far the similarities seen lie apart; None if the gap exceeds any similarity."""
 
 
 def dominances(crowd: Crowd, agents: int, boosts: Sequence[float]) -> list[Dominance]:
     """The pairs of tiers that decide the ranking alone. Boosts are the bank's, so each comes once.
 
-    Tiers next to each other in boost are compared, of those in which an agent has memories, pinned
-    apart. What similarities searches saw is read off the relevance of the memories that they gave.
+    Two tiers are compared if an agent has memories in both, and in none with a boost in between;
+    pinned is left out. The relevance of retrieved memories tells what similarities searches saw.
     """
     own = crowd.tiers != Tier.PINNED
     counts = np.bincount(crowd.owners[own] * 5 + crowd.tiers[own], minlength=agents * 5)
@@ -231,10 +231,10 @@ def _widest(tiers: Sequence[Tier], boosts: Sequence[float]) -> tuple[float, Tier
 
 
 def _spreads(crowd: Crowd, agents: int) -> NDArray[np.float64]:
-    """How far the similarities that searches saw lie apart, by agent; infinite if too few did."""
+    """How far the similarities that searches saw lie apart, by agent; infinite if too few."""
     rows = np.flatnonzero((crowd.accesses > 0) & (crowd.tiers != Tier.PINNED))
     owners = crowd.owners[rows]
-    # Relevance began at a half, which each retrieval halves: what remains are the scores.
+    # Relevance began at a half, and each retrieval halves that part: the rest are the scores.
     start = 0.5 ** np.minimum(crowd.accesses[rows], 60)
     scores = np.clip((crowd.relevance[rows] - NEW_RELEVANCE * start) / (1.0 - start), 0.0, 1.0)
     spreads = np.full(agents, np.inf)
@@ -247,13 +247,13 @@ def _spreads(crowd: Crowd, agents: int) -> NDArray[np.float64]:
 
 
 def _starts(owners: Rows) -> Rows:
-    """Where each agent's rows begin, of agents that have some."""
+    """Where the rows of each agent that has some begin."""
     starts: Rows = np.flatnonzero(np.diff(owners, prepend=-1))
     return starts
 
 
 def boost(agent_id: str, found: Dominance, ids: Sequence[str]) -> Suggestion:
-    """Tiers decide the ranking alone; ``ids`` are memories of the upper one."""
+    """Tiers decide the ranking alone; ``ids`` are memories of the upper tier."""
     upper, lower = TIER_NAMES[found.upper], TIER_NAMES[found.lower]
     if found.spread is None:
         why = "and similarities never lie more than 1 apart"
@@ -274,8 +274,8 @@ def boost(agent_id: str, found: Dominance, ids: Sequence[str]) -> Suggestion:
 def groups_of(near: NDArray[np.bool_]) -> list[list[int]]:
     """Groups of near-identical memories, by which is near to which; the largest group first.
 
-    Each joins the group of the oldest that it is near to. Only what lies below the diagonal is
-    looked at.
+    A memory joins the group of the oldest memory that it is near to. Only the part of ``near``
+    below the diagonal counts.
     """
     below = np.tril(near, -1)
     joined = np.flatnonzero(below.any(axis=1))
@@ -290,7 +290,7 @@ def groups_of(near: NDArray[np.bool_]) -> list[list[int]]:
 def duplicates(
     agent_id: str, number: int, at: float, groups: int, looked_at: int, ids: Sequence[str]
 ) -> Suggestion:
-    """So many memories say the same; it is one of ``groups`` such groups."""
+    """``number`` memories say the same; they are one of ``groups`` groups."""
     among = "" if groups == 1 else f", one of {groups:,} such groups among the newest {looked_at:,}"
     reason = (
         f"{number:,} memories are near-identical (similarity {at:g} or more){among}: keep one and "

@@ -162,7 +162,7 @@ def after(move: Transition, axes: Axes) -> Axes | Refusal | None:
 
 
 def permitted(move: Transition, memory: Memory) -> Axes | None:
-    """The same of a memory that somebody asks to move; raises what the table refuses."""
+    """Where a memory stands after a move that somebody asks for; raises what the table refuses."""
     found = after(move, axes_of(memory.tier, memory.temperature, memory.retention))
     if found is Refusal.IS_PINNED:
         raise MemoryPinned(
@@ -206,15 +206,15 @@ def cooler(temperature: Temperature) -> Temperature:
 
 
 def end_after(retention: Retention, expires: int, tick: int) -> int:
-    """When a memory expires that got this retention in ``tick``, and would have at ``expires``.
+    """When a memory that got this retention in ``tick`` expires, if it would at ``expires``.
 
-    Whoever restores a memory that expired wants to have it: it expires no more.
+    A memory that is restored after it expired never expires again.
     """
     return NEVER if retention is Retention.ACTIVE and expires <= tick else expires
 
 
 def axes_of(tier: int, temperature: int, retention: int = Retention.ACTIVE) -> Axes:
-    """Where a memory stands that has these numbers."""
+    """Where a memory with these numbers stands."""
     return Axes(tier == Tier.PINNED, Temperature(temperature), Retention(retention))
 
 

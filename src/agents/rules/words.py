@@ -33,8 +33,8 @@ FUNCTION_WORDS = frozenset(
         """,
     )
 )
-"""English words that say little in any text, also where an agent's few memories have none of them.
-Others show by their frequency; these do so only once there are many memories."""
+"""English words that say little in any text, also if an agent's few memories have none of them. The
+frequency of a word shows how little it says only once there are many memories."""
 
 # Han, kana, Hangul, Thai, Lao, Myanmar, Khmer.
 _UNSPACED = (
@@ -57,16 +57,16 @@ _LONGEST = 64
 
 
 class Words(NamedTuple):
-    """What a piece of text without blanks has in it."""
+    """The words of a piece of text without blanks."""
 
     terms: tuple[str, ...]
-    """All that it is found by."""
+    """The terms that find the piece."""
     spoken: tuple[tuple[str, str], ...]
-    """Its words as they are written, each with its term; identifiers by their parts."""
+    """The words as they are written, each with its term; identifiers by their parts."""
 
 
 def words_of(piece: str, stem: Stem | None = None) -> Words:
-    """The words of a text; of one with blanks, too, but no identifier reaches over a blank.
+    """The words of a text, which may have blanks; no identifier reaches over a blank.
 
     >>> words_of("Agent_X,").terms
     ('agent_x', 'agent', 'x')

@@ -1,4 +1,4 @@
-"""Searching where memories are cold: in mem0's store, and for what it lacks in the journal."""
+"""Searching cold memories: in mem0's store, and in the journal for memories the store lacks."""
 
 from collections.abc import Sequence
 
@@ -13,30 +13,30 @@ from ..memory.temperature import TEMPERATURE_NAMES, Temperature
 from ..storage.full_record import Shelved
 from ..storage.resident.agent_columns import AgentColumns
 from ..storage.shelf.shelf import ColdFact
-from ..storage.state.loading import Resident
+from ..storage.state.state import State
 from ..storage.store_sync import StoreSync
 from ..storage.vectors import Quantised
 from .hybrid_score import ColdCandidates, HybridScore
-from .ranker import Ranker, pinned_in
+from .ranker import Ranker, similarities
 from .request import SearchRequest
-from .similarity import Scope, similarities
+from .scope import Scope, pinned_in
 
 __all__ = ["ColdSearch"]
 
 _WORDS, _WORDS_ALONE = 2, 8
-"""Words of a query that are looked for in the texts of cold memories; each takes a pass over all of
-them. More where there is no vector to search by."""
+"""How many words of a query are looked for in the texts of cold memories; each word takes a pass
+over all texts. The second number is for a query without a vector."""
 _MOST_BY_WORDS = 200
-"""A word that more of them have is no name or number; the newest will do."""
+"""If more cold memories have a word, the newest of them will do: it is no name or number."""
 
 _MOST_UNSYNCED = 1000
-"""With more that the store lacks, to write it is better than to look at all of them each time."""
+"""If the store lacks more memories, it is brought up to date before a search."""
 
 
 class ColdSearch:
-    """Finds cold memories, and merges them with those that are resident."""
+    """Finds cold memories, and merges them with resident ones."""
 
-    def __init__(self, resident: Resident, store: StoreSync, ranker: Ranker) -> None:
+    def __init__(self, resident: State, store: StoreSync, ranker: Ranker) -> None:
         self._resident = resident
         self._store = store
         self._ranker = ranker
@@ -49,7 +49,7 @@ class ColdSearch:
         request: SearchRequest,
         may_sync: bool,
     ) -> list[Hit]:
-        """What comes first, then the best of all memories, cold ones among them."""
+        """The memories that come first, then the best of all memories, cold and resident."""
         only = request.only
         wanted = max(0, request.limit - pinned_in(block, scope))
         most = wanted * self._ranker.multiplier
@@ -62,7 +62,7 @@ class ColdSearch:
         return front + self._ranker.merged(candidates, wanted)
 
     def newest(self, block: AgentColumns, scope: Scope | None, request: SearchRequest) -> list[Hit]:
-        """For a blank query: what comes first, then by tier, newest first in each."""
+        """For a blank query: the memories that come first, then the rest by tier and the newest."""
         limit = request.limit
         front, near = self._ranker.newest(block, limit, scope)
         cold = self._newest(block, limit, request.only)
@@ -85,7 +85,7 @@ class ColdSearch:
     def _found(
         self, block: AgentColumns, asked: HybridScore, most: int, only: Filter, may_sync: bool
     ) -> list[Shelved]:
-        """The cold memories that are most similar, and those that have a rare word of the query."""
+        """The cold memories that are most similar, or have a rare word of the query."""
         if most == 0 or block.next_sequence == 1:
             return []
         agent_id, shelf = block.agent_id, self._resident.shelf
@@ -114,7 +114,7 @@ class ColdSearch:
         most: int,
         only: Filter,
     ) -> list[Hit]:
-        """The ``most`` best of them."""
+        """The ``most`` best of these cold memories."""
         if not records:
             return []
         parts = asked.parts_away(0, similarities(block.vectors(), asked.vectors[0]))
@@ -136,7 +136,7 @@ class ColdSearch:
         only: Filter,
         unsynced: Sequence[Shelved],
     ) -> list[Shelved]:
-        """The ``most`` that are most similar; all of them to a vector of zeros."""
+        """The ``most`` cold memories nearest to a vector; all of them if it is zeros."""
         records = self._passing(block, unsynced, only)
         known = {record.sequence for record in unsynced}
         if not vector.any():
@@ -150,7 +150,7 @@ class ColdSearch:
     def _from_store(
         self, block: AgentColumns, vector: Quantised, most: int, only: Filter, known: set[int]
     ) -> list[Shelved]:
-        """What mem0's store finds, as the journal has it: to the bit, and only if it is cold."""
+        """The cold memories that mem0's store finds, to the bit as the journal has them."""
         filters: dict[str, object] = {
             "user_id": block.agent_id,
             "temperature": TEMPERATURE_NAMES[Temperature.COLD],
@@ -168,7 +168,7 @@ class ColdSearch:
             fresh = [each for each in numbers if each is not None and each not in known]
             stored = self._resident.shelf.many(block.agent_id, fresh)
             found = self._passing(block, [each.record for each in stored], only)
-            # What is no longer cold, or has not the right tags, took the place of others.
+            # Memories that are no longer cold, or have other tags, took the place of better ones.
             if len(found) >= most:
                 return found
             if len(ids) < wanted:
@@ -178,7 +178,7 @@ class ColdSearch:
     def _all(
         self, block: AgentColumns, only: Filter, known: set[int], found: list[Shelved]
     ) -> list[Shelved]:
-        """What the store gave, unless there is more: an approximate index may miss some."""
+        """``found``, or all that pass if there are more: an approximate index may miss some."""
         passing = [
             fact.sequence
             for fact in self._resident.shelf.cold(block.agent_id)

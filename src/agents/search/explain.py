@@ -1,4 +1,4 @@
-"""Why a search chose a memory, and why it dropped another."""
+"""Why a search chose a memory, or dropped it."""
 
 import numpy as np
 
@@ -7,8 +7,8 @@ from ..memory.records import Explanation, Hit
 from ..memory.tiers import Tier
 from ..storage.resident.agent_columns import AgentColumns
 from .hybrid_score import HybridScore
-from .ranker import Ranker, pinned_in
-from .similarity import Scope, similarities
+from .ranker import Ranker, similarities
+from .scope import Scope, pinned_in
 
 __all__ = ["explain"]
 

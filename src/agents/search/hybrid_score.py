@@ -1,25 +1,40 @@
-"""Queries that were read, and what they make of memories, resident or not."""
+"""Queries are read as vectors and as words, and score memories, resident or not."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..config.settings import RetrievalSettings
+from ..errors import EmbedderError
 from ..memory.metadata import KeptMetadata
-from ..rules.bm25 import Matches, Measure, coverage
-from ..rules.fusion import reciprocal_ranks, weighted_sum
+from ..rules.scores import (
+    Matches,
+    Measure,
+    coverage,
+    keyword_scores,
+    measure,
+    reciprocal_ranks,
+    weighted_sum,
+    word_weights,
+)
 from ..rules.session_spread import best_of_sessions, spread
 from ..rules.spread_weights import Spread
+from ..storage.embedding.cache import CachedEmbedder
+from ..storage.embedding.embedders import NoEmbedder
 from ..storage.resident.agent_columns import AgentColumns
+from ..storage.resident.keyword_index import Query, Vocabulary
 from ..storage.resident.sessions import SESSION, Sessions
-from ..storage.vectors import Quantised
+from ..storage.vectors import Quantised, quantise
 
-__all__ = ["ColdCandidates", "HybridScore", "Parts", "Reader", "ScoreSettings", "Wording"]
+__all__ = ["ColdCandidates", "HybridScore", "Parts", "QueryReader", "ScoreSettings", "Wording"]
 
 Floats = NDArray[np.float64]
 Truths = NDArray[np.bool_]
+
+_UNHEARD = 1024.0
+"""The weight of a word that no memory has."""
 
 
 class Wording(NamedTuple):
@@ -30,28 +45,18 @@ class Wording(NamedTuple):
     found: Matches
 
     def covered(self) -> Floats:
-        """How much of the query each memory has, however long it is."""
+        """How much of the query each memory has, however long the memory is."""
         return coverage(self.by, self.found)
 
 
 class ScoreSettings(NamedTuple):
-    """How queries are asked."""
+    """By which settings queries score memories."""
 
     settings: RetrievalSettings
     spread: Spread | None
     is_plain: bool
-    """Whether a memory's score is its similarity, which does not change with the others."""
+    """Whether a memory's score is its similarity, whatever other memories there are."""
     tick: int
-
-
-class Reader(Protocol):
-    """Who reads queries knows their words."""
-
-    def wording_of(self, by: Measure, query: str, texts: Sequence[str]) -> Wording: ...
-
-    def rarest(self, by: Measure, query: str, most: int) -> list[str]: ...
-
-    def speaker_named(self, text: str, sessions: Sessions) -> int | None: ...
 
 
 class ColdCandidates(NamedTuple):
@@ -64,25 +69,25 @@ class ColdCandidates(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """What the scores of memories are made of."""
+    """The parts of the scores of memories."""
 
     vector: Floats
     keyword: Floats | None
-    """None where no memory has a word of the query."""
+    """None if no memory has a word of the query."""
     fused: Floats
     score: Floats
-    """With what memories lend each other."""
+    """``fused`` with what memories of a session lend each other."""
     evidence: Floats
-    """The most that speaks for each: its score, its vector's, or how much of the query it has."""
+    """The largest of a memory's score, its similarity and its share of the query's words."""
 
 
 class HybridScore:
-    """Queries, read."""
+    """Queries that were read, each for the memories of one agent."""
 
     def __init__(
         self,
         asking: ScoreSettings,
-        reader: Reader,
+        reader: "QueryReader",
         blocks: Sequence[AgentColumns],
         texts: Sequence[str],
         vectors: Quantised,
@@ -90,6 +95,7 @@ class HybridScore:
         notes: Mapping[int, str],
     ) -> None:
         self._asking = asking
+        self.is_plain = asking.is_plain
         self._reader = reader
         self._blocks = blocks
         self._texts = texts
@@ -97,15 +103,10 @@ class HybridScore:
         self._away: dict[int, tuple[ColdCandidates, Wording | None]] = {}
         self.vectors = vectors
         self.notes = notes
-        """What could not be done, by query."""
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether a memory's score is its similarity, which does not change with the others."""
-        return self._asking.is_plain
+        """What could not be done, by the place of the query."""
 
     def one(self, index: int) -> "HybridScore":
-        """One of the queries, by itself."""
+        """One of the queries alone."""
         part = slice(index, index + 1)
         return HybridScore(
             self._asking,
@@ -123,7 +124,7 @@ class HybridScore:
         return [] if own is None else self._reader.rarest(own.by, self._texts[index], most)
 
     def include(self, index: int, away: ColdCandidates) -> None:
-        """Let memories take part that are not resident: all are scored on one scale then."""
+        """Let memories that are not resident take part; all memories are scored on one scale."""
         own = self._wordings[index]
         wording = None
         if own is not None:
@@ -131,9 +132,9 @@ class HybridScore:
         self._away[index] = (away, wording)
 
     def parts(self, index: int, similarities: Floats, *, weighed: bool = True) -> Parts:
-        """What the scores of a query's resident memories are made of, with these similarities.
+        """The parts of the scores of a query's resident memories, which have these similarities.
 
-        Where nobody asks for the evidence, not ``weighed``, it is the score.
+        If not ``weighed``, nobody asks for the evidence, and the score stands for it.
         """
         if index in self._away:
             return self._both(index, similarities)[0]
@@ -149,12 +150,12 @@ class HybridScore:
         return Parts(similarities, keyword, fused, score, evidence)
 
     def parts_away(self, index: int, similarities: Floats) -> Parts:
-        """The same for those that :meth:`include` let take part."""
+        """The parts for the memories that :meth:`include` let take part."""
         return self._both(index, similarities)[1]
 
     def _both(self, index: int, similarities: Floats) -> tuple[Parts, Parts]:
         block, text, own = self._blocks[index], self._texts[index], self._wordings[index]
-        # 1 stands for the length of a row of zeros.
+        # A row of zeros has the length 1.
         has_vector = block.norms > 1.0
         away, others = self._away[index]
         size = len(similarities)
@@ -190,16 +191,16 @@ class HybridScore:
     def _with_context(
         self, block: AgentColumns, text: str, fused: Floats, others: Floats, away: ColdCandidates
     ) -> tuple[Floats, Floats]:
-        """Scores with what sessions and speakers lend, of the resident and of the others."""
+        """The scores of resident and of cold memories, with what sessions and speakers lend."""
         weights = self._asking.spread
-        if weights is None:
+        if weights is None or block.table.all_plain:  # no memory has a session or a speaker
             return fused, others
         sessions = block.sessions()
         places = sessions.places()
         score = fused
         if places is not None:
             lending = fused
-            if block.next_expiry <= self._asking.tick:  # what nobody sees lends nothing
+            if block.next_expiry <= self._asking.tick:  # a memory that nobody sees lends nothing
                 gone = (block.column("expires") <= self._asking.tick) & (block.tiers != 0)
                 lending = np.where(gone, 0.0, fused)
             score = spread(lending, places, weights)
@@ -216,7 +217,7 @@ class HybridScore:
 def _lent_away(
     scores: Floats, away: ColdCandidates, sessions: Sessions, best: Floats, weights: Spread
 ) -> Floats:
-    """What the session of a memory lends it that is not resident, and has no neighbours there."""
+    """The scores of cold memories, with what their sessions lend; they have no neighbours."""
     result = scores.copy()
     for place, metadata in enumerate(away.metadata):
         session = None if metadata is None else metadata.get(SESSION)
@@ -230,7 +231,7 @@ def _lent_away(
 
 
 def _evidence(score: Floats, vector: Floats, covered: Floats | None) -> Floats:
-    """The most that speaks for each memory."""
+    """The largest of the three for each memory."""
     most: Floats = np.maximum(score, vector)
     return most if covered is None else np.maximum(most, covered)
 
@@ -243,3 +244,105 @@ def _slice(parts: Parts, rows: slice) -> Parts:
 
 
 _NOWHERE = ColdCandidates(np.empty(0), np.empty(0, bool), (), ())
+
+
+class _Weighted(NamedTuple):
+    """A query, and the weight of each of its terms in its vector."""
+
+    query: Query
+    weights: Floats
+
+
+class QueryReader:
+    """Reads queries as vectors and as words, as the settings say."""
+
+    def __init__(self, embedder: CachedEmbedder, settings: RetrievalSettings) -> None:
+        self.settings = settings
+        self._embedder = embedder
+        weights = settings.spread
+        self._spread = weights if any(weights[:3]) or weights.speaker else None
+        self._is_plain = settings.mode == "vector" and not settings.sif and self._spread is None
+        self._vocabulary = Vocabulary(None if settings.stemmer == "none" else settings.stemmer)
+        self._weighs = settings.sif > 0.0 and settings.mode != "keyword" and embedder.is_additive
+        self._words = embedder.words
+        self._has_embedder = not isinstance(embedder.embedder, NoEmbedder)
+
+    def read(self, blocks: Sequence[AgentColumns], texts: Sequence[str], tick: int) -> HybridScore:
+        """Read queries that are not blank, each for the memories of its block in this tick."""
+        by_words = self.settings.mode != "vector"
+        wordings: list[Wording | None] = [None] * len(texts)
+        weighted: list[_Weighted | None] = [None] * len(texts)
+        if by_words or self._weighs:
+            for place, (block, text) in enumerate(zip(blocks, texts, strict=True)):
+                index = block.keywords(self._vocabulary)  # first: it brings in new terms
+                query = self._vocabulary.query(text)
+                if not len(query.terms):
+                    continue
+                found = index.find(query)
+                if by_words:
+                    wordings[place] = self._wording(measure(found, query.common), found)
+                if self._weighs and query.words:
+                    weights = word_weights(found, index.total, self.settings.sif)
+                    weighted[place] = _Weighted(query, weights)
+        vectors, notes = self._vectors_of(texts, weighted)
+        asking = ScoreSettings(self.settings, self._spread, self._is_plain, tick)
+        return HybridScore(asking, self, blocks, texts, vectors, wordings, notes)
+
+    def wording_of(self, by: Measure, query: str, texts: Sequence[str]) -> Wording:
+        """How well the words of a query match texts that are in no index."""
+        return self._wording(by, self._vocabulary.count(query, texts))
+
+    def rarest(self, by: Measure, query: str, most: int) -> list[str]:
+        """The rarest words of a query, as they are written, without function words."""
+        asked = self._vocabulary.query(query)
+        order = np.argsort(-by.weights, kind="stable").tolist()
+        return [asked.written[place] for place in order if not asked.common[place]][:most]
+
+    def speaker_named(self, text: str, sessions: Sessions) -> int | None:
+        """The number of the speaker whose name is in a query, if there is only one."""
+        heard = self._vocabulary.heard
+        return sessions.named_in(heard(text), heard)
+
+    def _wording(self, by: Measure, found: Matches) -> Wording:
+        settings = self.settings
+        keyword = keyword_scores(by, found, settings.bm25_k1, settings.bm25_b)
+        return Wording(by, keyword, found)
+
+    def _vectors_of(
+        self, texts: Sequence[str], weighted: Sequence[_Weighted | None]
+    ) -> tuple[Quantised, dict[int, str]]:
+        """A row per query; zeros and a note for a query that can't be embedded."""
+        rows = np.zeros((len(texts), self._embedder.dims), np.int8)
+        if self.settings.mode == "keyword":
+            return rows, {}
+        if not self._has_embedder:
+            note = "found by words alone, because there is no embedder"
+            return rows, dict.fromkeys(range(len(texts)), note)
+        try:
+            return self._embedded(texts, weighted), {}
+        except EmbedderError:
+            if self.settings.mode == "vector":
+                raise
+        notes: dict[int, str] = {}
+        for place, text in enumerate(texts):  # one by one: some can be embedded
+            try:
+                rows[place] = self._embedded([text], weighted[place : place + 1])[0]
+            except EmbedderError as error:
+                notes[place] = f"found by words alone, because {error}"
+        return rows, notes
+
+    def _embedded(self, texts: Sequence[str], weighted: Sequence[_Weighted | None]) -> Quantised:
+        if not self._weighs:
+            return self._embedder.encode(texts)
+        dims = self._embedder.dims
+        plain = [index for index, each in enumerate(weighted) if each is None]
+        words = self._words.of([each.query.words for each in weighted if each is not None])
+        rows = np.zeros((len(texts), dims))
+        for index, each in enumerate(weighted):
+            if each is not None:
+                weights = np.append(each.weights, _UNHEARD)[each.query.places]
+                rows[index] = weights @ next(words)
+        vectors = quantise(rows, dims, len(texts))
+        if plain:
+            vectors[plain] = self._embedder.encode([texts[index] for index in plain])
+        return vectors

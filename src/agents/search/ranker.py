@@ -1,20 +1,56 @@
-"""Ranking an agent's memories: pinned first, then the best by score and tier boost, as hits."""
+"""Memories are scored and ranked, exactly and for many agents at once, and become hits.
 
-from collections.abc import Iterable, Sequence
-from itertools import repeat
+Pinned memories come first, then the best by score and tier boost.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, repeat
+from typing import Any, NamedTuple
 
 import numpy as np
+import simsimd
 from numpy.typing import NDArray
 
 from ..memory.records import Hit, Hits, Memory
 from ..memory.tiers import Tier
 from ..rules.ranking import EXCLUDED, Boosts, Ranked, rank
 from ..storage.resident.agent_columns import AgentColumns
-from ..storage.state.accesses import Accesses, apart
+from ..storage.state.state import Accesses, apart
+from ..storage.vectors import Quantised, norms, products
 from .hybrid_score import HybridScore
-from .similarity import Scope, Scored, score
+from .scope import Scope
 
-__all__ = ["Ranker", "pinned_in"]
+__all__ = ["Ranker", "similarities"]
+
+
+_GROUP_CELLS = 2_000_000
+"""Agents are scored together up to this many cells, which bounds the memory of a batch."""
+
+
+class Front(NamedTuple):
+    """The memories that come first in a group of searches, search after search.
+
+    The pinned memories, oldest pin first; then the hot ones that a scope puts in front.
+    """
+
+    counts: NDArray[np.intp]
+    """How many memories come first in each search."""
+    rows: NDArray[np.intp]
+    """Counted from the first row of the agent, not of the table."""
+    scores: NDArray[np.float64]
+
+
+class Scored(NamedTuple):
+    """A group of searches: for each, a row of scores, oldest memory first."""
+
+    members: list[int]
+    """The number of each search."""
+    scores: NDArray[np.float64]
+    """EXCLUDED for a memory that comes first or is hidden, and for padding."""
+    tiers: Callable[[NDArray[np.intp]], NDArray[np.int8]]
+    """The tiers of the memories in these columns; each search has a row of columns."""
+    front: Front
 
 
 class Ranker:
@@ -38,9 +74,9 @@ class Ranker:
         scopes: Sequence[Scope | None],
         results: list[Hits],
     ) -> list[Accesses]:
-        """Fill ``results[worded[i]]`` with what matches the ``i``-th query of ``asked``.
+        """Fill ``results[worded[i]]`` with the hits of the ``i``-th query of ``asked``.
 
-        What each search gives comes back as columns, too.
+        Returns the same memories as columns.
         """
         given: list[Accesses] = []
         chosen, own_scopes = [blocks[i] for i in worded], [scopes[i] for i in worded]
@@ -54,7 +90,7 @@ class Ranker:
             places = shown - searches * width
             columns = ranked.columns.take(shown)
             own = [blocks[member] for member in scored.members]
-            # Of each search what comes first and then the rest, search after search.
+            # Search after search: the memories that come first, then the ranked ones.
             front = scored.front
             counts = front.counts + cuts
             ends = counts.cumsum()
@@ -106,7 +142,7 @@ class Ranker:
         pinned = scored.front.counts.copy()
         for place, member in enumerate(scored.members):
             if (scope := scopes[member]) is not None:
-                pinned[place] = scope.pinned  # without the hot ones that come next
+                pinned[place] = scope.pinned  # without the hot memories, which come next
         # No more than there are: a huge limit times the multiplier would overflow.
         width = scored.scores.shape[1]
         wanted = np.minimum(np.maximum(limit - pinned, 0), width)
@@ -121,7 +157,7 @@ class Ranker:
     def candidates(
         self, block: AgentColumns, asked: HybridScore, most: int, scope: Scope | None
     ) -> list[Hit]:
-        """The ``most`` memories that match best, without those that come first anyway."""
+        """The ``most`` memories that match best, without the memories that come first."""
         (scored,) = score([block], asked.vectors, [scope], asked)
         wanted = np.array([min(most, block.size)])
         ranked = rank(scored.scores, self._boosts_of(scored), wanted, 1)
@@ -129,14 +165,14 @@ class Ranker:
         return self._hits(block, columns, scored.scores[0][columns].tolist())
 
     def front(self, block: AgentColumns, asked: HybridScore, scope: Scope | None) -> list[Hit]:
-        """What comes first: the pinned memories."""
+        """The memories that come first, with their scores."""
         (scored,) = score([block], asked.vectors, [scope], asked)
         return self.first(block, scope, scored.front.scores.tolist())
 
     def all_similar(
         self, block: AgentColumns, asked: HybridScore, limit: int, scope: Scope | None
     ) -> tuple[list[Hit], list[Hit], list[Hit]]:
-        """The pinned, the candidates best first, and the others best first."""
+        """The pinned memories, the candidates and all other memories, each list best first."""
         (scored,) = score([block], asked.vectors, [scope], asked)
         _, ranked = self._ranked(scored, limit, [scope])
         candidates = ranked.columns[0, : ranked.counts[0]].tolist()
@@ -154,7 +190,7 @@ class Ranker:
     def newest(
         self, block: AgentColumns, most: int, scope: Scope | None
     ) -> tuple[list[Hit], list[Hit]]:
-        """For a blank query: what comes first, and then by tier, newest first in each."""
+        """For a blank query: the memories that come first, then the rest by tier and the newest."""
         tiers = block.tiers
         columns = np.lexsort((-np.arange(len(tiers)), tiers))
         open_to = tiers != Tier.PINNED
@@ -165,12 +201,12 @@ class Ranker:
         return self.first(block, scope, zeros), self._hits(block, rest, zeros)
 
     def hit(self, memory: Memory, own: float) -> Hit:
-        """A memory that was found elsewhere, with this score."""
+        """The hit for a memory that was found elsewhere, with this score."""
         boost = self._boosts[memory.tier]
         return Hit(memory, own, boost, own + boost)
 
     def merged(self, candidates: list[Hit], wanted: int) -> list[Hit]:
-        """The best of candidates that come from several places, each with the most similar."""
+        """The best of the candidates from several places, each of which gave its most similar."""
         candidates.sort(key=lambda hit: (-hit.score, -hit.memory.sequence))
         del candidates[wanted * self.multiplier :]
         candidates.sort(key=lambda hit: (-hit.boosted_score, -hit.score, -hit.memory.sequence))
@@ -185,11 +221,118 @@ class Ranker:
         ]
 
     def first(self, block: AgentColumns, scope: Scope | None, scores: Iterable[float]) -> list[Hit]:
-        """What comes first: the pinned memories, or what the scope puts in front."""
+        """The pinned memories, or what the scope puts in front, as hits."""
         rows = block.pinned if scope is None else scope.front
         return self._hits(block, list(rows), scores)
 
 
-def pinned_in(block: AgentColumns, scope: Scope | None) -> int:
-    """How many pinned memories come first."""
-    return len(block.pinned) if scope is None else scope.pinned
+def score(
+    blocks: Sequence[AgentColumns],
+    queries: Quantised,
+    scopes: Sequence[Scope | None],
+    asked: HybridScore | None = None,
+) -> Iterator[Scored]:
+    """Score every memory of ``blocks[i]`` against ``queries[i]``, in groups of similar size.
+
+    The scores are similarities, or what ``asked``, which has these vectors, makes of them.
+    """
+    lengths = norms(queries)
+    sizes = [block.size for block in blocks]
+    order = sorted(range(len(blocks)), key=sizes.__getitem__)
+    ordered = [sizes[index] for index in order]
+    start = 0
+    while start < len(order):
+        stop = bisect_right(ordered, ordered[start] * 1.25 + 8)
+        stop = min(stop, start + max(1, _GROUP_CELLS // max(1, ordered[stop - 1])))
+        yield _score_group(blocks, queries, lengths, scopes, asked, order[start:stop])
+        start = stop
+
+
+def _score_group(
+    blocks: Sequence[AgentColumns],
+    queries: Quantised,
+    lengths: NDArray[np.float64],
+    scopes: Sequence[Scope | None],
+    asked: HybridScore | None,
+    members: list[int],
+) -> Scored:
+    group = [blocks[i] for i in members]
+    sizes = [block.size for block in group]
+    width = sizes[-1]
+    table = group[0].table
+    # An agent without memories has no row of its own.
+    starts = [block.start if block.size else group[-1].start for block in group]
+    vectors = table.vectors
+    made: list[Any] = [  # products(), without arrays in between
+        simsimd.dot(query, vectors[start : start + size])
+        for query, start, size in zip(queries[members], starts, sizes, strict=True)
+        if size
+    ]
+    products = np.frombuffer(b"".join(made)) if made else np.empty(0)
+    first = np.array(starts)[:, None]
+    scale = _runs(table.norms, first, width)
+    padding = None
+    if sizes[0] != width:  # the rows after an agent's own belong to another agent, or to nobody
+        padding = np.arange(width) >= np.array(sizes)[:, None]
+        scale[padding] = 1.0
+    scale *= lengths[members, None]
+    if padding is None:
+        scores = np.divide(products.reshape(scale.shape), scale, out=scale)
+    else:
+        scores = np.zeros(scale.shape)
+        scores[~padding] = products
+        scores /= scale
+    # Below 0 means unrelated; a root rounded down can lift a perfect match above 1.
+    np.clip(scores, 0.0, 1.0, out=scores)
+    evidence: dict[int, NDArray[np.float64]] = {}
+    if asked is not None and not asked.is_plain:
+        for row, size, member in zip(scores, sizes, members, strict=True):
+            scope = scopes[member]
+            weighed = scope is not None and scope.min_score > 0.0
+            parts = asked.parts(member, row[:size].copy(), weighed=weighed)
+            row[:size] = parts.score
+            evidence[member] = parts.evidence
+    if padding is not None:
+        scores[padding] = EXCLUDED
+    own = [scopes[member] for member in members]
+    front = _take_front(group, own, scores)
+    for row, size, scope, member in zip(scores, sizes, own, members, strict=True):
+        if scope is not None:
+            if scope.hidden is not None:
+                row[:size][scope.hidden] = EXCLUDED
+            row[:size][evidence.get(member, row[:size]) < scope.min_score] = EXCLUDED
+    return Scored(members, scores, lambda columns: table.tiers.take(first + columns), front)
+
+
+def similarities(vectors: Quantised, query: Quantised) -> NDArray[np.float64]:
+    """The cosine similarity of each row to a query, the same bits as :func:`score` gives."""
+    lengths = norms(vectors) * norms(query[None])[0]
+    scores: NDArray[np.float64] = np.clip(products(vectors, query) / lengths, 0.0, 1.0)
+    return scores
+
+
+def _runs(values: NDArray[np.float64], first: NDArray[np.intp], width: int) -> NDArray[np.float64]:
+    """A row of ``width`` values from each place in ``first`` on; anything beyond the last value."""
+    if first.max() + width > len(values):
+        return values.take(first + np.arange(width), mode="clip")
+    # A view with each run as a row: to copy whole rows takes a third of the time.
+    step = values.itemsize
+    shape = (len(values) - width + 1, width)
+    runs = np.ndarray(shape, values.dtype, values, strides=(step, step))
+    return runs[first[:, 0]]
+
+
+def _take_front(
+    group: list[AgentColumns], scopes: list[Scope | None], scores: NDArray[np.float64]
+) -> Front:
+    """Read the scores of the memories that come first, and exclude these from the ranking."""
+    own = [
+        block.pinned if scope is None else scope.front
+        for block, scope in zip(group, scopes, strict=True)
+    ]
+    counts = np.array(list(map(len, own)))
+    rows = np.array(list(chain.from_iterable(own)), np.intp)
+    cells = np.arange(len(group)).repeat(counts) * scores.shape[1] + rows
+    front = Front(counts, rows, scores.take(cells))
+    scores.put(cells, EXCLUDED)
+    return front

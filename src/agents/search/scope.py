@@ -1,5 +1,7 @@
 """What a search sees of an agent's memories."""
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,15 +12,31 @@ from ..memory.temperature import Temperature
 from ..memory.tiers import Tier
 from ..rules.spill import HotLimits
 from ..storage.resident.agent_columns import AgentColumns
-from .similarity import Scope
 
-__all__ = ["scope_of"]
+__all__ = ["Scope", "pinned_in", "scope_of"]
+
+
+class Scope(NamedTuple):
+    """The part of an agent's memories that a search sees, if it does not see all."""
+
+    hidden: NDArray[np.bool_] | None
+    """Which memories the search does not see."""
+    front: list[int]
+    """The rows of the memories that come first, whatever their score: pinned, then hot."""
+    pinned: int
+    """How many memories of ``front`` are pinned."""
+    min_score: float = 0.0
+
+
+def pinned_in(block: AgentColumns, scope: Scope | None) -> int:
+    """How many pinned memories come first."""
+    return len(block.pinned) if scope is None else scope.pinned
 
 
 def scope_of(
     block: AgentColumns, tick: int, only: Filter, hot: HotLimits | None, count: TokenCounter
 ) -> Scope | None:
-    """What a search sees of an agent's memories; None where that is all."""
+    """What a search sees of an agent's memories; None if it sees all."""
     expiring = block.next_expiry <= tick
     with_hot = hot is not None and bool(block.hot)
     if only is ANY and not expiring and not with_hot:
@@ -41,7 +59,7 @@ def _hot_rows(
 ) -> list[int]:
     """The hot memories that are not pinned, most recently accessed first, within limits.
 
-    One that doesn't fit is skipped, and smaller ones still go in.
+    A memory that doesn't fit is skipped, and a smaller one may still go in.
     """
     pinned = block.pinned_memories()
     tokens = limits.tokens - sum(cost(memory, count) for memory in pinned)
@@ -63,7 +81,7 @@ def _hot_rows(
 
 
 def _allowed(block: AgentColumns, only: Filter) -> NDArray[np.bool_]:
-    """Which memories pass a filter, but for their score."""
+    """Which memories pass a filter, whatever their score."""
     allowed = np.ones(block.size, bool)
     if only.tiers is not None:
         allowed &= np.isin(block.tiers, list(only.tiers))

@@ -9,20 +9,29 @@ from ..memory.filters import ANY
 from ..memory.records import Explanation, Hit, Hits
 from ..rules.spill import HotLimits
 from ..storage.embedding.cache import CachedEmbedder
-from ..storage.gc_pause import gc_paused
 from ..storage.resident.agent_columns import AgentColumns
-from ..storage.state.accesses import Accesses
-from ..storage.state.loading import Resident
+from ..storage.state.state import Accesses, State
 from ..storage.store_sync import StoreSync
 from .cold_search import ColdSearch
 from .explain import explain
-from .query_reader import QueryReader
-from .ranker import Ranker, pinned_in
+from .hybrid_score import HybridScore, QueryReader
+from .ranker import Ranker
 from .request import SearchRequest
-from .scope import scope_of
-from .similarity import Scope
+from .scope import Scope, pinned_in, scope_of
 
-__all__ = ["Found", "Search"]
+__all__ = ["Found", "ReadRequest", "Search"]
+
+
+class ReadRequest(NamedTuple):
+    """A request whose queries were read."""
+
+    request: SearchRequest
+    blocks: list[AgentColumns]
+    """The memories of each agent."""
+    worded: list[int]
+    """The places of the queries that are not blank."""
+    asked: HybridScore
+    """These queries."""
 
 
 class Found(NamedTuple):
@@ -33,7 +42,7 @@ class Found(NamedTuple):
     searches: int
     """How many searches had a query that is not blank."""
     accesses: list[Accesses]
-    """What these searches gave, as columns."""
+    """The memories that these searches gave, as columns."""
 
 
 class Search:
@@ -41,7 +50,7 @@ class Search:
 
     def __init__(
         self,
-        resident: Resident,
+        resident: State,
         embedder: CachedEmbedder,
         store: StoreSync,
         settings: Settings,
@@ -54,16 +63,21 @@ class Search:
         self._ranker = Ranker(memory.tier_boosts, memory.candidate_multiplier)
         self._cold = ColdSearch(resident, store, self._ranker)
 
-    def run(self, request: SearchRequest, *, may_sync: bool = False) -> Found:
-        """Answer each search of a request.
-
-        With ``may_sync``, mem0's store may be brought up to date to find cold memories.
-        """
+    def read(self, request: SearchRequest) -> ReadRequest:
+        """Read the queries of a request; the embedder may wait for somebody else's server."""
         blocks, queries = self._resident.blocks_of(request.agents), request.queries
         worded = [i for i, query in enumerate(queries) if query and not query.isspace()]
         asked = self._reader.read(
             [blocks[i] for i in worded], [queries[i] for i in worded], self._resident.tick
         )
+        return ReadRequest(request, blocks, worded, asked)
+
+    def run(self, read: ReadRequest, *, may_sync: bool = False) -> Found:
+        """Answer each search of a request.
+
+        With ``may_sync``, mem0's store may be brought up to date to find cold memories.
+        """
+        request, blocks, worded, asked = read
         scopes = self._scopes(request, blocks)
         results: list[Hits] = [Hits()] * len(blocks)
         accesses: list[Accesses] | None = None
@@ -72,8 +86,7 @@ class Search:
                 hits = self._cold.search(blocks[i], asked.one(index), scopes[i], request, may_sync)
                 results[i] = Hits(hits)
         else:
-            with gc_paused():
-                accesses = self._ranker.best(blocks, worded, asked, request.limit, scopes, results)
+            accesses = self._ranker.best(blocks, worded, asked, request.limit, scopes, results)
         if len(worded) < len(blocks):
             for i in set(range(len(blocks))).difference(worded):
                 results[i] = Hits(self._newest(blocks[i], scopes[i], request))
@@ -136,7 +149,7 @@ class Search:
 
 
 def _accesses_of(results: Sequence[Hits], worded: Sequence[int]) -> Accesses:
-    """What these searches gave, search after search."""
+    """The memories that these searches gave, search after search."""
     given = [
         ([hit.memory.sequence for hit in results[i]], [hit.score for hit in results[i]])
         for i in worded

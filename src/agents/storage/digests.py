@@ -1,6 +1,6 @@
-"""Hashes over one memory. An agent's state has the sum of them, so a change costs what it changed.
+"""Hashes over memories. An agent's state has their sum, so a change costs as much as it changes.
 
-What a search changes has a hash of its own: it changes with every tick, and texts are long.
+The use of a memory has a hash of its own: it changes with every tick, and texts are long.
 """
 
 import struct
@@ -51,7 +51,7 @@ def of_memory(
     metadata: KeptMetadata | None,
     traits: Traits | None,
 ) -> int:
-    """Over what a memory is."""
+    """The hash over what a memory is, without its use."""
     text = content.encode()
     head = f"{sequence} {tier} {temperature} {created} {entered} {expires} {len(text)} ".encode()
     extra = metadata.json.encode() if metadata else b""
@@ -61,13 +61,13 @@ def of_memory(
 
 
 def of_new(new: Additions, tick: int, vectors: bytes) -> list[int]:
-    """:func:`of_memory` of many that were added in one tick; ``vectors`` has theirs in a row."""
+    """:func:`of_memory` of the memories added in one tick; ``vectors`` has theirs one by one."""
     size, whole, join = len(vectors) // len(new.agents), int.from_bytes, b"".join
     known: dict[tuple[int, Start | None], tuple[str, bytes]] = {}
     marks = []
     for place, (_, sequence, tier, content, metadata, start) in enumerate(zip(*new, strict=True)):
         own = known.get((tier, start))
-        if own is None:  # most of a tick's are alike
+        if own is None:  # most memories of a tick begin alike
             heat, kinds, expires = begun(tier, start)
             head = f" {tier} {heat} {tick} {tick} {expires} "
             own = known[tier, start] = head, b"" if kinds is None else kinds.json.encode()
@@ -84,7 +84,7 @@ def of_new(new: Additions, tick: int, vectors: bytes) -> list[int]:
 
 
 def of_activity(sequence: int, count: int, last: int, relevance: float) -> bytes:
-    """Over how a memory was used that was."""
+    """The hash over the use of a memory that was used at least once."""
     return sha256(_NUMBERS.pack(sequence, count, last, relevance)).digest()
 
 
@@ -94,7 +94,7 @@ def of_activities(
     last: int,
     relevance: NDArray[np.float64],
 ) -> list[bytes]:
-    """:func:`of_activity` of many that were used in one tick."""
+    """:func:`of_activity` of the memories used in one tick."""
     numbers = np.empty((len(sequences), 4), "<i8")
     numbers[:, 0], numbers[:, 1], numbers[:, 2] = sequences, counts, last
     numbers.view("<f8")[:, 3] = relevance
@@ -103,7 +103,7 @@ def of_activities(
 
 
 def sums_of(marks: Sequence[bytes], less: NDArray[np.uint8], counts: Sequence[int]) -> list[int]:
-    """The sum of the first so many hashes less the others, of the next so many, and so on."""
+    """The sum of the hashes, less those of ``less``, for each run that is as long as its count."""
     limbs = np.frombuffer(b"".join(marks), ">u4").astype(np.int64).reshape(-1, DIGEST // 4)
     limbs -= less.view(">u4")
     sizes = np.array(counts, np.intp)
@@ -118,7 +118,7 @@ def sums_of(marks: Sequence[bytes], less: NDArray[np.uint8], counts: Sequence[in
 
 
 def of_shelved(agent_id: str, record: Shelved) -> bytes:
-    """Over all there is of a memory that is not resident."""
+    """The hash over all there is of a memory that is not resident."""
     return of_all_shelved(agent_id, [record])[0]
 
 
@@ -141,9 +141,9 @@ def of_all_shelved(agent_id: str, records: Sequence[Shelved]) -> list[bytes]:
 
 @final
 class Marks:
-    """Hashes over how memories were used, at places that are numbers from 1 on.
+    """Hashes over the use of memories, at places that are numbers from 1 on.
 
-    Few memories of many are used, and a tick uses thousands. So a row of the table has the place of
+    Few memories are ever used, and a tick uses thousands. So a row of the table has the place of
     its hash here, and the hashes lie together. Place 0 stands for no hash, and is all zeros.
     """
 
@@ -158,9 +158,9 @@ class Marks:
         return self._used - 1 - len(self._free)
 
     def exchange(self, places: Places, marks: Sequence[bytes]) -> NDArray[np.uint8]:
-        """Put hashes at these places, no two alike, and give back what was there.
+        """Put hashes at these places, and give back the hashes that were there.
 
-        For a 0 there is a new place, which is written into ``places``.
+        No place comes twice. A new place is found for a 0, and written into ``places``.
         """
         new = np.flatnonzero(places == 0)
         if len(new):
@@ -170,7 +170,7 @@ class Marks:
         return old
 
     def take(self, places: Places) -> int:
-        """The sum of the hashes at these places, which are free from now on, and 0 here."""
+        """The sum of the hashes at these places, which become free; ``places`` become 0."""
         own = places[places != 0]
         total = sum([int.from_bytes(each.tobytes(), "big") for each in self._digests[own]])
         self._digests[own] = 0

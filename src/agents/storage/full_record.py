@@ -14,7 +14,7 @@ from ..memory.tiers import Tier
 __all__ = ["MOST_RECALLS", "ColdFact", "Shelved", "Stored", "traits_of"]
 
 MOST_RECALLS = 16
-"""How many are kept of the ticks in which a memory was recalled."""
+"""How many of the ticks in which a memory was recalled are kept."""
 
 
 class Shelved(NamedTuple):
@@ -88,6 +88,6 @@ class ColdFact(NamedTuple):
 
 @functools.lru_cache(maxsize=4096)
 def traits_of(text: str) -> Traits:
-    """Kind and tags of their JSON text."""
+    """Kind and tags from their JSON text."""
     kind, tags = json.loads(text)
     return traits(kind, tuple(tags))

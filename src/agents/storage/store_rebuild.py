@@ -11,7 +11,8 @@ from pathlib import Path
 
 from ..config.settings import StoreSettings
 from .journal.journal import Journal
-from .state.loading import Resident
+from .state.loading import load
+from .state.state import State
 from .store_sync import StoreSync
 
 __all__ = ["main"]
@@ -22,8 +23,8 @@ def main() -> None:
     given = json.load(sys.stdin)
     folder = Path(given["folder"])
     with closing(Journal(folder / "journal.db")) as journal:
-        resident = Resident(given["seed"], given["dims"], journal)
-        resident.load(journal)
+        resident = State(given["seed"], given["dims"], journal)
+        load(resident, journal)
         settings = StoreSettings(given["provider"], given["config"])
         store = StoreSync(journal, resident, settings, folder, given["bank"])
         store.rebuild(lambda done, total: print(done, total, flush=True))  # noqa: T201

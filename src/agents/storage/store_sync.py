@@ -29,7 +29,7 @@ from ..memory.records import Memory, memory_id
 from ..memory.retention import Retention
 from .journal.journal import Journal
 from .mem0.store import Mem0Store, store_config
-from .state.loading import Resident
+from .state.state import State
 from .vectors import Quantised, unit
 
 __all__ = ["Progress", "StoreSync", "stale_store"]
@@ -75,7 +75,7 @@ class StoreSync:
     def __init__(
         self,
         journal: Journal,
-        resident: Resident,
+        resident: State,
         settings: StoreSettings,
         folder: Path | None,
         bank_id: str,

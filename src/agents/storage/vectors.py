@@ -25,18 +25,18 @@ _CHUNK = 256
 """Rows are worked on in chunks that stay in the processor's cache."""
 _MAX_DIMS = {np.float32: (1 << 24) // _LIMIT**2, np.float64: (1 << 53) // _LIMIT**2}
 _HWCAP, _ASIMDDP = 16, 1 << 20
-"""Where Linux says what an ARM processor can, and the bit that says it multiplies bytes."""
+"""Where Linux says what an ARM processor can do, and the bit for products of bytes."""
 
 
 def _multiply_bytes() -> None:
     """Let SimSIMD use what an ARM processor has for products of bytes: a quarter of the time.
 
-    That is all its kernels for bytes need, but 6.5 leaves them off where the processor has no
-    products of matrices of bytes, as Graviton 2 and Altra.
+    Its kernels for bytes need nothing else, but version 6.5 leaves them off on a processor without
+    products of matrices of bytes, such as Graviton 2 and Altra.
     """
     if (sys.platform, platform.machine()) != ("linux", "aarch64"):
         return
-    if not getattr(simsimd, "__version__", "").startswith("6.5."):  # whose kernels were looked at
+    if not getattr(simsimd, "__version__", "").startswith("6.5."):  # its kernels were looked at
         return
     getauxval = getattr(ctypes.CDLL(None), "getauxval", None)
     if getauxval is None:
@@ -86,13 +86,13 @@ def quantise(vectors: ArrayLike, dims: int, count: int) -> Quantised:
 
 
 def products(vectors: Quantised, query: Quantised) -> NDArray[np.float64]:
-    """The product of each row with a query: whole numbers, summed as such."""
-    # Bytes as such: a third of the time that NumPy takes, which has to widen them.
+    """The product of each row with a query, in whole numbers."""
+    # SimSIMD multiplies bytes in a third of the time of NumPy, which has to widen them.
     return np.asarray(simsimd.dot(query, vectors)) if len(vectors) else np.empty(0)
 
 
 def row_products(vectors: Quantised, others: Quantised) -> NDArray[np.float64]:
-    """The product of each row with the other of its place."""
+    """The product of each row with the row of ``others`` at the same place."""
     return np.asarray(simsimd.dot(vectors, others)) if len(vectors) else np.empty(0)
 
 

@@ -5,8 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from agents.rules.bm25 import Matches, keyword_scores, measure, word_weights
-from agents.rules.fusion import reciprocal_ranks, weighted_sum
+from agents.rules.scores import (
+    Matches,
+    keyword_scores,
+    measure,
+    reciprocal_ranks,
+    weighted_sum,
+    word_weights,
+)
 
 
 def one(value: float) -> "np.typing.NDArray[np.float64]":

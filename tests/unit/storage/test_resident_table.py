@@ -14,8 +14,8 @@ import pytest
 import simsimd
 
 from agents import MemoryBank
-from agents.search import similarity as scoring
-from agents.storage.resident.agent_rows import AgentRows
+from agents.search import ranker as scoring
+from agents.storage.resident.agent_columns import AgentColumns
 from agents.storage.resident.table import ResidentTable
 from agents.storage.vectors import products
 
@@ -204,14 +204,14 @@ def test_an_interrupt_leaves_no_agent_between_two_tables(monkeypatch, at) -> Non
     with make() as bank:
         bank.add_many([(name, f"{name} kept {n}") for name in NAMES for n in range(9)])
         before, number = texts(bank), len(table_of(bank).norms)
-        calls, look_at = itertools.count(1), AgentRows.look_at
+        calls, look_at = itertools.count(1), AgentColumns.look_at
 
-        def interrupted(self: AgentRows, start: int, room: int) -> None:
+        def interrupted(self: AgentColumns, start: int, room: int) -> None:
             if next(calls) == at:
                 raise KeyboardInterrupt
             look_at(self, start, room)
 
-        monkeypatch.setattr(AgentRows, "look_at", interrupted)
+        monkeypatch.setattr(AgentColumns, "look_at", interrupted)
         with suppress(KeyboardInterrupt):
             bank.add_many([("newcomer", f"new {n}") for n in range(number)])
         monkeypatch.undo()

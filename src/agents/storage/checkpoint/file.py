@@ -25,7 +25,7 @@ from ..shelf.rows import SHELF_SCHEMA, ShelfTable
 from ..sqlite import DAMAGE, discard, is_of_the_system, sync_file, sync_folder
 from ..state import snapshots
 from ..state.ledger import Ledger
-from ..state.loading import Resident
+from ..state.state import State
 
 __all__ = ["Checkpoint", "read", "write"]
 
@@ -145,7 +145,7 @@ def _fill(
     inserting: Executor,
     syncing: Executor,
     journal: Journal,
-    resident: Resident,
+    resident: State,
     meta: Mapping[str, object],
 ) -> None:
     # No process reads the file before it is whole, so SQLite need not protect it. Large pages suit

@@ -8,8 +8,7 @@ import numpy as np
 
 from ...errors import EmbedderError
 from ..vectors import Quantised, quantise, unit
-from .embedders import Embedder, OfflineEmbedder
-from .word_vectors import WordVectors
+from .embedders import Embedder, OfflineEmbedder, WordVectors
 
 __all__ = ["CachedEmbedder"]
 
@@ -17,9 +16,9 @@ __all__ = ["CachedEmbedder"]
 class CachedEmbedder:
     """An embedder whose vectors come out quantised, each text embedded once.
 
-    The newest ``size`` texts are kept in memory, and so are words of the offline embedder, whose
-    vectors sum to a text's. Vectors of an embedder that is not reproducible are looked up in the
-    bank's journal as well, and wait in ``unsaved`` for the next commit.
+    The newest ``size`` texts are kept in memory, and so are the words of the offline embedder,
+    whose vectors sum to a text's. The vectors of an embedder that is not reproducible are
+    also kept in the bank's journal; new ones wait in ``unsaved`` for the next commit.
     """
 
     def __init__(
@@ -59,9 +58,9 @@ class CachedEmbedder:
         return result
 
     def begin(self, texts: Sequence[str], worker: Executor) -> Callable[[], None]:
-        """Embed these texts ahead of time; they are known once what this gives back was called.
+        """Embed these texts ahead of time; they are known once the returned function was called.
 
-        The offline embedder does it on the worker's thread, meanwhile; another in that call.
+        The offline embedder works on the worker's thread; any other embedder in that function.
         """
         missing = list(dict.fromkeys(text for text in texts if text not in self._newest.rows))
         if not isinstance(self.embedder, OfflineEmbedder):
@@ -94,7 +93,7 @@ class CachedEmbedder:
         return np.frombuffer(data, np.int8).reshape(len(texts), self.dims)
 
     def _sum(self, embedder: OfflineEmbedder, texts: list[str]) -> Quantised:
-        """As the embedder would give it, of words that were met before in a quarter of the time."""
+        """What the embedder would give, in a quarter of the time if the words were met before."""
         words = embedder.words(" ".join(texts))
         if words is None:
             whole = [place for place, text in enumerate(texts) if embedder.words(text) is None]
@@ -121,18 +120,18 @@ class CachedEmbedder:
 
 
 class _Newest:
-    """The vectors of the newest texts, in the rows of one array, which are used in turn."""
+    """The vectors of the newest texts: rows of one array, which are written in turn."""
 
     def __init__(self, size: int, dims: int) -> None:
         self.rows: dict[str, int] = {}
         self.vectors: Quantised = np.empty((0, dims), np.int8)
         self._size = size
         self._texts: list[str | None] = []
-        """Whose row it is; None for one that was forgotten."""
+        """The text of each row; None if it was forgotten."""
         self._next = 0
 
     def keep(self, texts: list[str], vectors: Quantised) -> None:
-        """These are the newest now."""
+        """Keep the vectors of these texts; the oldest texts make room."""
         if not self._size:
             return
         texts, vectors = texts[-self._size :], vectors[-self._size :]
@@ -150,7 +149,7 @@ class _Newest:
             texts, vectors = texts[count:], vectors[count:]
 
     def forget(self, text: str) -> None:
-        """This one is not to be kept."""
+        """Keep the vector of a text no longer."""
         row = self.rows.pop(text, None)
         if row is not None:
             self._texts[row] = None

@@ -1,8 +1,8 @@
-"""Text to vectors, offline by default."""
+"""Text to vectors, offline by default; and the vectors of single words."""
 
 import functools
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -11,7 +11,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...errors import EmbedderError
 
-__all__ = ["Embedder", "NoEmbedder", "OfflineEmbedder"]
+__all__ = ["Embedder", "NoEmbedder", "OfflineEmbedder", "WordVectors"]
+
+_MOST = 20_000
+"""How many words are kept, a kilobyte each; when there are more, all are forgotten."""
+_LETTERS = 20 * _MOST
+"""How many letters the kept words have together."""
+_LONGEST = 40
+"""Letters of a word that may be remembered as met; a longer word hardly comes again."""
+_AT_ONCE = 1 << 10
+"""How many words are summed together: their vectors stay in the processor's cache."""
 
 
 @runtime_checkable
@@ -22,8 +31,8 @@ class Embedder(Protocol):
     ``reproducible = True``. The vectors of any other are kept in the bank, so that a text is
     embedded once and a later run sees the same numbers.
 
-    One whose vector of a text is the sum of its words' vectors, in whole numbers, may say so with
-    ``additive = True``, if it is reproducible; then words of a query that say little count less.
+    A reproducible embedder may say ``additive = True`` if the vector of a text is the sum of its
+    words' vectors, in whole numbers. Then words of a query that say little count less.
     """
 
     @property
@@ -55,9 +64,9 @@ class OfflineEmbedder:
 
     @staticmethod
     def words(text: str) -> list[str] | None:
-        """Words whose vectors sum to the text's, if cutting it at its spaces gives such."""
-        # No token has a space behind a letter, so none reaches from one word into the next. Runs
-        # of spaces are tokens, and so are "<s>" and the like; "\u2581" stands for a space.
+        """The words between the spaces of a text, if their vectors sum to the text's."""
+        # No token has a space behind a letter, so no token reaches from one word into the next.
+        # Runs of spaces are tokens, and so is "<s>"; "\u2581" stands for a space.
         if "<" in text or "\u2581" in text:
             return None
         words = text.split(" ")
@@ -86,7 +95,7 @@ class OfflineEmbedder:
 
 
 class NoEmbedder:
-    """For banks that are searched by words alone: no text has a vector."""
+    """Gives no text a vector, for banks that are searched by words alone."""
 
     name = "none"
     reproducible = True
@@ -129,3 +138,111 @@ def _weights() -> tuple[Any, NDArray[np.int16]]:
     tokenizer.no_truncation()
     table = weights["embedding.weight"].astype(np.float64)
     return tokenizer, np.rint(table * 1024).astype(np.int16)
+
+
+class WordVectors:
+    """The vectors of single words, in whole numbers, for an additive embedder.
+
+    Each word is embedded once.
+    """
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self._places: dict[str, int] = {}
+        self._vectors = np.empty((0, embedder.dims), np.int32)
+        self._used = 0
+        """How many rows of the vectors are in use; the row of a forgotten word is zeros."""
+        self._letters = 0
+        self._met: set[str] = set()
+        """Words that came once, and are learned when they come again."""
+
+    def of(self, texts: Sequence[Sequence[str]]) -> Iterator[NDArray[np.int32]]:
+        """The vectors of the words of each text, a row each."""
+        every = dict.fromkeys(word for words in texts for word in words)
+        self._learn([word for word in every if word not in self._places], every)
+        places, vectors = self._places, self._vectors
+        for words in texts:
+            yield vectors[[places[word] for word in words]]
+
+    def sums(self, words: Sequence[str], counts: Sequence[int]) -> NDArray[np.int32] | None:
+        """The sum of each text's words; ``counts`` says how many words each text has.
+
+        None if it would take longer to learn the new words than to embed the texts.
+        """
+        places = list(map(self._places.get, words))
+        if None in places:
+            new = dict.fromkeys(w for w, place in zip(words, places, strict=True) if place is None)
+            if not self._are_worth_it(new, len(counts)):
+                return None
+            self._learn(new, words)
+            places = list(map(self._places.get, words))
+        rows, lengths = np.array(places, np.intp), np.array(counts, np.intp)
+        starts = np.cumsum(lengths) - lengths
+        sums = np.empty((len(counts), self._vectors.shape[1]), np.int32)
+        for length in np.unique(lengths).tolist():
+            alike = np.flatnonzero(lengths == length)
+            step = max(1, _AT_ONCE // length)
+            for first in range(0, len(alike), step):
+                some = alike[first : first + step]
+                own = rows[starts[some, None] + np.arange(length)]
+                sums[some] = self._vectors[own].sum(axis=1, dtype=np.int32)
+        return sums
+
+    def _are_worth_it(self, new: Collection[str], texts: int) -> bool:
+        letters = sum(map(len, new))
+        if len(new) > _MOST // 2 or letters > _LETTERS // 2:
+            return False
+        strange = [word for word in new if word not in self._met]
+        if len(strange) <= 2 * texts:
+            return True
+        if len(self._met) + len(strange) > _MOST:
+            self._met.clear()
+        self._met.update(word for word in strange if len(word) <= _LONGEST)
+        return False
+
+    def forget(self, words: Iterable[str]) -> None:
+        """Keep neither these words nor their vectors."""
+        for word in words:
+            self._met.discard(word)
+            place = self._places.pop(word, None)
+            if place is not None:
+                self._vectors[place] = 0
+
+    def _learn(self, new: Collection[str], every: Iterable[str]) -> None:
+        """Embed the new words; if there is no room for them, forget all words but ``every``."""
+        if not new:
+            return
+        letters = sum(map(len, new))
+        if self._used + len(new) > _MOST or self._letters + letters > _LETTERS:
+            self._places.clear()
+            self._vectors = self._vectors[:0]
+            self._used = self._letters = 0
+            new = dict.fromkeys(every)
+            letters = sum(map(len, new))
+        words = list(new)
+        start, stop = self._used, self._used + len(words)
+        try:
+            vectors = np.asarray(self._embedder.embed(words))
+        except EmbedderError:
+            raise
+        except Exception as error:  # a caller's own embedder may raise anything
+            raise EmbedderError(f"the embedder {self._embedder.name} failed: {error}") from error
+        if vectors.shape != (len(words), self._vectors.shape[1]):
+            raise EmbedderError(
+                f"the embedder {self._embedder.name} gave an array of shape {vectors.shape} for "
+                f"{len(words)} words"
+            )
+        if not np.issubdtype(vectors.dtype, np.integer) or np.abs(vectors).max(initial=0) >= 2**31:
+            raise EmbedderError(
+                f"the embedder {self._embedder.name} says that it is additive, so its vectors have "
+                "to be whole numbers below 2^31"
+            )
+        if stop > len(self._vectors):
+            larger = np.empty((stop + stop // 2, vectors.shape[1]), np.int32)
+            larger[:start] = self._vectors[:start]
+            self._vectors = larger
+        self._vectors[start:stop] = vectors
+        self._used = stop
+        self._letters += letters
+        self._met.difference_update(words)
+        self._places.update(zip(words, range(start, stop), strict=True))

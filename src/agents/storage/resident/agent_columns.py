@@ -1,264 +1,392 @@
-"""One agent's resident memories, as columns: how they change."""
+"""One agent's resident memories: its rows of the table, read and changed where they are."""
 
-from collections.abc import Mapping, Sequence
-from itertools import compress, repeat
-from operator import add
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from itertools import repeat
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...memory.events import Additions, Start
-from ...memory.kinds import Traits
+from ...memory.kinds import PLAIN, Traits
 from ...memory.metadata import KeptMetadata
-from ...memory.records import NEVER
+from ...memory.records import NEVER, Memory, id_prefix, memories_of
 from ...memory.temperature import Temperature
+from ...memory.tiers import Tier
+from ...rules.caps import Occupant
 from ...rules.transitions import axes_of, entered
-from ..digests import of_new
-from ..full_record import MOST_RECALLS, Shelved
-from ..vectors import Quantised, norms
-from .agent_rows import NUMBERS, AgentRows
-from .table import WIDTH
+from ..digests import of_memory
+from ..full_record import MOST_RECALLS
+from ..note import Note
+from ..vectors import Quantised
+from .keyword_index import KeywordIndex, Vocabulary
+from .sessions import Sessions
+from .table import WIDTH, Columns, ResidentTable
 
-__all__ = ["NUMBERS", "AgentColumns", "add_all"]
+__all__ = ["NUMBERS", "AgentColumns"]
 
+Numbers = NDArray[np.int64]
 
-# NumPy takes its time to find out that an enum is a number.
+_TIERS, _TEMPERATURES = tuple(Tier), tuple(Temperature)
+# NumPy asks an enum a dozen questions before it takes it for the number it is.
 _HOT = int(Temperature.HOT)
-_MANY = 64
-"""From this many leaving memories on, a look at those that stay may cost less."""
+_FEW = 64
+NUMBERS = 9
+"""Whole numbers per memory in a snapshot: ``WIDTH`` of the table, tier, temperature, relevance."""
 
 
-class AgentColumns(AgentRows):
-    """One agent's memories, which come, change and go."""
+class Standing(NamedTuple):
+    """Where a memory stands in its tier."""
 
-    __slots__ = ()
+    sequence: int
+    tier: Tier
+    tier_tick: int
+
+
+class AgentColumns:
+    """One agent's memories from the oldest to the newest: its rows of the table.
+
+    A :class:`Memory` is made for each caller that asks for one, and is not kept.
+    """
+
+    __slots__ = (
+        "_hot",
+        "_keywords",
+        "_numbers",
+        "_pinned",
+        "_relevance",
+        "_sessions",
+        "agent_id",
+        "cells",
+        "critical_elsewhere",
+        "hot_tokens",
+        "memory_sum",
+        "next_decay",
+        "next_expiry",
+        "next_sequence",
+        "notes",
+        "prefix",
+        "recalls",
+        "room",
+        "shelf_sum",
+        "size",
+        "start",
+        "table",
+        "use_sum",
+    )
+
+    cells: Columns
+    """The agent's rows of the table's columns; the first ``size`` rows hold memories."""
+
+    def __init__(self, agent_id: str, seed: int, table: ResidentTable) -> None:
+        self.agent_id = agent_id
+        self.prefix = id_prefix(seed, agent_id)
+        self.next_sequence = 1
+        self.size = 0
+        """How many memories there are."""
+        self.next_expiry = NEVER
+        """No memory expires before this tick."""
+        self.next_decay = 0
+        """No memory fades to another temperature before this tick."""
+        self.recalls: dict[int, tuple[int, ...]] = {}
+        """The ticks in which a memory was recalled, by its sequence number."""
+        self.critical_elsewhere: dict[int, Memory] = {}
+        """The critical memories that are cold: they count for the cap."""
+        self.memory_sum: int | None = None
+        """The sum of the hashes over the resident memories; None until somebody asks for it."""
+        self.use_sum = 0
+        """The sum of the hashes over their use."""
+        self.shelf_sum = 0
+        """The sum of the hashes over the agent's memories that are not resident."""
+        self.notes: dict[str, Note] = {}
+        """The agent's Markdown notes, by path."""
+        self.hot_tokens: int | None = None
+        """What the hot memories take in a context, if somebody counted since they changed."""
+        self.table = table
+        self.look_at(0, 0)
+        self._pinned: tuple[int, ...] | None = None
+        self._hot: list[int] | None = None
+        self._keywords: KeywordIndex | None = None
+        self._sessions: Sessions | None = None
+
+    def __len__(self) -> int:
+        return self.size
+
+    def look_at(self, start: int, room: int) -> None:
+        """The memories are in these rows of the table, of which the first ``size`` are in use."""
+        self.start, self.room = start, room
+        rows = slice(start, start + room)
+        self.cells = Columns._make([column[rows] for column in self.table.columns])
+        # Single numbers are read from these: they are Python's own, which takes half the time.
+        self._numbers = self.cells.numbers.reshape(-1).data
+        self._relevance = cast("memoryview[float]", self.cells.relevance.data)
+
+    def columns(self) -> tuple[NDArray[Any], ...]:
+        """The rows that are in use, column by column, as the table has them."""
+        return tuple([column[: self.size] for column in self.cells])
+
+    # Reading
+
+    def memories(self, rows: Iterable[int]) -> list[Memory]:
+        """The memories in these rows."""
+        rows = list(rows)
+        if not rows:
+            return []
+        # As the table does for many agents at once; of a few memories, this takes a tenth of that.
+        cells, numbers, relevance = self.cells, self._numbers, self._relevance
+        contents, tiers, temperatures = cells.contents, cells.tiers.item, cells.temperatures.item
+        sequences, created, entered, expires, counts, last = zip(
+            *[numbers[WIDTH * row : WIDTH * (row + 1)] for row in rows], strict=True
+        )
+        is_plain = self.table.all_plain
+        return memories_of(
+            prefixes=repeat(self.prefix),
+            agents=repeat(self.agent_id),
+            contents=[contents[row] for row in rows],
+            tiers=[_TIERS[tiers(row)] for row in rows],
+            created=created,
+            entered=entered,
+            sequences=sequences,
+            temperatures=[_TEMPERATURES[temperatures(row)] for row in rows],
+            metadata=None if is_plain else [cells.metadata[row] for row in rows],
+            traits=None if is_plain else [cells.traits[row] for row in rows],
+            expires=expires,
+            counts=counts,
+            last=last,
+            relevance=[relevance[row] for row in rows],
+        )
+
+    def labels(self, rows: Iterable[int]) -> list[tuple[str, Tier, str]]:
+        """Text, tier and kind of the memories in these rows: what a line shows of them."""
+        tiers, contents, kinds = self.cells.tiers, self.cells.contents, self.cells.traits
+        return [
+            (contents[row], _TIERS[tiers.item(row)], (kinds[row] or PLAIN).kind) for row in rows
+        ]
+
+    def memory(self, row: int) -> Memory:
+        """The memory in a row."""
+        return self.memories((row,))[0]
+
+    def contents(self) -> list[str]:
+        """The text of each memory."""
+        texts: list[str] = self.cells.contents[: self.size].tolist()
+        return texts
+
+    def metadata(self) -> list[KeptMetadata | None]:
+        """The metadata of each memory."""
+        kept: list[KeptMetadata | None] = self.cells.metadata[: self.size].tolist()
+        return kept
+
+    def traits(self) -> list[Traits | None]:
+        """Kind and tags of each memory; None for a plain fact."""
+        kept: list[Traits | None] = self.cells.traits[: self.size].tolist()
+        return kept
+
+    def row_of(self, sequence: int) -> int | None:
+        """The row of the memory with this sequence number."""
+        # Without gaps it is the number less one; gaps only move it up.
+        row = min(sequence, self.size) - 1
+        if row < 0 or self._numbers[WIDTH * row] == sequence:
+            return row if row >= 0 else None
+        row = bisect_left(range(row), sequence, key=lambda row: self._numbers[WIDTH * row])
+        return row if self._numbers[WIDTH * row] == sequence else None
+
+    def rows_of(self, sequences: Sequence[int]) -> tuple[list[int], list[int]]:
+        """The rows of these memories, and the sequence numbers of memories that are not here."""
+        if len(sequences) < _FEW:
+            found = [(each, self.row_of(each)) for each in sequences]
+            rows = [row for _, row in found if row is not None]
+            return rows, [each for each, row in found if row is None]
+        own = self.figures[:, 0]
+        wanted = np.asarray(sequences, np.int64)
+        places = np.searchsorted(own, wanted)
+        here = own[np.minimum(places, max(0, len(own) - 1))] == wanted if len(own) else wanted < 0
+        return places[here].tolist(), wanted[~here].tolist()
+
+    def sequence(self, row: int) -> int:
+        """The sequence number of the memory in a row."""
+        return self._numbers[WIDTH * row]
+
+    def occupants(self, tier: Tier) -> Sequence[Occupant]:
+        """The memories of a tier, the cold ones too, in any order."""
+        rows: Sequence[int]
+        if tier is Tier.PINNED:
+            rows = self.pinned
+        else:
+            rows = (self.tiers == int(tier)).nonzero()[0].tolist()
+        numbers = self._numbers
+        own = [Standing(numbers[WIDTH * row], tier, numbers[WIDTH * row + 2]) for row in rows]
+        return [*own, *self.critical_elsewhere.values()] if tier is Tier.CRITICAL else own
 
     @property
-    def is_hashed(self) -> bool:
-        """Whether somebody asked for the fingerprint, which is kept up to date since."""
-        return self._fingerprint is not None
+    def pinned(self) -> tuple[int, ...]:
+        """The rows of the pinned memories, oldest pin first."""
+        if self._pinned is None:
+            numbers = self._numbers
+            rows: list[int] = (self.tiers == 0).nonzero()[0].tolist()
+            rows.sort(key=lambda row: numbers[WIDTH * row + 2])  # age(): rows are in sequence
+            self._pinned = tuple(rows)
+        return self._pinned
 
-    def take_in(self, count: int) -> int:
-        """So many new memories come; what to add to a sequence number to have its row."""
-        to_row = self.start + self.size - self.next_sequence
-        self.size += count
-        self.next_sequence += count
-        return to_row
+    def pinned_memories(self) -> list[Memory]:
+        """The pinned memories, oldest pin first."""
+        return self.memories(self.pinned)
 
-    def notice(self, tier: int, start: Start | None) -> None:
-        """One of the new memories is in this tier, and begins so."""
-        if start is not None and start[3] is not None:
-            self.next_expiry = min(self.next_expiry, start[3])
-        if tier == 0 or (start is not None and start[0] == _HOT):
-            self._pinned = self._hot = self.hot_tokens = None
+    @property
+    def hot(self) -> list[int]:
+        """The rows of the hot memories that are not pinned, oldest first."""
+        if self._hot is None:
+            is_hot = self.temperatures == _HOT
+            self._hot = (is_hot & (self.tiers != 0)).nonzero()[0].tolist()
+        return self._hot
 
-    def count_in(self, mark: int) -> None:
-        """A new memory, with this hash over it, is part of the fingerprint from now on."""
-        if self._fingerprint is not None:
-            self._fingerprint += mark
+    @property
+    def tiers(self) -> NDArray[np.int8]:
+        """The tier of each memory."""
+        return self.cells.tiers[: self.size]
+
+    @property
+    def temperatures(self) -> NDArray[np.int8]:
+        """The temperature of each memory."""
+        return self.cells.temperatures[: self.size]
+
+    @property
+    def figures(self) -> Numbers:
+        """The whole numbers of each memory: a row of ``WIDTH`` of them."""
+        return self.cells.numbers[: self.size]
+
+    @property
+    def relevance(self) -> NDArray[np.float64]:
+        """How relevant each memory is."""
+        return self.cells.relevance[: self.size]
+
+    def column(
+        self, what: Literal["sequence", "created", "expires", "accesses", "last"]
+    ) -> Numbers:
+        """One number of each memory."""
+        place = {"sequence": 0, "created": 1, "expires": 3, "accesses": 4, "last": 5}[what]
+        return self.figures[:, place].copy()
+
+    @property
+    def norms(self) -> NDArray[np.float64]:
+        """The length of each vector."""
+        return self.cells.norms[: self.size]
+
+    def vectors(self, rows: slice | Sequence[int] = slice(None)) -> Quantised:
+        """The vectors of all memories, or of these rows."""
+        return self.cells.vectors[: self.size][rows]
+
+    def numbers(self) -> Numbers:
+        """A table of whole numbers, a row per memory: sequence, created, entered its tier, expires,
+        accesses, last access, tier, temperature, and the bits of its relevance.
+        """
+        table = np.empty((self.size, NUMBERS), np.int64)
+        table[:, :WIDTH] = self.figures
+        table[:, 6], table[:, 7] = self.tiers, self.temperatures
+        table[:, 8] = self.relevance.view(np.int64)
+        return table
+
+    def hash_of(self, row: int) -> int:
+        """The hash over what the memory in a row is."""
+        cells, place = self.cells, WIDTH * row
+        sequence, created, entered, expires = self._numbers[place : place + 4]
+        return of_memory(
+            sequence,
+            cells.tiers.item(row),
+            cells.temperatures.item(row),
+            created,
+            entered,
+            expires,
+            cells.contents[row],
+            cells.vectors[row].tobytes(),
+            cells.metadata[row],
+            cells.traits[row],
+        )
+
+    def keywords(self, vocabulary: Vocabulary) -> KeywordIndex:
+        """The words of all memories; new memories are indexed now, when somebody searches."""
+        index = self._keywords
+        if index is None:
+            index = self._keywords = KeywordIndex(vocabulary)
+        if index.size < self.size:
+            index.extend(self.cells.contents[index.size : self.size].tolist())
+        return index
+
+    def sessions(self) -> Sessions:
+        """Where the memories stand in their sessions."""
+        sessions = self._sessions
+        if sessions is None:
+            sessions = self._sessions = Sessions()
+        if sessions.size < self.size:
+            new, cells = slice(sessions.size, self.size), self.cells
+            try:
+                sessions.extend(zip(cells.contents[new], cells.metadata[new], strict=True))
+            except BaseException:  # an interrupt may leave its columns of different length
+                self._sessions = None
+                raise
+        return sessions
+
+    # Changing
 
     def change_tier(self, row: int, tier: int, tick: int) -> None:
         """Move a memory to a tier that it enters in ``tick``."""
-        self._without(row)
-        if tier == 0 or self._tiers[row] == 0:
-            now = axes_of(self._tiers.item(row), self._temperatures.item(row))
-            self._temperatures[row] = int(entered(now, tier).temperature)
-            self._hot = None
+        cells, before = self.cells, self._hash_before([row])
+        if tier == 0 or cells.tiers[row] == 0:
+            now = axes_of(cells.tiers.item(row), cells.temperatures.item(row))
+            cells.temperatures[row] = int(entered(now, tier).temperature)
             if tier:  # while it was pinned, it could not expire
                 self.next_expiry = min(self.next_expiry, self._numbers[WIDTH * row + 3])
-        self._tiers[row] = tier
+        cells.tiers[row] = tier
         self._numbers[WIDTH * row + 2] = tick
-        self._pinned = self.hot_tokens = None
-        self.next_decay = 0
-        self._with(row)
+        self._rehash([row], before)
+        self._heat_changed()
 
     def set_temperature(self, rows: Sequence[int], temperature: int) -> None:
         """Memories are hot or warm now."""
-        for row in rows:
-            self._without(row)
-            self._temperatures[row] = temperature
-            self._with(row)
-        self._hot = self.hot_tokens = None
-        self.next_decay = 0
-
-    def count_use(self, more: int) -> None:
-        """Memories were used, and the sum of the hashes over that is so much more."""
-        self._activity += more
+        before = self._hash_before(rows)
+        self.cells.temperatures[list(rows)] = temperature
+        self._rehash(rows, before)
+        self._heat_changed()
 
     def recalled(self, sequence: int, tick: int) -> None:
         """An agent asked for a memory by :meth:`AgentMemory.recall`."""
         self.recalls[sequence] = (*self.recalls.get(sequence, ()), tick)[-MOST_RECALLS:]
 
-    def take(self, rows: Sequence[int], temperature: int | None = None) -> list[Shelved]:
-        """Remove memories, all that there is of them; with another temperature, if one is given."""
-        places = np.asarray(rows, np.intp)
-        numbers = self._figures[places]
-        sequences, created, entered, expires, counts, last = numbers.T.tolist()
-        zeros = [0] * len(rows)
-        if temperature is None:
-            temperatures = self._temperatures[places].tolist()
-        else:
-            temperatures = [temperature] * len(rows)
-        recalls: list[tuple[int, ...]] = [()] * len(rows)
-        if self.recalls:
-            recalls = [self.recalls.pop(each, ()) for each in sequences]
-        data, dims = self._vectors[places].tobytes(), self._vectors.shape[1]
-        fields = zip(
-            sequences,
-            self._tiers[places].tolist(),
-            temperatures,
-            zeros,
-            zeros,
-            created,
-            entered,
-            expires,
-            counts,
-            last,
-            np.asarray(self._relevance)[places].tolist(),
-            recalls,
-            self._traits[places].tolist(),
-            self._metadata[places].tolist(),
-            self._contents[places].tolist(),
-            [data[start : start + dims] for start in range(0, len(data), dims)],
-            strict=True,
-        )
-        taken = list(map(tuple.__new__, repeat(Shelved), fields))  # Shelved(…), at half its cost
-        self._forget_hashes(rows)
-        self._close_gaps(rows)
-        return taken
-
-    def _forget_hashes(self, rows: Sequence[int]) -> None:
-        """Take memories out of the fingerprint."""
-        if self._fingerprint is None:
-            return
-        if len(rows) >= _MANY and 2 * len(rows) > self.size:
-            self._fingerprint = None  # what stays is less to count again than what goes
-            self.unmark(slice(self.size))
-            return
-        self._activity -= self.unmark(rows)
-        for row in rows:
-            self._without(row)
-
-    def _close_gaps(self, rows: Sequence[int]) -> None:
-        keep = np.ones(self.size, bool)
-        keep[rows] = False
-        self._reorder(keep)
-        if self._keywords is not None:
-            self._keywords.keep(keep)
-        self._changed()
-
-    def put(self, records: Sequence[Shelved]) -> None:
-        """Take memories back, each into its place."""
-        first, last = self.size, self.size + len(records)
-        self.table.make_room([(self, len(records))])
-        vectors = np.frombuffer(b"".join([each.vector for each in records]), np.int8)
-        self._vectors[first:last] = vectors.reshape(len(records), -1)
-        self._norms[first:last] = norms(self._vectors[first:last])
-        for row, record in enumerate(records, first):
-            self._contents[row] = record.content
-            self._metadata[row] = record.metadata
-            self._traits[row] = record.traits
-            if record.metadata is not None or record.traits is not None:
-                self.table.all_plain = False
-            self._tiers[row] = record.tier
-            self._temperatures[row] = record.temperature
-            self._figures[row] = (
-                record.sequence, record.created_tick, record.tier_tick, record.expires_tick,
-                record.access_count, record.last_access_tick,
-            )  # fmt: skip
-            self._relevance[row] = record.relevance
-            self._places[row] = 0
-            if self._fingerprint is not None:
-                self._with(row)
-                if record.access_count:
-                    self._mark([row])
-            if record.recalls:
-                self.recalls[record.sequence] = record.recalls
-            self.next_expiry = min(self.next_expiry, record.expires_tick)
-        self.size = last
-        order = np.argsort(self._figures[:last, 0], kind="stable")
-        self._reorder(order)
-        if self._keywords is not None and self._keywords.size == first:
-            self._keywords.extend([record.content for record in records])
-            self._keywords.reorder(order)
-        else:  # some are not indexed yet, and would be in the midst of others
-            self._keywords = None
-        self._changed()
-
-    def load(
-        self,
-        numbers: NDArray[np.int64],
-        contents: list[str],
-        metadata: list[KeptMetadata | None],
-        kinds: list[Traits | None],
-        vectors: Quantised,
-    ) -> None:
-        """Take over a whole state; ``numbers`` is what :meth:`numbers` gives."""
-        self.unmark(slice(self.size))
-        self.table.make_room([(self, len(contents))])
-        self.size = len(contents)
-        own = self.columns()
-        own[0][:], own[1][:] = vectors, norms(vectors)
-        own[2][:], own[3][:], own[4][:] = numbers[:, 6], numbers[:, 7], numbers[:, :WIDTH]
-        own[5][:] = np.ascontiguousarray(numbers[:, 8]).view(np.float64)
-        own[6][:] = 0
-        own[7][:], own[8][:], own[9][:] = contents, metadata, kinds
-        if any(each is not None for each in (*metadata, *kinds)):
-            self.table.all_plain = False
-        self.next_expiry = int(numbers[:, 3].min(initial=NEVER))
-        self._fingerprint = self._keywords = None
-        self._changed()
-
-    def _without(self, row: int) -> None:
-        if self._fingerprint is not None:
-            self._fingerprint -= self._fingerprint_of(row)
-
-    def _with(self, row: int) -> None:
-        if self._fingerprint is not None:
-            self._fingerprint += self._fingerprint_of(row)
-
-    def _changed(self) -> None:
-        """Rows are other memories now."""
-        self._sessions = None
+    def front_changed(self) -> None:
+        """Other memories than before may be pinned or hot."""
         self._pinned = self._hot = self.hot_tokens = None
+
+    def rows_left(self, kept: NDArray[np.bool_]) -> None:
+        """Only these rows are left, and the memories after a gap moved up."""
+        if self._keywords is not None:
+            self._keywords.keep(kept)
+        self._sessions = None
+        self._heat_changed()
+
+    def rows_came(self, texts: Sequence[str], order: NDArray[np.intp]) -> None:
+        """Memories with these texts came back, and all rows are in this order now."""
+        index = self._keywords
+        if index is not None and index.size + len(texts) == self.size:
+            index.extend(texts)
+            index.reorder(order)
+        else:  # some are not indexed yet, and stand between memories that are
+            self._keywords = None
+        self._sessions = None
+        self._heat_changed()
+
+    def rows_replaced(self) -> None:
+        """All rows are other memories now."""
+        self._keywords = self._sessions = self.memory_sum = None
+        self._heat_changed()
+
+    def _heat_changed(self) -> None:
+        self.front_changed()
         self.next_decay = 0
 
-    def _reorder(self, rows: NDArray[np.bool_] | NDArray[np.intp]) -> None:
-        """Keep these rows, in this order."""
-        for column in self.columns():
-            kept = column[rows]
-            column[: len(kept)] = kept
-            if column.dtype == object:
-                column[len(kept) :] = None
-        self.size = len(kept)
+    def _hash_before(self, rows: Sequence[int]) -> int:
+        return 0 if self.memory_sum is None else sum(map(self.hash_of, rows))
 
-
-def add_all(
-    blocks: Mapping[str, AgentColumns],
-    counts: Mapping[str, int],
-    new: Additions,
-    tick: int,
-    vectors: Quantised,
-    lengths: NDArray[np.float64],
-) -> None:
-    """New memories of these agents, so many of each, of this tick.
-
-    Of each agent, they have the sequence numbers that follow. Their vectors have these lengths.
-    """
-    table = blocks[new.agents[0]].table
-    table.make_room([(block, counts[agent]) for agent, block in blocks.items()])
-    to_row = {agent: block.take_in(counts[agent]) for agent, block in blocks.items()}
-    rows = list(map(add, map(to_row.__getitem__, new.agents), new.sequences))
-    table.write(rows, new, tick, vectors, lengths)
-    if 0 in new.tiers or new.starts.count(None) < len(new.starts):
-        for agent, tier, start in zip(new.agents, new.tiers, new.starts, strict=True):
-            if start is not None or tier == 0:
-                blocks[agent].notice(tier, start)
-    hashed = {agent for agent, block in blocks.items() if block.is_hashed}
-    if hashed:
-        is_hashed = [agent in hashed for agent in new.agents]
-        if not all(is_hashed):
-            new = Additions._make([list(compress(column, is_hashed)) for column in new])
-            vectors = vectors[is_hashed]
-        for agent, mark in zip(new.agents, of_new(new, tick, vectors.tobytes()), strict=True):
-            blocks[agent].count_in(mark)
+    def _rehash(self, rows: Sequence[int], before: int) -> None:
+        """The hashes over these memories, which summed to ``before``, are other ones now."""
+        if self.memory_sum is not None:
+            self.memory_sum += sum(map(self.hash_of, rows)) - before

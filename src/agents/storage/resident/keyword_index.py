@@ -1,9 +1,9 @@
 """The words of an agent's resident memories: a keyword index that grows with them.
 
-A list of entries in three columns: a term, a memory that has it, and how often. A search looks at
-all the terms, as the vectors are looked at all: that is a tenth of the bytes, and needs no second
-structure to keep true. It holds nothing that the memories' texts don't, so it
-is made from these when an agent is first searched, and never written to disk.
+The index is a list of entries in three columns: a term, a memory that has it, and how often. A
+search reads all the terms, as it reads all the vectors: that is a tenth of the bytes, and needs no
+second structure to keep true. The index is made from the memories' texts when an agent is first
+searched, and is never written to disk.
 """
 
 from collections import Counter
@@ -13,18 +13,18 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ...rules.bm25 import Matches
+from ...rules.scores import Matches
 from ...rules.words import FUNCTION_WORDS, Stem, Words, words_of
 
 __all__ = ["KeywordIndex", "Query", "Vocabulary"]
 
 _MOST_TERMS = 255
-"""A longer query is searched by its first so many different terms."""
+"""A query is searched by its first different terms, up to this many."""
 _MOST_PIECES = 100_000
 _LONGEST_PIECE = 40
 _MOST_QUERIES, _LONGEST_QUERY = 4096, 1000
 _MOST_WORDS = 1000
-"""So many words of a query make its vector."""
+"""The vector of a query is made from its first words, up to this many."""
 
 Numbers = NDArray[np.int32]
 _Cell = TypeVar("_Cell", np.int32, np.float32, np.float64)
@@ -34,14 +34,14 @@ class Query(NamedTuple):
     """A query's terms, each once, and its words as they are written."""
 
     terms: Numbers
-    """-1 for one that no memory ever had."""
+    """-1 for a term that no memory ever had."""
     words: tuple[str, ...]
     places: NDArray[np.intp]
-    """For each word the place of its term in ``terms``; -1 where that was left out."""
+    """For each word the place of its term in ``terms``; -1 if the term was left out."""
     common: NDArray[np.bool_]
     """Which terms say little in any text."""
     written: tuple[str, ...]
-    """Each term as it may stand in a text: a word as it was asked for, not its stem."""
+    """Each term as it may stand in a text: the word of the query, not its stem."""
 
 
 class Vocabulary:
@@ -62,7 +62,7 @@ class Vocabulary:
         self._common = {number for terms in spoken for number in self._numbers(terms)}
 
     def terms(self, text: str) -> list[int]:
-        """The terms of a text, one for each time that it has it."""
+        """The terms of a text; a term that comes twice is there twice."""
         found: list[int] = []
         known = self._pieces
         for piece in text.split():
@@ -81,7 +81,7 @@ class Vocabulary:
         return list(self._terms)
 
     def marks(self) -> NDArray[np.uint8]:
-        """A zero for each term, to be used and left as zeros."""
+        """A zero for each term; a caller that writes to them leaves zeros."""
         if len(self._terms) > len(self._marks):
             self._marks = np.zeros(2 * len(self._terms), np.uint8)
         return self._marks
@@ -99,7 +99,7 @@ class Vocabulary:
         return tuple([known.setdefault(term, len(known)) for term in terms])
 
     def query(self, text: str) -> Query:
-        """A query by its terms; its words are not learned, or questions would fill the memory."""
+        """A query by its terms; new words are not learned, or queries would fill the vocabulary."""
         size, known = self._queries.get(text, (-1, None))
         if known is not None and (size == len(self._terms) or known.terms.min(initial=0) >= 0):
             return known
@@ -111,7 +111,7 @@ class Vocabulary:
         return query
 
     def heard(self, text: str) -> set[str]:
-        """The terms of a text, which are not learned."""
+        """The terms of a text; new ones are not learned."""
         known = self._spoken
         pieces = (known.get(piece) or self._hear(piece) for piece in text.split())
         return {term for found in pieces for term in found.terms}
@@ -148,7 +148,7 @@ class Vocabulary:
 
 
 class KeywordIndex:
-    """The terms of one agent's memories; ``size`` of them, the oldest, are indexed."""
+    """The terms of one agent's memories, of which the oldest ``size`` are indexed."""
 
     __slots__ = (
         "_counts",
@@ -167,14 +167,14 @@ class KeywordIndex:
         self.total = 0
         """How many terms all memories have together."""
         self._used = 0
-        # These have room to spare.
+        # These arrays have room to spare.
         self._terms: Numbers = np.empty(0, np.int32)
         self._memories: Numbers = np.empty(0, np.int32)
         self._counts: NDArray[np.float32] = np.empty(0, np.float32)
         self._lengths: NDArray[np.float64] = np.empty(0)
 
     def extend(self, texts: Sequence[str]) -> None:
-        """Index the memories that follow."""
+        """Index the next memories."""
         terms_of, flat, counts = self._vocabulary.terms, list[int](), list[int]()
         lengths, entries = [], []
         for text in texts:
@@ -200,7 +200,7 @@ class KeywordIndex:
         self.total += sum(lengths)
 
     def keep(self, kept: NDArray[np.bool_]) -> None:
-        """Only these memories are left; those that are not indexed are there as well."""
+        """Keep only these memories; ``kept`` also covers memories that are not indexed yet."""
         kept = kept[: self.size]
         number = np.cumsum(kept, dtype=np.int32) - np.int32(1)
         memories = self._memories[: self._used]
@@ -213,7 +213,7 @@ class KeywordIndex:
         self.total = int(self._lengths.sum())
 
     def reorder(self, order: NDArray[np.intp]) -> None:
-        """Memories have other places: the first is the one that was at ``order[0]``."""
+        """Put the memories in this order: the first is the memory that was at ``order[0]``."""
         places = np.empty(len(order), np.int32)
         places[order] = np.arange(len(order), dtype=np.int32)
         self._memories = places[self._memories[: self._used]]
@@ -227,7 +227,7 @@ class KeywordIndex:
         try:
             marks[known] = (places + 1).astype(np.uint8)
             found = marks.take(self._terms[: self._used])
-        finally:  # also after an interrupt: all later searches use it
+        finally:  # also after an interrupt: all later searches use the marks
             marks[known] = 0
         entries = found.view(bool).nonzero()[0]  # as bytes it would take ten times as long
         terms = found.take(entries).astype(np.intp)
@@ -236,7 +236,7 @@ class KeywordIndex:
         return Matches(terms, memories, counts, self._lengths[: self.size], len(query.terms))
 
     def contents(self) -> list[list[str]]:
-        """The terms of each memory, in order: what two indexes of the same memories agree in."""
+        """The terms of each memory, in order: equal for two indexes of the same memories."""
         names = self._vocabulary.names()
         result: list[list[str]] = [[] for _ in range(self.size)]
         columns = (each[: self._used] for each in (self._terms, self._memories, self._counts))

@@ -21,7 +21,7 @@ _QUESTION_MARKS = ("?", "？", "؟", "\u037e")
 
 
 class Sessions:
-    """Grows with the memories; made anew where some leave or come back."""
+    """Grows with the memories; made anew when memories leave or come back."""
 
     __slots__ = (
         "_asks",
@@ -42,13 +42,13 @@ class Sessions:
     def __init__(self) -> None:
         self.size = 0
         self.speakers: dict[str, int] = {}
-        """The number of each name."""
+        """The number of each speaker, by name."""
         self._by_term: dict[str, list[tuple[set[str], int]]] = {}
-        """The terms of each name, and its number, by the first of the terms."""
+        """For each name its terms and its number, by the first of the terms."""
         self._known = 0
-        """How many names are in there."""
+        """How many names ``_by_term`` has."""
         self._latest: dict[str, tuple[int, int]] = {}
-        """Of each session its number and its latest memory."""
+        """The number and the latest memory of each session."""
         self._number = array("q")
         self._previous = array("q")
         self._second = array("q")
@@ -94,7 +94,7 @@ class Sessions:
         self._following.append(_NONE)
 
     def places(self) -> Places | None:
-        """Where each memory stands; None where none has a session."""
+        """Where each memory stands; None if no memory has a session."""
         if not self._latest:
             return None
         if self._places is None:
@@ -114,7 +114,7 @@ class Sessions:
         return None if found is None else found[0]
 
     def named_in(self, asked: set[str], heard: Callable[[str], set[str]]) -> int | None:
-        """The speaker whose name these terms have, if it is one alone; ``heard`` reads names."""
+        """The speaker whose name is in these terms, if there is only one; ``heard`` reads names."""
         if self._known < len(self.speakers):
             for name, number in islice(self.speakers.items(), self._known, None):
                 if terms := heard(name):

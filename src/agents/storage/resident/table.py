@@ -1,8 +1,8 @@
 """The resident memories of all agents in one table.
 
-A tick searches, uses and stores memories of every agent, and one call of NumPy for all of them
-takes a fraction of what a call for each takes. So their rows are in one table, where each agent's
-lie together, with room to spare; :class:`AgentRows` is its window on them.
+A tick searches, uses and stores memories of every agent. One call of NumPy for all agents takes a
+fraction of the time that a call for each agent takes. So all memories are rows of one table. The
+rows of an agent lie together, with room to spare; :class:`AgentColumns` is its window on them.
 """
 
 import math
@@ -24,7 +24,7 @@ from ...rules.lifetime import begun
 from ..digests import Marks, Places
 from ..vectors import Quantised
 
-__all__ = ["WIDTH", "ResidentTable", "Window"]
+__all__ = ["WIDTH", "Columns", "ResidentTable", "Window"]
 
 Rows = NDArray[np.intp]
 Floats = NDArray[np.float64]
@@ -37,11 +37,11 @@ WIDTH = 6
 """Whole numbers per memory: sequence, created, entered its tier, expires, accesses, last access."""
 
 _SHOWN = [0, 1, 2, 4, 5]
-"""All of them but when it expires, which few do."""
+"""The numbers that most records need: all but when a memory expires."""
 
 _TIERS = np.array(tuple(Tier), object)
 _TEMPERATURES = np.array(tuple(Temperature), object)
-# NumPy takes its time to find out that an enum is a number.
+# NumPy asks an enum a dozen questions before it takes it for the number it is.
 _WARM = int(Temperature.WARM)
 
 
@@ -49,20 +49,20 @@ class Window(Protocol):
     """The rows of one agent."""
 
     start: int
-    """Where they begin."""
+    """The first row."""
     size: int
-    """How many of them are in use."""
+    """How many rows hold a memory."""
     room: int
-    """How many there are."""
+    """How many rows there are."""
 
     def columns(self) -> tuple[NDArray[Any], ...]:
         """The rows that are in use, column by column."""
 
     def look_at(self, start: int, room: int, /) -> None:
-        """They are so many rows of the table now, from ``start`` on."""
+        """The agent has ``room`` rows of the table now, from ``start`` on."""
 
 
-class _Columns(NamedTuple):
+class Columns(NamedTuple):
     """One row per memory."""
 
     vectors: Quantised
@@ -72,15 +72,15 @@ class _Columns(NamedTuple):
     numbers: NDArray[np.int64]
     relevance: Floats
     places: Places
-    """Of the hashes over how memories were used."""
+    """The places of the hashes over the use of memories."""
     contents: NDArray[Any]
     metadata: NDArray[Any]
-    """None for a memory without."""
+    """None for a memory without metadata."""
     traits: NDArray[Any]
     """None for a plain fact."""
 
     @classmethod
-    def make(cls, rows: int, dims: int) -> "_Columns":
+    def make(cls, rows: int, dims: int) -> "Columns":
         return cls(
             _array((rows, dims), np.int8),
             _array((rows,), np.float64),
@@ -102,25 +102,25 @@ class _Columns(NamedTuple):
 
 
 class ResidentTable:
-    """Columns with a row per memory; ``windows`` are those that somebody still looks through.
+    """Columns with a row per memory; ``windows`` has the window of each agent that has memories.
 
-    Its arrays hold no lists of memories: a million would be a million objects for Python's garbage
-    collector to walk through, and it looks into lists but not into arrays.
+    The columns are arrays and not lists: Python's garbage collector looks into each list, and would
+    walk through a million objects.
     """
 
     def __init__(self, dims: int, windows: Mapping[str, Window]) -> None:
         self._windows = windows
         self._dims = dims
         self.marks = Marks()
-        """Over how memories were used, of agents that are hashed."""
+        """The hashes over the use of memories, of agents that are hashed."""
         self.all_plain = True
-        """No memory ever came that has metadata or traits. To look for them takes its time."""
+        """Whether no memory with metadata or traits ever came. To look for them takes its time."""
         self.shared_metadata = SharedMetadata()
-        """What makes one object of the metadata of many memories."""
-        self._take(_Columns.make(0, dims))
+        """Equal metadata of many memories is one object."""
+        self._take(Columns.make(0, dims))
 
-    def _take(self, columns: "_Columns", used: int = 0) -> None:
-        """These are the columns from now on, and so many of their rows are given away."""
+    def _take(self, columns: "Columns", used: int = 0) -> None:
+        """These are the columns from now on; agents have the first ``used`` rows."""
         self.columns = columns
         self.vectors, self.norms, self.tiers, self.temperatures = columns[:4]
         self.numbers, self.relevance, self.places = columns[4:7]
@@ -130,11 +130,11 @@ class ResidentTable:
     # Room
 
     def expect(self, memories: int) -> None:
-        """So many will come into a table that is empty: it need not grow meanwhile."""
-        self._take(_Columns.make(memories + memories // 2, self._dims))
+        """Make an empty table large enough for this many memories."""
+        self._take(Columns.make(memories + memories // 2, self._dims))
 
     def make_room(self, wanted: Sequence[tuple[Window, int]]) -> None:
-        """Have room for so many more memories of each of these agents."""
+        """Make room for more memories: for each window, how many come."""
         moving = {
             id(window): (window, _room(window.size + count))
             for window, count in wanted
@@ -147,16 +147,16 @@ class ResidentTable:
                 old, left = window.columns(), slice(window.start, window.start + window.room)
                 self.columns.put(start, old)
                 window.look_at(start, room)
-                for column in old[-3:]:  # what is forgotten must not be kept here
+                for column in old[-3:]:  # a text that is forgotten must not stay here
                     column[:] = None
                 self._give_back(left)
             return
-        # None are left: all agents move to a larger table, without the rows that were given up.
+        # No rows are left: all agents move to a larger table, without the rows that were given up.
         rooms = {id(each): (each, _room(each.size)) for each in self._windows.values()}
         rooms |= {id(window): (window, _room(window.size + count)) for window, count in wanted}
         rows = sum(room for _, room in rooms.values())
-        # Rows given up later are kept until all move again: in a large table they may be few.
-        columns = _Columns.make(rows + rows // (2 if rows < _LARGE else 8), self._dims)
+        # Rows given up later are lost until all agents move again: a large table spares few.
+        columns = Columns.make(rows + rows // (2 if rows < _LARGE else 8), self._dims)
         starts = list(accumulate([room for _, room in rooms.values()], initial=0))
         for start, (window, _) in zip(starts, rooms.values(), strict=False):
             columns.put(start, window.columns())
@@ -168,12 +168,12 @@ class ResidentTable:
 
         try:
             move()
-        except BaseException:  # an interrupt; agents that nobody changes must not be between two
+        except BaseException:  # an interrupt; no agent may be left between two tables
             move()
             raise
 
     def _give_back(self, rows: slice) -> None:
-        """Nobody has these rows; the system gets their pages, where they are more than a few."""
+        """Give the pages of rows that nobody has to the system, if they are more than a few."""
         columns: tuple[NDArray[Any], ...] = self.columns
         for column in columns:
             pages, width = _pages_of(column), column[:1].nbytes
@@ -199,9 +199,9 @@ class ResidentTable:
         agents: Iterable[str],
         prefixes: Iterable[str],
     ) -> list[Memory]:
-        """The memories in these rows; ``numbers`` are the same rows of ``self.numbers``.
+        """The memories in these rows, with their agents and the prefixes of their ids.
 
-        Whose they are and how their ids begin is given.
+        ``numbers`` are the same rows of ``self.numbers``.
         """
         sequences, created, entered, counts, last = numbers[:, _SHOWN].T.tolist()
         expires = numbers[:, 3]
@@ -214,7 +214,6 @@ class ResidentTable:
             entered=entered,
             sequences=sequences,
             temperatures=_TEMPERATURES[self.temperatures[rows]].tolist(),
-            # Most memories have none of what few have.
             metadata=None if self.all_plain else self.metadata[rows].tolist(),
             traits=None if self.all_plain else self.traits[rows].tolist(),
             expires=expires.tolist() if (expires < NEVER).any() else None,
@@ -226,7 +225,7 @@ class ResidentTable:
     def write(
         self, rows: list[int], new: Additions, tick: int, vectors: Quantised, norms: Floats
     ) -> None:
-        """New memories come into these rows, in this tick; their vectors have these lengths."""
+        """Write this tick's new memories to these rows; ``norms`` has the vectors' lengths."""
         # Rows that lie together are written in a tenth of the time.
         together = rows[-1] - rows[0] == len(rows) - 1 and rows == sorted(rows)
         where = slice(rows[0], rows[0] + len(rows)) if together else np.array(rows)
@@ -248,38 +247,29 @@ class ResidentTable:
             self.temperatures[where], self.traits[where] = _WARM, None
         else:
             keys = list(zip(tiers, starts, strict=True))
-            known = {key: begun(*key) for key in set(keys)}  # most of a tick's are alike
+            known = {key: begun(*key) for key in set(keys)}  # most memories of a tick begin alike
             heats, kinds, expires = zip(*map(known.__getitem__, keys), strict=True)
             self.temperatures[where], self.traits[where] = heats, _objects(kinds)
             self.all_plain = self.all_plain and kinds.count(None) == len(kinds)
             self.numbers[where, 3] = expires
 
-    def use(self, rows: Rows, scores: Floats, tick: int) -> None:
-        """A search gave the memories in these rows, each once."""
-        # A view, by the number of a cell: two thirds of the time that rows and columns take.
-        numbers = self.numbers.reshape(-1)
-        cells = rows * WIDTH + 4
-        numbers[cells] += 1
-        numbers[cells + 1] = tick
-        self.relevance[rows] = (self.relevance[rows] + scores) / 2
-
 
 def _array(shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:
     """A new array; a large one has pages of its own.
 
-    So it takes no more than what is written to it, and all of that is given back with it. What
+    The array takes no more memory than is written to it, and gives all of it back. Memory that
     NumPy takes from the heap leaves holes there when a table moves to a larger one.
     """
     size = math.prod(shape) * np.dtype(dtype).itemsize
     if size < _PAGED:
         return np.empty(shape, dtype)
-    # Private: a process that is forked has its own.
+    # Private: a forked process has its own copy.
     pages = mmap.mmap(-1, size, **_PRIVATE)
     return np.frombuffer(pages, dtype).reshape(shape)
 
 
 def _pages_of(array: Any) -> mmap.mmap | None:
-    """What :func:`_array` took for an array, if it can be given back in parts."""
+    """The pages of an array of :func:`_array`, if they can be given back in parts."""
     while isinstance(array, np.ndarray):
         array = array.base
     if isinstance(array, memoryview):

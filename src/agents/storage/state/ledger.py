@@ -2,9 +2,9 @@
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from operator import gt
-from typing import Literal
+from os.path import commonprefix
 
 import numpy as np
 
@@ -37,9 +37,9 @@ from ..journal.redaction import Purge, Redaction
 from ..journal.ticks import TickNote
 from ..vectors import Quantised, norms
 from . import snapshots
-from .accesses import Accesses
-from .loading import Resident
-from .new_memories import NewMemories, number, which_matter
+from .loading import load, replay
+from .new_memories import NewMemories, forget_texts, number, which_matter
+from .state import Accesses, State
 
 __all__ = ["Ledger"]
 
@@ -52,9 +52,9 @@ class Ledger:
     SNAPSHOT_ON_CLOSE = 10_000
     """Closing writes a snapshot when this many events came after the last one."""
     SNAPSHOT_ON_COMMIT = 1_000_000
-    """So does a commit; and never before twice as many events as there are memories."""
+    """A commit writes a snapshot after this many events, if they are twice as many as memories."""
 
-    def __init__(self, journal: Journal, resident: Resident) -> None:
+    def __init__(self, journal: Journal, resident: State) -> None:
         self.journal = journal
         self.resident = resident
         self.unsaved_embeddings: dict[bytes, bytes] = {}
@@ -64,7 +64,7 @@ class Ledger:
         self._marks: list[int] = []
         """Where in the pending events each open transaction began."""
         self._accesses: list[Row] = []
-        """What searches gave, on its way to the events."""
+        """The events of searches, which come before the next other event."""
         self._purges: list[Purge] = []
         self._note: TickNote | None = None
         self.totals = NO_CHANGES
@@ -72,8 +72,8 @@ class Ledger:
         self._is_plain = True
         """Whether nothing is pending but new memories and what searches gave."""
         self._is_literal = True
-        """Whether surely nothing is pending that :func:`encode` has to look for."""
-        self._since_snapshot = resident.load(journal)
+        """Whether nothing is pending that :func:`encode` would have to look for."""
+        self._since_snapshot = load(resident, journal)
 
     # Events
 
@@ -85,9 +85,9 @@ class Ledger:
         caps: Caps,
         relieve_hot: Callable[[str, list[int]], object],
     ) -> Sequence[Memory]:
-        """New memories, in order, that begin as ``starts`` says; a full tier makes room first.
+        """Add memories in order, which begin as ``starts`` says; a full tier makes room first.
 
-        ``relieve_hot`` is called where hot ones came.
+        ``relieve_hot`` is called for an agent that got hot memories.
         """
         size = len(new.agents)
         if not size:
@@ -102,7 +102,7 @@ class Ledger:
         self._is_literal = self._is_literal and new.metadata.count(None) == size
         told = kept = 0
         entered = set[str]()
-        """The agents of memories that wait to come into the table and that matter to others."""
+        """The agents with a waiting memory that is hot or in a tier with a cap."""
         others: dict[int, Memory] = {}
 
         def tell(stop: int) -> None:
@@ -112,7 +112,7 @@ class Ledger:
             told = stop
 
         def keep(stop: int) -> None:
-            """The memories that wait come into the table, all at once."""
+            """Write the waiting memories to the table, all at once."""
             nonlocal kept
             tell(stop)
             rows = slice(kept, stop)
@@ -131,7 +131,7 @@ class Ledger:
             entered.add(agent_id)
             is_hot = start is not None and start.temperature == Temperature.HOT
             if (tier is not Tier.PINNED and is_hot) or resident.block(agent_id).hot:
-                # A demoted one got a new label.
+                # Hot may be too full now.
                 keep(place + 1)
                 sequence = additions.sequences[place]
                 relieve_hot(agent_id, [sequence])
@@ -158,8 +158,9 @@ class Ledger:
 
     def change_tier(self, agent_id: str, sequence: int, tier: Tier, *, demoted: bool) -> None:
         """A memory enters another tier."""
-        cause: Literal["set", "demote"] = "demote" if demoted else "set"
-        self._happen(TierChanged("tier", agent_id, sequence, int(tier), cause))
+        self._happen(
+            TierChanged("tier", agent_id, sequence, int(tier), "demote" if demoted else "set")
+        )
 
     def move(self, agent_id: str, sequences: Sequence[int], to: Temperature, cause: Cause) -> None:
         """Memories get another temperature."""
@@ -174,9 +175,9 @@ class Ledger:
             self._happen(Retained("retain", agent_id, list(sequences), int(retention), cause))
 
     def purge(self, memories: Sequence[Memory], *, redacted: bool = True) -> None:
-        """Memories of one agent are gone for good, wherever they are kept.
+        """Remove memories of one agent for good, wherever they are kept.
 
-        If not ``redacted``, they are gone from now on, and what the bank was before still has them.
+        If not ``redacted``, the bank's earlier states still have them.
         """
         if memories:
             if redacted:
@@ -190,9 +191,9 @@ class Ledger:
     def used(
         self, agents: Sequence[str], accesses: Sequence[Accesses], *, recalled: bool = False
     ) -> None:
-        """Searches gave memories to their agents; ``agents`` has the agent of each search.
+        """Count the memories that searches gave; ``agents`` has the agent of each search.
 
-        The uses are written with the next commit; for their own sake no commit is made.
+        The next commit writes the uses. They are no reason for a commit of their own.
         """
         kind = "recall" if recalled else "access"
         events: list[Row] = []
@@ -217,11 +218,13 @@ class Ledger:
     def noted(
         self, agent_id: str, path: str, text: str | None, chunks: list[tuple[int, int, int]]
     ) -> None:
-        """A note has another text, or is gone; these memories stand for it."""
+        """A note has another text, or is gone; ``chunks`` are the memories that stand for it."""
         old = self.resident.block(agent_id).notes.get(path)
         kept = 0
         if text is not None and old is not None:
-            kept = _common(old.text, text)
+            grew = text.startswith(old.text)
+            same = old.text if grew else commonprefix([old.text, text])  # noqa: RUF071  # of texts
+            kept = len(same)
             text = text[kept:]
         self._happen(Noted("note", agent_id, path, kept, text, chunks))
 
@@ -238,8 +241,7 @@ class Ledger:
     def advance(self, tick: int) -> None:
         """The clock moves."""
         self._flush_accesses()
-        event = TickAdvanced("tick", tick)
-        self._events.append(event)
+        self._events.append(TickAdvanced("tick", tick))
         self.resident.tick = tick
 
     def note(self, note: TickNote) -> None:
@@ -279,15 +281,19 @@ class Ledger:
 
     def commit(self) -> None:
         """Write what is pending to the journal, durably. On an error nothing of it is kept."""
-        with gc_paused():
+        with gc_paused() if len(self._events) > 1 else nullcontext():
             self._commit()
 
     def _commit(self) -> None:
         self._flush_accesses()
         if not self._events and self._note is None:
-            self._save_embeddings()
+            if self.unsaved_embeddings:  # of searches alone
+                self.journal.save_embeddings(self.unsaved_embeddings)
+                self.unsaved_embeddings.clear()
             return
-        self._forget_texts()
+        if self._purges and self._vectors:
+            gone = {(purge.agent, purge.sequence) for purge in self._purges}
+            self._vectors = [forget_texts(self._events, self._vectors, gone)]
         vectors = b"".join([vector.tobytes() for vector in self._vectors])
         shelf = self.resident.shelf
         changes = shelf.changes() if shelf.pending else None
@@ -304,7 +310,7 @@ class Ledger:
                 not self._is_plain and any(isinstance(each, Purged) for each in self._events),
             )
         except BaseException:
-            shelf.commit = self.journal.head + 1  # an interrupt may come after it was written
+            shelf.commit = self.journal.head + 1  # an interrupt may follow a commit
             self._undo(0)
             self._forget_pending()
             raise
@@ -322,7 +328,7 @@ class Ledger:
                 logger.warning("no snapshot, so the next opening takes longer: %s", error)
 
     def _add_to_totals(self) -> None:
-        if self._is_plain:  # most commits are, and to look at each event takes its time
+        if self._is_plain:  # as most commits; to look at each event takes its time
             added = sum(map(len, self._vectors))
             self.totals = Changes(self.totals.added + added, *self.totals[1:])
         else:
@@ -333,12 +339,6 @@ class Ledger:
         self.commit()
         self._snapshot_if(self.SNAPSHOT_ON_CLOSE)
 
-    def _save_embeddings(self) -> None:
-        """Keep what was embedded for searches alone."""
-        if self.unsaved_embeddings:
-            self.journal.save_embeddings(self.unsaved_embeddings)
-            self.unsaved_embeddings.clear()
-
     def _forget_pending(self) -> None:
         self._events.clear()
         self._vectors.clear()
@@ -347,24 +347,8 @@ class Ledger:
         self._note = None
         self._marks = [0] * len(self._marks)
 
-    def _forget_texts(self) -> None:
-        """Take the texts and vectors of what comes and goes in one commit out of it."""
-        gone = {(purge.agent, purge.sequence) for purge in self._purges}
-        if not gone or not self._vectors:
-            return
-        vectors = np.concatenate(self._vectors)
-        place = -1
-        for index, event in enumerate(named(self._events)):
-            if isinstance(event, Added):
-                place += 1
-                if (event.agent_id, event.sequence) in gone:
-                    blank = event._replace(content=None, metadata=None, start=None)
-                    self._events[index] = blank
-                    vectors[place] = 0
-        self._vectors = [vectors]
-
     def _redaction(self) -> Redaction:
-        """The pending purges, with the snapshots of their agents as they are without them."""
+        """The pending purges, with the snapshots of their agents without the purged memories."""
         purged: dict[str, list[int]] = {}
         for purge in self._purges:
             purged.setdefault(purge.agent, []).append(purge.sequence)
@@ -388,10 +372,10 @@ class Ledger:
         self._since_snapshot = 0
 
     def _undo(self, mark: int) -> None:
-        """Forget the events from ``mark`` on.
+        """Undo the events from ``mark`` on.
 
-        The agents they touched are read from the journal again and the events before ``mark`` are
-        applied once more: slower than to undo each, but it can't differ from opening the bank.
+        The agents of these events are read from the journal again, and the events before ``mark``
+        are applied once more: slower than to undo each, but it can't differ from opening the bank.
         """
         self._flush_accesses()
         events = named(self._events)
@@ -399,24 +383,12 @@ class Ledger:
         if not undone:
             return
         del self._events[mark:], events[mark:]
-        gone = {key for event in undone if isinstance(event, Purged) for key in _keys(event)}
+        purged = [event for event in undone if isinstance(event, Purged)]
+        gone = {(event.agent_id, each) for event in purged for each in event.sequences}
         self._purges = [each for each in self._purges if (each.agent, each.sequence) not in gone]
         added = sum(isinstance(event, Added) for event in events)
         vectors = np.concatenate(self._vectors)[:added] if self._vectors else None
         self._vectors = [] if vectors is None else [vectors]
         agents = {event.agent_id for event in undone if not isinstance(event, TickAdvanced)}
-        self.resident.load(self.journal, agents)
-        self.resident.replay(events, vectors, agents)
-
-
-def _common(first: str, second: str) -> int:
-    """How many characters two texts have in common at their start."""
-    if second.startswith(first):  # what is appended to is
-        return len(first)
-    pairs = enumerate(zip(first, second, strict=False))
-    least = min(len(first), len(second))
-    return next((place for place, (one, other) in pairs if one != other), least)
-
-
-def _keys(event: Purged) -> list[tuple[str, int]]:
-    return [(event.agent_id, sequence) for sequence in event.sequences]
+        load(self.resident, self.journal, agents)
+        replay(self.resident, events, vectors, agents)

@@ -1,18 +1,21 @@
 """New memories: numbered, as events, and as the records that callers get."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import count, repeat
 from typing import final, overload
 
-from ...memory.events import Additions, Start
+import numpy as np
+
+from ...memory.events import Added, Additions, Row, Start, named
 from ...memory.records import Memory, memories_of
 from ...memory.requests import NewBatch
 from ...memory.temperature import Temperature
 from ...memory.tiers import Tier
 from ...rules.lifetime import begun
 from ..resident.agent_columns import AgentColumns
+from ..vectors import Quantised
 
-__all__ = ["NewMemories", "number", "which_matter"]
+__all__ = ["NewMemories", "forget_texts", "number", "which_matter"]
 
 _HOT, _WARM = int(Temperature.HOT), int(Temperature.WARM)
 _CAPPED = (int(Tier.PINNED), int(Tier.CRITICAL))
@@ -33,10 +36,7 @@ def number(
 
 
 def which_matter(new: Additions) -> list[int]:
-    """The places of new memories that others may have to make room for.
-
-    They are hot, or in a tier with a cap.
-    """
+    """The places of new memories that are hot or in a tier with a cap: other ones may make room."""
     if not any(map(new.tiers.count, _CAPPED)) and new.starts.count(None) == len(new.starts):
         return []  # as in most batches
     return [
@@ -46,12 +46,30 @@ def which_matter(new: Additions) -> list[int]:
     ]
 
 
+def forget_texts(
+    events: list[Row], vectors: Sequence[Quantised], gone: Set[tuple[str, int]]
+) -> Quantised:
+    """Blank the events that add memories which are purged in the same commit; all their vectors.
+
+    ``gone`` has the agent and the sequence number of each purged memory.
+    """
+    kept = np.concatenate(vectors)
+    place = -1
+    for index, event in enumerate(named(events)):
+        if isinstance(event, Added):
+            place += 1
+            if (event.agent_id, event.sequence) in gone:
+                events[index] = event._replace(content=None, metadata=None, start=None)
+                kept[place] = 0
+    return kept
+
+
 @final
 class NewMemories(Sequence[Memory]):
-    """These memories as they were when they were stored; made when somebody looks at them.
+    """The records of new memories, as these were stored; made when somebody looks at them.
 
-    Few callers look that store thousands, and to make the records takes as long as to store them
-    in the table. ``others`` has those that are not what was asked for, by their place.
+    Few callers that store thousands look at them, and to make the records takes as long as to store
+    the memories. ``others`` has the records that are not what was asked for, by their place.
     """
 
     __slots__ = ("_made", "_new", "_others", "_prefixes", "_tick")
@@ -92,7 +110,7 @@ class NewMemories(Sequence[Memory]):
         if self._made is None:
             new = self._new
             heats: Iterable[int] = repeat(_WARM)
-            kinds = expires = None  # as most begin
+            kinds = expires = None  # as of most memories
             if 0 in new.tiers or new.starts.count(None) < len(new.starts):
                 heats, kinds, expires = zip(*map(begun, new.tiers, new.starts), strict=True)
             made = memories_of(

@@ -15,6 +15,7 @@ from ...memory.metadata import KeptMetadata
 from ..journal.schema import SnapshotRow
 from ..note import Note
 from ..resident.agent_columns import NUMBERS, AgentColumns
+from ..resident.come_and_go import load, take
 from ..resident.table import ResidentTable
 from ..shelf.rows import ShelfTable
 
@@ -23,7 +24,7 @@ __all__ = ["NUMBERS", "check", "digest_of", "pack", "unpack", "without"]
 _Value = TypeVar("_Value")
 
 _TYPES = (str, int, bytes, bytes, str, bytes, bytes)
-"""One bit can make a text of bytes, which have the same hash."""
+"""A flipped bit can turn bytes into a text with the same hash."""
 
 
 def pack(block: AgentColumns) -> SnapshotRow:
@@ -58,7 +59,8 @@ def unpack(row: SnapshotRow, seed: int, dims: int, table: ResidentTable) -> Agen
     numbers = np.frombuffer(row.columns, "<i8").reshape(-1, NUMBERS)
     sequences = numbers[:, 0].tolist()
     extras, keep = json.loads(row.extras), table.shared_metadata.keep
-    block.load(
+    load(
+        block,
         numbers,
         row.contents.decode().split("\0") if row.contents else [],
         _spread(sequences, [(keep(own), rows) for own, rows in extras["metadata"]]),
@@ -75,21 +77,21 @@ def unpack(row: SnapshotRow, seed: int, dims: int, table: ResidentTable) -> Agen
 def without(
     row: SnapshotRow, sequences: Sequence[int], shelf: ShelfTable, commit: int
 ) -> SnapshotRow:
-    """The snapshot, made after a commit, without these memories: resident or on the shelf."""
+    """The snapshot, made after a commit, without these memories, resident or on the shelf."""
     numbers = len(row.columns) // (8 * NUMBERS)
     dims = len(row.vectors) // numbers if numbers else 1
     block = unpack(row, 0, dims, ResidentTable(dims, {}))
     for sequence in sequences:
         place = block.row_of(sequence)
         if place is not None:
-            block.take([place])
+            take(block, [place])
         elif stored := shelf.get((row.agent, sequence), commit + 1):
             block.shelf_sum -= int.from_bytes(stored.digest, "big")
     return pack(block)
 
 
 def _extras(block: AgentColumns, sequences: list[int]) -> str:
-    """JSON: what few memories have, and the hash over those that are not resident."""
+    """JSON: what few memories have, and the hash over the memories that are not resident."""
     notes, recalls = "", "[]"
     if block.recalls:
         recalls = json.dumps(sorted(block.recalls.items()))

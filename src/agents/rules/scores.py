@@ -1,34 +1,44 @@
-"""How well words match: BM25, on a scale that means the same for every query."""
+"""The hybrid score: how well words match (BM25), and one score of words and vectors."""
 
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Matches", "Measure", "coverage", "keyword_scores", "measure", "word_weights"]
+__all__ = [
+    "Matches",
+    "Measure",
+    "coverage",
+    "keyword_scores",
+    "measure",
+    "reciprocal_ranks",
+    "weighted_sum",
+    "word_weights",
+]
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 _SMALLEST = 1e-6
 _PRIOR = 5000
-"""Words that an agent is taken to have heard before its first memory, none of them the query's.
-Without, all that a few memories have in common with a query would count for nothing."""
+"""How many words an agent is assumed to have heard before its first memory, none of them in the
+query. Otherwise the words of a query would count for nothing if all of a few memories have them."""
 _PRIOR_MEMORIES = 100
-"""So many memories without the query's words an agent is taken to have, for the same reason."""
+"""How many memories without a word of the query an agent is assumed to have, for that reason."""
 _USUAL_LENGTH = 12.0
-"""The mean length of memories, in terms, where there are none."""
+"""The mean length of memories, in terms, if an agent has none."""
 _LONGEST = 3.0
-"""A memory so many times as long as the mean is held back; a longer one no more than that."""
+"""A memory this many times as long as the mean is held back the most."""
 _COMMON_WEIGHT = 0.2
 """What a word that says little in any text counts for when it matches."""
+_RANK_CONSTANT = 60
+"""As in the paper that proposed reciprocal rank fusion."""
 
 
 class Matches(NamedTuple):
     """Where a query's terms are: each term and memory that has it, once.
 
-    Those of a memory stand in the order in which its text has them, whatever others there are: in
-    that order they are summed up.
+    The terms of a memory stand in the order of its text, and are summed up in that order.
     """
 
     terms: Places
@@ -36,7 +46,7 @@ class Matches(NamedTuple):
     counts: NDArray[np.float32]
     """How often the memory has the term."""
     lengths: Floats
-    """How many terms each memory has, whether it is among these or not."""
+    """How many terms each memory has; also memories without a term of the query."""
     asked: int
     """How many terms the query has."""
 
@@ -45,12 +55,12 @@ class Measure(NamedTuple):
     """What an agent's memories make of a query's terms."""
 
     weights: Floats
-    """What each says: the rarer, the more."""
+    """The weight of each term: the rarer, the more."""
     total: float
     mean: float
     """The mean length of a memory, in terms."""
     is_known: bool
-    """Whether a memory has any of them, other than the common ones."""
+    """Whether a memory has a term of the query that is not common."""
 
 
 def measure(found: Matches, common: NDArray[np.bool_]) -> Measure:
@@ -104,3 +114,52 @@ def word_weights(found: Matches, total: int, sif: float) -> Floats:
     """
     shares: Floats = np.bincount(found.terms, found.counts, found.asked) / (total + _PRIOR)
     return np.maximum(np.rint(1024.0 * sif / (sif + shares)), 1.0)
+
+
+def weighted_sum(
+    vector: Floats,
+    keyword: Floats,
+    vector_weight: float,
+    text_weight: float,
+    has_vector: NDArray[np.bool_] | None = None,
+) -> Floats:
+    """The mean of both scores by their weights; a memory without a vector has its keyword score.
+
+    >>> one = np.array([0.9]); weighted_sum(one, np.array([1.0]), 0.7, 0.3).round(2).tolist()
+    [0.93]
+    """
+    total = vector_weight + text_weight
+    score: Floats = (vector_weight / total) * vector + (text_weight / total) * keyword
+    if has_vector is not None:
+        score = np.where(has_vector, score, keyword)
+    return score
+
+
+def reciprocal_ranks(
+    vector: Floats,
+    keyword: Floats,
+    vector_weight: float,
+    text_weight: float,
+    has_vector: NDArray[np.bool_] | None = None,
+) -> Floats:
+    """A score by the places of a memory in both lists; 1 if it is the first in both.
+
+    A memory without a vector has a score by its place in the list of words alone.
+    """
+    total = vector_weight + text_weight
+    score: Floats = (vector_weight / total) * _by_rank(vector)
+    by_words = _by_rank(keyword)
+    score += (text_weight / total) * by_words
+    if has_vector is not None:
+        score = np.where(has_vector, score, by_words)
+    return score
+
+
+def _by_rank(scores: Floats) -> Floats:
+    """A score by rank, the newest of equals first; 0 for a memory that was not found."""
+    order = len(scores) - 1 - np.argsort(-scores[::-1], kind="stable")
+    ranks = np.empty(len(scores))
+    ranks[order] = np.arange(len(scores))
+    result: Floats = (_RANK_CONSTANT + 1) / (_RANK_CONSTANT + 1 + ranks)
+    result[scores <= 0.0] = 0.0
+    return result

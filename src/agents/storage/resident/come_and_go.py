@@ -1,0 +1,189 @@
+"""Memories come into the columns of their agents, and leave them."""
+
+from collections.abc import Mapping, Sequence
+from itertools import compress, repeat
+from operator import add
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...memory.events import Additions
+from ...memory.kinds import Traits
+from ...memory.metadata import KeptMetadata
+from ...memory.records import NEVER
+from ...memory.temperature import Temperature
+from ..digests import of_new
+from ..full_record import Shelved
+from ..vectors import Quantised, norms
+from .agent_columns import AgentColumns
+from .fingerprint import forget_uses, keep_uses
+from .table import WIDTH
+
+__all__ = ["add_all", "load", "put", "take"]
+
+# NumPy asks an enum a dozen questions before it takes it for the number it is.
+_HOT = int(Temperature.HOT)
+_MANY = 64
+"""From this many leaving memories on, to hash the memories that stay may cost less."""
+
+
+def add_all(
+    blocks: Mapping[str, AgentColumns],
+    counts: Mapping[str, int],
+    new: Additions,
+    tick: int,
+    vectors: Quantised,
+    lengths: NDArray[np.float64],
+) -> None:
+    """Add new memories of this tick, as many of each agent as ``counts`` says.
+
+    Each agent's memories have the next sequence numbers. ``lengths`` has the vectors' lengths.
+    """
+    table = blocks[new.agents[0]].table
+    table.make_room([(block, counts[agent]) for agent, block in blocks.items()])
+    to_row = {}
+    """What makes a row of the table from a sequence number, by agent."""
+    for agent, block in blocks.items():
+        count = counts[agent]
+        to_row[agent] = block.start + block.size - block.next_sequence
+        block.size += count
+        block.next_sequence += count
+    rows = list(map(add, map(to_row.__getitem__, new.agents), new.sequences))
+    table.write(rows, new, tick, vectors, lengths)
+    if 0 in new.tiers or new.starts.count(None) < len(new.starts):
+        for agent, tier, start in zip(new.agents, new.tiers, new.starts, strict=True):
+            block = blocks[agent]
+            if start is not None and start.expires_tick is not None:
+                block.next_expiry = min(block.next_expiry, start.expires_tick)
+            if tier == 0 or (start is not None and start.temperature == _HOT):
+                block.front_changed()
+    hashed = {agent for agent, block in blocks.items() if block.memory_sum is not None}
+    if hashed:
+        is_hashed = [agent in hashed for agent in new.agents]
+        if not all(is_hashed):
+            new = Additions._make([list(compress(column, is_hashed)) for column in new])
+            vectors = vectors[is_hashed]
+        for agent, own in zip(new.agents, of_new(new, tick, vectors.tobytes()), strict=True):
+            if (before := blocks[agent].memory_sum) is not None:
+                blocks[agent].memory_sum = before + own
+
+
+def take(block: AgentColumns, rows: Sequence[int], temperature: int | None = None) -> list[Shelved]:
+    """Remove memories, and give back all there is of them, with another temperature if given."""
+    places, cells = np.asarray(rows, np.intp), block.cells
+    sequences, created, entered, expires, counts, last = cells.numbers[places].T.tolist()
+    zeros = [0] * len(rows)
+    if temperature is None:
+        temperatures = cells.temperatures[places].tolist()
+    else:
+        temperatures = [temperature] * len(rows)
+    recalls: list[tuple[int, ...]] = [()] * len(rows)
+    if block.recalls:
+        recalls = [block.recalls.pop(each, ()) for each in sequences]
+    data, dims = cells.vectors[places].tobytes(), cells.vectors.shape[1]
+    fields = zip(
+        sequences,
+        cells.tiers[places].tolist(),
+        temperatures,
+        zeros,
+        zeros,
+        created,
+        entered,
+        expires,
+        counts,
+        last,
+        cells.relevance[places].tolist(),
+        recalls,
+        cells.traits[places].tolist(),
+        cells.metadata[places].tolist(),
+        cells.contents[places].tolist(),
+        [data[start : start + dims] for start in range(0, len(data), dims)],
+        strict=True,
+    )
+    taken = list(map(tuple.__new__, repeat(Shelved), fields))  # Shelved(…), at half its cost
+    _forget_hashes(block, rows)
+    kept = np.ones(block.size, bool)
+    kept[rows] = False
+    _reorder(block, kept)
+    block.rows_left(kept)
+    return taken
+
+
+def put(block: AgentColumns, records: Sequence[Shelved]) -> None:
+    """Take memories back, each into its place."""
+    first, last = block.size, block.size + len(records)
+    block.table.make_room([(block, len(records))])
+    cells = block.cells
+    vectors = np.frombuffer(b"".join([each.vector for each in records]), np.int8)
+    cells.vectors[first:last] = vectors.reshape(len(records), -1)
+    cells.norms[first:last] = norms(cells.vectors[first:last])
+    cells.places[first:last] = 0
+    for row, record in enumerate(records, first):
+        cells.contents[row] = record.content
+        cells.metadata[row] = record.metadata
+        cells.traits[row] = record.traits
+        if record.metadata is not None or record.traits is not None:
+            block.table.all_plain = False
+        cells.tiers[row] = record.tier
+        cells.temperatures[row] = record.temperature
+        cells.numbers[row] = (
+            record.sequence, record.created_tick, record.tier_tick, record.expires_tick,
+            record.access_count, record.last_access_tick,
+        )  # fmt: skip
+        cells.relevance[row] = record.relevance
+        if record.recalls:
+            block.recalls[record.sequence] = record.recalls
+        block.next_expiry = min(block.next_expiry, record.expires_tick)
+    if block.memory_sum is not None:
+        block.memory_sum += sum(map(block.hash_of, range(first, last)))
+        keep_uses(block, [row for row, each in enumerate(records, first) if each.access_count])
+    block.size = last
+    order = np.argsort(block.figures[:, 0], kind="stable")
+    _reorder(block, order)
+    block.rows_came([record.content for record in records], order)
+
+
+def load(
+    block: AgentColumns,
+    numbers: NDArray[np.int64],
+    contents: list[str],
+    metadata: list[KeptMetadata | None],
+    kinds: list[Traits | None],
+    vectors: Quantised,
+) -> None:
+    """Let a block have these memories only; ``numbers`` is what its method of that name gives."""
+    forget_uses(block, slice(block.size))
+    block.table.make_room([(block, len(contents))])
+    block.size = len(contents)
+    own = block.columns()
+    own[0][:], own[1][:] = vectors, norms(vectors)
+    own[2][:], own[3][:], own[4][:] = numbers[:, 6], numbers[:, 7], numbers[:, :WIDTH]
+    own[5][:] = np.ascontiguousarray(numbers[:, 8]).view(np.float64)
+    own[6][:] = 0
+    own[7][:], own[8][:], own[9][:] = contents, metadata, kinds
+    if any(each is not None for each in (*metadata, *kinds)):
+        block.table.all_plain = False
+    block.next_expiry = int(numbers[:, 3].min(initial=NEVER))
+    block.rows_replaced()
+
+
+def _forget_hashes(block: AgentColumns, rows: Sequence[int]) -> None:
+    """Take memories that leave out of the sums of hashes."""
+    if block.memory_sum is None:
+        return
+    if len(rows) >= _MANY and 2 * len(rows) > block.size:
+        block.memory_sum = None  # fewer memories stay than leave: they are hashed anew
+        forget_uses(block, slice(block.size))
+        return
+    block.use_sum -= forget_uses(block, rows)
+    block.memory_sum -= sum(map(block.hash_of, rows))
+
+
+def _reorder(block: AgentColumns, rows: NDArray[np.bool_] | NDArray[np.intp]) -> None:
+    """Keep these rows, in this order."""
+    for column in block.columns():
+        kept = column[rows]
+        column[: len(kept)] = kept
+        if column.dtype == object:
+            column[len(kept) :] = None
+    block.size = len(kept)
