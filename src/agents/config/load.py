@@ -8,44 +8,18 @@ import difflib
 import functools
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
+from dataclasses import is_dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, cast, get_origin, get_type_hints
 
 from ..errors import ConfigError
-from ..rules.spread_weights import Spread
-from .settings import (
-    TIERS,
-    WITH_PROVIDER,
-    CheckpointSettings,
-    ClockSettings,
-    DecaySettings,
-    EmbedderSettings,
-    FlushSettings,
-    LlmSettings,
-    MemorySettings,
-    NotesSettings,
-    RetentionSettings,
-    RetrievalSettings,
-    Settings,
-    SimulationSettings,
-    StatusSettings,
-    StorageSettings,
-    StoreSettings,
-    TelemetrySettings,
-    TemperatureSettings,
-    is_secret,
-    thawed,
-)
+from .settings import WITH_PROVIDER, Settings, is_secret, thawed
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
     from jsonschema.protocols import Validator
 
     from .yaml_reader import Document
-
-    Section = TypeVar("Section", bound=DataclassInstance)
 
 __all__ = ["load_settings"]
 
@@ -113,7 +87,7 @@ def load_settings(
             "retrieval.mode: vector needs vectors, and embedder.provider is none",
             hint="use keyword or hybrid",
         )
-    return _freeze(merged)
+    return cast(Settings, _made(Settings, merged))
 
 
 def _file(path: str | os.PathLike[str]) -> "Document":
@@ -195,54 +169,21 @@ def _apply(below: dict[str, Any], layer: dict[str, Any]) -> dict[str, Any]:
     return _merge(below, layer)
 
 
-def _freeze(values: dict[str, Any]) -> Settings:
-    memory = dict(values["memory"])
-    boosts = memory.pop("tier_boosts")
-    configs = {
-        name: {**values[name], "config": MappingProxyType(thawed(values[name]["config"], False))}
-        for name in WITH_PROVIDER
-    }
-    temperature = {**values["temperature"], "rules": _frozen(values["temperature"]["rules"])}
-    decay = {**values["decay"], "half_life": _frozen(values["decay"]["half_life"])}
-    spread = Spread(**{name: float(part) for name, part in values["retrieval"]["spread"].items()})
-    notes = {**values["notes"], "extra_paths": tuple(values["notes"]["extra_paths"])}
-    cited = notes["citations"]
-    if isinstance(cited, bool):  # how YAML reads on and off
-        notes["citations"] = "on" if cited else "off"
-    simulation = thawed(values["simulation"], False)
-    if isinstance(simulation["agents"], list):
-        simulation["agents"] = tuple(simulation["agents"])
-    for name in ("world_options", "policy_options"):
-        simulation[name] = MappingProxyType(simulation[name])
-    simulation["memories"] = tuple(map(MappingProxyType, simulation["memories"]))
-    first, second, third, fourth, fifth = (float(boosts[name]) for name in TIERS)
-    return Settings(
-        seed=values["seed"],
-        clock=ClockSettings(**values["clock"]),
-        memory=MemorySettings(tier_boosts=(first, second, third, fourth, fifth), **memory),
-        retrieval=_section(RetrievalSettings, {**values["retrieval"], "spread": spread}),
-        temperature=_section(TemperatureSettings, temperature),
-        decay=_section(DecaySettings, decay),
-        retention=RetentionSettings(**values["retention"]),
-        status=_section(StatusSettings, values["status"]),
-        notes=_section(NotesSettings, notes),
-        flush=FlushSettings(**values["flush"]),
-        embedder=EmbedderSettings(**configs["embedder"]),
-        store=StoreSettings(**configs["store"]),
-        storage=StorageSettings(**values["storage"]),
-        llm=LlmSettings(**configs["llm"]),
-        simulation=SimulationSettings(**simulation),
-        checkpoint=CheckpointSettings(**values["checkpoint"]),
-        telemetry=TelemetrySettings(**values["telemetry"]),
-    )
+_types = functools.cache(get_type_hints)
 
 
-def _section(kind: "type[Section]", values: Mapping[str, Any]) -> "Section":
-    """The section with these values, where 1 is 1.0 if a fraction may stand there."""
-    fractions = {each.name for each in fields(kind) if each.type is float}
-    return kind(
-        **{name: float(value) if name in fractions else value for name, value in values.items()}
-    )
+def _made(kind: Any, value: Any) -> Any:
+    """The value as a type of ``settings.py``: what it holds can't be written to."""
+    if is_dataclass(kind) or hasattr(kind, "_fields"):
+        types = _types(kind)
+        return cast(Any, kind)(**{name: _made(types[name], child) for name, child in value.items()})
+    if kind is float:
+        return float(value)
+    if get_origin(kind) is Literal and isinstance(value, bool):  # how YAML reads on and off
+        return "on" if value else "off"
+    if isinstance(value, dict):  # the options of a provider, a world or a policy stay plain inside
+        return MappingProxyType(thawed(value))
+    return _frozen(value)
 
 
 def _frozen(value: Any) -> Any:

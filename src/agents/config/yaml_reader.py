@@ -139,59 +139,43 @@ def copy_plain(value: object, source: str) -> Document:
 
 
 class _Composer(yaml.SafeLoader):
-    """PyYAML's safe loader up to the node graph, with bounds that hold while it is being built.
-
-    ``weight`` counts nodes as if every alias were written out; an alias costs what its anchor did,
-    so a bomb is refused at the alias that goes over the limit, before anything is expanded.
-    """
+    """PyYAML's safe loader up to the graph of nodes, where an alias is the node of its anchor."""
 
     def __init__(self, text: str, reader: "_Reader") -> None:
         self.reader = reader
         self.depth = 0
-        self.weight = 0
-        self.measured: dict[int, tuple[int, int]] = {}  # weight and height of finished nodes, by id
         super().__init__(text)
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         event = self.peek_event()  # type: ignore[no-untyped-call]
-        line = self.reader.line = event.start_mark.line + 1
-        before = self.weight
-        if isinstance(event, yaml.AliasEvent):
-            node = super().compose_node(parent, index)
-            if id(node) not in self.measured:
-                self.reader.refuse(line, f"the alias *{event.anchor} stands inside its own anchor")
-            weight, height = self.measured[id(node)]
-            self.check(line, weight, height)
-            return node
-        self.check(line, 1, 1)
         self.depth += 1
+        self.reader.count(event.start_mark.line + 1, self.depth)
         node = super().compose_node(parent, index)
         self.depth -= 1
-        children: list[yaml.Node] = []
-        if isinstance(node, yaml.SequenceNode):
-            children = node.value
-        elif isinstance(node, yaml.MappingNode):
-            children = [child for pair in node.value for child in pair]
-        height = 1 + max((self.measured[id(child)][1] for child in children), default=0)
-        self.measured[id(node)] = (self.weight - before, height)
+        if node is not None and node.end_mark is None:  # an alias, and its anchor is still open
+            reason = f"the alias *{event.anchor} stands inside its own anchor"
+            self.reader.refuse(event.start_mark.line + 1, reason)
         return node
-
-    def check(self, line: int, weight: int, height: int) -> None:
-        self.weight += weight
-        if self.weight > MAX_VALUES:
-            self.reader.refuse(line, f"more than {MAX_VALUES:,} values once aliases are expanded")
-        if self.depth + height > MAX_DEPTH:
-            self.reader.refuse(line, f"nested deeper than {MAX_DEPTH} levels")
 
 
 class _Reader:
-    """Reads one document; remembers where it is."""
+    """Reads one document; remembers the line that it is in and how many values there were."""
 
     def __init__(self, document: Document, numbered: bool) -> None:
         self.document = document
         self.numbered = numbered
         self.line = 1
+        self.values = 0
         self.constructor = yaml.constructor.SafeConstructor()
+
+    def count(self, line: int, depth: int) -> None:
+        """Refuse the value that is one too many, or too deep, before what is in it is read."""
+        self.line = max(self.line, line)  # the anchor of an alias is further up
+        self.values += 1
+        if self.values > MAX_VALUES:
+            self.refuse(self.line, f"more than {MAX_VALUES:,} values once aliases are expanded")
+        if depth > MAX_DEPTH:
+            self.refuse(self.line, f"nested deeper than {MAX_DEPTH} levels")
 
     def refuse(self, line: int, reason: str, hint: str = "") -> NoReturn:
         place = f"{self.document.source}:{line}" if self.numbered else self.document.source
@@ -204,10 +188,12 @@ class _Reader:
             event = composer.peek_event()  # type: ignore[no-untyped-call]
             line = event.start_mark.line + 1
             self.refuse(line, "a second YAML document starts here", "settings are one document")
+        self.line, self.values = 1, 0  # build() counts what an alias stands for each time
         return node
 
     def build(self, node: yaml.Node, path: KeyPath) -> object:
         line = node.start_mark.line + 1
+        self.count(line, len(path) + 1)
         if self.numbered:
             self.document.lines.setdefault(path, line)
         if isinstance(node, yaml.ScalarNode):
@@ -223,6 +209,7 @@ class _Reader:
         first: dict[str, int] = {}
         for key_node, value_node in node.value:
             line = key_node.start_mark.line + 1
+            self.count(line, len(path) + 1)
             if not isinstance(key_node, yaml.ScalarNode):
                 self.refuse(line, f"a key in {show_path(path)} is a list or a mapping, not text")
             key = self.scalar(key_node, path, line, is_key=True)
