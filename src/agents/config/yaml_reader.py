@@ -5,6 +5,7 @@ whose keys are text. Everything else is refused with a ``ConfigError``, so what 
 can be compared, copied and saved without surprises, and reading it runs no code.
 """
 
+import itertools
 import math
 import os
 from collections.abc import Mapping
@@ -27,6 +28,12 @@ MAX_DEPTH = 32
 MAX_INTEGER_BITS = 256
 MAX_NUMBER_LENGTH = 100
 
+_UNREADABLE: dict[type[OSError], tuple[str, str]] = {
+    FileNotFoundError: ("there is no such file", "check the path"),
+    IsADirectoryError: ("this is a directory", "name a YAML file"),
+    PermissionError: ("no permission to read this file", "let your user read it"),
+}
+"""The reason and the hint for an error of the system."""
 _TAG = "tag:yaml.org,2002:"
 # Dates stay text: no setting is a date, but the API versions of providers look like one.
 _TEXT_TAGS = {_TAG + "str", _TAG + "timestamp", _TAG + "value"}
@@ -74,18 +81,10 @@ def read_file(path: str | os.PathLike[str]) -> Document:
     try:
         with open(name, "rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
-    except FileNotFoundError:
-        raise ConfigError(f"{shown}: there is no such file", hint="check the path") from None
-    except IsADirectoryError:
-        raise ConfigError(f"{shown}: this is a directory", hint="name a YAML file") from None
-    except PermissionError:
-        raise ConfigError(
-            f"{shown}: no permission to read this file", hint="let your user read it"
-        ) from None
     except OSError as error:
-        raise ConfigError(
-            f"{shown}: this file can't be read: {error.strerror}", hint="check the path"
-        ) from None
+        unknown = (f"this file can't be read: {error.strerror}", "check the path")
+        reason, hint = _UNREADABLE.get(type(error), unknown)
+        raise ConfigError(f"{shown}: {reason}", hint=hint) from None
     except ValueError as error:  # a NUL inside the path
         raise ConfigError(f"{shown}: this is no path: {error}", hint="check the path") from None
     if len(data) > MAX_FILE_BYTES:
@@ -131,11 +130,51 @@ def read_yaml(text: str, source: str, *, under: KeyPath = (), numbered: bool = T
 
 
 def copy_plain(value: object, source: str) -> Document:
-    """A Python value as a plain one, sharing nothing with it.
+    """A copy of a Python value as a plain one.
 
-    Any mapping becomes a dict, a tuple a list, a path its text, NumPy's numbers Python's.
+    A mapping becomes a dict, a tuple a list, a path its text, a number of NumPy one of Python.
     """
-    return Document(source, _Copier(source).copy(value, ()))
+    numbers = itertools.count(1)
+
+    def refuse(path: KeyPath, reason: str, hint: str = "") -> NoReturn:
+        raise ConfigError(f"{source}: {show_path(path)} {reason}", hint=hint)
+
+    def copied(value: object, path: KeyPath) -> object:
+        if next(numbers) > MAX_VALUES:
+            refuse(path, f"goes over {MAX_VALUES:,} values", "settings are small")
+        if len(path) >= MAX_DEPTH:
+            refuse(path[:3], f"is nested deeper than {MAX_DEPTH} levels")
+        if isinstance(value, Mapping):
+            result: dict[str, object] = {}
+            for key, child in value.items():
+                if not isinstance(key, str) or _unfit(key):
+                    refuse(path, f"has a key that is not text: {printable(ascii(key))}")
+                result[str.__str__(key)] = copied(child, (*path, str.__str__(key)))
+            return result
+        if isinstance(value, list | tuple):
+            return [copied(child, (*path, at)) for at, child in enumerate(value)]
+        plain = _plain(value)
+        if plain is None and value is not None:
+            kind = type(value).__name__
+            refuse(path, f"is an object of type {kind}", "settings are plain values as in YAML")
+        if problem := _unfit(plain):
+            refuse(path, problem)
+        return plain
+
+    return Document(source, copied(value, ()))
+
+
+def _plain(value: object) -> str | int | float | None:
+    """A scalar as a value of Python's own types; None for an object that is no scalar."""
+    if isinstance(value, str):
+        return str.__str__(value)  # the text itself, whatever an enum makes of str()
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, os.PathLike):
+        return os.fsdecode(value)
+    if isinstance(value, Integral):
+        return int(value)
+    return float(value) if isinstance(value, float) else None
 
 
 class _Composer(yaml.SafeLoader):
@@ -250,12 +289,7 @@ class _Reader:
                     f"{show_path(path)} must be a shorter number; it has {len(text)} characters",
                 )
             try:
-                if node.tag == _TAG + "int":
-                    value = self.constructor.construct_yaml_int(node)
-                elif node.tag == _TAG + "float":
-                    value = self.constructor.construct_yaml_float(node)
-                else:
-                    value = self.constructor.construct_yaml_bool(node)
+                value = self.constructor.construct_object(node)
             except (ValueError, KeyError, IndexError, OverflowError):
                 kind = node.tag.removeprefix(_TAG)
                 self.refuse(line, f"{show_path(path)}: {text!r} is no YAML {kind}")
@@ -276,50 +310,6 @@ class _Reader:
             f"{show_path(path)} has the tag {printable(shown)}",
             "settings are plain text, numbers, booleans, null, lists and mappings",
         )
-
-
-class _Copier:
-    def __init__(self, source: str) -> None:
-        self.source = source
-        self.count = 0
-
-    def refuse(self, path: KeyPath, reason: str, hint: str = "") -> NoReturn:
-        raise ConfigError(f"{self.source}: {show_path(path)} {reason}", hint=hint)
-
-    def copy(self, value: object, path: KeyPath) -> object:
-        self.count += 1
-        if self.count > MAX_VALUES:
-            self.refuse(path, f"goes over {MAX_VALUES:,} values", "settings are small")
-        if len(path) >= MAX_DEPTH:
-            self.refuse(path[:3], f"is nested deeper than {MAX_DEPTH} levels")
-        if isinstance(value, Mapping):
-            result: dict[str, object] = {}
-            for key, child in value.items():
-                if not isinstance(key, str) or _unfit(key):
-                    self.refuse(path, f"has a key that is not text: {printable(ascii(key))}")
-                result[str.__str__(key)] = self.copy(child, (*path, str.__str__(key)))
-            return result
-        if isinstance(value, list | tuple):
-            return [self.copy(child, (*path, at)) for at, child in enumerate(value)]
-        if value is None or isinstance(value, bool):
-            return value
-        plain: object
-        if isinstance(value, str):
-            plain = str.__str__(value)  # the text itself, whatever an enum makes of str()
-        elif isinstance(value, os.PathLike):
-            plain = os.fsdecode(value)
-        elif isinstance(value, Integral):
-            plain = int(value)
-        elif isinstance(value, float):
-            plain = float(value)
-        else:
-            kind = type(value).__name__
-            self.refuse(
-                path, f"is an object of type {kind}", "settings are plain values as in YAML"
-            )
-        if problem := _unfit(plain):
-            self.refuse(path, problem)
-        return plain
 
 
 def _unfit(value: object) -> str | None:
