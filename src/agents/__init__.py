@@ -14,7 +14,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-if __name__ == "agents":  # found by the folder's name: what follows is imported as tiermem's
+if __name__ == "agents":  # imported by the folder's name: tiermem becomes the module
     import tiermem.agents
 
     sys.modules["agents"] = tiermem

@@ -35,7 +35,7 @@ TierMemError
     └── Diverged                     a replay is not what was recorded
 
 An error says three things: ``what`` could not be done (by its class), ``why`` (the message), and
-``hint``, what to do next. ``str()`` is the message, with the hint if the error has a hint of its own.
+``hint``, what to do next. ``str()`` is the message, and the error's own hint, if it has one.
 """
 
 import copyreg

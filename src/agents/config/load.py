@@ -1,7 +1,7 @@
-"""Settings: packaged defaults, a preset, a file, assignments and keyword arguments, made one.
+"""Loads settings: merges packaged defaults, a preset, a file, assignments and keyword arguments.
 
-``config/config.yaml`` is the only place that holds a default, ``config/schema.yaml`` the only place
-that says what a key accepts; ``config/presets`` holds the presets.
+``config/config.yaml`` alone holds the defaults, and ``config/schema.yaml`` alone says what a key
+accepts; ``settings.py`` declares the types; ``config/presets`` holds the presets.
 """
 
 import difflib
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["load_settings"]
 
-# Which keys hold the options of what another key names.
+# Section, the key that names a provider, world or policy, and the key of its options.
 _OPTIONS = (
     *((section, "provider", "config") for section in WITH_PROVIDER),
     ("simulation", "world", "world_options"),
@@ -41,15 +41,15 @@ def load_settings(
 ) -> Settings:
     """The defaults, changed by ``preset``, ``config``, ``assignments`` and ``overrides``, in turn.
 
-    ``base`` holds what an existing bank was made with; it comes right after the defaults.
+    ``base`` holds the settings of an existing bank; they come right after the defaults.
 
-    ``preset`` is the name of a packaged one, such as ``lifetime``. ``config`` is the path of a YAML
-    file or a mapping of the same shape. An assignment is text such as ``memory.max_pinned=3``, its
-    value read as YAML. ``overrides`` may nest, or name keys with dots; of two that name the same
-    key, the later wins. Mappings merge key by key, except that a layer with another provider starts
+    ``preset`` is the name of a packaged preset, such as ``lifetime``. ``config`` is the path of a
+    YAML file or a mapping of the same shape. An assignment is text such as ``memory.max_pinned=3``;
+    its value is read as YAML. ``overrides`` may nest, or name keys with dots; of two overrides of
+    the same key, the later wins. Mappings merge key by key, except that a layer with another provider starts
     that provider's ``config`` afresh; a list replaces the one before.
 
-    Whatever is wrong with any of them raises one ``ConfigError`` that lists the problems.
+    One ``ConfigError`` lists the problems of all of them.
     """
     from .messages import check
     from .yaml_reader import copy_plain
@@ -72,7 +72,7 @@ def load_settings(
                 hint="give the preset where these are loaded",
             )
         layers.insert(0, [_preset(preset)])
-    if base is not None and not isinstance(config, Settings):  # these are whole already
+    if base is not None and not isinstance(config, Settings):  # Settings name every value already
         layers.insert(0, [copy_plain(base, "the bank's settings")])
     if overrides is not None:
         layers.append([_overrides(overrides)])
@@ -103,7 +103,7 @@ def _file(path: str | os.PathLike[str]) -> "Document":
 
 
 def _preset(name: str) -> "Document":
-    # Compared with the names that there are, so that it can't lead to another folder.
+    # Only a known name becomes part of a path: no name leads to another folder.
     known = sorted(path.stem for path in _packaged("presets").glob("*.yaml"))
     if name in known:
         return _file(_packaged("presets") / f"{name}.yaml")
@@ -118,7 +118,7 @@ def _assignment(text: str) -> "Document":
 
     key, equals, value = text.partition("=")
     parts = tuple(part.strip() for part in key.split("."))
-    # An error message may end up in a log, and what goes to a provider may be a secret.
+    # An error message may end up in a log, and a provider's option may be a secret.
     hidden = equals and ("config" in parts or is_secret(parts[-1]))
     source = f"--set {printable(f'{key}=...' if hidden else text)}"
     if not equals or not all(parts):
@@ -173,7 +173,7 @@ _types = functools.cache(get_type_hints)
 
 
 def _made(kind: Any, value: Any) -> Any:
-    """The value as a type of ``settings.py``: what it holds can't be written to."""
+    """The value as a type of ``settings.py``, which can't be written to."""
     if is_dataclass(kind) or hasattr(kind, "_fields"):
         types = _types(kind)
         return cast(Any, kind)(**{name: _made(types[name], child) for name, child in value.items()})

@@ -39,7 +39,7 @@ class ClockSettings:
     ticks_per_day: int
 
     def ticks(self, duration: Duration) -> int:
-        """A duration as a number of ticks; hours round up. What is none is an ``InvalidInput``.
+        """A duration as a number of ticks; hours round up. Other values raise ``InvalidInput``.
 
         >>> ClockSettings(ticks_per_day=10).ticks("2d"), ClockSettings(ticks_per_day=10).ticks("1h")
         (20, 1)
@@ -130,7 +130,7 @@ class DecaySettings:
 
     enabled: bool
     half_life: Mapping[str, Duration] = field(hash=False)
-    """By the name of the tier; pinned, which never fades, is not in it."""
+    """By the name of the tier; pinned memories never fade, so pinned is not in it."""
     hot_below: float
     warm_below: float
     every: Duration
@@ -156,7 +156,7 @@ class StatusSettings:
 
 @dataclass(frozen=True, slots=True)
 class NotesSettings:
-    """The agents' Markdown notes, and searching for what an agent cites."""
+    """The agents' Markdown notes, and the search with citations."""
 
     chunk_tokens: int
     chunk_overlap: int
@@ -269,10 +269,10 @@ class Settings:
     telemetry: TelemetrySettings
 
     def to_dict(self, *, redact: bool = False) -> dict[str, object]:
-        """The settings in the shape of the YAML file, as plain values that share nothing with this.
+        """A copy of the settings as plain values, in the shape of the YAML file.
 
-        ``load_settings`` of it gives equal settings. ``redact=True`` leaves out, at any depth of a
-        provider's config, what is named like a secret: ``api_key``, ``authToken``, ``password``.
+        ``load_settings`` of the copy gives equal settings. ``redact=True`` leaves out the options
+        of a provider that are named like a secret, at any depth.
         """
         return {
             each.name: thawed(getattr(self, each.name), redact and each.name in WITH_PROVIDER)

@@ -1,8 +1,8 @@
-"""Settings as plain values: read from YAML with their line numbers, or copied from Python.
+"""Reads settings as plain values: from YAML, with line numbers, or from Python values.
 
-Plain means what JSON has: text, whole and finite numbers, true, false, null, lists, and mappings
-whose keys are text. Everything else is refused with a ``ConfigError``, so what comes out of here
-can be compared, copied and saved without surprises, and reading it runs no code.
+Plain values are the values of JSON: text, whole and finite numbers, true, false, null, lists, and
+mappings whose keys are text. A ``ConfigError`` refuses everything else, so settings can be
+compared, copied and saved. Reading runs no code of the file.
 """
 
 import itertools
@@ -24,7 +24,7 @@ KeyPath: TypeAlias = tuple[str | int, ...]
 MAX_FILE_BYTES = 1 << 20
 MAX_VALUES = 10_000
 MAX_DEPTH = 32
-# Wide enough for every real number, narrow enough that Python always agrees to print it.
+# Python refuses to print much longer integers.
 MAX_INTEGER_BITS = 256
 MAX_NUMBER_LENGTH = 100
 
@@ -47,7 +47,7 @@ class Document:
     value: object
     lines: dict[KeyPath, int] = field(default_factory=dict)
     written: dict[KeyPath, str] = field(default_factory=dict)
-    """The characters in the file, for values that are not text."""
+    """The characters in the file, for each value that is not text."""
 
     def place(self, path: KeyPath) -> str:
         """``my.yaml:3`` where the line is known, else the source alone."""
@@ -56,7 +56,7 @@ class Document:
 
 
 def show_path(path: KeyPath) -> str:
-    """``memory.max_pinned``; a part that would not read well there is quoted."""
+    """``memory.max_pinned``; a part is quoted unless it is letters, digits, _ and -."""
     shown = ""
     for part in path:
         if isinstance(part, int):
@@ -68,7 +68,7 @@ def show_path(path: KeyPath) -> str:
 
 
 def printable(text: str) -> str:
-    """The text as it can stand in a message: cut when long, escaped when a terminal would choke."""
+    """The text for a message: a long text is cut, one with control characters is escaped."""
     short = text if len(text) <= 60 else text[:57] + "..."
     return short if short.isprintable() else repr(short)
 
@@ -76,7 +76,7 @@ def printable(text: str) -> str:
 def read_file(path: str | os.PathLike[str]) -> Document:
     """The YAML file as a plain value; an empty file is ``None``."""
     name = os.fsdecode(path)
-    # The whole path as the user gave it, unless a terminal would choke on it.
+    # The path as the user gave it; one with control characters is escaped.
     shown = name if name and name.isprintable() else repr(name)
     try:
         with open(name, "rb") as file:
@@ -109,7 +109,7 @@ def read_file(path: str | os.PathLike[str]) -> Document:
 
 
 def read_yaml(text: str, source: str, *, under: KeyPath = (), numbered: bool = True) -> Document:
-    """One YAML document as a plain value that sits at ``under`` in the settings.
+    """One YAML document as a plain value, whose place in the settings is ``under``.
 
     ``numbered=False`` leaves line numbers out, for text that is not a file.
     """
@@ -265,7 +265,7 @@ class _Reader:
                 self.refuse(line, f"{show_path(here)} is given twice{also}", "keep one of them")
             first[key] = line
             if self.numbered:
-                # An anchored value is built again for each alias; the key is what the user sees.
+                # The value of an alias has the line of its anchor; the key has its own line.
                 self.document.lines[here] = line
             result[key] = self.build(value_node, here)
         return result
@@ -313,7 +313,7 @@ class _Reader:
 
 
 def _unfit(value: object) -> str | None:
-    """What keeps a scalar out of the settings, if anything."""
+    """The reason why a scalar can't be a setting, or None."""
     if isinstance(value, float) and not math.isfinite(value):
         return "must be a finite number"
     if isinstance(value, int) and value.bit_length() > MAX_INTEGER_BITS:
