@@ -46,8 +46,8 @@ def load_settings(
     ``preset`` is the name of a packaged preset, such as ``lifetime``. ``config`` is the path of a
     YAML file or a mapping of the same shape. An assignment is text such as ``memory.max_pinned=3``;
     its value is read as YAML. ``overrides`` may nest, or name keys with dots; of two overrides of
-    the same key, the later wins. Mappings merge key by key, except that a layer with another provider starts
-    that provider's ``config`` afresh; a list replaces the one before.
+    the same key, the later wins. Mappings merge key by key, except that a layer with another
+    provider starts that provider's ``config`` afresh; a list replaces the list before it.
 
     One ``ConfigError`` lists the problems of all of them.
     """

@@ -26,7 +26,6 @@ _ROWS_AT_ONCE = 2000
 _FORM = 'a line is an object, such as {"content": "…"}'
 _TORN = "was the file cut short?"
 _WHOLE = ("tier", "created_tick", "expires_tick")
-_SUFFIXES = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 
 
 class Format(StrEnum):
@@ -36,15 +35,18 @@ class Format(StrEnum):
     PARQUET = "parquet"
 
 
+_SUFFIXES = {".jsonl": Format.JSONL, ".ndjson": Format.JSONL, ".parquet": Format.PARQUET}
+
+
 def format_of(path: Path) -> Format:
     """The format, by the end of the file's name."""
-    name = _SUFFIXES.get(path.suffix.lower())
-    if name is None:
+    form = _SUFFIXES.get(path.suffix.lower())
+    if form is None:
         raise InvalidInput(
             f"{path}: the name does not say what sort of file it is",
             hint="end it with .jsonl or .parquet",
         )
-    return Format(name)
+    return form
 
 
 def read(path: Path, form: Format) -> Iterator[Row]:
@@ -130,19 +132,16 @@ def _read_lines(file: BinaryIO, name: str) -> Iterator[Row]:
 
 
 def _of_line(raw: bytes, place: str) -> Row:
-    if len(raw) > _LONGEST_LINE:
-        problem = InvalidInput(
-            f"longer than {_LONGEST_LINE:,} bytes; no memory is",
-            hint="write each memory on a line of its own",
-        )
-        return Row(place, {}, problem)
     try:
-        text = raw.decode()
+        if len(raw) > _LONGEST_LINE:
+            raise InvalidInput(
+                f"longer than {_LONGEST_LINE:,} bytes; no memory is",
+                hint="write each memory on a line of its own",
+            )
+        return Row(place, _object(raw.decode(), _FORM if raw.endswith(b"\n") else _TORN))
     except UnicodeDecodeError as error:
         problem = InvalidInput(f"not UTF-8 (byte {error.start + 1})", hint="save the file as UTF-8")
         return Row(place, {}, problem)
-    try:
-        return Row(place, _object(text, _FORM if raw.endswith(b"\n") else _TORN))
     except InvalidInput as error:
         return Row(place, {}, error)
 
