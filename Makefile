@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # One more than there are cores: many tests wait for a process.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
-.PHONY: help setup test test-all check demo bench bench-simulation bench-scaling bench-million bench-temperature bench-compaction bench-recall bench-http quality inspector faults format clean
+.PHONY: help setup test test-all check demo bench bench-simulation bench-scaling bench-million bench-temperature bench-compaction bench-recall bench-http quality reference inspector faults format clean
 help:            ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /	/' | expand -t 14
 
@@ -63,6 +63,9 @@ bench-scaling: $(STAMP) ## cost per agent from 10 to 10,000 agents
 
 bench-million: $(STAMP) ## memory and opening time of a million memories
 	$(BIN)/python benchmarks/million.py $(ARGS)
+
+reference: $(STAMP) ## docs/reference.md, from the table of operations
+	$(BIN)/python docs/make_reference.py
 
 inspector: $(STAMP) ## the MCP inspector against `tiermem mcp`, over stdio and HTTP; needs Node and the npm registry
 	TIERMEM_INSPECTOR=1 $(BIN)/python -m pytest -rA tests/interfaces/mcp/test_mcp_inspector.py

@@ -14,7 +14,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-if __name__ == "agents":  # found by the folder's name: what follows is imported as tiermem's
+if __name__ == "agents":  # imported by the folder's name: tiermem becomes the module
     import tiermem.agents
 
     sys.modules["agents"] = tiermem
@@ -115,20 +115,17 @@ __all__ = [
 ]
 
 
+_LATER = {
+    "MemoryBank": ".bank.memory_bank",
+    "AgentMemory": ".bank.agent_memory",
+    "AsyncMemoryBank": ".bank.async_bank",
+}
+
+
 def __getattr__(name: str) -> object:
-    """Bring in the bank, and NumPy with it, or a subpackage, when it is first asked for."""
-    if name == "MemoryBank":
-        from .bank.memory_bank import MemoryBank
-
-        return MemoryBank
-    if name == "AgentMemory":
-        from .bank.agent_memory import AgentMemory
-
-        return AgentMemory
-    if name == "AsyncMemoryBank":
-        from .bank.async_bank import AsyncMemoryBank
-
-        return AsyncMemoryBank
+    """Import a class of the bank, and NumPy with it, or a subpackage, on its first use."""
+    if name in _LATER:
+        return getattr(import_module(_LATER[name], __name__), name)
     if name in ("simulation", "tools"):
         return import_module(f".{name}", __name__)
     raise AttributeError(f"module 'tiermem' has no attribute {name!r}")

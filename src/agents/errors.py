@@ -1,4 +1,4 @@
-"""Everything that TierMem raises on purpose.
+"""The errors that TierMem raises on purpose.
 
 TierMemError
 ├── InvalidInput (also ValueError)   the call was refused before anything happened
@@ -34,58 +34,21 @@ TierMemError
     ├── RunError                     a run's folder is missing something, in the way or in use
     └── Diverged                     a replay is not what was recorded
 
-Each says three things: ``what`` could not be done (of its class), ``why`` (the message), and
-``hint``, what to do about it, where there is something to do. ``str()`` is the message and, if it
-has one of its own, its hint.
+An error says three things: ``what`` could not be done (by its class), ``why`` (the message), and
+``hint``, what to do next. ``str()`` is the message, and the error's own hint, if it has one.
 """
 
 import copyreg
 from typing import Any, ClassVar
-
-__all__ = [
-    "BankClosed",
-    "BankDamaged",
-    "BankError",
-    "BankLocked",
-    "BankNotFound",
-    "BankTooNew",
-    "BankTooOld",
-    "ChatFailed",
-    "CheckpointDamaged",
-    "CheckpointError",
-    "CommitFailed",
-    "ConfigError",
-    "Diverged",
-    "EmbedderError",
-    "ExtractionError",
-    "InvalidAction",
-    "InvalidAgentId",
-    "InvalidContent",
-    "InvalidInput",
-    "InvalidMetadata",
-    "InvalidTemperature",
-    "InvalidTier",
-    "MemoryNotFound",
-    "MemoryPinned",
-    "NoteRefused",
-    "RunError",
-    "SimulationError",
-    "StoreDamaged",
-    "StoreError",
-    "StoreMismatch",
-    "TickNotKept",
-    "TierFull",
-    "TierMemError",
-]
 
 
 class TierMemError(Exception):
     """Base of every error that TierMem raises on purpose."""
 
     what: ClassVar[str] = "it could not be done"
-    """What happened, in a line."""
+    """What could not be done, in a line."""
     hint: str = ""
-    """What to do next; empty where the message says all there is to say."""
+    """What to do next; may be empty."""
 
     def __init__(self, message: str = "", *, hint: str = "") -> None:
         super().__init__(message)
@@ -98,11 +61,11 @@ class TierMemError(Exception):
         return str(self.args[0]) if self.args else ""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Some classes want more than a message when they are made; that is in __dict__.
+        # Some classes take more than a message; __dict__ has the rest.
         return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
     def __str__(self) -> str:
-        own = self.__dict__.get("hint")  # what is true of the whole class is no part of a message
+        own = self.__dict__.get("hint")  # a hint of the class is no part of the message
         return f"{self.why}; {own}" if own else self.why
 
 

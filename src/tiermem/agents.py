@@ -15,7 +15,7 @@ import tiermem
 
 
 class _OtherName:
-    """Finds ``tiermem.x`` for whoever imports ``agents.x``, as long as ``agents`` is ours."""
+    """Finds ``tiermem.x`` for an import of ``agents.x``, as long as ``agents`` is ours."""
 
     @staticmethod
     def find_spec(

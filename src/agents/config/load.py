@@ -1,55 +1,29 @@
-"""Settings: packaged defaults, a preset, a file, assignments and keyword arguments, made one.
+"""Loads settings: merges packaged defaults, a preset, a file, assignments and keyword arguments.
 
-``config/config.yaml`` is the only place that holds a default, ``config/schema.yaml`` the only place
-that says what a key accepts; ``config/presets`` holds the presets.
+``config/config.yaml`` alone holds the defaults, and ``config/schema.yaml`` alone says what a key
+accepts; ``settings.py`` declares the types; ``config/presets`` holds the presets.
 """
 
 import difflib
 import functools
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
+from dataclasses import is_dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, cast, get_origin, get_type_hints
 
 from ..errors import ConfigError
-from ..rules.spread_weights import Spread
-from .settings import (
-    TIERS,
-    WITH_PROVIDER,
-    CheckpointSettings,
-    ClockSettings,
-    DecaySettings,
-    EmbedderSettings,
-    FlushSettings,
-    LlmSettings,
-    MemorySettings,
-    NotesSettings,
-    RetentionSettings,
-    RetrievalSettings,
-    Settings,
-    SimulationSettings,
-    StatusSettings,
-    StorageSettings,
-    StoreSettings,
-    TelemetrySettings,
-    TemperatureSettings,
-    is_secret,
-    thawed,
-)
+from .settings import WITH_PROVIDER, Settings, is_secret, thawed
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
     from jsonschema.protocols import Validator
 
     from .yaml_reader import Document
 
-    Section = TypeVar("Section", bound=DataclassInstance)
-
 __all__ = ["load_settings"]
 
-# Which keys hold the options of what another key names.
+# Section, the key that names a provider, world or policy, and the key of its options.
 _OPTIONS = (
     *((section, "provider", "config") for section in WITH_PROVIDER),
     ("simulation", "world", "world_options"),
@@ -67,15 +41,15 @@ def load_settings(
 ) -> Settings:
     """The defaults, changed by ``preset``, ``config``, ``assignments`` and ``overrides``, in turn.
 
-    ``base`` holds what an existing bank was made with; it comes right after the defaults.
+    ``base`` holds the settings of an existing bank; they come right after the defaults.
 
-    ``preset`` is the name of a packaged one, such as ``lifetime``. ``config`` is the path of a YAML
-    file or a mapping of the same shape. An assignment is text such as ``memory.max_pinned=3``, its
-    value read as YAML. ``overrides`` may nest, or name keys with dots; of two that name the same
-    key, the later wins. Mappings merge key by key, except that a layer with another provider starts
-    that provider's ``config`` afresh; a list replaces the one before.
+    ``preset`` is the name of a packaged preset, such as ``lifetime``. ``config`` is the path of a
+    YAML file or a mapping of the same shape. An assignment is text such as ``memory.max_pinned=3``;
+    its value is read as YAML. ``overrides`` may nest, or name keys with dots; of two overrides of
+    the same key, the later wins. Mappings merge key by key, except that a layer with another
+    provider starts that provider's ``config`` afresh; a list replaces the list before it.
 
-    Whatever is wrong with any of them raises one ``ConfigError`` that lists the problems.
+    One ``ConfigError`` lists the problems of all of them.
     """
     from .messages import check
     from .yaml_reader import copy_plain
@@ -98,7 +72,7 @@ def load_settings(
                 hint="give the preset where these are loaded",
             )
         layers.insert(0, [_preset(preset)])
-    if base is not None and not isinstance(config, Settings):  # these are whole already
+    if base is not None and not isinstance(config, Settings):  # Settings name every value already
         layers.insert(0, [copy_plain(base, "the bank's settings")])
     if overrides is not None:
         layers.append([_overrides(overrides)])
@@ -113,7 +87,7 @@ def load_settings(
             "retrieval.mode: vector needs vectors, and embedder.provider is none",
             hint="use keyword or hybrid",
         )
-    return _freeze(merged)
+    return cast(Settings, _made(Settings, merged))
 
 
 def _file(path: str | os.PathLike[str]) -> "Document":
@@ -129,7 +103,7 @@ def _file(path: str | os.PathLike[str]) -> "Document":
 
 
 def _preset(name: str) -> "Document":
-    # Compared with the names that there are, so that it can't lead to another folder.
+    # Only a known name becomes part of a path: no name leads to another folder.
     known = sorted(path.stem for path in _packaged("presets").glob("*.yaml"))
     if name in known:
         return _file(_packaged("presets") / f"{name}.yaml")
@@ -144,7 +118,7 @@ def _assignment(text: str) -> "Document":
 
     key, equals, value = text.partition("=")
     parts = tuple(part.strip() for part in key.split("."))
-    # An error message may end up in a log, and what goes to a provider may be a secret.
+    # An error message may end up in a log, and a provider's option may be a secret.
     hidden = equals and ("config" in parts or is_secret(parts[-1]))
     source = f"--set {printable(f'{key}=...' if hidden else text)}"
     if not equals or not all(parts):
@@ -195,54 +169,21 @@ def _apply(below: dict[str, Any], layer: dict[str, Any]) -> dict[str, Any]:
     return _merge(below, layer)
 
 
-def _freeze(values: dict[str, Any]) -> Settings:
-    memory = dict(values["memory"])
-    boosts = memory.pop("tier_boosts")
-    configs = {
-        name: {**values[name], "config": MappingProxyType(thawed(values[name]["config"], False))}
-        for name in WITH_PROVIDER
-    }
-    temperature = {**values["temperature"], "rules": _frozen(values["temperature"]["rules"])}
-    decay = {**values["decay"], "half_life": _frozen(values["decay"]["half_life"])}
-    spread = Spread(**{name: float(part) for name, part in values["retrieval"]["spread"].items()})
-    notes = {**values["notes"], "extra_paths": tuple(values["notes"]["extra_paths"])}
-    cited = notes["citations"]
-    if isinstance(cited, bool):  # how YAML reads on and off
-        notes["citations"] = "on" if cited else "off"
-    simulation = thawed(values["simulation"], False)
-    if isinstance(simulation["agents"], list):
-        simulation["agents"] = tuple(simulation["agents"])
-    for name in ("world_options", "policy_options"):
-        simulation[name] = MappingProxyType(simulation[name])
-    simulation["memories"] = tuple(map(MappingProxyType, simulation["memories"]))
-    first, second, third, fourth, fifth = (float(boosts[name]) for name in TIERS)
-    return Settings(
-        seed=values["seed"],
-        clock=ClockSettings(**values["clock"]),
-        memory=MemorySettings(tier_boosts=(first, second, third, fourth, fifth), **memory),
-        retrieval=_section(RetrievalSettings, {**values["retrieval"], "spread": spread}),
-        temperature=_section(TemperatureSettings, temperature),
-        decay=_section(DecaySettings, decay),
-        retention=RetentionSettings(**values["retention"]),
-        status=_section(StatusSettings, values["status"]),
-        notes=_section(NotesSettings, notes),
-        flush=FlushSettings(**values["flush"]),
-        embedder=EmbedderSettings(**configs["embedder"]),
-        store=StoreSettings(**configs["store"]),
-        storage=StorageSettings(**values["storage"]),
-        llm=LlmSettings(**configs["llm"]),
-        simulation=SimulationSettings(**simulation),
-        checkpoint=CheckpointSettings(**values["checkpoint"]),
-        telemetry=TelemetrySettings(**values["telemetry"]),
-    )
+_types = functools.cache(get_type_hints)
 
 
-def _section(kind: "type[Section]", values: Mapping[str, Any]) -> "Section":
-    """The section with these values, where 1 is 1.0 if a fraction may stand there."""
-    fractions = {each.name for each in fields(kind) if each.type is float}
-    return kind(
-        **{name: float(value) if name in fractions else value for name, value in values.items()}
-    )
+def _made(kind: Any, value: Any) -> Any:
+    """The value as a type of ``settings.py``, which can't be written to."""
+    if is_dataclass(kind) or hasattr(kind, "_fields"):
+        types = _types(kind)
+        return cast(Any, kind)(**{name: _made(types[name], child) for name, child in value.items()})
+    if kind is float:
+        return float(value)
+    if get_origin(kind) is Literal and isinstance(value, bool):  # how YAML reads on and off
+        return "on" if value else "off"
+    if isinstance(value, dict):  # the options of a provider, a world or a policy stay plain inside
+        return MappingProxyType(thawed(value))
+    return _frozen(value)
 
 
 def _frozen(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What is wrong with settings, told so that it can be put right: where, and what is allowed."""
+"""Messages about wrong settings: the place, the value, and what is allowed there."""
 
 import difflib
 import json
@@ -32,14 +32,14 @@ class _Problem(NamedTuple):
 
 
 def keys_of(schema: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Every key of the schema, sections before what is in them."""
+    """Every key of the schema, a section before its keys."""
     for name, below in schema.get("properties", {}).items():
         yield (*path, name)
         yield from keys_of(below, (*path, name))
 
 
 def check(documents: Iterable[Document], validator: "Validator") -> None:
-    """Refuses what the schema does not allow, naming every problem in the order of the text."""
+    """Raise a ConfigError that names every problem, in the order of the text."""
     schema = cast(Mapping[str, Any], validator.schema)
     problems: list[_Problem] = []
     for document in documents:
@@ -60,14 +60,14 @@ def check(documents: Iterable[Document], validator: "Validator") -> None:
     if len(problems) > _MOST_PROBLEMS:
         more = len(problems) - _MOST_PROBLEMS
         problems[_MOST_PROBLEMS:] = [_Problem(f"and {more} more")]
-    if problems:  # what to do about each stands beside it
+    if problems:  # each has its hint beside it
         raise ConfigError("\n".join("; ".join(filter(None, problem)) for problem in problems))
 
 
 def _reasons(
     error: "ValidationError", document: Document, whole: Mapping[str, Any]
 ) -> dict[KeyPath, _Problem]:
-    """What is wrong, by where."""
+    """The problems of an error, by path."""
     path: KeyPath = tuple(error.absolute_path)
     shown = show_path(path)
     schema = cast(dict[str, Any], error.schema)
@@ -96,7 +96,7 @@ def _unknown(path: KeyPath, key: str, siblings: list[str], whole: Mapping[str, A
         return _Problem(start, f"write {name} indented under {section}")
     if near := difflib.get_close_matches(key.lower(), siblings, 1):
         return _Problem(start, f"did you mean {show_path((*path, near[0]))}?")
-    # Of keys with the same name, the first in the file is the one that is meant most often.
+    # Of several keys with the same name, a user most often means the first in the file.
     last = {known[-1]: known for known in reversed(list(keys_of(whole))) if len(known) > 1}
     if near := difflib.get_close_matches(key.lower(), last, 1, 0.8):
         return _Problem(start, f"did you mean {show_path(last[near[0]])}?")
@@ -105,7 +105,7 @@ def _unknown(path: KeyPath, key: str, siblings: list[str], whole: Mapping[str, A
 
 def _allowed(schema: Mapping[str, Any]) -> str:
     if "enum" in schema:
-        # on and off are said by their names; YAML reads them as true and false.
+        # The schema has true and false because YAML reads on and off as them.
         return _listed([each for each in schema["enum"] if not isinstance(each, bool)], "or")
     kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
     allowed = _WORDS[kinds[0]]
@@ -126,9 +126,9 @@ def _listed(names: list[str], word: str) -> str:
 
 
 def _found(document: Document, path: KeyPath, value: object) -> tuple[str, str]:
-    """What stands there, and what to know about how it is written."""
+    """The value in words, and a hint on how YAML reads it."""
     if isinstance(value, str):
-        # YAML 1.1 takes 5e-1 for text, which nobody who wrote it would guess.
+        # YAML 1.1 reads 5e-1 as text, which few users know.
         number = re.fullmatch(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+", value)
         hint = "YAML wants a dot and a sign, as in 5.0e-1" if number else ""
         short = value if len(value) <= 60 else value[:57] + "..."

@@ -1,9 +1,9 @@
-"""Every setting, as frozen values."""
+"""Every setting and its type; ``load_settings`` makes the values as these types say."""
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ..errors import InvalidInput
 from ..rules.spread_weights import Spread
@@ -11,23 +11,13 @@ from ..rules.spread_weights import Spread
 __all__ = [
     "TIERS",
     "WITH_PROVIDER",
-    "CheckpointSettings",
     "ClockSettings",
-    "DecaySettings",
     "Duration",
     "EmbedderSettings",
-    "FlushSettings",
     "LlmSettings",
-    "MemorySettings",
-    "NotesSettings",
-    "RetentionSettings",
     "RetrievalSettings",
     "Settings",
-    "SimulationSettings",
-    "StatusSettings",
-    "StorageSettings",
     "StoreSettings",
-    "TelemetrySettings",
     "TemperatureSettings",
     "is_secret",
     "thawed",
@@ -36,8 +26,6 @@ __all__ = [
 Duration: TypeAlias = int | str
 """Ticks, or text such as ``7d`` or ``12h``; :meth:`ClockSettings.ticks` translates it."""
 
-TIERS = ("pinned", "critical", "important", "normal", "low")
-"""The names of the tiers, from 0 to 4."""
 WITH_PROVIDER = ("embedder", "store", "llm")
 """The sections that name a provider and hold its options."""
 _DURATION = re.compile("[0-9]{1,9}[dh]?")
@@ -51,7 +39,7 @@ class ClockSettings:
     ticks_per_day: int
 
     def ticks(self, duration: Duration) -> int:
-        """A duration as a number of ticks; hours round up. What is none is an ``InvalidInput``.
+        """A duration as a number of ticks; hours round up. Other values raise ``InvalidInput``.
 
         >>> ClockSettings(ticks_per_day=10).ticks("2d"), ClockSettings(ticks_per_day=10).ticks("1h")
         (20, 1)
@@ -70,6 +58,20 @@ class ClockSettings:
         return number
 
 
+class TierBoosts(NamedTuple):
+    """What is added to a memory's similarity, by tier, from 0 (pinned) to 4 (low)."""
+
+    pinned: float
+    critical: float
+    important: float
+    normal: float
+    low: float
+
+
+TIERS = TierBoosts._fields
+"""The names of the tiers, from 0 to 4."""
+
+
 @dataclass(frozen=True, slots=True)
 class MemorySettings:
     """What an agent keeps in front of itself, and how its memories are ranked."""
@@ -77,8 +79,7 @@ class MemorySettings:
     max_pinned: int
     max_critical: int
     on_tier_full: Literal["demote", "reject"]
-    tier_boosts: tuple[float, float, float, float, float]
-    """Indexed by tier, 0 (pinned) to 4 (low)."""
+    tier_boosts: TierBoosts
     candidate_multiplier: int
     default_limit: int
     context_tokens: int | None
@@ -129,7 +130,7 @@ class DecaySettings:
 
     enabled: bool
     half_life: Mapping[str, Duration] = field(hash=False)
-    """By the name of the tier; pinned, which never fades, is not in it."""
+    """By the name of the tier; pinned memories never fade, so pinned is not in it."""
     hot_below: float
     warm_below: float
     every: Duration
@@ -155,7 +156,7 @@ class StatusSettings:
 
 @dataclass(frozen=True, slots=True)
 class NotesSettings:
-    """The agents' Markdown notes, and searching for what an agent cites."""
+    """The agents' Markdown notes, and the search with citations."""
 
     chunk_tokens: int
     chunk_overlap: int
@@ -268,27 +269,23 @@ class Settings:
     telemetry: TelemetrySettings
 
     def to_dict(self, *, redact: bool = False) -> dict[str, object]:
-        """The settings in the shape of the YAML file, as plain values that share nothing with this.
+        """A copy of the settings as plain values, in the shape of the YAML file.
 
-        ``load_settings`` of it gives equal settings. ``redact=True`` leaves out, at any depth of a
-        provider's config, what is named like a secret: ``api_key``, ``authToken``, ``password``.
+        ``load_settings`` of the copy gives equal settings. ``redact=True`` leaves out the options
+        of a provider that are named like a secret, at any depth.
         """
-        result: dict[str, Any] = {"seed": self.seed}
-        for section in (each.name for each in fields(self) if each.name != "seed"):
-            part = getattr(self, section)
-            result[section] = {each.name: getattr(part, each.name) for each in fields(part)}
-        boosts = zip(TIERS, self.memory.tier_boosts, strict=True)
-        result["memory"]["tier_boosts"] = dict(boosts)
-        result["retrieval"]["spread"] = self.retrieval.spread._asdict()
-        for section in WITH_PROVIDER:
-            result[section]["config"] = thawed(result[section]["config"], redact)
-        for section in ("temperature", "decay", "notes", "simulation"):  # no provider's options
-            result[section] = thawed(result[section], redact=False)
-        return result
+        return {
+            each.name: thawed(getattr(self, each.name), redact and each.name in WITH_PROVIDER)
+            for each in fields(self)
+        }
 
 
-def thawed(value: Any, redact: bool) -> Any:
-    """Plain values that share nothing with ``value``, without secrets where ``redact`` says so."""
+def thawed(value: Any, redact: bool = False) -> Any:
+    """A copy as plain values; ``redact`` leaves out what is named like a secret."""
+    if is_dataclass(value):
+        return {each.name: thawed(getattr(value, each.name), redact) for each in fields(value)}
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        value = value._asdict()
     if isinstance(value, Mapping):
         kept = {key: child for key, child in value.items() if not (redact and is_secret(key))}
         return {key: thawed(child, redact) for key, child in kept.items()}

@@ -1,10 +1,11 @@
-"""Settings as plain values: read from YAML with their line numbers, or copied from Python.
+"""Reads settings as plain values: from YAML, with line numbers, or from Python values.
 
-Plain means what JSON has: text, whole and finite numbers, true, false, null, lists, and mappings
-whose keys are text. Everything else is refused with a ``ConfigError``, so what comes out of here
-can be compared, copied and saved without surprises, and reading it runs no code.
+Plain values are the values of JSON: text, whole and finite numbers, true, false, null, lists, and
+mappings whose keys are text. A ``ConfigError`` refuses everything else, so settings can be
+compared, copied and saved. Reading runs no code of the file.
 """
 
+import itertools
 import math
 import os
 from collections.abc import Mapping
@@ -23,10 +24,16 @@ KeyPath: TypeAlias = tuple[str | int, ...]
 MAX_FILE_BYTES = 1 << 20
 MAX_VALUES = 10_000
 MAX_DEPTH = 32
-# Wide enough for every real number, narrow enough that Python always agrees to print it.
+# Python refuses to print much longer integers.
 MAX_INTEGER_BITS = 256
 MAX_NUMBER_LENGTH = 100
 
+_UNREADABLE: dict[type[OSError], tuple[str, str]] = {
+    FileNotFoundError: ("there is no such file", "check the path"),
+    IsADirectoryError: ("this is a directory", "name a YAML file"),
+    PermissionError: ("no permission to read this file", "let your user read it"),
+}
+"""The reason and the hint for an error of the system."""
 _TAG = "tag:yaml.org,2002:"
 # Dates stay text: no setting is a date, but the API versions of providers look like one.
 _TEXT_TAGS = {_TAG + "str", _TAG + "timestamp", _TAG + "value"}
@@ -40,7 +47,7 @@ class Document:
     value: object
     lines: dict[KeyPath, int] = field(default_factory=dict)
     written: dict[KeyPath, str] = field(default_factory=dict)
-    """The characters in the file, for values that are not text."""
+    """The characters in the file, for each value that is not text."""
 
     def place(self, path: KeyPath) -> str:
         """``my.yaml:3`` where the line is known, else the source alone."""
@@ -49,7 +56,7 @@ class Document:
 
 
 def show_path(path: KeyPath) -> str:
-    """``memory.max_pinned``; a part that would not read well there is quoted."""
+    """``memory.max_pinned``; a part is quoted unless it is letters, digits, _ and -."""
     shown = ""
     for part in path:
         if isinstance(part, int):
@@ -61,7 +68,7 @@ def show_path(path: KeyPath) -> str:
 
 
 def printable(text: str) -> str:
-    """The text as it can stand in a message: cut when long, escaped when a terminal would choke."""
+    """The text for a message: a long text is cut, one with control characters is escaped."""
     short = text if len(text) <= 60 else text[:57] + "..."
     return short if short.isprintable() else repr(short)
 
@@ -69,23 +76,15 @@ def printable(text: str) -> str:
 def read_file(path: str | os.PathLike[str]) -> Document:
     """The YAML file as a plain value; an empty file is ``None``."""
     name = os.fsdecode(path)
-    # The whole path as the user gave it, unless a terminal would choke on it.
+    # The path as the user gave it; one with control characters is escaped.
     shown = name if name and name.isprintable() else repr(name)
     try:
         with open(name, "rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
-    except FileNotFoundError:
-        raise ConfigError(f"{shown}: there is no such file", hint="check the path") from None
-    except IsADirectoryError:
-        raise ConfigError(f"{shown}: this is a directory", hint="name a YAML file") from None
-    except PermissionError:
-        raise ConfigError(
-            f"{shown}: no permission to read this file", hint="let your user read it"
-        ) from None
     except OSError as error:
-        raise ConfigError(
-            f"{shown}: this file can't be read: {error.strerror}", hint="check the path"
-        ) from None
+        unknown = (f"this file can't be read: {error.strerror}", "check the path")
+        reason, hint = _UNREADABLE.get(type(error), unknown)
+        raise ConfigError(f"{shown}: {reason}", hint=hint) from None
     except ValueError as error:  # a NUL inside the path
         raise ConfigError(f"{shown}: this is no path: {error}", hint="check the path") from None
     if len(data) > MAX_FILE_BYTES:
@@ -110,7 +109,7 @@ def read_file(path: str | os.PathLike[str]) -> Document:
 
 
 def read_yaml(text: str, source: str, *, under: KeyPath = (), numbered: bool = True) -> Document:
-    """One YAML document as a plain value that sits at ``under`` in the settings.
+    """One YAML document as a plain value, whose place in the settings is ``under``.
 
     ``numbered=False`` leaves line numbers out, for text that is not a file.
     """
@@ -131,67 +130,91 @@ def read_yaml(text: str, source: str, *, under: KeyPath = (), numbered: bool = T
 
 
 def copy_plain(value: object, source: str) -> Document:
-    """A Python value as a plain one, sharing nothing with it.
+    """A copy of a Python value as a plain one.
 
-    Any mapping becomes a dict, a tuple a list, a path its text, NumPy's numbers Python's.
+    A mapping becomes a dict, a tuple a list, a path its text, a number of NumPy one of Python.
     """
-    return Document(source, _Copier(source).copy(value, ()))
+    numbers = itertools.count(1)
+
+    def refuse(path: KeyPath, reason: str, hint: str = "") -> NoReturn:
+        raise ConfigError(f"{source}: {show_path(path)} {reason}", hint=hint)
+
+    def copied(value: object, path: KeyPath) -> object:
+        if next(numbers) > MAX_VALUES:
+            refuse(path, f"goes over {MAX_VALUES:,} values", "settings are small")
+        if len(path) >= MAX_DEPTH:
+            refuse(path[:3], f"is nested deeper than {MAX_DEPTH} levels")
+        if isinstance(value, Mapping):
+            result: dict[str, object] = {}
+            for key, child in value.items():
+                if not isinstance(key, str) or _unfit(key):
+                    refuse(path, f"has a key that is not text: {printable(ascii(key))}")
+                result[str.__str__(key)] = copied(child, (*path, str.__str__(key)))
+            return result
+        if isinstance(value, list | tuple):
+            return [copied(child, (*path, at)) for at, child in enumerate(value)]
+        plain = _plain(value)
+        if plain is None and value is not None:
+            kind = type(value).__name__
+            refuse(path, f"is an object of type {kind}", "settings are plain values as in YAML")
+        if problem := _unfit(plain):
+            refuse(path, problem)
+        return plain
+
+    return Document(source, copied(value, ()))
+
+
+def _plain(value: object) -> str | int | float | None:
+    """A scalar as a value of Python's own types; None for an object that is no scalar."""
+    if isinstance(value, str):
+        return str.__str__(value)  # the text itself, whatever an enum makes of str()
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, os.PathLike):
+        return os.fsdecode(value)
+    if isinstance(value, Integral):
+        return int(value)
+    return float(value) if isinstance(value, float) else None
 
 
 class _Composer(yaml.SafeLoader):
-    """PyYAML's safe loader up to the node graph, with bounds that hold while it is being built.
-
-    ``weight`` counts nodes as if every alias were written out; an alias costs what its anchor did,
-    so a bomb is refused at the alias that goes over the limit, before anything is expanded.
-    """
+    """PyYAML's safe loader up to the graph of nodes, where an alias is the node of its anchor."""
 
     def __init__(self, text: str, reader: "_Reader") -> None:
         self.reader = reader
         self.depth = 0
-        self.weight = 0
-        self.measured: dict[int, tuple[int, int]] = {}  # weight and height of finished nodes, by id
         super().__init__(text)
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         event = self.peek_event()  # type: ignore[no-untyped-call]
-        line = self.reader.line = event.start_mark.line + 1
-        before = self.weight
-        if isinstance(event, yaml.AliasEvent):
-            node = super().compose_node(parent, index)
-            if id(node) not in self.measured:
-                self.reader.refuse(line, f"the alias *{event.anchor} stands inside its own anchor")
-            weight, height = self.measured[id(node)]
-            self.check(line, weight, height)
-            return node
-        self.check(line, 1, 1)
         self.depth += 1
+        self.reader.count(event.start_mark.line + 1, self.depth)
         node = super().compose_node(parent, index)
         self.depth -= 1
-        children: list[yaml.Node] = []
-        if isinstance(node, yaml.SequenceNode):
-            children = node.value
-        elif isinstance(node, yaml.MappingNode):
-            children = [child for pair in node.value for child in pair]
-        height = 1 + max((self.measured[id(child)][1] for child in children), default=0)
-        self.measured[id(node)] = (self.weight - before, height)
+        if node is not None and node.end_mark is None:  # an alias, and its anchor is still open
+            reason = f"the alias *{event.anchor} stands inside its own anchor"
+            self.reader.refuse(event.start_mark.line + 1, reason)
         return node
-
-    def check(self, line: int, weight: int, height: int) -> None:
-        self.weight += weight
-        if self.weight > MAX_VALUES:
-            self.reader.refuse(line, f"more than {MAX_VALUES:,} values once aliases are expanded")
-        if self.depth + height > MAX_DEPTH:
-            self.reader.refuse(line, f"nested deeper than {MAX_DEPTH} levels")
 
 
 class _Reader:
-    """Reads one document; remembers where it is."""
+    """Reads one document; remembers the line that it is in and how many values there were."""
 
     def __init__(self, document: Document, numbered: bool) -> None:
         self.document = document
         self.numbered = numbered
         self.line = 1
+        self.values = 0
         self.constructor = yaml.constructor.SafeConstructor()
+
+    def count(self, line: int, depth: int) -> None:
+        """Refuse the value that is one too many, or too deep, before what is in it is read."""
+        self.line = max(self.line, line)  # the anchor of an alias is further up
+        self.values += 1
+        if self.values > MAX_VALUES:
+            self.refuse(self.line, f"more than {MAX_VALUES:,} values once aliases are expanded")
+        if depth > MAX_DEPTH:
+            self.refuse(self.line, f"nested deeper than {MAX_DEPTH} levels")
 
     def refuse(self, line: int, reason: str, hint: str = "") -> NoReturn:
         place = f"{self.document.source}:{line}" if self.numbered else self.document.source
@@ -204,10 +227,12 @@ class _Reader:
             event = composer.peek_event()  # type: ignore[no-untyped-call]
             line = event.start_mark.line + 1
             self.refuse(line, "a second YAML document starts here", "settings are one document")
+        self.line, self.values = 1, 0  # build() counts what an alias stands for each time
         return node
 
     def build(self, node: yaml.Node, path: KeyPath) -> object:
         line = node.start_mark.line + 1
+        self.count(line, len(path) + 1)
         if self.numbered:
             self.document.lines.setdefault(path, line)
         if isinstance(node, yaml.ScalarNode):
@@ -223,6 +248,7 @@ class _Reader:
         first: dict[str, int] = {}
         for key_node, value_node in node.value:
             line = key_node.start_mark.line + 1
+            self.count(line, len(path) + 1)
             if not isinstance(key_node, yaml.ScalarNode):
                 self.refuse(line, f"a key in {show_path(path)} is a list or a mapping, not text")
             key = self.scalar(key_node, path, line, is_key=True)
@@ -239,7 +265,7 @@ class _Reader:
                 self.refuse(line, f"{show_path(here)} is given twice{also}", "keep one of them")
             first[key] = line
             if self.numbered:
-                # An anchored value is built again for each alias; the key is what the user sees.
+                # The value of an alias has the line of its anchor; the key has its own line.
                 self.document.lines[here] = line
             result[key] = self.build(value_node, here)
         return result
@@ -263,12 +289,7 @@ class _Reader:
                     f"{show_path(path)} must be a shorter number; it has {len(text)} characters",
                 )
             try:
-                if node.tag == _TAG + "int":
-                    value = self.constructor.construct_yaml_int(node)
-                elif node.tag == _TAG + "float":
-                    value = self.constructor.construct_yaml_float(node)
-                else:
-                    value = self.constructor.construct_yaml_bool(node)
+                value = self.constructor.construct_object(node)
             except (ValueError, KeyError, IndexError, OverflowError):
                 kind = node.tag.removeprefix(_TAG)
                 self.refuse(line, f"{show_path(path)}: {text!r} is no YAML {kind}")
@@ -291,52 +312,8 @@ class _Reader:
         )
 
 
-class _Copier:
-    def __init__(self, source: str) -> None:
-        self.source = source
-        self.count = 0
-
-    def refuse(self, path: KeyPath, reason: str, hint: str = "") -> NoReturn:
-        raise ConfigError(f"{self.source}: {show_path(path)} {reason}", hint=hint)
-
-    def copy(self, value: object, path: KeyPath) -> object:
-        self.count += 1
-        if self.count > MAX_VALUES:
-            self.refuse(path, f"goes over {MAX_VALUES:,} values", "settings are small")
-        if len(path) >= MAX_DEPTH:
-            self.refuse(path[:3], f"is nested deeper than {MAX_DEPTH} levels")
-        if isinstance(value, Mapping):
-            result: dict[str, object] = {}
-            for key, child in value.items():
-                if not isinstance(key, str) or _unfit(key):
-                    self.refuse(path, f"has a key that is not text: {printable(ascii(key))}")
-                result[str.__str__(key)] = self.copy(child, (*path, str.__str__(key)))
-            return result
-        if isinstance(value, list | tuple):
-            return [self.copy(child, (*path, at)) for at, child in enumerate(value)]
-        if value is None or isinstance(value, bool):
-            return value
-        plain: object
-        if isinstance(value, str):
-            plain = str.__str__(value)  # the text itself, whatever an enum makes of str()
-        elif isinstance(value, os.PathLike):
-            plain = os.fsdecode(value)
-        elif isinstance(value, Integral):
-            plain = int(value)
-        elif isinstance(value, float):
-            plain = float(value)
-        else:
-            kind = type(value).__name__
-            self.refuse(
-                path, f"is an object of type {kind}", "settings are plain values as in YAML"
-            )
-        if problem := _unfit(plain):
-            self.refuse(path, problem)
-        return plain
-
-
 def _unfit(value: object) -> str | None:
-    """What keeps a scalar out of the settings, if anything."""
+    """The reason why a scalar can't be a setting, or None."""
     if isinstance(value, float) and not math.isfinite(value):
         return "must be a finite number"
     if isinstance(value, int) and value.bit_length() > MAX_INTEGER_BITS:

@@ -1,1 +1,1 @@
-"""Memories on their way in and out of a bank: files of rows, and mem0 stores of others."""
+"""Import and export of memories: files of rows, and mem0 stores that another program filled."""

@@ -1,4 +1,4 @@
-"""Rows on their way into a bank: all of them in one commit, or those that can be kept."""
+"""Stores rows in a bank in one commit: all rows, or only the rows that can be kept."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,9 +18,9 @@ from .memory_rows import New, Row, check_row
 __all__ = ["Imported", "Refused", "check_rows", "store_rows"]
 
 _CHUNK = 2000
-"""Rows that are embedded at once: what it takes of memory is bounded, however many there are."""
+"""Rows that are embedded at once; this bounds the memory that an import takes."""
 _MOST_NAMED = 5
-"""How many of the rows that were left out are named."""
+"""How many of the rows that were left out a report names."""
 _CAPPED = (Tier.PINNED, Tier.CRITICAL)
 
 
@@ -32,13 +32,13 @@ class Refused(NamedTuple):
 
 
 class Imported(NamedTuple):
-    """What came of an import."""
+    """The outcome of an import."""
 
     agents: Counter[str]
     """How many memories, by agent."""
     archived: int
     moved_down: int
-    """How many the bank's caps moved to a lower tier, of these and of those that were there."""
+    """How many memories the bank's caps moved to a lower tier, new and old ones."""
     blank: int = 0
     """How many rows of a mem0 store had no text."""
     bad: int = 0
@@ -54,10 +54,10 @@ class Imported(NamedTuple):
 def store_rows(
     bank: MemoryBank, rows: Iterable[Row], agent_id: str | None = None, *, skip_bad: bool = False
 ) -> Imported:
-    """Store rows in one commit, all or none; ``agent_id`` is for those that name no agent.
+    """Store rows in one commit, all or none; ``agent_id`` owns the rows that name no agent.
 
-    The first row that can't be kept is an :class:`InvalidInput` or a :class:`TierFull` that says
-    where it stands; with ``skip_bad``, such rows are left out and counted.
+    The first row that can't be kept raises an :class:`InvalidInput` or a :class:`TierFull` with the
+    row's place; with ``skip_bad``, rows that can't be kept are left out and counted.
     """
     sieve = _Sieve(skip_bad)
     agents: Counter[str] = Counter()
@@ -80,9 +80,9 @@ def store_rows(
 def check_rows(
     copy: MemoryBank, rows: Iterable[Row], agent_id: str | None = None, *, skip_bad: bool = False
 ) -> Imported:
-    """:func:`store_rows` on a copy of a bank that is thrown away, so no text is embedded.
+    """:func:`store_rows` on a copy of a bank that is thrown away.
 
-    To embed may cost money, and sends the texts to who does it.
+    No text is embedded: an embedder may cost money, and sees the texts.
     """
     copy.parts.embedder = CachedEmbedder(_Unembedded(copy.parts.embedder.dims), 0, lambda keys: {})
     return store_rows(copy, rows, agent_id, skip_bad=skip_bad)
@@ -94,7 +94,7 @@ class _Unembedded(NoEmbedder):
 
 
 class _Sieve:
-    """What becomes of rows that can't be kept: an error, or they are left out and counted."""
+    """Raises an error for a row that can't be kept, or leaves the row out and counts it."""
 
     def __init__(self, skip_bad: bool) -> None:
         self._skip_bad = skip_bad
@@ -137,7 +137,7 @@ def _stored(bank: MemoryBank, chunk: Sequence[New], sieve: _Sieve) -> Iterable[t
     try:
         return zip(chunk, bank.add_many(map(_startable, chunk)), strict=True)
     except (InvalidInput, TierFull):
-        return _stored_singly(bank, chunk, sieve)  # which tells the row
+        return _stored_singly(bank, chunk, sieve)  # to find the row that is wrong
 
 
 def _stored_singly(
@@ -153,7 +153,7 @@ def _stored_singly(
 
 
 def _startable(new: New) -> NewMemory:
-    """How a memory is stored that is archived then: where it takes nobody's place."""
+    """The memory to store. One to be archived starts low and not hot, to displace nothing."""
     if not new.is_archived:
         return new.memory
     agent, content, _, metadata, options = new.memory

@@ -1,4 +1,4 @@
-"""Rows of a mem0 store that somebody else filled. The store is only read."""
+"""Rows of a mem0 store that another program filled. The store is only read."""
 
 import json
 import math
@@ -24,18 +24,18 @@ __all__ = ["mem0_rows"]
 
 _OWNERS = ("user_id", "agent_id")
 _SAID_OTHERWISE = frozenset({"data", "hash", "text_lemmatized"})
-"""What mem0 can work out from the text."""
+"""Keys that mem0 derives from the text."""
 _FILES = {"chroma": "chroma.sqlite3", "qdrant": "meta.json", "faiss": "{}.faiss"}
-"""What a folder has that is a local store of a provider; {} is the collection's name."""
+"""A file that every local store of a provider has; {} is the collection's name."""
 _OURS_ALONE = frozenset({"tier_name", "created_tick", "tier_tick", "sequence", "expires_tick"})
-"""What a bank writes to its store besides; ticks of another bank mean nothing."""
+"""Keys that only a bank writes to its store; the ticks of another bank mean nothing here."""
 
 
 def mem0_rows(config: Path, agent_id: str | None = None) -> Iterator[Row]:
     """The memories in the store of mem0's own config, a YAML or JSON file, oldest first.
 
-    Rows whose owner can't be an agent's id go to ``agent_id``, or can't be kept. Those without a
-    text are no memories, and say so.
+    A row whose owner can't be an agent's id goes to ``agent_id``; without ``agent_id`` it can't be
+    kept. A row without a text is marked as blank.
     """
     store = _store_config(config)
     with _copied(store, config) as copy:
@@ -58,7 +58,7 @@ def _is_blank(own: Mapping[str, Any]) -> bool:
 
 
 def _store_config(path: Path) -> dict[str, Any]:
-    """What the file says of the store: provider and config."""
+    """Provider and config of the store, from the file."""
     whole = read_file(path).value
     store = whole.get("vector_store") if isinstance(whole, Mapping) else None
     if not isinstance(store, Mapping) or not isinstance(store.get("provider"), str):
@@ -79,7 +79,7 @@ def _store_config(path: Path) -> dict[str, Any]:
 
 @contextmanager
 def _copied(store: dict[str, Any], config: Path) -> Iterator[dict[str, Any]]:
-    """The same config on a copy of a local store: a database that is opened is changed."""
+    """The same config for a copy of a local store, because to open a database changes its files."""
     path = store["config"].get("path")
     if path is None:
         if not store["config"].keys() & {"host", "url", "api_key"}:
@@ -94,7 +94,7 @@ def _copied(store: dict[str, Any], config: Path) -> Iterator[dict[str, Any]]:
             f"{config}: vector_store.config.path is {path!r:.40}, and no folder's path",
             hint="say there in which folder the store is",
         )
-    if store["provider"] not in _FILES:  # none that has a path; mem0 says what it has
+    if store["provider"] not in _FILES:  # a provider without a path; mem0 tells what is wrong
         yield store
         return
     place = Path(path)
@@ -133,7 +133,7 @@ def _row(key: str, own: Mapping[str, Any], agent_id: str | None) -> Row:
             metadata[name] = _flat(value)
         else:
             renamed.append((name, _flat(value)))
-    for name, value in renamed:  # last: nothing of the user's makes way for them
+    for name, value in renamed:  # last, so that the user's own keys keep their names
         metadata[_unused(f"mem0_{name}", metadata)] = value
     return Row(place, {**values, "metadata": metadata})
 
@@ -158,14 +158,14 @@ def _tier(value: Any) -> Tier | None:
 
 
 def _taken(name: str, value: Any, tier: Tier | None) -> Any:
-    """A value that means here what it means there, or None."""
+    """The value of a key that means the same in a bank and in mem0's store, or None."""
     if name == "tier":
         return tier
     if name == "kind":
         return value if value in KINDS else None
     if name == "temperature":
         known = ("hot",) if tier is Tier.PINNED else tuple(TEMPERATURE_NAMES.values())
-        return value if value in known else None  # a pinned memory is hot, whatever it was there
+        return value if value in known else None  # a pinned memory is always hot
     if name == "tags":
         try:
             texts = [each.strip() for each in value.split(",")] if isinstance(value, str) else value
@@ -182,7 +182,7 @@ def _is_dropped(name: str, value: Any, owner: str, is_ours: bool) -> bool:
 
 
 def _is_free(name: str) -> bool:
-    """Whether metadata may have that name."""
+    """Whether metadata may have a key of this name."""
     is_reserved = name in RESERVED_METADATA_KEYS or name.startswith(("$", "#", "chroma:"))
     return bool(name) and not is_reserved
 
@@ -194,7 +194,7 @@ def _unused(name: str, metadata: Mapping[str, Any]) -> str:
 
 
 def _flat(value: Any) -> Any:
-    """A value that metadata can hold: what is nested, or no JSON, as text."""
+    """The value as metadata can hold it: a nested value, or one that is no JSON, becomes text."""
     if value is None or isinstance(value, str | bool):
         return value
     if isinstance(value, int) and -(2**63) <= value < 2**63:

@@ -1,7 +1,7 @@
-"""A memory as one row: the fields of :func:`memory_json`, and whose memory it is.
+"""A memory as one row: the fields of :func:`memory_json`, and the id of its agent.
 
-A row that comes in needs ``content``; the rest may be missing or null. Ids and ticks are the new
-bank's: ``id``, ``access_count`` and ``last_access_tick`` are read over, and a lifetime, from
+A row of an import needs ``content``; the other fields may be missing or null. The bank gives new
+ids and ticks: ``id``, ``access_count`` and ``last_access_tick`` are ignored, and a lifetime, from
 ``created_tick`` to ``expires_tick``, begins anew.
 """
 
@@ -23,18 +23,18 @@ __all__ = ["FIELDS", "READ_OVER", "New", "Row", "check_name", "check_row", "expo
 
 FIELDS = ("agent_id", *MEMORY["properties"])
 READ_OVER = frozenset({"id", "access_count", "last_access_tick"})
-"""Fields of a memory that is somewhere else; a new one has its own."""
+"""Fields that an import ignores, because a new memory gets its own."""
 
 
 class Row(NamedTuple):
-    """A row that comes in, and where it stood, for messages."""
+    """A row of an import, and its place in the file or store, for messages."""
 
     place: str
     values: Mapping[str, Any]
     problem: InvalidInput | None = None
-    """Why it could not even be read; then it has no values."""
+    """Why the row could not be read; then it has no values."""
     is_blank: bool = False
-    """Whether it is no memory, and is left out."""
+    """Whether the row has no text; then it is left out."""
 
 
 class New(NamedTuple):
@@ -62,12 +62,12 @@ def exported(
 
 
 def is_chunk(bank: MemoryBank, memory: Memory) -> bool:
-    """Whether a memory is part of a note, whose file is what counts."""
+    """Whether a memory is a chunk of a note: the note's file holds its text."""
     return memory.kind == "note" and bank.agent(memory.agent_id).notes.citation(memory) is not None
 
 
 def check_row(row: Row, agent_id: str | None, most_bytes: int) -> New:
-    """The memory that a row says, or :class:`InvalidInput`, which does not say where it stood."""
+    """The memory of a row, or :class:`InvalidInput`, which does not name the row's place."""
     if row.problem is not None:
         raise row.problem
     given = {name: value for name, value in row.values.items() if value is not None}
@@ -93,7 +93,7 @@ def check_row(row: Row, agent_id: str | None, most_bytes: int) -> New:
 
 
 def check_name(name: str) -> None:
-    """:class:`InvalidInput` for what is no field of a memory."""
+    """Raise :class:`InvalidInput` for a name that is no field of a memory."""
     if name not in FIELDS:
         near = difflib.get_close_matches(str(name), FIELDS, 1)
         hint = f"did you mean {near[0]}?" if near else f"there is {', '.join(FIELDS)}"

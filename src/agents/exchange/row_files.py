@@ -21,37 +21,39 @@ from .memory_rows import FIELDS, READ_OVER, Row, check_name
 __all__ = ["Format", "format_of", "lines", "read", "write"]
 
 _LONGEST_LINE = 8 << 20
-"""More than the longest memory takes, were each of its characters escaped."""
+"""More bytes than the longest memory takes with each of its characters escaped."""
 _ROWS_AT_ONCE = 2000
 _FORM = 'a line is an object, such as {"content": "…"}'
 _TORN = "was the file cut short?"
 _WHOLE = ("tier", "created_tick", "expires_tick")
-_SUFFIXES = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 
 
 class Format(StrEnum):
-    """What sort of file."""
+    """The format of a file."""
 
     JSONL = "jsonl"
     PARQUET = "parquet"
 
 
+_SUFFIXES = {".jsonl": Format.JSONL, ".ndjson": Format.JSONL, ".parquet": Format.PARQUET}
+
+
 def format_of(path: Path) -> Format:
-    """The format that a file's name says."""
-    name = _SUFFIXES.get(path.suffix.lower())
-    if name is None:
+    """The format, by the end of the file's name."""
+    form = _SUFFIXES.get(path.suffix.lower())
+    if form is None:
         raise InvalidInput(
             f"{path}: the name does not say what sort of file it is",
             hint="end it with .jsonl or .parquet",
         )
-    return Format(name)
+    return form
 
 
 def read(path: Path, form: Format) -> Iterator[Row]:
     """The rows of a file; ``-`` is standard input.
 
-    A row that can't be read says so; a file that can't be is :class:`InvalidInput`, or the system's
-    own error.
+    A row that can't be read has a ``problem``; a file that can't be read raises
+    :class:`InvalidInput`, or the system's own error.
     """
     if str(path) == "-":
         if form is Format.PARQUET:
@@ -68,7 +70,7 @@ def read(path: Path, form: Format) -> Iterator[Row]:
 
 
 def write(path: Path, form: Format, rows: Iterable[dict[str, Any]], *, force: bool) -> int:
-    """Write rows to a file, which gets its name when all of it is on disk; how many there were."""
+    """Write rows to a file, which gets its name once it is whole on disk; return their number."""
     if path.is_dir():
         raise InvalidInput(f"{path} is a folder", hint="name a file in it")
     if not force and (path.exists() or path.is_symlink()):
@@ -79,7 +81,7 @@ def write(path: Path, form: Format, rows: Iterable[dict[str, Any]], *, force: bo
 
 @contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """What the system refuses is told of the file that was asked for, not of a temporary one."""
+    """An error of the system names this path, and not a temporary file."""
     try:
         yield
     except OSError as error:
@@ -89,7 +91,7 @@ def _named(path: Path) -> Iterator[None]:
 
 
 def lines(rows: Iterable[dict[str, Any]]) -> Iterator[bytes]:
-    """Rows as JSON Lines. What could draw on a terminal, or end a line for somebody, is escaped."""
+    """Rows as JSON Lines. Characters that steer a terminal or end a line are escaped."""
     for row in rows:
         text = json.dumps(row, ensure_ascii=False, allow_nan=False)
         yield f"{one_line(text)}\n".encode()
@@ -125,24 +127,21 @@ def _read_lines(file: BinaryIO, name: str) -> Iterator[Row]:
             raw = raw.removeprefix(b"\xef\xbb\xbf")
         if raw.strip():
             yield _of_line(raw, f"{name}, line {number}")
-        while len(raw) > _LONGEST_LINE and not raw.endswith(b"\n"):  # what is left of the line
+        while len(raw) > _LONGEST_LINE and not raw.endswith(b"\n"):  # skip the rest of the line
             raw = file.readline(_LONGEST_LINE + 1)
 
 
 def _of_line(raw: bytes, place: str) -> Row:
-    if len(raw) > _LONGEST_LINE:
-        problem = InvalidInput(
-            f"longer than {_LONGEST_LINE:,} bytes; no memory is",
-            hint="write each memory on a line of its own",
-        )
-        return Row(place, {}, problem)
     try:
-        text = raw.decode()
+        if len(raw) > _LONGEST_LINE:
+            raise InvalidInput(
+                f"longer than {_LONGEST_LINE:,} bytes; no memory is",
+                hint="write each memory on a line of its own",
+            )
+        return Row(place, _object(raw.decode(), _FORM if raw.endswith(b"\n") else _TORN))
     except UnicodeDecodeError as error:
         problem = InvalidInput(f"not UTF-8 (byte {error.start + 1})", hint="save the file as UTF-8")
         return Row(place, {}, problem)
-    try:
-        return Row(place, _object(text, _FORM if raw.endswith(b"\n") else _TORN))
     except InvalidInput as error:
         return Row(place, {}, error)
 
@@ -204,7 +203,7 @@ def _read_parquet(file: BinaryIO, path: Path) -> Iterator[Row]:
                     yield _of_parquet(values, f"{path}, row {number}")
     except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
-            raise  # the disk, and not what is on it
+            raise  # the disk failed; the file may be right
         reason = " ".join(str(error).split())
         raise InvalidInput(
             f"{path} is no Parquet file that can be read: {reason:.200}",
@@ -219,7 +218,7 @@ def _columns(schema: Any, path: Path) -> list[str]:
     names: list[str] = []
     for column in schema:
         if pa.types.is_null(column.type):
-            continue  # nothing is in it
+            continue  # the column is empty
         try:
             check_name(column.name)
         except InvalidInput as error:
@@ -237,7 +236,7 @@ def _columns(schema: Any, path: Path) -> list[str]:
 
 
 def _is_plain(kind: Any) -> bool:
-    """Whether each value of a type has one of Python; a time may lack even its zone."""
+    """Whether Python has a value for each value of an Arrow type; it has none for some times."""
     import pyarrow as pa
 
     is_a = pa.types

@@ -1,4 +1,4 @@
-"""What agents can do with their memory, as tools: one table, and what is made of it.
+"""What agents can do with their memory, as tools for models: all of it comes from one table.
 
 >>> from tiermem import MemoryBank, tools
 >>> with MemoryBank.ephemeral() as bank:

@@ -1,4 +1,4 @@
-"""Running an operation by its name, with arguments that somebody else made up."""
+"""Runs an operation by its name, with arguments that nobody has checked."""
 
 import difflib
 import functools
@@ -21,30 +21,30 @@ __all__ = ["Failure", "Outcome", "call", "run"]
 logger = logging.getLogger(__name__)
 
 _MOST_ITEMS = 1000
-"""No argument takes a longer list."""
+"""The longest list that an argument takes."""
 
 
 class Failure(NamedTuple):
-    """Why an operation was not done, in words that a model or a person can act on."""
+    """Why an operation was not done. A model or a person can act on the message."""
 
     type: str
     """The name of the error: InvalidInput, MemoryNotFound, TierFull, …"""
     message: str
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON."""
+        """``{"error": {"type": …, "message": …}}``."""
         return {"error": {"type": self.type, "message": self.message}}
 
 
 class Outcome(NamedTuple):
-    """What came of an operation: a result, or a failure."""
+    """The outcome of an operation: a result, or a failure."""
 
     result: dict[str, Any] | None
     failure: Failure | None
 
     @property
     def is_error(self) -> bool:
-        """Whether it was not done."""
+        """Whether the operation was not done."""
         return self.failure is not None
 
     def to_dict(self) -> dict[str, Any]:
@@ -55,10 +55,10 @@ class Outcome(NamedTuple):
 def call(
     memory: AgentMemory, name: str, arguments: object = None, *, observing: bool = False
 ) -> Outcome:
-    """Run an operation; every failure is an outcome that can be read, and never an exception.
+    """Run an operation. It never raises an exception: a failure is an outcome, too.
 
-    While ``observing``, what is found does not count as used. What goes wrong inside TierMem itself
-    is logged, and told without its details.
+    With ``observing``, the memories that are found do not count as used. The log has the details of
+    an error inside TierMem itself; the outcome does not.
     """
     try:
         with memory.parts.observing() if observing else nullcontext():
@@ -72,13 +72,13 @@ def call(
 
 
 def run(memory: AgentMemory, name: object, arguments: object = None) -> dict[str, Any]:
-    """Run an operation; what is wrong with the call is an :class:`InvalidInput`."""
+    """Run an operation; a wrong name or argument is an :class:`InvalidInput`."""
     operation = find(name)
     return operation.run(memory, checked(operation, arguments))
 
 
 def find(name: object) -> Operation:
-    """The operation of this name."""
+    """The operation of this name, or :class:`InvalidInput`."""
     operation = OPERATIONS.get(name) if isinstance(name, str) else None
     if operation is not None:
         return operation
@@ -86,7 +86,7 @@ def find(name: object) -> Operation:
 
 
 def checked(operation: Operation, arguments: object) -> dict[str, Any]:
-    """Arguments that fit the operation's schema; null stands for what is not given."""
+    """The arguments, if they fit the schema; an optional argument that is null is left out."""
     given = {} if arguments is None else arguments
     if not isinstance(given, Mapping):
         raise InvalidInput(f"the arguments of {operation.name} are an object, not {_shown(given)}")
@@ -98,11 +98,11 @@ def checked(operation: Operation, arguments: object) -> dict[str, Any]:
             raise InvalidInput(
                 f"{operation.name} takes no argument {_shown(key)}", hint=_instead(key, known)
             )
-        if isinstance(value, list) and len(value) > _MOST_ITEMS:  # to look at each would take long
+        if isinstance(value, list) and len(value) > _MOST_ITEMS:  # to check each takes long
             raise InvalidInput(f"{operation.name}: {_shown(key)} has {len(value):,} entries")
     try:
         error = next(iter(_validator(operation.name).iter_errors(kept)), None)
-    except (RecursionError, ValueError):  # what is wrong can't even be shown
+    except (RecursionError, ValueError):  # the validator can't print the value
         raise InvalidInput(
             f"{operation.name}: a value is nested too deeply, or a number is too long"
         ) from None
@@ -118,7 +118,7 @@ def checked(operation: Operation, arguments: object) -> dict[str, Any]:
 
 
 def _instead(wrong: object, known: Iterable[str]) -> str:
-    """What may have been meant by a name that is none of the known ones."""
+    """A hint for an unknown name: the nearest known name, or all of them."""
     names = list(known)
     near = difflib.get_close_matches(wrong[:80], names, 1) if isinstance(wrong, str) else []
     if near:
@@ -134,7 +134,7 @@ def _validator(name: str) -> "Validator":
 
 
 def _shown(value: object) -> str:
-    """The beginning of a value; what sort it is, where it can't be shown."""
+    """The beginning of a value, or its type, if Python can't print it."""
     try:
         return f"{value!r:.60}"
     except (RecursionError, ValueError):  # nested too deeply, or too long a number
@@ -142,7 +142,7 @@ def _shown(value: object) -> str:
 
 
 def _said(error: "ValidationError") -> str:
-    """What is wrong with a value, which is not quoted whole if it is long."""
+    """The validator's message; a long value in it is cut."""
     if error.validator == "maxLength":
         return f"has {len(str(error.instance)):,} characters, of at most {error.validator_value:,}"
     text = str(error.message)

@@ -1,70 +1,40 @@
-"""What each operation does, with one agent's memory and arguments that were checked."""
+"""What each operation does with an agent's memory and arguments that were checked."""
 
+from collections.abc import Callable
 from typing import Any
 
 from ..bank.agent_memory import AgentMemory
 from ..engine import reading
 from ..errors import InvalidInput
-from ..memory.filters import Filter, parse_filter
-from ..memory.records import Hit, Memory
+from ..memory.filters import parse_filter
+from ..memory.records import Hit
 from ..memory.retention import RETENTION_NAMES, Retention
 from ..memory.temperature import TEMPERATURE_NAMES, Temperature, parse_temperature
 from .shapes import memory_json
 
 __all__ = [
-    "add",
-    "append_note",
-    "compact",
-    "forget",
-    "get",
-    "pin",
-    "query",
-    "recall",
-    "search",
-    "set_tier",
-    "spill",
-    "status",
-    "store",
-    "unpin",
-    "update",
-]
+    "append_note", "compact", "forget", "get", "one_memory", "query", "recall", "search", "spill",
+    "status", "update",
+]  # fmt: skip
 
 Json = dict[str, Any]
 
-_LIMIT = 10
 _RETENTIONS = {name: retention for retention, name in RETENTION_NAMES.items()}
 
 
-def store(memory: AgentMemory, arguments: Json) -> Json:
-    return memory_json(memory.add(arguments["content"], arguments.get("tier", "normal")))
-
-
-def add(memory: AgentMemory, arguments: Json) -> Json:
-    given = dict(arguments)
-    content, tier = given.pop("content"), given.pop("tier", "normal")
-    return memory_json(memory.add(content, tier, given.pop("metadata", None), **given))
-
-
-def set_tier(memory: AgentMemory, arguments: Json) -> Json:
-    return memory_json(memory.set_tier(arguments["memory_id"], arguments["tier"]))
-
-
-def pin(memory: AgentMemory, arguments: Json) -> Json:
-    return memory_json(memory.pin(arguments["memory_id"]))
-
-
-def unpin(memory: AgentMemory, arguments: Json) -> Json:
-    return memory_json(memory.unpin(arguments["memory_id"]))
+def one_memory(method: str) -> Callable[[AgentMemory, Json], Json]:
+    """A handler that calls a method of :class:`AgentMemory`, which gives a memory."""
+    return lambda memory, arguments: memory_json(getattr(memory, method)(**arguments))
 
 
 def update(memory: AgentMemory, arguments: Json) -> Json:
-    """Tier, temperature and retention together, or none of them."""
+    """Change tier, temperature and retention in one commit, or none of them."""
     given = arguments.keys() - {"memory_id"}
     if not given:
         raise InvalidInput("say what is to change: tier, temperature or retention")
     identifier = arguments["memory_id"]
     with memory.parts.changing():
-        retention = _retention(arguments)
+        retention = _RETENTIONS[arguments.get("retention", "active")]
         if "retention" in given and retention is Retention.ACTIVE:
             memory.restore(identifier)
         if "tier" in given:
@@ -85,10 +55,6 @@ def _heat(memory: AgentMemory, identifier: str, to: Temperature) -> None:
         memory.warm(identifier)
     else:
         memory.demote(identifier, to)
-
-
-def _retention(arguments: Json) -> Retention:
-    return _RETENTIONS[arguments.get("retention", "active")]
 
 
 def recall(memory: AgentMemory, arguments: Json) -> Json:
@@ -161,7 +127,7 @@ def compact(memory: AgentMemory, arguments: Json) -> Json:
 
 
 def forget(memory: AgentMemory, arguments: Json) -> Json:
-    """Delete it, which can be undone for a while; or for good."""
+    """Delete a memory, which can be undone for a while, or purge it."""
     identifier, purge = arguments["memory_id"], arguments.get("purge", False)
     if purge:
         memory.forget(identifier)
@@ -171,40 +137,29 @@ def forget(memory: AgentMemory, arguments: Json) -> Json:
 
 
 def query(memory: AgentMemory, arguments: Json) -> Json:
-    """A search with filters; without a query, the newest that pass them."""
+    """Search with filters; without a query, list the newest memories that pass them."""
     given = dict(arguments)
-    text, limit = given.pop("query", ""), given.pop("limit", _LIMIT)
-    retention = _retention(given)
-    given.pop("retention", None)
+    text, limit = given.pop("query", ""), given.pop("limit", 10)
+    retention = _RETENTIONS[given.pop("retention", "active")]
     only = parse_filter(**given)
-    if retention is not Retention.ACTIVE:
-        return {"results": _hidden(memory, text, retention, only, limit), "note": ""}
-    if not text.strip():
-        seen = only.wants_cold
-        newest = [
-            each
-            for each in reversed(memory.all())
-            if only.allows(each) and (seen or each.temperature is not Temperature.COLD)
-        ]
-        return {
-            "results": [_scored(Hit(each, 0.0, 0.0, 0.0)) for each in newest[:limit]],
-            "note": "",
-        }
-    hits = memory.search(text, limit, **given)
-    return {"results": [_scored(hit) for hit in hits[:limit]], "note": hits.note}
-
-
-def _hidden(
-    memory: AgentMemory, text: str, retention: Retention, only: Filter, limit: int
-) -> list[Json]:
-    """Archived or deleted memories, which no search sees."""
+    if text.strip() and retention is Retention.ACTIVE:
+        hits = memory.search(text, limit, **given)
+        return {"results": [_scored(hit) for hit in hits[:limit]], "note": hits.note}
     if text.strip():
         raise InvalidInput(
             "archived and deleted memories are listed, not searched",
             hint="leave the query out, or restore them first, which makes them active again",
         )
-    chosen: list[Memory] = [each for each in memory.hidden(retention) if only.allows(each)]
-    return [_scored(Hit(each, 0.0, 0.0, 0.0)) for each in chosen[:limit]]
+    if retention is Retention.ACTIVE:
+        listed = [
+            each
+            for each in reversed(memory.all())
+            if only.wants_cold or each.temperature is not Temperature.COLD
+        ]
+    else:
+        listed = memory.hidden(retention)
+    chosen = [Hit(each, 0.0, 0.0, 0.0) for each in listed if only.allows(each)]
+    return {"results": [_scored(hit) for hit in chosen[:limit]], "note": ""}
 
 
 def _scored(hit: Hit) -> Json:

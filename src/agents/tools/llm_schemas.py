@@ -9,7 +9,7 @@ __all__ = ["anthropic_schemas", "openai_schemas"]
 
 
 def openai_schemas(names: Iterable[str] | None = None) -> list[dict[str, Any]]:
-    """For ``tools=`` of OpenAI's chat completions, and whoever speaks like them."""
+    """For ``tools=`` of OpenAI's chat completions, and of services with the same API."""
     return [
         {
             "type": "function",

@@ -1,4 +1,4 @@
-"""Every operation, once: its name, arguments, result, permission and what it does.
+"""The table of operations: name, arguments, result, permission, handler and route of each.
 
 MCP tools, HTTP routes, the schemas for LLMs and the reference page are made from this table.
 """
@@ -26,7 +26,10 @@ from .shapes import (
     TIER,
     Schema,
     any_of,
+    list_of,
     object_of,
+    typed,
+    whole,
 )
 
 __all__ = ["ERROR", "OPERATIONS", "Operation", "Route"]
@@ -35,7 +38,7 @@ Permission = Literal["read", "write"]
 
 
 class Route(NamedTuple):
-    """Where HTTP has an operation. What is in braces in the path is an argument."""
+    """The HTTP route of an operation. A name in braces in the path is an argument."""
 
     method: Literal["GET", "POST", "PATCH", "DELETE"]
     path: str
@@ -43,22 +46,22 @@ class Route(NamedTuple):
 
 
 class Operation(NamedTuple):
-    """Something that an agent can do with its memory."""
+    """An operation of an agent on its memory."""
 
     name: str
     description: str
-    """For the model that chooses among operations, and for people."""
+    """Models choose an operation by it; people read it in the reference."""
     arguments: Schema
     result: Schema
     permission: Permission
-    """What a token must allow."""
+    """The permission that a token needs."""
     run: Callable[[AgentMemory, dict[str, Any]], dict[str, Any]]
     """Takes arguments that were checked."""
     example: dict[str, Any]
-    """Arguments that make sense; ids stand for themselves."""
+    """Arguments that make sense; an id in them is made up."""
     route: Route
     destroys: bool = False
-    """Whether something may be gone for good afterwards."""
+    """Whether the operation may purge a memory."""
 
     def schema(self) -> Schema:
         """The arguments with the example, for a model."""
@@ -69,28 +72,21 @@ ERROR: Schema = object_of(
     {
         "error": object_of(
             {
-                "type": {"type": "string",
-                         "description": "The name of the error, such as MemoryNotFound."},
-                "message": {"type": "string", "maxLength": MOST_SAID,
-                            "description": "What was wrong, and what to do about it."},
+                "type": typed("string", "The name of the error, such as MemoryNotFound."),
+                "message": typed(
+                    "string", "What was wrong, and what to do about it.", maxLength=MOST_SAID
+                ),
             }
         )
     }
-)  # fmt: skip
-"""What any operation gives that was not done."""
+)
+"""The result of an operation that was not done."""
 
 _EXAMPLE_ID = "1c5a9a4e-7d0f-8c11-9b7c-000000000001"
-_NOTES: Schema = {"type": "array", "items": {"type": "string"}}
-_NOTE: Schema = {
-    "type": "string",
-    "description": "What could not be done, such as embed the query.",
-}
-_PATH: Schema = {
-    "type": "string",
-    "minLength": 1,
-    "maxLength": 512,
-    "description": "A note: MEMORY.md, or memory/NAME.md.",
-}
+_NOTES = list_of({"type": "string"})
+_NOTE = typed("string", "What could not be done, such as embed the query.")
+_PATH = typed("string", "A note: MEMORY.md, or memory/NAME.md.", minLength=1, maxLength=512)
+_NAME = {"minLength": 1, "maxLength": 256}
 _ONE_MEMORY = object_of({"memory_id": ID})
 
 OPERATIONS: dict[str, Operation] = {
@@ -102,7 +98,7 @@ OPERATIONS: dict[str, Operation] = {
             object_of({"content": CONTENT}, {"tier": TIER}),
             MEMORY,
             "write",
-            handlers.store,
+            handlers.one_memory("add"),
             {"content": "NEVER transfer to agent_X (scammer)", "tier": "pinned"},
             Route("POST", "/memory/store", 201),
         ),
@@ -112,7 +108,7 @@ OPERATIONS: dict[str, Operation] = {
             object_of({"memory_id": ID, "tier": TIER}),
             MEMORY,
             "write",
-            handlers.set_tier,
+            handlers.one_memory("set_tier"),
             {"memory_id": _EXAMPLE_ID, "tier": "critical"},
             Route("POST", "/memory/{memory_id}/tier"),
         ),
@@ -122,7 +118,7 @@ OPERATIONS: dict[str, Operation] = {
             _ONE_MEMORY,
             MEMORY,
             "write",
-            handlers.pin,
+            handlers.one_memory("pin"),
             {"memory_id": _EXAMPLE_ID},
             Route("POST", "/memory/{memory_id}/pin"),
         ),
@@ -132,7 +128,7 @@ OPERATIONS: dict[str, Operation] = {
             _ONE_MEMORY,
             MEMORY,
             "write",
-            handlers.unpin,
+            handlers.one_memory("unpin"),
             {"memory_id": _EXAMPLE_ID},
             Route("POST", "/memory/{memory_id}/unpin"),
         ),
@@ -147,12 +143,11 @@ OPERATIONS: dict[str, Operation] = {
                     "kind": KIND,
                     "tags": TAGS,
                     "temperature": TEMPERATURE,
-                    "ttl": {"type": "integer", "minimum": 1, "maximum": 2**53,
-                            "description": "Ticks after which nobody sees it any more."},
-                    "session": {"type": "string", "minLength": 1, "maxLength": 256,
-                                "description": "The conversation or episode it is part of."},
-                    "speaker": {"type": "string", "minLength": 1, "maxLength": 256,
-                                "description": "Who said it."},
+                    "ttl": whole("Ticks after which nobody sees it any more.", 1, 2**53),
+                    "session": typed(
+                        "string", "The conversation or episode it is part of.", **_NAME
+                    ),
+                    "speaker": typed("string", "Who said it.", **_NAME),
                     "metadata": {
                         "type": "object",
                         "maxProperties": 64,
@@ -164,7 +159,7 @@ OPERATIONS: dict[str, Operation] = {
             ),
             MEMORY,
             "write",
-            handlers.add,
+            handlers.one_memory("add"),
             {"content": "We decided to build in stone", "kind": "decision", "tags": ["bridge"]},
             Route("POST", "/memory", 201),
         ),
@@ -176,16 +171,17 @@ OPERATIONS: dict[str, Operation] = {
                 {"query": QUERY},
                 {
                     "limit": LIMIT,
-                    "auto_promote": {"type": "boolean", "description": "Whether it may get hot."},
+                    "auto_promote": typed("boolean", "Whether it may get hot."),
                     "kinds": any_of(KIND),
                     "min_relevance": SCORE,
                 },
             ),
             object_of(
                 {
-                    "results": {"type": "array", "items": object_of(
-                        {**MEMORY["properties"], "score": {"type": "number"}})},
-                    "promoted": {"type": "array", "items": ID},
+                    "results": list_of(
+                        object_of({**MEMORY["properties"], "score": {"type": "number"}})
+                    ),
+                    "promoted": list_of(ID),
                     "notes": _NOTES,
                 }
             ),
@@ -201,14 +197,13 @@ OPERATIONS: dict[str, Operation] = {
             object_of(
                 None,
                 {
-                    "count": {"type": "integer", "minimum": 0, "maximum": 100_000,
-                              "description": "How many."},
-                    "ids": {"type": "array", "items": ID, "maxItems": 1000,
-                            "description": "Which."},
+                    "count": whole("How many.", 0, 100_000),
+                    "ids": list_of(ID, maxItems=1000, description="Which."),
                 },
             ),
-            object_of({"moved": {"type": "object", "additionalProperties": TEMPERATURE},
-                       "notes": _NOTES}),
+            object_of(
+                {"moved": {"type": "object", "additionalProperties": TEMPERATURE}, "notes": _NOTES}
+            ),
             "write",
             handlers.spill,
             {"count": 2},
@@ -233,15 +228,15 @@ OPERATIONS: dict[str, Operation] = {
                 {
                     "max_results": LIMIT,
                     "min_score": SCORE,
-                    "group": {"type": "boolean",
-                              "description": "Whether others read along: citations may be hidden."},
+                    "group": typed(
+                        "boolean", "Whether others read along: citations may be hidden."
+                    ),
                 },
             ),
             object_of(
                 {
-                    "results": {
-                        "type": "array",
-                        "items": object_of(
+                    "results": list_of(
+                        object_of(
                             {
                                 "snippet": {"type": "string"},
                                 "score": {"type": "number"},
@@ -249,8 +244,8 @@ OPERATIONS: dict[str, Operation] = {
                                 "memory_id": ID,
                                 "kind": KIND,
                             }
-                        ),
-                    },
+                        )
+                    ),
                     "note": _NOTE,
                 }
             ),
@@ -266,10 +261,8 @@ OPERATIONS: dict[str, Operation] = {
                 None,
                 {
                     "path": _PATH,
-                    "from": {"type": "integer", "minimum": 1, "maximum": 2**53,
-                             "description": "Of a note: the first line, from 1."},
-                    "lines": {"type": "integer", "minimum": 0, "maximum": 2**53,
-                              "description": "Of a note: how many; all that follow unless given."},
+                    "from": whole("Of a note: the first line, from 1.", 1, 2**53),
+                    "lines": whole("Of a note: how many; all that follow unless given.", 0, 2**53),
                     "memory_id": ID,
                 },
             ),
@@ -308,16 +301,13 @@ OPERATIONS: dict[str, Operation] = {
             "memory_compact",
             "Tidy up by the rules in the settings: what is done becomes cold, blockers become hot. "
             "A dry run lists what would move.",
-            object_of(None, {"dry_run": {"type": "boolean", "description": "Only say what."}}),
+            object_of(None, {"dry_run": typed("boolean", "Only say what.")}),
             object_of(
                 {
                     **{name: {"type": "integer"} for name in ("hot", "warm", "cold", "pruned")},
-                    "moves": {
-                        "type": "array",
-                        "items": object_of(
-                            {"memory_id": ID, "to": TEMPERATURE, "rule": {"type": "string"}}
-                        ),
-                    },
+                    "moves": list_of(
+                        object_of({"memory_id": ID, "to": TEMPERATURE, "rule": {"type": "string"}})
+                    ),
                 }
             ),
             "write",
@@ -330,8 +320,7 @@ OPERATIONS: dict[str, Operation] = {
             "Delete a memory. It can be restored for a while; with purge it is gone for good, its "
             "text too.",
             object_of(
-                {"memory_id": ID},
-                {"purge": {"type": "boolean", "description": "Whether it is gone at once."}},
+                {"memory_id": ID}, {"purge": typed("boolean", "Whether it is gone at once.")}
             ),
             object_of({"memory_id": ID, "purged": {"type": "boolean"}}),
             "write",
@@ -354,11 +343,10 @@ OPERATIONS: dict[str, Operation] = {
                     "kind": any_of(KIND),
                     "tags": any_of({**TAGS["items"], "description": "A label that it has."}),
                     "min_score": SCORE,
-                    "since_tick": {"type": "integer", "minimum": 0, "maximum": 2**53,
-                                   "description": "Created in this tick or later."},
+                    "since_tick": whole("Created in this tick or later.", 0, 2**53),
                 },
             ),
-            object_of({"results": {"type": "array", "items": SCORED}, "note": _NOTE}),
+            object_of({"results": list_of(SCORED), "note": _NOTE}),
             "read",
             handlers.query,
             {"query": "last quarter goals", "tier": "critical", "temperature": "cold", "limit": 10},
@@ -379,4 +367,4 @@ OPERATIONS: dict[str, Operation] = {
             Route("PATCH", "/memory/{memory_id}"),
         ),
     )
-}  # fmt: skip
+}

@@ -1,4 +1,4 @@
-"""What goes in and out of operations, as JSON and as JSON Schema."""
+"""Arguments and results of operations: their JSON Schema, and a memory as JSON."""
 
 from collections.abc import Iterable
 from typing import Any, get_args
@@ -27,72 +27,64 @@ __all__ = [
     "TIER",
     "Schema",
     "any_of",
+    "list_of",
     "memory_json",
     "object_of",
+    "typed",
+    "whole",
 ]
 
 Schema = dict[str, Any]
 
 MOST_SAID = 1000
-"""Characters of an error's message."""
+"""An error's message has at most this number of characters."""
 
-TIER: Schema = {
-    "type": "string",
-    "enum": list(TIER_NAMES.values()),
-    "description": "How much it matters: pinned ones always come first.",
-}
-TEMPERATURE: Schema = {
-    "type": "string",
-    "enum": list(TEMPERATURE_NAMES.values()),
-    "description": "How active it is: hot is always in view, warm is searched, cold only if asked.",
-}
-RETENTION: Schema = {
-    "type": "string",
-    "enum": list(RETENTION_NAMES.values()),
-    "description": "Whether it is visible: archived and deleted ones can be restored.",
-}
-KIND: Schema = {"type": "string", "enum": list(KINDS), "description": "What sort of memory it is."}
-TAGS: Schema = {
-    "type": "array",
-    "items": {
-        "type": "string",
-        "minLength": 1,
-        "maxLength": 64,
-        "pattern": r"^[^\s,]([^,]*[^\s,])?$",
-    },
-    "maxItems": 32,
-    "description": "Labels of your own, without commas and without blanks around.",
-}
-ID: Schema = {
-    "type": "string",
-    "minLength": 1,
-    "maxLength": 64,
-    "description": "The id of one of the agent's memories.",
-}
-CONTENT: Schema = {
-    "type": "string",
-    "minLength": 1,
-    "maxLength": 1_048_576,
-    "description": "The text to remember; it comes back byte for byte. How long it may be, says "
+
+def typed(kind: str, description: str, **limits: Any) -> Schema:
+    """A value of one type, with limits of JSON Schema."""
+    return {"type": kind, **limits, "description": description}
+
+
+def whole(description: str, least: int, most: int) -> Schema:
+    """A whole number from ``least`` to ``most``."""
+    return typed("integer", description, minimum=least, maximum=most)
+
+
+def list_of(items: Schema, **more: Any) -> Schema:
+    """A list of values that fit ``items``."""
+    return {"type": "array", "items": items, **more}
+
+
+def one_of(names: Iterable[str], description: str) -> Schema:
+    """One of these names."""
+    return typed("string", description, enum=list(names))
+
+
+TIER = one_of(TIER_NAMES.values(), "How much it matters: pinned ones always come first.")
+TEMPERATURE = one_of(
+    TEMPERATURE_NAMES.values(),
+    "How active it is: hot is always in view, warm is searched, cold only if asked.",
+)
+RETENTION = one_of(
+    RETENTION_NAMES.values(), "Whether it is visible: archived and deleted ones can be restored."
+)
+KIND = one_of(KINDS, "What sort of memory it is.")
+TAGS = list_of(
+    {"type": "string", "minLength": 1, "maxLength": 64, "pattern": r"^[^\s,]([^,]*[^\s,])?$"},
+    maxItems=32,
+    description="Labels of your own, without commas and without blanks around.",
+)
+ID = typed("string", "The id of one of the agent's memories.", minLength=1, maxLength=64)
+CONTENT = typed(
+    "string",
+    "The text to remember; it comes back byte for byte. How long it may be, says "
     "memory.max_content_bytes in the bank's settings: 16,384 bytes of UTF-8 unless set.",
-}
-QUERY: Schema = {
-    "type": "string",
-    "maxLength": 16_384,
-    "description": "What to look for, in plain words, names or numbers.",
-}
-LIMIT: Schema = {
-    "type": "integer",
-    "minimum": 1,
-    "maximum": 1000,
-    "description": "At most so many.",
-}
-SCORE: Schema = {
-    "type": "number",
-    "minimum": 0,
-    "maximum": 1,
-    "description": "How well it must match.",
-}
+    minLength=1,
+    maxLength=1_048_576,
+)
+QUERY = typed("string", "What to look for, in plain words, names or numbers.", maxLength=16_384)
+LIMIT = whole("At most so many.", 1, 1000)
+SCORE = typed("number", "How well it must match.", minimum=0, maximum=1)
 
 
 def object_of(
@@ -111,7 +103,7 @@ def object_of(
 
 
 def any_of(one: Schema) -> Schema:
-    """One value, or a list of them of which any will do."""
+    """One value, or a list of alternatives."""
     described = {key: value for key, value in one.items() if key != "description"}
     return {
         "anyOf": [described, {"type": "array", "items": described, "minItems": 1, "maxItems": 32}],
@@ -121,7 +113,7 @@ def any_of(one: Schema) -> Schema:
 
 _SCALAR: Schema = {"type": ["string", "number", "boolean", "null"]}
 
-MEMORY: Schema = object_of(
+MEMORY = object_of(
     {
         "id": ID,
         "content": {"type": "string"},
@@ -137,74 +129,70 @@ MEMORY: Schema = object_of(
         "last_access_tick": {"type": ["integer", "null"]},
     }
 )
-SCORED: Schema = object_of(
+SCORED = object_of(
     {**MEMORY["properties"], "score": {"type": "number"}, "boosted_score": {"type": "number"}}
 )
 
-_COUNT: Schema = {"type": "integer", "minimum": 0}
-_SHARE: Schema = {"type": "number", "minimum": 0}
-_ITEMS: Schema = {**_COUNT, "description": "How many memories."}
-_TOKENS: Schema = {**_COUNT, "description": "How many tokens they take."}
+
+def _count(description: str) -> Schema:
+    return typed("integer", description, minimum=0)
+
+
+def _share(description: str) -> Schema:
+    return typed("number", description, minimum=0)
+
+
+_ITEMS = _count("How many memories.")
+_TOKENS = _count("How many tokens they take.")
 _CAP: Schema = {
     "type": ["integer", "null"],
     "description": "How many an agent may have; null for any number.",
 }
-_MOST: Schema = {**_COUNT, "description": "How many the agent with the most has."}
+_MOST = _count("How many the agent with the most has.")
 
 
 def _each(names: Iterable[str], schema: Schema) -> Schema:
     return object_of(dict.fromkeys(names, schema))
 
 
-STATUS: Schema = object_of(
+STATUS = object_of(
     {
-        "agent_id": {"type": "string", "description": "Whose memory it is."},
-        "tick": {**_COUNT, "description": "The bank's time."},
-        "agents": {**_COUNT, "description": "How many agents it is about."},
+        "agent_id": typed("string", "Whose memory it is."),
+        "tick": _count("The bank's time."),
+        "agents": _count("How many agents it is about."),
         "temperatures": _each(
             TEMPERATURE_NAMES.values(), object_of({"items": _ITEMS, "tokens": _TOKENS})
         ),
-        "hot_max_tokens": {**_COUNT, "description": "What hot memories may take."},
-        "hot_max_facts": {**_COUNT, "description": "How many hot memories there may be."},
-        "utilization": {**_SHARE, "description": "How full hot is; above 1 is too much."},
-        "fullest": {
-            "type": "array",
-            "items": object_of(
+        "hot_max_tokens": _count("What hot memories may take."),
+        "hot_max_facts": _count("How many hot memories there may be."),
+        "utilization": _share("How full hot is; above 1 is too much."),
+        "fullest": list_of(
+            object_of(
                 {
                     "agent_id": {"type": "string"},
                     "items": _ITEMS,
                     "tokens": _TOKENS,
-                    "token_utilization": {**_SHARE, "description": "Of hot_max_tokens."},
-                    "fact_utilization": {**_SHARE, "description": "Of hot_max_facts."},
+                    "token_utilization": _share("Of hot_max_tokens."),
+                    "fact_utilization": _share("Of hot_max_facts."),
                 }
-            ),
-        },
-        "over_limits": {**_COUNT, "description": "How many agents have too much that is hot."},
-        "auto_spill": {"type": "boolean", "description": "Whether hot is kept within its limits."},
+            )
+        ),
+        "over_limits": _count("How many agents have too much that is hot."),
+        "auto_spill": typed("boolean", "Whether hot is kept within its limits."),
         "tiers": _each(
             TIER_NAMES.values(), object_of({"items": _ITEMS, "cap": _CAP, "most": _MOST})
         ),
         "retention": _each(RETENTION_NAMES.values(), _ITEMS),
-        "suggestions": {
-            "type": "array",
-            "items": object_of(
+        "suggestions": list_of(
+            object_of(
                 {
-                    "what": {
-                        "type": "string",
-                        "enum": list(get_args(What)),
-                        "description": "What is worth doing.",
-                    },
+                    "what": one_of(get_args(What), "What is worth doing."),
                     "agent_id": {"type": "string"},
-                    "reason": {"type": "string", "description": "Why, and what to do."},
-                    "ids": {
-                        "type": "array",
-                        "items": ID,
-                        "maxItems": MOST_IDS,
-                        "description": "The memories it is about.",
-                    },
+                    "reason": typed("string", "Why, and what to do."),
+                    "ids": list_of(ID, maxItems=MOST_IDS, description="The memories it is about."),
                 }
-            ),
-        },
+            )
+        ),
     }
 )
 

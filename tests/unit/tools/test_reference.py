@@ -2,20 +2,19 @@
 
 import json
 import re
-import subprocess
-import sys
+import runpy
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from agents.memory.tiers import TIER_NAMES
 from agents.tools import OPERATIONS
-from agents.tools.reference import main, reference
 from agents.tools.shapes import MEMORY
 from banks import ROOT
-from waiting import LONG
 
 PAGE = ROOT / "docs/reference.md"
+reference: Callable[[], str] = runpy.run_path(str(ROOT / "docs/make_reference.py"))["reference"]
 HOWTO = ROOT / "docs/howto/llm-loop.md"
 EXAMPLES = re.findall(r"^```python\n(.*?)^```", HOWTO.read_text(), re.MULTILINE | re.DOTALL)
 
@@ -37,8 +36,7 @@ def rows(text: str) -> list[list[str]]:
 
 
 def test_the_page_is_current() -> None:
-    wanted = "docs/reference.md is not current; run python -m agents.tools.reference"
-    assert PAGE.read_text() == reference(), wanted
+    assert PAGE.read_text() == reference(), "docs/reference.md is not current: make reference"
 
 
 def test_the_page_lists_every_operation_with_its_route() -> None:
@@ -107,28 +105,6 @@ def test_the_links_within_the_page_lead_somewhere() -> None:
         head.lower().replace(" ", "-") for head in re.findall(r"^## (.*)$", page, re.MULTILINE)
     }
     assert set(re.findall(r"\(#([^)]*)\)", page)) <= heads
-
-
-# The command
-
-
-def test_the_command_writes_the_page_and_checks_it(tmp_path: Path) -> None:
-    page = tmp_path / "reference.md"
-    with pytest.raises(SystemExit, match="is not current"):
-        main([str(page), "--check"])
-    assert not page.exists()
-    main([str(page)])
-    assert page.read_text() == reference()
-    main([str(page), "--check"])
-    page.write_text("something else")
-    with pytest.raises(SystemExit, match="is not current"):
-        main([str(page), "--check"])
-
-
-def test_the_module_runs_as_a_command() -> None:
-    command = [sys.executable, "-m", "agents.tools.reference", "--check"]
-    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LONG)
-    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
 # The how-to

@@ -1,25 +1,16 @@
-"""The reference page of all operations, made from their table.
+"""Writes docs/reference.md, the page of all operations, from their table: ``make reference``."""
 
-``python -m tiermem.tools.reference`` writes ``docs/reference.md``; with ``--check`` it only says
-whether that page is current.
-"""
-
-import argparse
 import inspect
 import json
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from .. import errors
-from .calling import Failure
-from .operations import ERROR, OPERATIONS, Operation
-from .shapes import MEMORY, Schema
+from tiermem import errors
+from tiermem.tools import ERROR, OPERATIONS, Failure, Operation
+from tiermem.tools.shapes import MEMORY, Schema
 
-__all__ = ["main", "reference"]
-
-_PAGE = Path("docs/reference.md")
+PAGE = Path(__file__).with_name("reference.md")
 
 _INTRODUCTION = """\
 # Operations
@@ -29,8 +20,7 @@ names, arguments and results are the same everywhere. None of them can reach ano
 In Python, [a loop with a model](howto/llm-loop.md) calls them with
 `tools.call(memory, name, arguments)`.
 
-This page is made from the table in `src/agents/tools/operations.py`, by
-`python -m tiermem.tools.reference`.
+`make reference` makes this page from the table in `src/agents/tools/operations.py`.
 
 Arguments that are not listed are refused; `null` for an optional one means that it is not given.
 Over HTTP, what is in braces in a path is an argument, and the others are the JSON body, or for GET
@@ -64,7 +54,7 @@ _TOLD = (
     errors.CommitFailed,
     errors.BankClosed,
 )
-"""Those that a call can meet. A message says more, and other errors are told in the same way."""
+"""The errors that a call can meet."""
 
 
 def reference() -> str:
@@ -115,7 +105,7 @@ def _arguments(schema: Schema) -> str:
 
 
 def _type(schema: Schema) -> str:
-    """What sort of value it is, in words."""
+    """The type of a value, in words."""
     if "anyOf" in schema:
         return " or ".join(_type(each) for each in schema["anyOf"])
     kind = schema.get("type", "any")
@@ -127,7 +117,7 @@ def _type(schema: Schema) -> str:
 
 
 def _allowed(schema: Schema) -> str:
-    """Which values of that sort."""
+    """The values that the schema allows, in words."""
     if "anyOf" in schema:
         return _allowed(schema["anyOf"][0])
     if "enum" in schema:
@@ -174,7 +164,7 @@ def _fields_table(schema: Schema) -> str:
 
 
 def _fields(schema: Schema, before: str) -> Iterator[tuple[str, str, Schema]]:
-    """Path, type and schema of what is in an object, and in the objects of its lists."""
+    """Path, type and schema of each field of an object, and of the objects in its lists."""
     for name, each in schema["properties"].items():
         path = f"{before}{name}"
         inner, shown = (each["items"], f"{path}[]") if "items" in each else (each, path)
@@ -237,21 +227,5 @@ def _json(value: Any) -> str:
     return f"```json\n{json.dumps(value, ensure_ascii=False)}\n```"
 
 
-# The command
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Write the page, or with ``--check`` exit with 1 where it is not current."""
-    parser = argparse.ArgumentParser("python -m tiermem.tools.reference", description=__doc__)
-    parser.add_argument("page", type=Path, nargs="?", default=_PAGE, help=f"default: {_PAGE}")
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if it differs")
-    given = parser.parse_args(arguments)
-    text = reference()
-    if not given.check:
-        given.page.write_text(text, encoding="utf-8")
-    elif not given.page.is_file() or given.page.read_text(encoding="utf-8") != text:
-        sys.exit(f"{given.page} is not current; python -m tiermem.tools.reference writes it")
-
-
 if __name__ == "__main__":
-    main()
+    PAGE.write_text(reference(), encoding="utf-8")
