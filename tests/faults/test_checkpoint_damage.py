@@ -498,7 +498,7 @@ FULL_RUN = """
 import json, resource, sys
 from pathlib import Path
 from agents import TierMemError
-from agents.simulation.run import Run
+from agents.simulation.runs.run import Run
 folder, room = Path(sys.argv[1]), int(sys.argv[2])
 hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
 run = Run.open(folder)
@@ -543,7 +543,7 @@ FULL_OPEN = """
 import resource, sys
 from pathlib import Path
 from agents import TierMemError
-from agents.simulation.run import Run
+from agents.simulation.runs.run import Run
 hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), hard))
 try:

@@ -292,7 +292,7 @@ def test_a_call_that_never_returns_does_not_keep_the_process(path: Path) -> None
 import sys, threading
 from random import Random
 from agents.memory.records import Hits
-from agents.simulation.cassette import Cassette
+from agents.simulation.policies.cassette import Cassette
 from agents.simulation.policies.llm import Llm
 from agents.simulation.protocols import Observation
 class Never:

@@ -25,7 +25,7 @@ from agents.simulation.statistics import Interval, summarise
 
 HOSTILE = "<script>alert(1)</script>\u202e\x1b[2J\n\"'&\u2028 $x_{ 世界 \ud800"
 CHARTS: dict[str, Callable[[], bytes]] = {
-    "curves": lambda: plots.curves({"loss": [1, 2.5, None]}, [0, 1, 2], "title"),
+    "curves": lambda: plots.curves({"loss": [1, 2.5, None]}, [0, 1, 2]),
     "stacked": lambda: plots.stacked({"pinned": [1, 2], "low": [3, 9]}, [0, 1]),
     "bars": lambda: plots.bars({"alice": 3.0, "bob": -1.0}, x_label="loss"),
     "intervals": lambda: plots.intervals({"a": [Interval(3, 2, 1, 3), None]}, ["5", "9"]),
@@ -395,7 +395,7 @@ def test_importing_the_report_brings_in_neither_matplotlib_nor_numpy() -> None:
 
 
 def test_drawing_uses_no_global_figures_and_prints_nothing_even_without_a_home() -> None:
-    code = "import sys; from agents.simulation import plots; plots.bars({'a': 1.0});"
+    code = "import sys; from agents.simulation.reports import plots; plots.bars({'a': 1.0});"
     code += "print('matplotlib.pyplot' in sys.modules)"
 
     assert printed_by(code, MPLCONFIGDIR="/dev/null/nowhere") == ("False\n", "")

@@ -1,7 +1,8 @@
-"""Running a run again, to see that it is the same."""
+"""Replay: a run repeated and compared with its records."""
 
 import json
 from collections.abc import Iterator, Mapping
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ __all__ = ["Divergence", "Replay", "verify_files"]
 
 
 class Divergence(NamedTuple):
-    """The first tick in which a replay is not what was recorded, and what differs in it."""
+    """The first tick in which a replay differs from the record, and the difference."""
 
     tick: int
     difference: Difference | str
@@ -35,9 +36,9 @@ class Divergence(NamedTuple):
 
 
 class Replay:
-    """A run, run again from its start or a later tick, in memory; the run itself is only read.
+    """A run that is repeated in memory, from its start or a later tick.
 
-    LLM replies come from the run's cassette: nothing is asked again.
+    The replay only reads the run's folder. LLM replies come from the run's cassette.
     """
 
     def __init__(self, folder: Path, from_tick: int | None = None) -> None:
@@ -70,7 +71,7 @@ class Replay:
         self._loop = Loop(self._bank, self._world, policy, self._settings.simulation.agent_ids())
 
     def ticks(self) -> Iterator[Divergence | None]:
-        """Tick after tick: None for one that is as recorded, else how it differs, and the end."""
+        """None for each tick that equals its record; the first difference ends the replay."""
         self._loop.begin(first_memories(self._settings))
         for tick in range(self.first, self.last + 1):
             try:
@@ -87,7 +88,7 @@ class Replay:
             yield Divergence(self.last, "the journal's hash is another, though every tick is equal")
 
     def close(self) -> None:
-        """Let go of the copy."""
+        """Close the copy of the bank."""
         self._bank.close()
 
     def _compare(self, tick: int) -> Divergence | None:
@@ -118,10 +119,10 @@ class Replay:
 
 
 def verify_files(folder: Path) -> Iterator[str]:
-    """What is wrong with a run's own files: checkpoints, tables, summary."""
+    """The faults in a run's own files: checkpoints, tables, summary."""
     settings, about = read_folder(folder)
     with MemoryBank.at(folder / "bank") as bank:
-        recorded = {record["tick"]: record for record, _ in bank.ticks.records()}
+        records = sorted((each for each, _ in bank.ticks.records()), key=itemgetter("tick"))
         for path in checkpoints(folder):
             try:
                 found = checkpoint.read(path)
@@ -129,11 +130,9 @@ def verify_files(folder: Path) -> Iterator[str]:
                 yield str(error)
                 continue
             here = bank.ticks.journal_hash(found.head[0])
-            if here not in (None, found.head[2]) or (
-                "config" not in found.extra or not is_of_run(found, path, settings, about)
-            ):
+            is_head = here in (None, found.head[2])
+            if not is_head or not is_of_run(found, path, settings, about):
                 yield f"{path} is not of this run, or of another tick than its name says"
-        records = [recorded[tick] for tick in sorted(recorded)]
         expected = {
             "metrics.parquet": outputs.metric_rows(records),
             "ticks.parquet": outputs.tick_rows(records),
