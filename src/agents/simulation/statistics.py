@@ -9,14 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-__all__ = [
-    "Interval",
-    "bootstrap_difference",
-    "bootstrap_mean",
-    "differences",
-    "interval_of",
-    "summarise",
-]
+__all__ = ["Interval", "bootstrap_mean", "differences", "interval_of", "summarise"]
 
 
 class Interval(NamedTuple):
@@ -76,29 +69,6 @@ def _spread(
     return float(totals[cut]) / n, float(totals[resamples - 1 - cut]) / n
 
 
-def bootstrap_difference(
-    values: Sequence[float],
-    baseline: Sequence[float],
-    *,
-    seed: int = 0,
-    resamples: int = 10_000,
-    level: float = 0.95,
-) -> Interval:
-    """The mean of ``values[i] - baseline[i]`` with its interval.
-
-    A pair is, for example, two variants with the same seed: the seed's effect on both cancels out.
-    """
-    if len(values) != len(baseline):
-        raise ValueError(f"pairs are needed, not {len(values)} values and {len(baseline)}")
-    pairs = zip(values, baseline, strict=True)
-    return bootstrap_mean(
-        [float(value) - float(base) for value, base in pairs],
-        seed=seed,
-        resamples=resamples,
-        level=level,
-    )
-
-
 def summarise(
     rows: Sequence[Mapping[str, Any]], keys: Sequence[str], metrics: Sequence[str]
 ) -> list[dict[str, Any]]:
@@ -138,7 +108,8 @@ def differences(
     """The difference of every other variant from ``baseline``, in rows like :func:`summarise`.
 
     A row is compared with the baseline's row that has equal ``keys`` (the grid's keys, without the
-    variant) and an equal ``pair``. Rows without a counterpart are left out.
+    variant) and an equal ``pair``: the seed's effect on both cancels out. Rows without a
+    counterpart are left out.
     """
     bases = {_place(row, (*keys, pair)): row for row in rows if row[variant] == baseline}
     groups: dict[tuple[str, ...], list[tuple[Mapping[str, Any], Mapping[str, Any]]]] = {}
@@ -150,11 +121,10 @@ def differences(
     for pairs in groups.values():
         for metric in metrics:
             both = [(_value(row, metric), _value(base, metric)) for row, base in pairs]
-            whole = [(a, b) for a, b in both if a is not None and b is not None]
-            if whole:
-                interval = bootstrap_difference([a for a, _ in whole], [b for _, b in whole])
+            gaps = [a - b for a, b in both if a is not None and b is not None]
+            if gaps:
                 where = {key: pairs[0][0][key] for key in (variant, *keys)}
-                found.append({**where, "metric": metric, **interval._asdict()})
+                found.append({**where, "metric": metric, **bootstrap_mean(gaps)._asdict()})
     return found
 
 

@@ -7,6 +7,7 @@ compacted: it becomes empty, and only memories and notes remain.
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, final
 
 from ...bank.memory_bank import MemoryBank
@@ -37,18 +38,16 @@ _HEADING = "## Before compaction"
 _ATTEMPTS = 2
 
 
+@dataclass(slots=True)
 class _Context:
     """One agent's context."""
 
-    __slots__ = ("cycle", "monitor", "since", "tokens")
-
-    def __init__(self, monitor: FlushMonitor) -> None:
-        self.monitor = monitor
-        self.tokens = 0
-        self.cycle = monitor.cycle
-        """The monitor's cycle in which the tokens were counted."""
-        self.since = 1
-        """The sequence number of the context's first memory."""
+    monitor: FlushMonitor
+    cycle: int
+    """The monitor's cycle in which the tokens were counted."""
+    tokens: int = 0
+    since: int = 1
+    """The sequence number of the context's first memory."""
 
 
 @final
@@ -59,9 +58,10 @@ class Contexts:
         settings = bank.settings.flush
         sizes = (settings.context_window, settings.reserve_tokens, settings.soft_threshold)
         try:
-            self._by_agent = {agent: _Context(FlushMonitor(*sizes)) for agent in agent_ids}
+            monitors = {agent: FlushMonitor(*sizes) for agent in agent_ids}
         except InvalidInput as error:
             raise ConfigError(f"section flush: {error.why}", hint=error.hint) from None
+        self._by_agent = {agent: _Context(each, each.cycle) for agent, each in monitors.items()}
         self._bank = bank
         self._full = settings.context_window - settings.reserve_tokens
         self._most = settings.summary_tokens

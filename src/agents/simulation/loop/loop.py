@@ -2,8 +2,7 @@
 
 import math
 import traceback
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from typing import Any, Protocol, runtime_checkable
@@ -183,16 +182,15 @@ class Loop:
             raise
         except Exception as error:  # a user's own policy may raise anything
             raise self._failed(policy, "decide", error) from error
+        decided: dict[str, tuple[Observation, Sequence[object]]] = {}
         for seen, answer in zip(observations, answers, strict=True):
             if type(answer) is not list and not is_list(answer):
                 raise SimulationError(
                     f"{type(policy).__name__}.decide() gave {answer!r:.60} for {seen.agent_id} in "
                     f"tick {seen.tick}; a list of actions is needed"
                 )
-        return {
-            seen.agent_id: (seen, answer)
-            for seen, answer in zip(observations, answers, strict=True)
-        }
+            decided[seen.agent_id] = (seen, answer)
+        return decided
 
     def _act(self, agent: str, given: object, tick: "Recorder") -> None:
         name = "an action"
@@ -231,26 +229,20 @@ class Loop:
         if not isinstance(policy, Flushing):
             return None
         given = dict(zip(self._agents, zip(observations, found, strict=True), strict=True))
-        return partial(self._save, policy, given)
 
-    def _save(
-        self,
-        policy: Flushing,
-        given: Mapping[str, tuple[Observation, Hits]],
-        agent: str,
-        prompt: str,
-    ) -> None:
-        """Give an agent its flush. Only its memories and notes change."""
-        seen, hits = given[agent]
-        rng = self._streams.agents[agent]
-        try:
-            told = save(policy, seen, hits, rng, prompt, self._bank)
-        except TierMemError:
-            raise
-        except Exception as error:  # a user's own policy may raise anything
-            raise self._failed(policy, "flush", error) from error
-        if told:
-            self._errors.setdefault(agent, []).extend(told)
+        def saving(agent: str, prompt: str) -> None:
+            seen, hits = given[agent]
+            rng = self._streams.agents[agent]
+            try:
+                told = save(policy, seen, hits, rng, prompt, self._bank)
+            except TierMemError:
+                raise
+            except Exception as error:  # a user's own policy may raise anything
+                raise self._failed(policy, "flush", error) from error
+            if told:
+                self._errors.setdefault(agent, []).extend(told)
+
+        return saving
 
     def _record(self, found: Sequence[Hits]) -> dict[str, Any]:
         bank = self._bank

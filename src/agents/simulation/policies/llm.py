@@ -8,6 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Protocol, final
 
@@ -92,7 +93,7 @@ class Llm:
     ) -> Sequence[Sequence[Action]]:
         """The actions of each agent, in the order of ``observations``."""
         turns = [
-            _Turn(seen, self._system, _user_text(seen, hits), self._attempts, _actions_in)
+            _Turn(seen, self._messages(_user_text(seen, hits)), self._attempts, _actions_in)
             for seen, hits in zip(observations, memories, strict=True)
         ]
         self._decide(turns)
@@ -110,11 +111,14 @@ class Llm:
         attempts.
         """
         text = f"{_user_text(observation, memories)}\n\n{prompt}"
-        turn = _Turn(observation, self._system, text, _FLUSH_ATTEMPTS, _actions_to_save)
+        turn = _Turn(observation, self._messages(text), _FLUSH_ATTEMPTS, _actions_to_save)
         self._decide([turn])
         if turn.failure is not None:
             raise ChatFailed("NoUsableReply", turn.failure)
         return turn.actions
+
+    def _messages(self, text: str) -> _Messages:
+        return [{"role": "system", "content": self._system}, {"role": "user", "content": text}]
 
     def _decide(self, turns: Sequence["_Turn"]) -> None:
         """Decide from the cassette, and ask the model for the undecided turns."""
@@ -126,7 +130,8 @@ class Llm:
     def _recall(self, turn: "_Turn") -> bool:
         """Whether the cassette decides a turn. It may hold only the first attempts."""
         while not turn.is_over:
-            found = self._cassette.find(turn.tick, turn.agent, turn.prompt_hash, turn.attempt)
+            seen, attempt = turn.seen, turn.attempt
+            found = self._cassette.find(seen.tick, seen.agent_id, turn.prompt_hash, attempt)
             if found is None:
                 return False
             self._take(turn, found)
@@ -181,37 +186,28 @@ class Llm:
                 waiting.append(turn)
 
 
+@dataclass(eq=False)
 class _Turn:
     """One agent's decision in one tick."""
 
-    def __init__(
-        self,
-        seen: Observation,
-        system: str,
-        user: str,
-        attempts: int,
-        read: Callable[[str], list[object]],
-    ) -> None:
-        self.tick = seen.tick
-        self.agent = seen.agent_id
-        self.messages: _Messages = [
-            {"role": "system", "content": system},
-            {"role": "user", "content": user},
-        ]
+    seen: Observation
+    messages: _Messages
+    attempts: int
+    """The most attempts."""
+    read: Callable[[str], list[object]]
+    """Gives the actions in a reply; ValueError if the reply has the wrong form."""
+    attempt: int = 0
+    failed: bool = False
+    is_over: bool = False
+    actions: list[Any] = field(default_factory=list)
+    failure: str | None = None
+    """Why no attempt gave actions."""
+
+    def __post_init__(self) -> None:
         self.prompt_hash = hash_prompt(self.messages)
-        self.attempts = attempts
-        """The most attempts."""
-        self.read = read
-        """Gives the actions in a reply; ValueError if the reply has the wrong form."""
-        self.attempt = 0
-        self.failed = False
-        self.is_over = False
-        self.actions: list[Any] = []
-        self.failure: str | None = None
-        """Why no attempt gave actions."""
 
     def exchange(self, reply: str | Exception) -> Exchange:
-        made = Exchange(self.tick, self.agent, self.attempt, self.messages)
+        made = Exchange(self.seen.tick, self.seen.agent_id, self.attempt, self.messages)
         if isinstance(reply, str):
             return made._replace(reply=reply)
         if isinstance(reply, ChatFailed):

@@ -144,13 +144,5 @@ def settings(values: Mapping[str, Any]) -> str:
     """The settings as YAML."""
     import yaml
 
-    written = yaml.safe_dump(_plain(values), sort_keys=False, allow_unicode=True, width=100)
+    written = yaml.safe_dump(dict(values), sort_keys=False, allow_unicode=True, width=100)
     return f"<pre>{chr(10).join(escape(line) for line in written.split(chr(10)))}</pre>"
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(child) for key, child in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(child) for child in value]
-    return value if value is None or type(value) in (str, int, float, bool) else str(value)

@@ -19,6 +19,7 @@ from .plots import number
 __all__ = ["RemarkableMemory", "RunResults", "SweepResults", "render_run", "render_sweep"]
 
 _TIERS = tuple(TIER_NAMES.values())
+_FIRST_FACTS = ("world", "policy", "agents", "seed", "ticks")
 _MOST_MEMORIES = 20
 _MOST_CHARTS = 24
 _MOST_CELLS = 1_000
@@ -134,7 +135,7 @@ def render_sweep(results: SweepResults) -> str:
 def _story(results: RunResults, last: Mapping[str, Any]) -> str:
     if not last:
         return "No tick has been recorded yet."
-    world, agents = _setting(results, "world"), _setting(results, "agents")
+    world, agents = results.summary.get("world"), results.summary.get("agents")
     who = f"{page.count(agents, 'agent')} lived" if isinstance(agents, int) else "The run lasted"
     where = f" in <b>{page.escape(world)}</b>" if isinstance(world, str) else ""
     held = sum(last.get(tier, 0) for tier in _TIERS)
@@ -144,20 +145,15 @@ def _story(results: RunResults, last: Mapping[str, Any]) -> str:
     )
 
 
-def _setting(results: RunResults, name: str) -> Any:
-    value = results.summary.get(name, results.scenario.get(name))
-    return len(value) if name == "agents" and isinstance(value, list | tuple) else value
-
-
 def _facts(results: RunResults) -> str:
-    facts = {name: _setting(results, name) for name in ("world", "policy", "agents", "seed")}
-    if results.records:
-        facts["ticks"] = results.records[-1]["tick"]
-    for name, value in results.summary.items():
-        if not name.endswith("_hash"):
-            facts.setdefault(name, value)
-    known = {name: value for name, value in facts.items() if isinstance(value, str | int | float)}
-    return page.definitions(known)
+    facts = {**dict.fromkeys(_FIRST_FACTS), **results.summary}
+    return page.definitions(
+        {
+            name: value
+            for name, value in facts.items()
+            if isinstance(value, str | int | float) and not name.endswith("_hash")
+        }
+    )
 
 
 def _final(results: RunResults, last: Mapping[str, Any]) -> str:

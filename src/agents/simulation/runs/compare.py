@@ -59,18 +59,15 @@ def differences(first: MemoryBank, second: MemoryBank) -> Iterator[Difference]:
         theirs = {memory.sequence: memory for memory in second.agent(agent).all()}
         for sequence in sorted({*ours, *theirs}):
             one, other = ours.get(sequence), theirs.get(sequence)
-            if one is None or other is None:
-                present = one or other
-                assert present is not None  # noqa: S101 - it is in one of them
-                yield Difference(
-                    agent, present.id, "memory",
-                    one.content if one else None, other.content if other else None,
-                )  # fmt: skip
-                continue
-            for field in _FIELDS:
-                left, right = getattr(one, field), getattr(other, field)
-                if left != right:
-                    yield Difference(agent, one.id, field, left, right)
+            if one and other:
+                for field in _FIELDS:
+                    left, right = getattr(one, field), getattr(other, field)
+                    if left != right:
+                        yield Difference(agent, one.id, field, left, right)
+            elif one:
+                yield Difference(agent, one.id, "memory", one.content, None)
+            elif other:
+                yield Difference(agent, other.id, "memory", None, other.content)
         yield from _notes(first, second, agent)
 
 

@@ -114,10 +114,9 @@ def by_agent_of(world: World) -> dict[str, dict[str, float]]:
     if numbers is None:
         return {}
     try:
-        found = {str(name): dict(each) for name, each in numbers().items()}
         return {
-            name: {str(agent): check_number(value) for agent, value in each.items()}
-            for name, each in found.items()
+            str(name): {str(agent): check_number(value) for agent, value in dict(each).items()}
+            for name, each in numbers().items()
         }
     except Exception as error:  # a user's own world may raise anything
         raise SimulationError(
