@@ -324,8 +324,8 @@ def check_number(value: object) -> float:
 def _check_keys(state: object) -> None:
     """Refuse keys that are not text: JSON would give them back as text."""
     try:
-        orjson.dumps(state)  # refuses these keys too, in a tenth of the time
-    except TypeError:  # the key is the reason, or something else
+        orjson.dumps(state)  # refuses other keys too, in a tenth of the time
+    except TypeError:  # a key may be the reason, or a value
         _find_key(state)
 
 

@@ -212,7 +212,7 @@ def _activity_section(records: Sequence[Mapping[str, Any]]) -> str:
         most = max(record.get("retrieved_most", 0) for record in records)
         caption = f"In all: {_sums(flow)}; at most {number(most)} for one agent in a tick."
         figures.append(page.figure("Each tick", plots.curves(flow, x), caption))
-    # These are rare in a tick, so the chart shows their sums.
+    # These changes are rare in a tick, so the chart shows their sums.
     rare = _happened(records, "demoted", "moved", "deleted", "errors")
     if rare:
         so_far = {name: list(itertools.accumulate(values)) for name, values in rare.items()}

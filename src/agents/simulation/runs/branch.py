@@ -12,11 +12,11 @@ from ...bank.memory_bank import MemoryBank
 from ...config.load import load_settings
 from ...config.settings import Settings
 from ...config.yaml_reader import read_file
-from ...errors import BankError, ConfigError, RunError, TierMemError
+from ...errors import ConfigError, RunError, TierMemError
 from ...memory.records import Memory
 from ...version import __version__
 from .compare import last_tick
-from .folder import make_folder, places_of_code, read_folder
+from .folder import as_run_error, make_folder, places_of_code, read_folder
 from .run import check_scenario
 
 __all__ = ["branch", "read_edits"]
@@ -75,12 +75,8 @@ def branch(
     code = check_scenario(changed, places_of_code(parent, about))
 
     def fill(new: Path) -> None:
-        try:
+        with as_run_error(f"{parent} can't be branched at tick {tick}"):
             history.branch(parent / "bank", tick, new / "bank")
-        except BankError as error:
-            raise RunError(
-                f"{parent} can't be branched at tick {tick}: {error.why}", hint=error.hint
-            ) from error
         if (parent / "cassette.jsonl").exists():
             shutil.copy(parent / "cassette.jsonl", new / "cassette.jsonl")
         with MemoryBank.open(new / "bank", changed, storage={"sync": "manual"}) as bank:

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...bank.memory_bank import MemoryBank
-from ...errors import BankError, RunError
+from ...errors import RunError
 from ...memory.records import Memory
 from ...memory.tiers import TIER_NAMES
 from ...notes.chunks import split_lines
-from .folder import read_folder
+from .folder import as_run_error, read_folder
 
 __all__ = ["Difference", "RunDiff", "compare_runs", "differences", "last_tick", "past_bank"]
 
@@ -40,7 +40,7 @@ class RunDiff(NamedTuple):
     parted: int | None
     """The first tick after which the runs differ; None if they never do."""
     last: int
-    """The last tick that both runs have. Memories and metrics are those after this tick."""
+    """The last tick that both runs have, after which memories and metrics are compared."""
     only_first: list[Memory]
     only_second: list[Memory]
     tiers: list[tuple[Memory, str]]
@@ -94,12 +94,8 @@ def past_bank(folder: Path, tick: int | None) -> MemoryBank:
             f"{folder} has {last} ticks, so there is no tick {tick} to look at",
             hint=f"name a tick from 0 to {last}",
         )
-    try:
+    with as_run_error(f"the memories after tick {tick} can't be seen"):
         return MemoryBank.at(folder / "bank", tick, settings)
-    except BankError as error:
-        raise RunError(
-            f"the memories after tick {tick} can't be seen: {error.why}", hint=error.hint
-        ) from error
 
 
 def last_tick(folder: Path) -> int:

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -14,11 +15,12 @@ import yaml
 from ...bank import history
 from ...config.load import load_settings
 from ...config.settings import Settings
-from ...errors import ConfigError, RunError
+from ...errors import BankError, ConfigError, RunError
 from .whole_files import replace_file
 
 __all__ = [
     "FORMAT",
+    "as_run_error",
     "checkpoint_tick",
     "checkpoints",
     "make_folder",
@@ -128,6 +130,15 @@ def read_folder(folder: Path) -> tuple[Settings, dict[str, Any]]:
             f"{folder} is missing config.yaml, without which it can't go on", hint=_FROM_A_COPY
         )
     return load_settings(folder / "config.yaml"), about
+
+
+@contextmanager
+def as_run_error(what: str) -> Iterator[None]:
+    """Turn an error of a run's bank into a :class:`RunError` that begins with ``what``."""
+    try:
+        yield
+    except BankError as error:
+        raise RunError(f"{what}: {error.why}", hint=error.hint) from error
 
 
 def write_settings(folder: Path, settings: Settings) -> None:

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...bank.memory_bank import MemoryBank
-from ...config.settings import Settings
 from ...errors import BankError, CheckpointError, Diverged, RunError
 from ...storage.checkpoint import file as checkpoint
 from ..loop.loop import Loop
 from ..policies.cassette import Cassette
 from . import outputs
 from .compare import Difference, differences
-from .folder import checkpoints, places_of_code, read_folder
+from .folder import as_run_error, checkpoints, places_of_code, read_folder
 from .run import is_of_run
 from .scenario import first_memories, make_policy, make_world
 
@@ -67,7 +66,11 @@ class Replay:
         self._world = make_world(self._settings, *places)
         cassette = Cassette(folder / "cassette.jsonl", replay=True)
         policy = make_policy(self._settings, self._world, cassette, *places)
-        self._bank = _starting_bank(folder, self._settings, start)
+        if start is None:
+            self._bank = MemoryBank.ephemeral(self._settings)
+        else:
+            with as_run_error(f"{folder} can't be replayed from tick {start}"):
+                self._bank = MemoryBank.at(folder / "bank", start, self._settings)
         self._loop = Loop(self._bank, self._world, policy, self._settings.simulation.agent_ids())
 
     def ticks(self) -> Iterator[Divergence | None]:
@@ -155,14 +158,3 @@ def _verify_summary(path: Path, last: Mapping[str, Any], bank: MemoryBank) -> It
         return
     if said != [bank.tick, last["state_hash"], bank.ticks.journal_hash(), last["metrics"]]:
         yield f"{path} is not what the journal says"
-
-
-def _starting_bank(folder: Path, settings: Settings, start: int | None) -> MemoryBank:
-    if start is None:
-        return MemoryBank.ephemeral(settings)
-    try:
-        return MemoryBank.at(folder / "bank", start, settings)
-    except BankError as error:
-        raise RunError(
-            f"{folder} can't be replayed from tick {start}: {error.why}", hint=error.hint
-        ) from error

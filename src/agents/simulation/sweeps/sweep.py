@@ -48,7 +48,6 @@ class Cell:
 class Sweep:
     """A sweep's file, read and checked."""
 
-    path: Path
     scenario: Path
     question: str
     common: Mapping[str, Any]
@@ -125,7 +124,6 @@ def read_sweep(path: Path, preset: str | None = None) -> Sweep:
         if not fine:
             raise ConfigError(f"{document.place((key,))}: {key} must be {wanted}")
     sweep = Sweep(
-        path=path,
         scenario=path.parent / value["scenario"],
         question=str(value.get("question", "")),
         common=common,
