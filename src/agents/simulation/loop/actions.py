@@ -1,14 +1,7 @@
-"""The memory actions: what an agent may do to its own memory and notes.
+"""The memory actions: what an agent may do to its own memory and notes in every world.
 
-=================  =====================  ===================================================
-name               arguments              what happens
-=================  =====================  ===================================================
-store_memory       content, tier          keep a text; the default tier is normal
-set_memory_tier    memory_id, tier        move a memory to a tier
-pin_memory         memory_id              move a memory to pinned
-unpin_memory       memory_id              move a memory from pinned to normal
-append_note        text, path             add lines to a note; the default is the tick's own note
-=================  =====================  ===================================================
+``MEMORY_ACTIONS`` and ``NOTE_ACTIONS`` describe them, in the words that a language model reads.
+Without ``tier`` a stored memory is normal; without ``path`` lines go to the note of the tick.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,6 @@
 """The parts of a report's page: HTML without scripts, in which all text is data."""
 
 import base64
-import functools
 import hashlib
 import html
 import importlib.resources
@@ -65,7 +64,7 @@ def count(many: int, one: str, more: str = "") -> str:
 
 def document(title: str, body: Iterable[str]) -> str:
     """The whole page. Its policy lets it load nothing and run nothing."""
-    css = _css()
+    css = importlib.resources.files(__package__).joinpath("report.css").read_text("utf-8")
     # The policy names the style sheet by its hash, so that the page takes no other style.
     digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
     policy = (
@@ -80,11 +79,6 @@ def document(title: str, body: Iterable[str]) -> str:
         f"<title>{escape(title)} · TierMem</title>\n<style>{css}</style>\n</head>\n"
         f"<body>\n<main>\n{chr(10).join(filter(None, body))}\n</main>\n</body>\n</html>\n"
     )
-
-
-@functools.cache
-def _css() -> str:
-    return importlib.resources.files(__package__).joinpath("report.css").read_text("utf-8")
 
 
 def headline(kind: str, name: str) -> str:

@@ -245,10 +245,15 @@ def _figure(
     width: float = _WIDTH, height: float = _HEIGHT
 ) -> Iterator[tuple["Figure", list[bytes]]]:
     """A figure to draw on, and the list that gets its PNG at the end."""
-    with _quiet():
+    logger = logging.getLogger("matplotlib")
+    level = logger.level
+    logger.setLevel(logging.ERROR)  # the first import would talk about Matplotlib's caches
+    try:
         import matplotlib as mpl
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
+    finally:
+        logger.setLevel(level)
 
     png: list[bytes] = []
     with mpl.rc_context():
@@ -261,18 +266,6 @@ def _figure(
         # The PNG does not name Matplotlib's version. ``savefig`` would lay the figure out twice.
         canvas.print_png(buffer, metadata={"Software": None})
     png.append(buffer.getvalue())
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Hide what Matplotlib's first import says about its caches."""
-    logger = logging.getLogger("matplotlib")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
 
 
 def _axes(

@@ -30,10 +30,11 @@ def write_results(
         _place(row, sweep): row
         for row in differences(rows, list(sweep.grid), metrics, baseline=baseline)
     }
+    column = "against_" + re.sub(r"[^A-Za-z0-9]+", "_", baseline)
     for row in statistics:
         other = apart.get(_place(row, sweep), {})
         for name, key in (("", "mean"), ("_low", "low"), ("_high", "high")):
-            row[f"against_{_slug(baseline)}{name}"] = other.get(key)
+            row[f"{column}{name}"] = other.get(key)
     results = SweepResults(
         name=folder.name,
         question=sweep.question,
@@ -60,10 +61,6 @@ def write_results(
 
 def _place(row: Mapping[str, Any], sweep: Sweep) -> tuple[object, ...]:
     return (row["variant"], row["metric"], *(row[key] for key in sweep.grid))
-
-
-def _slug(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9]+", "_", name)
 
 
 def _rows(sweep: Sweep, done: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
