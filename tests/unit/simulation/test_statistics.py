@@ -1,4 +1,4 @@
-"""Means over seeds and how sure they are."""
+"""Means over seeds and their intervals."""
 
 import math
 

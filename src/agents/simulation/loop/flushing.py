@@ -110,7 +110,7 @@ class Contexts:
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Go on from what :meth:`get_state` gave."""
+        """Go on from a state of :meth:`get_state`."""
         for agent, kept in state.items():
             context = self._by_agent[agent]
             context.tokens, context.cycle = kept["tokens"], kept["counted_in"]

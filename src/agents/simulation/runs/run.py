@@ -1,4 +1,4 @@
-"""A run: one folder with a bank, the exact settings, checkpoints and what came out.
+"""A run: one folder with a bank, the exact settings, checkpoints and the results.
 
 ========================  ====================================================================
 config.yaml               every setting of the run, without secrets
