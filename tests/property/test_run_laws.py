@@ -33,7 +33,7 @@ from examples import examples
 
 AGENTS = ("alice", "bob", "carol")
 CAPS = {"max_pinned": 2, "max_critical": 2}
-# So small that memories move all the time.
+# Small limits, so that memories move all the time.
 HEAT = {
     "hot_max_tokens": 60,
     "hot_max_facts": 4,
@@ -85,10 +85,10 @@ def _also_in_transactions(simple: st.SearchStrategy[Operation]) -> st.SearchStra
 
 
 forgetful = st.lists(_also_in_transactions(_forgetful), max_size=12)
-"""Histories in which memories are forgotten too, which no way back brings again."""
+"""Histories that also forget memories, which going back does not restore."""
 histories = st.lists(_also_in_transactions(_simple), max_size=12)
 by_tick = st.lists(st.lists(_also_in_transactions(_still), max_size=4), min_size=1, max_size=5)
-"""What is done in each tick."""
+"""The operations of each tick."""
 embedders = st.booleans().map(lambda reproducible: SmallEmbedder(reproducible=reproducible))
 
 quick = settings(
@@ -151,7 +151,7 @@ def do_all(bank: MemoryBank, done: Sequence[Operation]) -> None:
 
 
 def every_memory(bank: MemoryBank, agent: str) -> list[Memory]:
-    """Those that nobody sees as well."""
+    """All memories, also expired and archived ones."""
     resident = bank.parts.ledger.resident
     found = [
         resident.memory(agent, sequence)
@@ -290,7 +290,7 @@ def test_a_checkpoint_of_a_restored_bank_is_as_good_as_the_first(before) -> None
 def live_through(
     bank: MemoryBank, ticks: Sequence[Sequence[Operation]], first: int = 0
 ) -> list[dict[str, Any]]:
-    """Do it; the state after each tick."""
+    """Do a history, and give the state after each tick."""
     states = []
     for tick, done in enumerate(ticks, start=first):
         bank.advance(tick)
@@ -426,7 +426,7 @@ def test_reopening_in_the_middle_changes_nothing(done, middle) -> None:
                 with open_bank(place / name) as bank:
                     do_all(bank, part)
         with open_bank(place / "once") as once, open_bank(place / "twice") as twice:
-            # What searches did may be in another commit; what they did is the same.
+            # The effect of searches may be in another commit, but is the same.
             assert state(once) | {"journal": ""} == state(twice) | {"journal": ""}
 
 
@@ -459,7 +459,7 @@ def recorded(place: Path) -> tuple[str, list[Any], Any]:
 
 
 def go_on(place: Path, until: int = TICKS) -> int:
-    """Run it so far; where it was."""
+    """Advance a run to a tick, and give the tick from which it went on."""
     with Run.open(place) as opened:
         start = opened.tick
         for _ in opened.advance(until):

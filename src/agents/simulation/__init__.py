@@ -1,7 +1,7 @@
 """Worlds, policies and the loop between them; runs that stop, resume, replay and branch.
 
-What a world of your own needs is here: :class:`World` says which methods, and the rest is what they
-take and give. :class:`Loop` runs one on any bank, :class:`Run` in a folder of its own.
+A world of your own implements :class:`World`; the other values here are what its methods take and
+give. :class:`Loop` runs a world on any bank, :class:`Run` runs one in a folder.
 """
 
 from typing import TYPE_CHECKING
@@ -27,7 +27,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Bring in what needs a bank, and NumPy with it, when it is first asked for."""
+    """Import :class:`Loop` and :class:`Run`, which need NumPy, at their first use."""
     if name == "Loop":
         from .loop.loop import Loop
 

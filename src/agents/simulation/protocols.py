@@ -1,12 +1,12 @@
-"""What a world and a policy are.
+"""The protocols of worlds and policies.
 
-A tick of a simulation: every agent gets an :class:`Observation` from the world and the memories
-that match it; its policy answers with actions; the world applies them and tells an
-:class:`Outcome`. What was observed and what came of it become the agent's memories, which it can
-find from the next tick on.
+In a tick, every agent gets an :class:`Observation` from the world, and the memories that match it.
+The agent's policy answers with actions; the world applies each action and gives an
+:class:`Outcome`. Observations and outcomes become memories, which the agent finds from the next
+tick on.
 
-Nothing here may depend on a clock, on the order of a set, or on randomness other than the
-generators that the loop hands out. Then the same seed gives the same run.
+The same seed gives the same run if worlds and policies use no clock, no order of a set, and no
+random numbers but those of the loop's generators.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ NO_ARGUMENTS: Mapping[str, Any] = MappingProxyType({})
 
 
 class Remark(NamedTuple):
-    """Something that becomes a memory."""
+    """A text that becomes a memory."""
 
     text: str
     tier: TierLike = Tier.NORMAL
@@ -34,23 +34,23 @@ class Observation(NamedTuple):
     """What one agent perceives in one tick."""
 
     text: str
-    """In words. Recorded as a memory, unless blank."""
+    """The observation in words. It becomes a memory, unless it is blank."""
     query: str | None = None
-    """What the agent looks for in its memory; the text, if not given."""
+    """What the agent searches its memory for; the default is the text."""
     facts: Mapping[str, Any] = NO_ARGUMENTS
-    """The same for a policy that follows rules, as JSON values."""
+    """The observation as JSON values, for a policy that follows rules."""
     heard: Sequence[Remark] = ()
-    """Whatever else reached the agent; each is recorded as a memory of its own."""
+    """Remarks that reached the agent; each one becomes a memory."""
     tier: TierLike = Tier.NORMAL
-    """The tier in which the text is recorded."""
+    """The tier of the text's memory."""
     metadata: Mapping[str, Scalar] | None = None
-    """Kept with the recorded text."""
+    """The metadata of the text's memory."""
 
-    # The loop fills in these.
+    # The loop sets the fields below.
     agent_id: str = ""
     tick: int = 0
     errors: Sequence[str] = ()
-    """What was wrong with the agent's actions of the tick before."""
+    """What was wrong with the agent's actions in the last tick."""
 
 
 class Action(NamedTuple):
@@ -61,7 +61,7 @@ class Action(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came of an action. Recorded as a memory of the agent that acted, unless blank."""
+    """The result of an action. Its text becomes a memory of the agent, unless it is blank."""
 
     text: str
     success: bool = True
@@ -71,59 +71,62 @@ class Outcome(NamedTuple):
 
 @runtime_checkable
 class Policy(Protocol):
-    """How an agent decides. It keeps nothing between calls: what an agent knows is its memory."""
+    """How an agent decides. A policy keeps no state: an agent knows only what is in its memory."""
 
     def decide(self, observation: Observation, memories: Hits, rng: Random) -> Sequence[Action]:
-        """What the agent does now, in order; nothing is a fine answer."""
+        """The agent's actions, in order. An empty list is allowed."""
 
 
 @runtime_checkable
 class Flushing(Protocol):
-    """A policy that decides itself what an agent saves before its context is compacted.
+    """A policy that decides what an agent saves before its context is compacted.
 
-    Asked only with ``flush.enabled``. For a policy without it, a summary goes into the notes.
+    The loop asks it with ``flush.enabled``. For other policies, a summary goes into the notes.
     """
 
     def flush(
         self, observation: Observation, memories: Hits, rng: Random, prompt: str
     ) -> Sequence[Action]:
-        """What to save, as memory and note actions; nothing is a fine answer.
+        """The memory and note actions that save. An empty list is allowed.
 
-        The observation and the memories are those of this tick; ``prompt`` says in words what is
-        asked for, and what would be lost. After a :class:`~tiermem.errors.TierMemError` it is asked
-        once more; then the tick goes on without.
+        The observation and the memories are those of this tick; ``prompt`` asks for the actions in
+        words, and lists what would be lost. After a :class:`~tiermem.errors.TierMemError` the loop
+        asks once more; then the tick goes on without a flush.
         """
 
 
 @runtime_checkable
 class World(Protocol):
-    """Where the agents live. Made with the scenario's ``world_options`` as keyword arguments.
+    """Where the agents live. The scenario's ``world_options`` are its keyword arguments.
 
-    Three more members are used where a world has them: ``rules(**policy_options)`` gives the policy
-    ``rules``; ``actions``, a mapping of names to descriptions, tells an LLM what it can do;
-    ``by_agent()`` gives, for the report, numbers per agent: ``{"loss": {"alice": 3.0}}``.
+    A world may have three more members. ``rules(**policy_options)`` gives the policy ``rules``;
+    ``actions``, a mapping of names to descriptions, tells an LLM what it can do; ``by_agent()``
+    gives the report numbers per agent: ``{"loss": {"alice": 3.0}}``.
     """
 
     def setup(self, rng: Random, agent_ids: Sequence[str]) -> None:
         """Begin. ``rng`` is the world's own generator for the whole run; keep it.
 
-        It is seeded anew for each tick, so that no state of it needs saving.
+        The loop seeds it for each tick, so the world need not save its state.
         """
 
     def observe(self, agent_id: str) -> Observation | str:
-        """What this agent perceives. Called once a tick for every agent, before any acts."""
+        """What this agent perceives. The loop asks for all agents before the first one acts."""
 
     def apply(self, agent_id: str, action: Action) -> Outcome | str | None:
-        """Do it, or raise :class:`~tiermem.InvalidAction`. Who acts first is drawn every tick."""
+        """Do the action, or raise :class:`~tiermem.InvalidAction`.
+
+        The loop draws the order of the agents in every tick.
+        """
 
     def end_tick(self) -> None:
-        """All have acted: let the world move on."""
+        """Move the world on, after all agents have acted."""
 
     def metrics(self) -> Mapping[str, float]:
-        """Numbers that describe the world after this tick; the same names every time."""
+        """Numbers that describe the world after a tick; every tick has the same names."""
 
     def get_state(self) -> Any:
         """Everything that changes, as JSON values."""
 
     def set_state(self, state: Any) -> None:
-        """Go on from what :meth:`get_state` gave, after :meth:`setup` with the same agents."""
+        """Go on from a state of :meth:`get_state`, after :meth:`setup` with the same agents."""

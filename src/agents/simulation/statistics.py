@@ -1,7 +1,7 @@
-"""How sure a sweep can be: means over seeds, with bootstrap intervals.
+"""Means over seeds, with bootstrap intervals.
 
-The intervals are percentile bootstraps. They assume nothing about the shape of the data, and are a
-little too narrow for few values: with 10 seeds, a 95 % interval holds the true mean about nine
+The intervals are percentile bootstraps. They assume nothing about the shape of the data. For few
+values they are a little too narrow: with 10 seeds, a 95 % interval holds the true mean about nine
 times in ten.
 """
 
@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["Interval", "bootstrap_difference", "bootstrap_mean", "differences", "summarise"]
+__all__ = ["Interval", "bootstrap_mean", "differences", "interval_of", "summarise"]
 
 
 class Interval(NamedTuple):
@@ -26,8 +26,8 @@ def bootstrap_mean(
 ) -> Interval:
     """The mean of ``values`` with its percentile bootstrap interval.
 
-    The same arguments give the same bits on every machine. One value, or values that are all the
-    same, give an interval of no width: there is no spread to learn from.
+    The same arguments give the same bits on every machine. The interval of equal values has no
+    width.
 
     >>> bootstrap_mean([2.0, 2.0, 2.0])
     Interval(n=3, mean=2.0, low=2.0, high=2.0)
@@ -58,48 +58,25 @@ def _spread(
     rng = np.random.Generator(np.random.PCG64(seed))
     values = np.array(deviations)
     n = len(values)
-    # One value of every resample at a time: the order of additions is then fixed, whatever the
-    # machine's vector width, and memory does not grow with n.
+    # Each pass adds one value to every resample. So the order of additions is the same on every
+    # machine, and memory does not grow with n.
     totals = np.zeros(resamples)
     for _ in range(n):
         totals += values[rng.integers(0, n, size=resamples)]
     totals.sort()
-    # The values themselves, not interpolated.
+    # The quantiles are values, not interpolated.
     cut = min(int((1 - level) / 2 * resamples), (resamples - 1) // 2)
     return float(totals[cut]) / n, float(totals[resamples - 1 - cut]) / n
-
-
-def bootstrap_difference(
-    values: Sequence[float],
-    baseline: Sequence[float],
-    *,
-    seed: int = 0,
-    resamples: int = 10_000,
-    level: float = 0.95,
-) -> Interval:
-    """The mean of ``values[i] - baseline[i]`` with its interval.
-
-    For pairs, such as two variants run with the same seeds: what a seed does to both cancels out.
-    """
-    if len(values) != len(baseline):
-        raise ValueError(f"pairs are needed, not {len(values)} values and {len(baseline)}")
-    pairs = zip(values, baseline, strict=True)
-    return bootstrap_mean(
-        [float(value) - float(base) for value, base in pairs],
-        seed=seed,
-        resamples=resamples,
-        level=level,
-    )
 
 
 def summarise(
     rows: Sequence[Mapping[str, Any]], keys: Sequence[str], metrics: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """``n``, ``mean``, ``low`` and ``high`` of each metric, by group of rows alike in ``keys``.
+    """``n``, ``mean``, ``low`` and ``high`` of each metric, per group of rows with equal ``keys``.
 
-    Groups come in the order in which they first appear, metrics in the order given. Values that
-    are missing, None or not finite are left out, and ``n`` says how many were not; a metric
-    without any values in a group has no row.
+    Groups come in the order in which they first appear, metrics in the order given. ``n`` counts
+    the finite values; None, infinity and NaN are left out. A metric without finite values in a
+    group has no row.
     """
     groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
@@ -114,6 +91,11 @@ def summarise(
     return summaries
 
 
+def interval_of(row: Mapping[str, Any]) -> Interval:
+    """The interval in a row of :func:`summarise` or :func:`differences`."""
+    return Interval(*(row[name] for name in Interval._fields))
+
+
 def differences(
     rows: Sequence[Mapping[str, Any]],
     keys: Sequence[str],
@@ -123,10 +105,11 @@ def differences(
     variant: str = "variant",
     pair: str = "seed",
 ) -> list[dict[str, Any]]:
-    """How far the other variants lie from the ``baseline`` one, in rows like :func:`summarise`.
+    """The difference of every other variant from ``baseline``, in rows like :func:`summarise`.
 
-    Rows alike in ``keys`` (the grid's keys, without the variant) and in ``pair`` are compared;
-    those without a counterpart are left out.
+    A row is compared with the baseline's row that has equal ``keys`` (the grid's keys, without the
+    variant) and an equal ``pair``: the seed's effect on both cancels out. Rows without a
+    counterpart are left out.
     """
     bases = {_place(row, (*keys, pair)): row for row in rows if row[variant] == baseline}
     groups: dict[tuple[str, ...], list[tuple[Mapping[str, Any], Mapping[str, Any]]]] = {}
@@ -138,16 +121,15 @@ def differences(
     for pairs in groups.values():
         for metric in metrics:
             both = [(_value(row, metric), _value(base, metric)) for row, base in pairs]
-            whole = [(a, b) for a, b in both if a is not None and b is not None]
-            if whole:
-                interval = bootstrap_difference([a for a, _ in whole], [b for _, b in whole])
+            gaps = [a - b for a, b in both if a is not None and b is not None]
+            if gaps:
                 where = {key: pairs[0][0][key] for key in (variant, *keys)}
-                found.append({**where, "metric": metric, **interval._asdict()})
+                found.append({**where, "metric": metric, **bootstrap_mean(gaps)._asdict()})
     return found
 
 
 def _place(row: Mapping[str, Any], keys: Sequence[str]) -> tuple[str, ...]:
-    """As text, because a setting may be a list, and ``1`` is not the setting ``true``."""
+    """A row's group, as text: a setting may be a list, and ``1`` is not the setting ``true``."""
     return tuple(repr(row[key]) for key in keys)
 
 

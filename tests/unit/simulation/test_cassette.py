@@ -1,4 +1,4 @@
-"""The file of everything that a language model was asked and said."""
+"""The cassette: the file with a language model's questions and answers."""
 
 import errno
 import json

@@ -55,7 +55,7 @@ NOTHING = "(No relevant memories)"
 
 
 class Street:
-    """Everybody sees a text in each tick, and may wave."""
+    """Every agent sees a text in each tick, and may wave."""
 
     actions: Mapping[str, str] = {"wave": "greet somebody: to"}
 
@@ -90,7 +90,7 @@ class Street:
 
 
 class Idle:
-    """Does the same in each tick."""
+    """Does the same actions in each tick."""
 
     def __init__(self, *actions: Any) -> None:
         self.actions = list(actions)
@@ -102,7 +102,7 @@ class Idle:
 
 
 class Saver(Idle):
-    """Saves what it is told to; raises what is an error."""
+    """Gives the actions of the test; raises an error of the test."""
 
     def __init__(self, *answers: Any) -> None:
         super().__init__()
@@ -119,7 +119,7 @@ class Saver(Idle):
 
 
 def say(tokens: int, letter: str = "x") -> str:
-    """A text of so many tokens, less what is said where nothing is remembered."""
+    """A text that fills a context to a number of tokens, together with the line for no memories."""
     return letter * 4 * (tokens - 6)
 
 
@@ -215,7 +215,7 @@ def test_a_count_of_numpy_can_be_kept(make_bank: MakeBank) -> None:
     assert context(bank)["tokens"] == len("rain") + len(NOTHING)
 
 
-# For an agent whose policy has no say
+# A policy without flush()
 
 
 def test_a_summary_goes_into_the_note_of_the_tick(make_bank: MakeBank) -> None:
@@ -278,7 +278,7 @@ def test_where_notes_are_only_read_nothing_is_flushed_and_contexts_are_compacted
     assert context(bank)["cycle"] == 1
 
 
-# For an agent whose policy saves by itself
+# A policy with flush()
 
 
 def test_the_policy_is_asked_with_what_it_saw_and_what_would_be_lost(make_bank: MakeBank) -> None:
@@ -352,7 +352,7 @@ def test_a_flush_that_fails_twice_is_given_up_until_the_next_cycle(make_bank: Ma
 
 
 class Fragile(Directions):
-    """Can't embed what is said to break it."""
+    """An embedder that fails on the word break."""
 
     def embed(self, texts: Sequence[str], /) -> list[list[float]]:
         if any("break" in text for text in texts):
@@ -547,7 +547,7 @@ def notes_on_disk(folder: Path) -> dict[str, str]:
 
 
 def finished(folder: Path, settings: Settings | None = None) -> tuple[list[Any], Any, Any]:
-    """A run to its end: the records, the journal's hash and the notes."""
+    """The records, the journal's hash and the notes of a finished run."""
     opened = Run.open(folder) if settings is None else Run.create(folder, settings)
     with opened as run:
         for _ in run.advance(run.settings.simulation.ticks):
@@ -715,7 +715,7 @@ def is_flush(request: Mapping[str, Any]) -> bool:
 
 
 def saying(*replies: object) -> Callable[[dict[str, Any]], Any]:
-    """Waves; to a flush it says these, then the last one for ever, or raises it."""
+    """Waves; answers each flush with the next reply, or raises it. The last reply repeats."""
     left = list(replies)
 
     def reply(request: dict[str, Any]) -> Any:
@@ -731,7 +731,7 @@ def saying(*replies: object) -> Callable[[dict[str, Any]], Any]:
 
 @functools.cache
 def chat_model(url: str) -> ChatModel:
-    """One for all tests, since making a client takes a while."""
+    """One model for all tests, since making a client takes a while."""
     config = {"openai_base_url": url, "api_key": "hush-hush", "model": "m"}
     return ChatModel(LlmSettings("openai", config), timeout=LONG)
 
@@ -742,7 +742,7 @@ def llm(url: str, path: Path, *, replay: bool = False) -> Llm:
 
 
 def asked(policy: Llm, ticks: int = 3) -> tuple[list[dict[str, Any]], list[str], str]:
-    """What is recorded of a run of one agent, its memories and its long-term note."""
+    """The records of a run of one agent, its memories and its long-term note."""
     with MemoryBank.ephemeral(embedder=Directions(), flush=LLM_FLUSH, seed=7) as bank:
         loop = begun(bank, Street(*["a street"] * ticks), policy)
         records = [loop.tick() for _ in range(ticks)]

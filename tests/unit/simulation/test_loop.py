@@ -283,7 +283,7 @@ def test_a_world_that_raises_is_named_and_nothing_of_the_tick_is_kept(
 
 
 def test_a_world_that_runs_out_of_something_is_named(bank: MemoryBank) -> None:
-    """StopIteration would end a map() without a word, and agents would go unseen."""
+    """StopIteration would end a map() silently, and the loop would skip agents."""
     world = Diary()
     world.says = lambda agent: next(iter(()))
     with pytest.raises(SimulationError, match=r"Diary\.observe\(\).*StopIteration.*tick 1"):

@@ -1,4 +1,4 @@
-"""What an agent may do to its own memory, and what it is told if it can't."""
+"""The memory actions of an agent, and their refusals."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ MakeBank = Callable[..., MemoryBank]
 
 
 class Quiet:
-    """A world in which nothing happens, and nothing can be done."""
+    """A world without events and without actions."""
 
     def setup(self, rng: Any, agent_ids: Sequence[str]) -> None: ...
 
@@ -38,7 +38,7 @@ class Quiet:
 
 
 class Alice:
-    """Does what she is told, once; keeps what she was told about it."""
+    """Does the test's actions once, and keeps the errors that the loop reports."""
 
     def __init__(self, *actions: Any) -> None:
         self.actions: list[Any] = list(actions)
@@ -51,7 +51,7 @@ class Alice:
 
 
 def act(bank: MemoryBank, *actions: Any) -> Alice:
-    """Alice does ``actions`` in one tick, and hears of them in the next."""
+    """Alice does ``actions`` in one tick, and gets the errors in the next."""
     alice = Alice(*actions)
     loop = Loop(bank, Quiet(), alice, ["alice"])
     loop.begin()

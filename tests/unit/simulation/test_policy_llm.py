@@ -59,7 +59,7 @@ def path(tmp_path: Path) -> Path:
 
 @functools.cache
 def chat_model(url: str, timeout: float) -> ChatModel:
-    """One for all tests, since making a client takes a while."""
+    """One model for all tests, since making a client takes a while."""
     return ChatModel(settings(url), timeout=timeout)
 
 
@@ -86,7 +86,7 @@ def recorded(path: Path) -> list[dict[str, Any]]:
 
 
 def one_after_the_other(*replies: object) -> Reply:
-    """Gives these, then the last one for ever; raises those that are errors."""
+    """Gives one reply after another, or raises it if it is an error. The last reply repeats."""
     left = list(replies)
 
     def reply(_: object) -> Any:
@@ -262,7 +262,7 @@ def test_a_hanging_reply_times_out_and_nobody_asks_again_behind_our_back(
     time.sleep(0.7)  # the client's own retries would come 0.5 s after its timeout
     assert len(server.requests) == 2
     release.set()
-    time.sleep(0.1)  # the server finds nobody there, and says so while its words are captured
+    time.sleep(0.1)  # the server reports the lost client while its output is captured
 
 
 def test_a_late_reply_is_not_taken_for_that_of_another_attempt(path: Path) -> None:
@@ -404,7 +404,7 @@ def test_wrong_options_are_refused(path: Path, wrong: Mapping[str, Any]) -> None
 
 
 class Street:
-    """Everybody sees how often was waved."""
+    """Every agent sees the number of waves."""
 
     actions = ACTIONS
 
@@ -434,7 +434,7 @@ class Street:
 
 
 def run(made: Llm, ticks: int = 4) -> list[str]:
-    """The hashes of the state after each tick."""
+    """The state hash after each tick."""
     with MemoryBank.ephemeral(embedder=Directions(), seed=7) as bank:
         loop = Loop(bank, Street(), made, ["alice", "bob", "carol"])
         loop.begin()
@@ -442,7 +442,7 @@ def run(made: Llm, ticks: int = 4) -> list[str]:
 
 
 def moody() -> Reply:
-    """Says something else each time, also to the same question; fails now and then."""
+    """Gives another reply each time, also to the same question; some attempts fail."""
     count = iter(range(1000))
 
     def reply(_: object) -> str:

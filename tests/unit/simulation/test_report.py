@@ -25,7 +25,7 @@ from agents.simulation.statistics import Interval, summarise
 
 HOSTILE = "<script>alert(1)</script>\u202e\x1b[2J\n\"'&\u2028 $x_{ 世界 \ud800"
 CHARTS: dict[str, Callable[[], bytes]] = {
-    "curves": lambda: plots.curves({"loss": [1, 2.5, None]}, [0, 1, 2], "title"),
+    "curves": lambda: plots.curves({"loss": [1, 2.5, None]}, [0, 1, 2]),
     "stacked": lambda: plots.stacked({"pinned": [1, 2], "low": [3, 9]}, [0, 1]),
     "bars": lambda: plots.bars({"alice": 3.0, "bob": -1.0}, x_label="loss"),
     "intervals": lambda: plots.intervals({"a": [Interval(3, 2, 1, 3), None]}, ["5", "9"]),
@@ -45,8 +45,8 @@ def record(tick: int, **metrics: float | None) -> dict[str, Any]:
 def run(**changes: Any) -> RunResults:
     values: dict[str, Any] = {
         "name": "trust",
-        "scenario": {"world": "market", "seed": 42, "memory": {"max_pinned": 5}},
-        "summary": {"agents": 2},
+        "scenario": {"seed": 42, "memory": {"max_pinned": 5}},
+        "summary": {"world": "market", "agents": 2, "seed": 42, "ticks": 2},
         "records": [record(tick, loss=float(tick)) for tick in range(3)],
         "most_retrieved": [RemarkableMemory("alice", "bob cheats", "pinned", 1, 17)],
         "pinned_longest": [RemarkableMemory("bob", "carol pays", "pinned", 0, 3)],
@@ -218,8 +218,8 @@ def test_text_from_the_run_does_nothing_in_the_page() -> None:
     memory = RemarkableMemory(HOSTILE, HOSTILE, HOSTILE, 0, 1)
     hostile = run(
         name=HOSTILE,
-        scenario={HOSTILE: [HOSTILE], "world": HOSTILE},
-        summary={HOSTILE: HOSTILE, "state_hash": HOSTILE},
+        scenario={HOSTILE: [HOSTILE]},
+        summary={HOSTILE: HOSTILE, "world": HOSTILE, "state_hash": HOSTILE},
         records=[record(0, **{HOSTILE: 1.0})],
         most_retrieved=[memory],
         by_agent={HOSTILE: {HOSTILE: 1.0}},
@@ -243,7 +243,7 @@ def test_a_long_memory_is_cut_and_says_so() -> None:
 
 def test_a_run_of_one_tick_has_a_report() -> None:
     assert "1 agent lived through 0 ticks" in render_run(
-        run(records=[record(0)], summary={"agents": ["alice"]}, by_agent={})
+        run(records=[record(0)], summary={"agents": 1}, by_agent={})
     )
 
 

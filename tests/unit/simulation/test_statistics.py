@@ -1,4 +1,4 @@
-"""Means over seeds and how sure they are."""
+"""Means over seeds and their intervals."""
 
 import math
 
@@ -7,7 +7,6 @@ import pytest
 
 from agents.simulation.statistics import (
     Interval,
-    bootstrap_difference,
     bootstrap_mean,
     differences,
     summarise,
@@ -120,21 +119,17 @@ def test_settings_out_of_range_are_refused(wrong: dict[str, float]) -> None:
 # Pairs
 
 
-def test_what_a_seed_does_to_both_cancels_out() -> None:
-    assert bootstrap_difference([11, 25, 3], [10, 24, 2]) == Interval(3, 1, 1, 1)
-
-
 def test_a_paired_interval_is_narrower_than_that_of_either() -> None:
     other = [value + 1 + 0.1 * (place % 3) for place, value in enumerate(VALUES)]
+    table = rows(
+        *(("flat", 3, seed, value) for seed, value in enumerate(VALUES)),
+        *(("tiers", 3, seed, value) for seed, value in enumerate(other)),
+    )
 
-    gap, alone = bootstrap_difference(other, VALUES), bootstrap_mean(VALUES)
+    (gap,) = differences(table, ["limit"], ["loss"], baseline="flat")
+    alone = bootstrap_mean(VALUES)
 
-    assert gap.high - gap.low < 0.1 * (alone.high - alone.low)
-
-
-def test_values_without_a_partner_are_refused() -> None:
-    with pytest.raises(ValueError, match="pairs"):
-        bootstrap_difference([1.0, 2.0], [1.0])
+    assert gap["high"] - gap["low"] < 0.1 * (alone.high - alone.low)
 
 
 # A sweep

@@ -1,4 +1,4 @@
-"""The building site: who pins the plan finishes the house."""
+"""The building site: agents that pin the plan finish their houses."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The market: who keeps warnings in view stops losing money."""
+"""The market: agents that keep warnings in view stop losing money."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The rumour mill: who keeps the herald's word finds it among the rumours."""
+"""The rumour mill: agents that store the herald's word find it among the rumours."""
 
 import json
 from collections.abc import Iterator
@@ -103,7 +103,7 @@ def test_a_trace_leads_from_the_origin_to_the_agent() -> None:
         chain.append(Hearing(listener, speaker, tick + 1))
     for agent in VILLAGE:
         world.observe(agent)
-    assert len({VILLAGE[3], *(hearing.agent_id for hearing in chain)}) == 4  # nobody twice
+    assert len({VILLAGE[3], *(hearing.agent_id for hearing in chain)}) == 4  # no agent twice
     assert world.trace("bridge", listener, True) == chain
     assert world.trace("bridge", listener, False) == []
 

@@ -1,14 +1,7 @@
-"""The memory actions: what an agent may do to its own memory and notes, in the words that it uses.
+"""The memory actions: what an agent may do to its own memory and notes in every world.
 
-=================  =====================  ===================================================
-name               arguments              what happens
-=================  =====================  ===================================================
-store_memory       content, tier          keep a text; the tier is normal unless given
-set_memory_tier    memory_id, tier        move a memory to a tier
-pin_memory         memory_id              move it to pinned
-unpin_memory       memory_id              move it from pinned to normal
-append_note        text, path             add lines to a note; to the one of this tick unless told
-=================  =====================  ===================================================
+``MEMORY_ACTIONS`` and ``NOTE_ACTIONS`` describe them, in the words that a language model reads.
+Without ``tier`` a stored memory is normal; without ``path`` lines go to the note of the tick.
 """
 
 from collections.abc import Mapping, Sequence
@@ -53,13 +46,13 @@ NOTE_ACTIONS: Mapping[str, str] = {
 }
 
 OWN_ACTIONS: Mapping[str, str] = {**MEMORY_ACTIONS, **NOTE_ACTIONS}
-"""What every agent can do, in every world."""
+"""The actions of every agent in every world."""
 
 NO_OP = "no_op"
-"""Nothing is done, and that is recorded with its ``reason``: for a policy that found no answer."""
+"""The action of a policy that found no answer. Only its ``reason`` is recorded."""
 
 REFUSED = (InvalidAction, InvalidInput, MemoryNotFound, NoteRefused, TierFull)
-"""What an agent is told about its own actions, instead of ending the run."""
+"""The errors that an agent is told of. They do not end the run."""
 
 _LONGEST_NAME = 100
 _LONGEST_ERROR = 500
@@ -75,14 +68,12 @@ _OPTIONAL = {"store_memory": ("tier",), "append_note": ("path",)}
 
 
 def as_action(value: object) -> Action:
-    """An action from what a policy, a script or an LLM gave; :class:`InvalidAction` if it is none.
+    """An action from an :class:`Action`, or from a mapping with ``name`` and ``arguments``.
 
-    An :class:`Action`, or a mapping with ``name`` and, where there are any, ``arguments``.
+    Anything else from a policy, a script or an LLM is :class:`InvalidAction`.
     """
     name: Any
     arguments: Any
-    if type(value) is Action and value.arguments is NO_ARGUMENTS and _is_plain(value.name):
-        return value
     if isinstance(value, Action):
         name, arguments = value
     elif isinstance(value, Mapping) and value.keys() <= {"name", "arguments"}:
@@ -93,22 +84,20 @@ def as_action(value: object) -> Action:
         raise InvalidAction(
             f"an action's name is text of 1 to {_LONGEST_NAME} characters; got {name!r:.40}"
         )
-    if not isinstance(arguments, Mapping) or not all(isinstance(key, str) for key in arguments):
+    if arguments is not NO_ARGUMENTS and (
+        not isinstance(arguments, Mapping) or not all(isinstance(key, str) for key in arguments)
+    ):
         raise InvalidAction(f"{name}: arguments are a mapping by name; got {arguments!r:.80}")
     return Action(name, arguments)
 
 
-def _is_plain(name: object) -> bool:
-    return type(name) is str and name.isidentifier() and len(name) <= _LONGEST_NAME
-
-
 def is_list(value: object) -> bool:
-    """Whether a policy gave a list, of whatever; an action alone is none."""
+    """Whether a policy's answer is a list; a single action is not."""
     return isinstance(value, Sequence) and not isinstance(value, str | bytes | Action)
 
 
 def refusal(name: str, error: Exception) -> str:
-    """What an agent is told about an action of its own, in one line."""
+    """The line that tells an agent why its action was refused."""
     return one_line(f"{name} was refused: {error}")[:_LONGEST_ERROR]
 
 
@@ -119,7 +108,7 @@ def memory_to_store(action: Action) -> tuple[object, Tier]:
 
 
 def change_memory(memory: AgentMemory, action: Action) -> None:
-    """Move a memory to another tier, as one of the other three says."""
+    """Do a ``set_memory_tier``, ``pin_memory`` or ``unpin_memory``."""
     arguments = _checked(action)
     identifier = arguments["memory_id"]
     if action.name == "pin_memory":
@@ -131,7 +120,7 @@ def change_memory(memory: AgentMemory, action: Action) -> None:
 
 
 def append_note(memory: AgentMemory, action: Action, tick: int) -> None:
-    """Do an ``append_note`` in this tick."""
+    """Do an ``append_note``."""
     arguments = _checked(action)
     text, path = check_text(arguments["text"], "note"), arguments.get("path")
     if not text or text.isspace():
@@ -147,9 +136,9 @@ def append_note(memory: AgentMemory, action: Action, tick: int) -> None:
 
 
 def add_to_note(memory: AgentMemory, text: str, path: str) -> None:
-    """Add lines to a note, refused in a bank without a folder just as in one with files.
+    """Add lines to a note, unless the note would be too long for a file.
 
-    A run is replayed without a folder, and must come to the same refusals there.
+    A bank without a folder refuses the same lines: a replay has no folder, and must not differ.
     """
     notes = memory.notes
     if len(notes.read(path).encode()) + len(text.encode()) + len("\n\n") > MOST_BYTES:
@@ -158,7 +147,7 @@ def add_to_note(memory: AgentMemory, text: str, path: str) -> None:
 
 
 def note_of(tick: int) -> str:
-    """The note of a tick; a run knows no other days, whatever ``notes.daily`` says."""
+    """The path of a tick's note. A run has ticks for days, whatever ``notes.daily`` says."""
     return f"memory/tick-{tick:06}.md"
 
 

@@ -1,14 +1,14 @@
-"""The agents' contexts over the ticks of a run: before one overflows, what should last is saved.
+"""The agents' contexts in a run. An agent saves what should last before its context overflows.
 
-What an agent perceives, is reminded of and is told fills its context, tick after tick. When it is
-nearly full, the agent gets a turn of its own, a flush; when it is full, it is compacted, and what
-was in it is nothing but memories.
+Observations, retrieved memories and outcomes fill an agent's context, tick after tick. When the
+context is nearly full, the agent gets an extra turn, a flush. When the context is full, it is
+compacted: it becomes empty, and only memories and notes remain.
 """
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from random import Random
-from typing import Any, Protocol, final
+from dataclasses import dataclass
+from typing import Any, final
 
 from ...bank.memory_bank import MemoryBank
 from ...errors import (
@@ -24,80 +24,69 @@ from ...memory.context import render
 from ...memory.records import Hits, Memory
 from ...memory.tiers import Tier
 from ...notes.flush import FLUSH_PROMPT, FlushMonitor, summary
-from ..protocols import Action, Flushing, Observation, Outcome
-from .actions import OWN_ACTIONS, REFUSED, add_to_note, as_action, is_list, note_of, refusal
+from ..protocols import Observation
+from .actions import add_to_note, note_of
 
-__all__ = ["Contexts", "Saving", "save"]
+__all__ = ["Contexts", "Saving"]
 
 logger = logging.getLogger(__name__)
 
 Saving = Callable[[str, str], None]
-"""An agent's own turn: takes its id and the prompt. What it raises undoes it."""
+"""Gives an agent its flush; takes the agent's id and the prompt. An error undoes the flush."""
 
 _HEADING = "## Before compaction"
 _ATTEMPTS = 2
 
 
-class _Recorder(Protocol):
-    """Where the actions of a turn go; the loop has one."""
-
-    def memory_action(self, agent: str, action: Action) -> None: ...
-
-    def happened(self, agent: str, name: str, outcome: Outcome) -> None: ...
-
-    def flush(self) -> None: ...
-
-
+@dataclass(slots=True)
 class _Context:
     """One agent's context."""
 
-    __slots__ = ("cycle", "monitor", "since", "tokens")
-
-    def __init__(self, monitor: FlushMonitor) -> None:
-        self.monitor = monitor
-        self.tokens = 0
-        self.cycle = monitor.cycle
-        """The one in which the tokens were counted."""
-        self.since = 1
-        """The sequence number of its first memory."""
+    monitor: FlushMonitor
+    cycle: int
+    """The monitor's cycle in which the tokens were counted."""
+    tokens: int = 0
+    since: int = 1
+    """The sequence number of the context's first memory."""
 
 
 @final
 class Contexts:
-    """How full the contexts of all agents are, and what is done about it at the end of a tick."""
+    """The contexts of all agents: their sizes, their flushes and their compactions."""
 
     def __init__(self, bank: MemoryBank, agent_ids: Iterable[str]) -> None:
         settings = bank.settings.flush
         sizes = (settings.context_window, settings.reserve_tokens, settings.soft_threshold)
         try:
-            self._by_agent = {agent: _Context(FlushMonitor(*sizes)) for agent in agent_ids}
+            monitors = {agent: FlushMonitor(*sizes) for agent in agent_ids}
         except InvalidInput as error:
             raise ConfigError(f"section flush: {error.why}", hint=error.hint) from None
+        self._by_agent = {agent: _Context(each, each.cycle) for agent, each in monitors.items()}
         self._bank = bank
         self._full = settings.context_window - settings.reserve_tokens
         self._most = settings.summary_tokens
         self.flushes = 0
-        """Of this tick, those that were done."""
+        """How many flushes this tick did."""
         self.failures = 0
-        """Of this tick, those that were given up."""
+        """How many flushes this tick gave up."""
 
     def begin_tick(self, observations: Sequence[Observation], found: Sequence[Hits]) -> None:
-        """Agents perceive these, and are reminded of those."""
+        """Count the agents' observations and retrieved memories."""
         self.flushes = self.failures = 0
         for seen, hits in zip(observations, found, strict=True):
             heard = (remark.text for remark in seen.heard)
             self.saw(seen.agent_id, seen.text, *heard, render(hits))
 
     def saw(self, agent: str, *texts: str) -> None:
-        """These come into an agent's context."""
+        """Count texts that come into an agent's context."""
         count = self._bank.parts.search.count_tokens
         self._by_agent[agent].tokens += sum(int(count(text)) for text in texts)
 
     def end_tick(self, saving: Saving | None) -> None:
-        """Flush the contexts that are nearly full, and compact those that are full.
+        """Flush the contexts that are nearly full, and compact the contexts that are full.
 
-        ``saving`` is how an agent saves by itself. Without, a summary goes into its note of this
-        tick. A flush that fails twice is given up until the context was compacted.
+        ``saving`` lets an agent save by itself. Without ``saving``, a summary goes into the agent's
+        note of this tick. After two failures, a context has no flush until it is compacted.
         """
         is_skipped = self._bank.settings.notes.read_only
         for agent, context in self._by_agent.items():
@@ -109,7 +98,7 @@ class Contexts:
                 context.since = self._bank.parts.ledger.resident.block(agent).next_sequence
 
     def get_state(self) -> dict[str, Any]:
-        """All that changes, as JSON values."""
+        """Everything that changes, as JSON values."""
         return {
             agent: {
                 "tokens": context.tokens,
@@ -121,7 +110,7 @@ class Contexts:
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Go on from what :meth:`get_state` gave."""
+        """Go on from a state of :meth:`get_state`."""
         for agent, kept in state.items():
             context = self._by_agent[agent]
             context.tokens, context.cycle = kept["tokens"], kept["counted_in"]
@@ -150,7 +139,7 @@ class Contexts:
         logger.warning("tick %d: a flush of %s was given up: %s", self._bank.tick, agent, why)
 
     def _losable(self, agent: str, since: int) -> list[Memory]:
-        """What came into the context and is not kept in view, or in a note, anyway."""
+        """The memories of the context that are neither pinned nor in a note."""
         return [
             memory
             for memory in self._bank.agent(agent).all()
@@ -163,33 +152,6 @@ class Contexts:
             add_to_note(self._bank.agent(agent), text, note_of(self._bank.tick))
 
 
-def save(
-    policy: Flushing, seen: Observation, hits: Hits, rng: Random, prompt: str, recorder: _Recorder
-) -> list[str]:
-    """Do what an agent's policy saves; what the agent is told that was refused."""
-    answer = policy.flush(seen, hits, rng, prompt)
-    if not is_list(answer):
-        raise SimulationError(
-            f"{type(policy).__name__}.flush() gave {answer!r:.60} for {seen.agent_id} in tick "
-            f"{seen.tick}; a list of actions is needed"
-        )
-    told: list[str] = []
-    for given in answer:
-        name = "an action"
-        try:
-            action = as_action(given)
-            name = action.name
-            if name not in OWN_ACTIONS:
-                known = ", ".join(OWN_ACTIONS)
-                raise InvalidAction(f"before a compaction there is only {known}")
-            recorder.memory_action(seen.agent_id, action)
-        except REFUSED as error:
-            told.append(refusal(name, error))
-            recorder.happened(seen.agent_id, name, Outcome(told[-1], success=False))
-    recorder.flush()
-    return told
-
-
 def _prompt(lost: str) -> str:
     if not lost:
         return FLUSH_PROMPT
@@ -197,9 +159,9 @@ def _prompt(lost: str) -> str:
 
 
 def _is_of_flush(error: TierMemError) -> bool:
-    """Whether a flush failed, and not the run: that ends by a lost bank or cassette, for example.
+    """Whether an error ends only the flush. A lost bank or cassette ends the run.
 
-    To go on after what no cassette holds would be a run that no replay repeats.
+    A run that went on without its cassette could not be replayed.
     """
     if isinstance(error, ChatFailed | InvalidAction):
         return True

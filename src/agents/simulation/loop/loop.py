@@ -2,8 +2,7 @@
 
 import math
 import traceback
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from typing import Any, Protocol, runtime_checkable
@@ -17,8 +16,8 @@ from ...memory.records import Hits
 from ...memory.tiers import TIER_NAMES
 from ..protocols import Action, Flushing, Observation, Outcome, Policy, Remark, World
 from .actions import NO_OP, OWN_ACTIONS, REFUSED, as_action, is_list, refusal
-from .flushing import Contexts, Saving, save
-from .recorder import Recorder
+from .flushing import Contexts, Saving
+from .recorder import Recorder, save
 from .streams import Streams
 
 __all__ = ["Loop", "Together", "check_number", "where_in"]
@@ -26,19 +25,19 @@ __all__ = ["Loop", "Together", "check_number", "where_in"]
 
 @runtime_checkable
 class Together(Protocol):
-    """A policy that decides for all agents of a tick at once, because that is faster."""
+    """A policy that decides for all agents at once."""
 
     def decide_all(
         self, observations: Sequence[Observation], memories: Sequence[Hits], rngs: Sequence[Random]
     ) -> Sequence[Sequence[Action]]:
-        """The actions of each, in order."""
+        """The actions of each agent, in the order of ``observations``."""
 
 
 class Loop:
-    """A world, its agents' policy and their memories, moved on tick by tick.
+    """Runs a world, its agents' policy and their memories, tick by tick.
 
-    Everything that a tick changes is committed at once, the world's state with the memories, so a
-    bank is always between two ticks and a new loop on it goes on where the last one stopped.
+    One commit holds everything that a tick changes: the memories and the world's state. So a bank
+    is always between two ticks, and a new loop on it goes on where the last loop stopped.
     """
 
     def __init__(
@@ -52,20 +51,20 @@ class Loop:
         self._errors: dict[str, list[str]] = {}
         self._spent = False
         self._no_ops = 0
-        """Decisions of the tick that came to nothing, because no answer could be had."""
+        """The tick's decisions without an answer."""
         self._names: list[str] | None = None
-        """Of the metrics."""
+        """The names of the metrics."""
         every = bank.settings.temperature.compact_every
         self._compact_every = every and bank.settings.clock.ticks(every)
         self._fade_every = max(1, bank.settings.clock.ticks(bank.settings.decay.every))
         self._contexts = Contexts(bank, self._agents) if bank.settings.flush.enabled else None
 
     def begin(self, memories: Sequence[tuple[object, ...]] = ()) -> list[str]:
-        """Set the world up; ``memories`` are what the agents know from the start.
+        """Set the world up; ``memories`` are the agents' first memories.
 
-        On a bank that has ticks already, go on from its last one instead. Then the metrics should
-        be what they were: how they differ, if ``get_state`` and ``set_state`` leave something out.
-        A metric that is another every time it is asked for says nothing about that.
+        On a bank that has ticks, go on from the last tick instead, and give the metrics that are
+        not what they were. Such a difference shows that ``get_state`` or ``set_state`` leaves
+        something out, unless the metric changes every time it is asked for.
         """
         self._streams.begin(0)
         self._call("setup", self._streams.world, tuple(self._agents))
@@ -73,10 +72,10 @@ class Loop:
         if kept is not None:
             self._call("set_state", kept["world"])
             self._errors = {agent: list(errors) for agent, errors in kept["errors"].items()}
-            if self._contexts is not None and "contexts" in kept:  # a branch may be first to count
+            if self._contexts is not None and "contexts" in kept:  # a branch may switch flushes on
                 self._contexts.set_state(kept["contexts"])
             found = self._differences()
-            # To ask for metrics may change the world, and must make no difference.
+            # metrics() may have changed the world.
             self._call("set_state", self._bank.ticks.state()["world"])
             return found
         with self._bank.transaction():
@@ -86,7 +85,7 @@ class Loop:
 
     def _differences(self) -> list[str]:
         last = next(self._bank.ticks.records(after=self._bank.tick - 1), None)
-        if last is None:  # somebody moved the bank's clock on by hand
+        if last is None:  # a caller advanced the bank without a loop
             return []
         recorded, _ = last
         now, again = self._metrics(), self._metrics()
@@ -97,7 +96,7 @@ class Loop:
         ]
 
     def tick(self) -> dict[str, Any]:
-        """One tick; what is recorded of it."""
+        """Run one tick, and give its record."""
         if self._spent:
             raise SimulationError(
                 "a tick of this simulation failed, and its world is not what it was",
@@ -183,16 +182,15 @@ class Loop:
             raise
         except Exception as error:  # a user's own policy may raise anything
             raise self._failed(policy, "decide", error) from error
+        decided: dict[str, tuple[Observation, Sequence[object]]] = {}
         for seen, answer in zip(observations, answers, strict=True):
             if type(answer) is not list and not is_list(answer):
                 raise SimulationError(
                     f"{type(policy).__name__}.decide() gave {answer!r:.60} for {seen.agent_id} in "
                     f"tick {seen.tick}; a list of actions is needed"
                 )
-        return {
-            seen.agent_id: (seen, answer)
-            for seen, answer in zip(observations, answers, strict=True)
-        }
+            decided[seen.agent_id] = (seen, answer)
+        return decided
 
     def _act(self, agent: str, given: object, tick: "Recorder") -> None:
         name = "an action"
@@ -226,31 +224,25 @@ class Loop:
             )
 
     def _saving(self, observations: Sequence[Observation], found: Sequence[Hits]) -> Saving | None:
-        """How agents save what should last; None if their policy has no say in it."""
+        """Lets agents save what should last; None if their policy has no ``flush``."""
         policy = self._policy
         if not isinstance(policy, Flushing):
             return None
         given = dict(zip(self._agents, zip(observations, found, strict=True), strict=True))
-        return partial(self._save, policy, given)
 
-    def _save(
-        self,
-        policy: Flushing,
-        given: Mapping[str, tuple[Observation, Hits]],
-        agent: str,
-        prompt: str,
-    ) -> None:
-        """An agent's turn: its memories and notes change, nothing else."""
-        seen, hits = given[agent]
-        rng = self._streams.agents[agent]
-        try:
-            told = save(policy, seen, hits, rng, prompt, Recorder(self._bank))
-        except TierMemError:
-            raise
-        except Exception as error:  # a user's own policy may raise anything
-            raise self._failed(policy, "flush", error) from error
-        if told:
-            self._errors.setdefault(agent, []).extend(told)
+        def saving(agent: str, prompt: str) -> None:
+            seen, hits = given[agent]
+            rng = self._streams.agents[agent]
+            try:
+                told = save(policy, seen, hits, rng, prompt, self._bank)
+            except TierMemError:
+                raise
+            except Exception as error:  # a user's own policy may raise anything
+                raise self._failed(policy, "flush", error) from error
+            if told:
+                self._errors.setdefault(agent, []).extend(told)
+
+        return saving
 
     def _record(self, found: Sequence[Hits]) -> dict[str, Any]:
         bank = self._bank
@@ -298,11 +290,11 @@ class Loop:
         return metrics
 
     def _call(self, method: str, *arguments: object) -> Any:
-        """A method of the world; what goes wrong in it is said to have gone wrong there."""
+        """Call a method of the world; an error names the method."""
         try:
             return getattr(self._world, method)(*arguments)
         except ConfigError:
-            raise  # options that don't fit together, which only setup can tell
+            raise  # setup() found options that don't fit together
         except Exception as error:  # a user's own world may raise anything
             raise self._failed(self._world, method, error) from error
 
@@ -318,10 +310,10 @@ class Loop:
 
 
 def check_number(value: object) -> float:
-    """``value`` itself if it is a number that every table can hold, or ValueError."""
+    """``value`` itself if it is a number that a table can hold, or ValueError."""
     if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= 2**53:
         return value
-    if hasattr(value, "item") and not isinstance(value, int | float):  # one of NumPy's
+    if hasattr(value, "item") and not isinstance(value, int | float):  # a NumPy number
         return check_number(value.item())
     if isinstance(value, float) and math.isfinite(value):
         return value
@@ -330,10 +322,10 @@ def check_number(value: object) -> float:
 
 
 def _check_keys(state: object) -> None:
-    """JSON has text for keys: others would come back as text."""
+    """Refuse keys that are not text: JSON would give them back as text."""
     try:
-        orjson.dumps(state)  # refuses such keys, in a tenth of the time
-    except TypeError:  # for this reason or another
+        orjson.dumps(state)  # refuses other keys too, in a tenth of the time
+    except TypeError:  # a key may be the reason, or a value
         _find_key(state)
 
 
@@ -349,7 +341,7 @@ def _find_key(value: object) -> None:
 
 
 def where_in(error: Exception) -> str:
-    """The place in the user's own file where an error came from, in brackets."""
+    """The file and line of an error, in brackets."""
     last = traceback.extract_tb(error.__traceback__)[-1:]
     if not last or last[0].filename.startswith("<"):  # Python's own import system
         return ""

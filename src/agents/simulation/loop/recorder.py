@@ -1,23 +1,36 @@
-"""What becomes memories in a tick of a simulation."""
+"""The recorder turns observations, outcomes and memory actions into memories."""
+
+from random import Random
 
 from ...bank.memory_bank import MemoryBank
-from ...errors import InvalidContent, InvalidInput, SimulationError, TierFull
+from ...errors import InvalidAction, InvalidContent, InvalidInput, SimulationError, TierFull
 from ...memory.checks import check_content
+from ...memory.records import Hits
 from ...memory.requests import Options
 from ...memory.tiers import Tier
-from ..protocols import Action, Observation, Outcome
-from .actions import NOTE_ACTIONS, append_note, change_memory, memory_to_store
+from ..protocols import Action, Flushing, Observation, Outcome
+from .actions import (
+    NOTE_ACTIONS,
+    OWN_ACTIONS,
+    REFUSED,
+    append_note,
+    as_action,
+    change_memory,
+    is_list,
+    memory_to_store,
+    refusal,
+)
 from .flushing import Contexts
 
-__all__ = ["Recorder"]
+__all__ = ["Recorder", "save"]
 
 _OBSERVED, _ACTED = Options("observation"), Options("action")
 
 
 class Recorder:
-    """Collects what becomes memories in a tick, to store it together.
+    """Collects a tick's new memories and stores them in batches.
 
-    What comes of actions goes into ``contexts``, where they are counted.
+    ``contexts`` count the outcomes of actions.
     """
 
     def __init__(self, bank: MemoryBank, contexts: Contexts | None = None) -> None:
@@ -57,14 +70,14 @@ class Recorder:
             return
         content, tier = memory_to_store(action)
         check_content(content, self._most)
-        if tier in self._refusing:  # alone, so that a refusal is about this memory only
+        if tier in self._refusing:  # stored alone, so that a refusal is about this memory only
             self.flush()
             self._bank.agent(agent).add(str(content), tier)
         else:
             self._new.append((agent, content, tier))
 
     def flush(self) -> None:
-        """Store what waits, in one batch."""
+        """Store the collected memories, in one batch."""
         waiting, self._new = self._new, []
         try:
             try:
@@ -77,8 +90,36 @@ class Recorder:
             raise SimulationError(f"the world gave what can't become a memory: {error}") from error
 
     def _keepable(self, text: object) -> object:
-        """The text, or what can be said of it: a world may repeat whatever an agent said."""
+        """The text, or why it can't be kept: a world may repeat whatever an agent said."""
         try:
             return check_content(text, self._most)
         except InvalidContent as error:
             return f"(not kept: {error})"
+
+
+def save(
+    policy: Flushing, seen: Observation, hits: Hits, rng: Random, prompt: str, bank: MemoryBank
+) -> list[str]:
+    """Give an agent its flush: do what its policy saves. The result are the refusals."""
+    answer = policy.flush(seen, hits, rng, prompt)
+    if not is_list(answer):
+        raise SimulationError(
+            f"{type(policy).__name__}.flush() gave {answer!r:.60} for {seen.agent_id} in tick "
+            f"{seen.tick}; a list of actions is needed"
+        )
+    recorder = Recorder(bank)
+    told: list[str] = []
+    for given in answer:
+        name = "an action"
+        try:
+            action = as_action(given)
+            name = action.name
+            if name not in OWN_ACTIONS:
+                known = ", ".join(OWN_ACTIONS)
+                raise InvalidAction(f"before a compaction there is only {known}")
+            recorder.memory_action(seen.agent_id, action)
+        except REFUSED as error:
+            told.append(refusal(name, error))
+            recorder.happened(seen.agent_id, name, Outcome(told[-1], success=False))
+    recorder.flush()
+    return told

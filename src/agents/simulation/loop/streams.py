@@ -1,7 +1,7 @@
-"""Randomness: one seed, and from it a generator for each agent, the world and the order of acting.
+"""Randomness: one seed gives a generator to each agent, to the world and to the order of acting.
 
-A generator is seeded anew for every tick from the seed, its name and the tick. So the seed and the
-tick are all there is to know of every random state, and to resume is to seed.
+For every tick, a generator is seeded from the run's seed, its own name and the tick. So a run that
+resumes needs no saved random state.
 """
 
 import hashlib
@@ -13,9 +13,9 @@ __all__ = ["Streams"]
 
 
 class Stream(Random):
-    """A generator that is seeded when it is first used in a tick.
+    """A generator that is seeded at its first use in a tick.
 
-    To seed one takes longer than most policies take to decide, and many of them draw nothing.
+    Seeding takes longer than most policies take to decide, and many policies draw no number.
     """
 
     def __init__(self, name: str) -> None:
@@ -24,9 +24,9 @@ class Stream(Random):
         super().__init__(0)
 
     def begin(self, tick: "hashlib._Hash") -> None:
-        """Forget what was, for a tick that has this hash."""
+        """Drop the state of the last tick; the next seed comes from this hash."""
         self._begin = tick
-        self.gauss_next = None  # the second of a pair of numbers that gauss() draws
+        self.gauss_next = None  # the second of the two numbers that gauss() draws
 
     def random(self) -> float:
         """The next number from 0 to 1."""
@@ -41,7 +41,7 @@ class Stream(Random):
         return super().getrandbits(k)
 
     def getstate(self) -> tuple[Any, ...]:
-        """The state, from which :meth:`setstate` goes on."""
+        """The state, for :meth:`setstate`."""
         if self._begin is not None:
             self._start(self._begin)
         return super().getstate()
@@ -52,12 +52,12 @@ class Stream(Random):
         super().setstate(state)
 
     def seed(self, a: Any = None, version: int = 2) -> None:
-        """Begin with a seed of the caller's own, until the tick ends."""
+        """Use the caller's own seed until the tick ends."""
         self._begin = None
         super().seed(a, version)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Random, (), self.getstate()  # a copy is a generator like any other
+        return Random, (), self.getstate()  # a copy is a plain generator
 
     def _start(self, begin: "hashlib._Hash") -> None:
         own = begin.copy()
@@ -76,13 +76,13 @@ class Streams:
         self.agents = {agent: Stream(f"agent\0{agent}") for agent in agent_ids}
 
     def begin(self, tick: int) -> None:
-        """Seed all of them for a tick."""
+        """Seed all generators for a tick."""
         begin = hashlib.sha256(f"tiermem\0{self._seed}\0{tick}\0".encode())
         for stream in (self.world, self._order, *self.agents.values()):
             stream.begin(begin)
 
     def order(self) -> list[str]:
-        """The agents in the order in which they act in this tick."""
+        """The agents in this tick's order of acting."""
         agents = list(self.agents)
         self._order.shuffle(agents)
         return agents

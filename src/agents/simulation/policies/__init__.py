@@ -1,4 +1,4 @@
-"""How agents decide: a script, or a language model."""
+"""The built-in policies: a script, or a language model."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -12,9 +12,9 @@ _DEEPEST = 50
 
 
 def as_actions(values: Iterable[object]) -> list[Any]:
-    """An :class:`Action` for each value that is one; the others as they are.
+    """An :class:`Action` for each valid value; invalid values stay as they are.
 
-    The loop refuses those and tells the agent, which is more use than to stop here.
+    The loop refuses an invalid value and tells the agent.
     """
     result: list[Any] = []
     for value in values:
@@ -26,9 +26,9 @@ def as_actions(values: Iterable[object]) -> list[Any]:
 
 
 def check_keepable(value: object, depth: int = 0) -> None:
-    """Raise ValueError for JSON that can't become memories, which would end the run.
+    """Raise ValueError for JSON that a memory can't hold.
 
-    Actions and their arguments turn up in what is recorded of them.
+    Memories repeat actions and their arguments, and a memory that can't be kept ends the run.
     """
     if depth > _DEEPEST:
         raise ValueError(f"it is nested more than {_DEEPEST} deep")

@@ -1,7 +1,7 @@
-"""The cassette: what a language model was asked and what came back, for a run to be replayed.
+"""The cassette: the questions to a language model and its answers, for replays.
 
-One JSON object per line, in the order in which the answers came. People may read it; each line
-holds the whole prompt. A line is found by tick, agent, hash of the prompt and attempt.
+The file has one JSON object per line, in the order of the answers. Each line holds the whole
+prompt, for people to read. Tick, agent, hash of the prompt and attempt identify a line.
 """
 
 import hashlib
@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...errors import Diverged, RunError
+from ...storage.sqlite import sync_folder
 
 __all__ = ["Cassette", "Exchange", "hash_prompt"]
 
 _Key = tuple[int, str, str, int]
 _START = b'{"agent":'
-"""How every line begins, since its keys are sorted."""
+"""The start of every line, since its keys are sorted."""
 
 
 class Exchange(NamedTuple):
@@ -27,7 +28,7 @@ class Exchange(NamedTuple):
     tick: int
     agent: str
     attempt: int
-    """From 0 on."""
+    """Counted from 0."""
     messages: Sequence[Mapping[str, str]]
     reply: str | None = None
     kind: str | None = None
@@ -38,6 +39,11 @@ class Exchange(NamedTuple):
         """The hash of the messages."""
         return hash_prompt(self.messages)
 
+    @property
+    def key(self) -> _Key:
+        """Identifies the exchange in its file."""
+        return self.tick, self.agent, self.prompt_hash, self.attempt
+
 
 def hash_prompt(messages: Sequence[Mapping[str, str]]) -> str:
     """SHA-256, in hex, of the messages as canonical JSON."""
@@ -45,19 +51,18 @@ def hash_prompt(messages: Sequence[Mapping[str, str]]) -> str:
 
 
 class Cassette:
-    """The exchanges in one file. Threads may share it; processes may not.
+    """The exchanges in one file. Threads may share a cassette; processes may not.
 
-    The file is made by the first exchange that is recorded, and read when first asked for one.
-    What ``record`` returned from is on the disk. A last line that a kill cut short is dropped;
-    any other damage is :class:`RunError`. With ``replay`` the file is never changed, and what it
-    lacks is :class:`Diverged`.
+    The first ``record`` makes the file. An exchange is on the disk when ``record`` returns. A last
+    line that a kill cut short is dropped; any other damage is :class:`RunError`. With ``replay``
+    the file never changes, and a missing exchange is :class:`Diverged`.
     """
 
     def __init__(self, path: str | Path, replay: bool = False) -> None:
         self.path = Path(path)
         self.replay = replay
         self._lock = threading.RLock()
-        self._places: dict[_Key, tuple[int, int]] | None = None  # where a line starts, how long
+        self._places: dict[_Key, tuple[int, int]] | None = None  # start and length of each line
         self._lines = 0
         self._end = 0
 
@@ -69,7 +74,7 @@ class Cassette:
             return self._lines
 
     def find(self, tick: int, agent: str, prompt_hash: str, attempt: int) -> Exchange | None:
-        """What came of this attempt. If that is not recorded: None, in a replay Diverged."""
+        """The recorded exchange, or None; in a replay, a missing exchange raises Diverged."""
         key = (tick, agent, prompt_hash, attempt)
         with self._lock:
             place = self._index().get(key)
@@ -80,8 +85,8 @@ class Cassette:
             return None
 
     def record(self, exchange: Exchange) -> Exchange:
-        """Keep it, and give what counts from now on: the first that was recorded for its key."""
-        key = (exchange.tick, exchange.agent, exchange.prompt_hash, exchange.attempt)
+        """Write an exchange to the file. If its key has an earlier exchange, give that instead."""
+        key = exchange.key
         with self._lock:
             found = self.find(*key)
             if found is not None:
@@ -104,14 +109,7 @@ class Cassette:
                             lines -= 1
                             self._drop_tail(end)
                             break
-                        exchange = self._parse(line, lines)
-                        key = (
-                            exchange.tick,
-                            exchange.agent,
-                            exchange.prompt_hash,
-                            exchange.attempt,
-                        )
-                        places.setdefault(key, (end, len(line)))
+                        places.setdefault(self._parse(line, lines).key, (end, len(line)))
                         end += len(line)
             except FileNotFoundError:
                 pass
@@ -155,10 +153,10 @@ class Cassette:
                         rest = rest[file.write(rest) :]
                     os.fsync(file.fileno())
                 except OSError:
-                    file.truncate(self._end)  # so that the next line does not follow half of one
+                    file.truncate(self._end)  # so that the next line starts a line
                     raise
             if new:
-                _sync_folder(self.path.parent)
+                sync_folder(self.path.parent)
         except OSError as error:
             raise RunError(
                 f"the cassette {self.path} can't be written: {error}",
@@ -192,7 +190,7 @@ class Cassette:
 
 
 def _canonical(value: object) -> bytes:
-    # Text may hold half a surrogate pair, which strict UTF-8 can't.
+    # Text may hold half a surrogate pair, which strict UTF-8 refuses.
     text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     return text.encode("utf-8", "surrogatepass")
 
@@ -208,7 +206,7 @@ def _line(exchange: Exchange) -> bytes:
 
 
 def _exchange(line: bytes) -> Exchange:
-    """The exchange on a line; ValueError if it is not exactly what was written."""
+    """The exchange on a line; ValueError if the line was changed."""
     entry = json.loads(line.decode("utf-8", "surrogatepass"))
     if not isinstance(entry, dict):
         raise ValueError("not an object")
@@ -226,13 +224,5 @@ def _exchange(line: bytes) -> Exchange:
 
 
 def _is_torn(tail: bytes) -> bool:
-    """Whether a last line without an end is the rest of a write; others are not ours to drop."""
+    """Whether a last line without an end is half a write of ours, which may be dropped."""
     return tail.startswith(_START[: len(tail)]) or not tail.strip(b"\0")
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

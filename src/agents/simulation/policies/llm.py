@@ -1,4 +1,4 @@
-"""The policy ``llm``: a language model decides, and a cassette remembers what it said."""
+"""The policy ``llm``: a language model decides, and a cassette records its replies."""
 
 import itertools
 import json
@@ -8,6 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Protocol, final
 
@@ -23,7 +24,7 @@ from .cassette import Cassette, Exchange, hash_prompt
 __all__ = ["DEFAULT_TIMEOUT", "Llm", "Model"]
 
 DEFAULT_TIMEOUT = 60.0
-"""Seconds for an attempt."""
+"""The seconds that an attempt may take."""
 
 _FORMAT = """\
 Reply with JSON and nothing else, in this form:
@@ -34,26 +35,26 @@ _Messages = list[dict[str, str]]
 
 
 class Model(Protocol):
-    """Who is asked; :class:`~tiermem.storage.mem0.models.ChatModel` is one."""
+    """A language model; :class:`~tiermem.storage.mem0.models.ChatModel` is one."""
 
     def prepare(self) -> None:
-        """Called before the first question. What it raises ends the run."""
+        """Called before the first question. An error ends the run."""
 
     def reply(self, messages: _Messages) -> str:
-        """The answer, or ChatFailed. Called in many threads at once; it may never return."""
+        """The reply, or ChatFailed. Many threads call it at once; a call may never return."""
 
 
 @final
 class Llm:
-    """Asks ``model`` for every agent, up to ``concurrency`` at once, what it wants to do.
+    """Asks ``model`` for the actions of every agent, up to ``concurrency`` agents at once.
 
-    A question in the cassette is not asked again, so the same cassette gives the same actions.
-    An attempt fails by an error, by ``timeout`` seconds without a reply, or by a reply that is not
-    of the form asked for. After ``retries`` more attempts the agent's action is ``NO_OP``. After
-    an error the next attempt waits ``pause`` seconds, and twice as long each time.
+    It does not ask a question that the cassette holds, so the same cassette gives the same actions.
+    An attempt fails by an error, by ``timeout`` seconds without a reply, or by a reply in the wrong
+    form. After ``retries`` more attempts the agent's action is ``NO_OP``. After an error the next
+    attempt waits ``pause`` seconds, and twice as long each time.
 
-    ``world_actions`` are names and descriptions, and so are ``own_actions``, those on memories and
-    notes; ``system`` is the scenario's own text.
+    ``world_actions`` and ``own_actions``, on memories and notes, are descriptions by name;
+    ``system`` is the scenario's own text.
     """
 
     def __init__(
@@ -84,15 +85,15 @@ class Llm:
         self._pause = pause
 
     def decide(self, observation: Observation, memories: Hits, rng: Random) -> Sequence[Action]:
-        """What one agent does."""
+        """The actions of one agent."""
         return self.decide_all([observation], [memories], [rng])[0]
 
     def decide_all(
         self, observations: Sequence[Observation], memories: Sequence[Hits], rngs: Sequence[Random]
     ) -> Sequence[Sequence[Action]]:
-        """What each agent does, in the order of ``observations`` whoever answers first."""
+        """The actions of each agent, in the order of ``observations``."""
         turns = [
-            _Turn(seen, self._system, _user_text(seen, hits), self._attempts, _actions_in)
+            _Turn(seen, self._messages(_user_text(seen, hits)), self._attempts, _actions_in)
             for seen, hits in zip(observations, memories, strict=True)
         ]
         self._decide(turns)
@@ -104,28 +105,33 @@ class Llm:
     def flush(
         self, observation: Observation, memories: Hits, rng: Random, prompt: str
     ) -> Sequence[Action]:
-        """What one agent saves before its context is compacted; it is asked twice at most.
+        """The actions by which one agent saves before its context is compacted.
 
-        After that it is ChatFailed, at once when called again: both attempts are in the cassette.
+        After two attempts it is ChatFailed. A second call fails at once: the cassette holds both
+        attempts.
         """
         text = f"{_user_text(observation, memories)}\n\n{prompt}"
-        turn = _Turn(observation, self._system, text, _FLUSH_ATTEMPTS, _actions_to_save)
+        turn = _Turn(observation, self._messages(text), _FLUSH_ATTEMPTS, _actions_to_save)
         self._decide([turn])
         if turn.failure is not None:
             raise ChatFailed("NoUsableReply", turn.failure)
         return turn.actions
 
+    def _messages(self, text: str) -> _Messages:
+        return [{"role": "system", "content": self._system}, {"role": "user", "content": text}]
+
     def _decide(self, turns: Sequence["_Turn"]) -> None:
-        """Decide by what is in the cassette, and ask for the rest."""
+        """Decide from the cassette, and ask the model for the undecided turns."""
         undecided = [turn for turn in turns if not self._recall(turn)]
         if undecided:
             self._model.prepare()
             self._ask(undecided)
 
     def _recall(self, turn: "_Turn") -> bool:
-        """Whether what is in the cassette decides; it may hold the first attempts only."""
+        """Whether the cassette decides a turn. It may hold only the first attempts."""
         while not turn.is_over:
-            found = self._cassette.find(turn.tick, turn.agent, turn.prompt_hash, turn.attempt)
+            seen, attempt = turn.seen, turn.attempt
+            found = self._cassette.find(seen.tick, seen.agent_id, turn.prompt_hash, attempt)
             if found is None:
                 return False
             self._take(turn, found)
@@ -149,13 +155,13 @@ class Llm:
             turn.is_over = True
 
     def _ask(self, turns: Sequence["_Turn"]) -> None:
-        """Ask until all are decided. A thread of its own for each attempt, left alone when late.
+        """Ask until all turns are decided. Each attempt has its own thread.
 
-        Only this thread records and decides, so a late reply changes nothing. Threads are daemons:
-        one that hangs can't keep the process from ending.
+        Only the calling thread records and decides, so a late reply changes nothing. Threads are
+        daemons: a thread that hangs can't keep the process from ending.
         """
         waiting = deque(turns)
-        running: dict[int, tuple[_Turn, float]] = {}  # by number of the call: who, until when
+        running: dict[int, tuple[_Turn, float]] = {}  # by number of the call: turn and deadline
         replies: queue.SimpleQueue[tuple[int, str | Exception]] = queue.SimpleQueue()
         numbers = itertools.count()
         while waiting or running:
@@ -180,37 +186,28 @@ class Llm:
                 waiting.append(turn)
 
 
+@dataclass(eq=False)
 class _Turn:
-    """One agent's decision in one tick, while it is made."""
+    """One agent's decision in one tick."""
 
-    def __init__(
-        self,
-        seen: Observation,
-        system: str,
-        user: str,
-        attempts: int,
-        read: Callable[[str], list[object]],
-    ) -> None:
-        self.tick = seen.tick
-        self.agent = seen.agent_id
-        self.messages: _Messages = [
-            {"role": "system", "content": system},
-            {"role": "user", "content": user},
-        ]
+    seen: Observation
+    messages: _Messages
+    attempts: int
+    """The most attempts."""
+    read: Callable[[str], list[object]]
+    """Gives the actions in a reply; ValueError if the reply has the wrong form."""
+    attempt: int = 0
+    failed: bool = False
+    is_over: bool = False
+    actions: list[Any] = field(default_factory=list)
+    failure: str | None = None
+    """Why no attempt gave actions."""
+
+    def __post_init__(self) -> None:
         self.prompt_hash = hash_prompt(self.messages)
-        self.attempts = attempts
-        """How many there may be."""
-        self.read = read
-        """Gives the actions in a reply; ValueError if there are none."""
-        self.attempt = 0
-        self.failed = False
-        self.is_over = False
-        self.actions: list[Any] = []
-        self.failure: str | None = None
-        """Why no attempt gave any, once it is over."""
 
     def exchange(self, reply: str | Exception) -> Exchange:
-        made = Exchange(self.tick, self.agent, self.attempt, self.messages)
+        made = Exchange(self.seen.tick, self.seen.agent_id, self.attempt, self.messages)
         if isinstance(reply, str):
             return made._replace(reply=reply)
         if isinstance(reply, ChatFailed):
@@ -227,7 +224,7 @@ def _call(
 ) -> None:
     time.sleep(pause)
     try:
-        # A copy, since a provider may change what it is given.
+        # A copy, since a provider may change the messages.
         replies.put((number, model.reply([dict(message) for message in messages])))
     except Exception as error:  # noqa: BLE001 - raised again in the thread that asked
         replies.put((number, error))
@@ -263,14 +260,14 @@ def _user_text(seen: Observation, hits: Hits) -> str:
 
 
 def _lines(texts: Sequence[str]) -> str:
-    # What others say may hold line ends; it must not pass for another part of the prompt.
+    # A remark may hold line ends; it must not look like another part of the prompt.
     return "\n".join(f"- {text if text.isprintable() else json.dumps(text)}" for text in texts)
 
 
 def _actions_in(reply: str) -> list[object]:
-    """The list of actions, each as it is; ValueError if the reply has none.
+    """The list of actions, unchecked; ValueError if the reply has no list.
 
-    A code fence around the JSON and other keys beside ``actions`` are fine.
+    The JSON may stand in a code fence, and may have other keys beside ``actions``.
     """
     text = reply.strip()
     if text.startswith("```") and text.endswith("```"):
@@ -283,7 +280,7 @@ def _actions_in(reply: str) -> list[object]:
 
 
 def _actions_to_save(reply: str) -> list[object]:
-    """The same where a reply may also say that there is nothing to save."""
+    """The list of actions; empty if the reply says that nothing needs saving."""
     return [] if reply.strip().casefold() == SILENT_REPLY.casefold() else _actions_in(reply)
 
 

@@ -1,4 +1,4 @@
-"""The policy ``scripted``: who does what in which tick, written down beforehand."""
+"""The policy ``scripted``: a list of actions per tick and agent."""
 
 import copy
 from collections.abc import Mapping, Sequence
@@ -19,11 +19,11 @@ _FORM = "an entry is {tick: 3, agent: alice, actions: [{name: â€¦, arguments: {â
 
 @final
 class Scripted:
-    """Entries such as ``{"tick": 3, "agent": "alice", "actions": [{"name": "wait"}]}``.
+    """A script has entries like ``{"tick": 3, "agent": "alice", "actions": [{"name": "wait"}]}``.
 
-    Without ``agent`` an entry is for all agents. Entries for the same agent and tick are done in
-    the order of the script. An entry that is no such thing is :class:`ConfigError`; an action that
-    is none is passed on, so that the agent is told like any other agent.
+    An entry without ``agent`` is for all agents. Entries for the same agent and tick are done in
+    the order of the script. An invalid entry is :class:`ConfigError`; the loop refuses an invalid
+    action and tells the agent.
     """
 
     def __init__(self, script: Sequence[Mapping[str, Any]]) -> None:
@@ -35,7 +35,7 @@ class Scripted:
             self._by_tick.setdefault(tick, []).append((agent, actions))
 
     def decide(self, observation: Observation, memories: Hits, rng: Random) -> Sequence[Action]:
-        """What the script says for this tick and agent; nothing, if it says nothing."""
+        """The script's actions for this tick and agent."""
         given: list[Any] = []
         for agent, actions in self._by_tick.get(observation.tick, ()):
             if agent is None or agent == observation.agent_id:

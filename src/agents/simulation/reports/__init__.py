@@ -1,1 +1,1 @@
-"""What a run came to, as plots and one page."""
+"""Reports: the results of runs and sweeps, as charts and one page."""

@@ -1,7 +1,6 @@
-"""What the pages of a report are made of: HTML without scripts, from text that is only data."""
+"""The parts of a report's page: HTML without scripts, in which all text is data."""
 
 import base64
-import functools
 import hashlib
 import html
 import importlib.resources
@@ -28,8 +27,8 @@ __all__ = [
 
 _MOST_CHARACTERS = 600
 
-# What a reader could not see, or would see in another order: controls, separators, format
-# characters and lone surrogates. Joiners stay, as scripts and emoji need them.
+# Characters that a reader can't see, or that change the order of a text: controls, separators,
+# format characters and lone surrogates. Joiners are not among them: scripts and emoji need joiners.
 _UNSEEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff"
     "\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
@@ -39,13 +38,11 @@ _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 def escape(text: str) -> str:
     """HTML that shows all of ``text`` and does nothing."""
-    return html.escape(
-        _UNSEEN.sub(lambda m: _SHORT.get(m[0]) or f"\\u{ord(m[0]):04x}", text)
-    )  # fmt: skip
+    return html.escape(_UNSEEN.sub(lambda m: _SHORT.get(m[0]) or f"\\u{ord(m[0]):04x}", text))
 
 
 def clipped(text: str) -> str:
-    """The same, of a long text only the beginning, with how much is missing."""
+    """HTML that shows a text; of a long text only the beginning, and how much is missing."""
     more = len(text) - _MOST_CHARACTERS
     if more <= 0:
         return escape(text)
@@ -54,7 +51,7 @@ def clipped(text: str) -> str:
 
 
 def shown(value: object) -> str:
-    """A setting as text. Whole numbers are not grouped, as seeds and settings are typed again."""
+    """A setting as text. Whole numbers have no commas, because people type them again."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return number(value) if isinstance(value, float) or value is None else str(value)
@@ -66,9 +63,9 @@ def count(many: int, one: str, more: str = "") -> str:
 
 
 def document(title: str, body: Iterable[str]) -> str:
-    """The whole page. It may load nothing, and run nothing."""
-    css = _css()
-    # The policy names the one style sheet by its hash, so that no other style gets in either.
+    """The whole page. Its policy lets it load nothing and run nothing."""
+    css = importlib.resources.files(__package__).joinpath("report.css").read_text("utf-8")
+    # The policy names the style sheet by its hash, so that the page takes no other style.
     digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
     policy = (
         f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'; "
@@ -84,18 +81,13 @@ def document(title: str, body: Iterable[str]) -> str:
     )
 
 
-@functools.cache
-def _css() -> str:
-    return importlib.resources.files(__package__).joinpath("report.css").read_text("utf-8")
-
-
 def headline(kind: str, name: str) -> str:
-    """What the page is about."""
+    """The heading of the page."""
     return f'<p class="kind">{kind}</p>\n<h1>{escape(name)}</h1>'
 
 
 def definitions(facts: Mapping[str, object], *, code: bool = False) -> str:
-    """Small facts side by side, or as ``code``, below each other."""
+    """Small facts side by side, or below each other as ``code``."""
     items = []
     for name, value in facts.items():
         said = escape(shown(value))
@@ -106,17 +98,17 @@ def definitions(facts: Mapping[str, object], *, code: bool = False) -> str:
 
 
 def details(summary: str, inside: str) -> str:
-    """Something to open; ``inside`` is HTML."""
+    """A part that a reader opens; ``inside`` is HTML."""
     return f"<details><summary>{escape(summary)}</summary>{inside}</details>"
 
 
 def charts(figures: Iterable[str]) -> str:
-    """Figures side by side, where there is room."""
+    """Figures side by side, if the page is wide enough."""
     return f'<div class="charts">{"".join(figures)}</div>'
 
 
 def figure(title: str, png: bytes, caption: str, *, alt: str = "") -> str:
-    """A chart with its title and caption, which are also what those who can't see it get."""
+    """A chart with its title and caption. Both are also the text for readers who can't see it."""
     head = f"<h3>{escape(title)}</h3>" if title else ""
     source = base64.b64encode(png).decode()
     return (
@@ -127,7 +119,7 @@ def figure(title: str, png: bytes, caption: str, *, alt: str = "") -> str:
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: int) -> str:
-    """A table of cells that are HTML already; the last ``numbers`` columns are numbers."""
+    """A table. The cells are HTML; the last ``numbers`` columns are numbers."""
     kinds = ["text"] * (len(heads) - numbers) + ["number"] * numbers
 
     def line(cell: str, texts: Sequence[str]) -> str:
@@ -139,22 +131,12 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: int) -> 
 
     top = line('th scope="col"', heads)
     lines = "".join(line("td", row) for row in rows)
-    return (
-        f'<div class="scroll"><table><thead>{top}</thead><tbody>{lines}</tbody></table></div>'
-    )  # fmt: skip
+    return f'<div class="scroll"><table><thead>{top}</thead><tbody>{lines}</tbody></table></div>'
 
 
 def settings(values: Mapping[str, Any]) -> str:
-    """As they would stand in a file."""
+    """The settings as YAML."""
     import yaml
 
-    written = yaml.safe_dump(_plain(values), sort_keys=False, allow_unicode=True, width=100)
+    written = yaml.safe_dump(dict(values), sort_keys=False, allow_unicode=True, width=100)
     return f"<pre>{chr(10).join(escape(line) for line in written.split(chr(10)))}</pre>"
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(child) for key, child in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(child) for child in value]
-    return value if value is None or type(value) in (str, int, float, bool) else str(value)

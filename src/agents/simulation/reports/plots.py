@@ -1,8 +1,8 @@
 """Charts as PNG bytes, the same bytes for the same numbers.
 
-Matplotlib is imported when the first chart is drawn. The user's own Matplotlib settings neither
-change a chart nor are changed by it. Labels are data: they are drawn as they are, never as
-mathematics, and a character that the font does not have shows as □.
+The first chart imports Matplotlib. A chart neither uses nor changes the user's own Matplotlib
+settings. Labels are data: no label is drawn as mathematics, and □ stands for a character that the
+font does not have.
 """
 
 import io
@@ -18,16 +18,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["TIER_COLOURS", "bars", "curves", "intervals", "number", "side_by_side", "stacked"]
+__all__ = ["bars", "curves", "intervals", "number", "side_by_side", "stacked"]
 
 Values = Sequence[float | None]
 
-# Okabe and Ito's, which stay apart for the colour-blind; without yellow, which fades on white.
+# The colours of Okabe and Ito, which the colour-blind can tell apart; without yellow, which is too
+# faint on white.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#333333")
 _DASHES = ("-", "--", "-.", ":")
 _MARKERS = "osD^vPX"
 _INK, _FAINT, _GRID = "#222222", "#666666", "#e4e4e4"
-TIER_COLOURS = {
+_TIER_COLOURS = {
     "pinned": "#d55e00",
     "critical": "#e69f00",
     "important": "#0072b2",
@@ -39,8 +40,8 @@ _STEPS = [1, 2, 2.5, 5, 10]
 _MOST_BARS = 20
 _MOST_POINTS = 1_000
 
-_SETTINGS: Any = {  # Matplotlib types each name apart
-    "font.family": ["DejaVu Sans"],  # comes with Matplotlib, so the same everywhere
+_SETTINGS: Any = {  # Matplotlib has a type for each name
+    "font.family": ["DejaVu Sans"],  # Matplotlib brings it along, so it is the same everywhere
     "font.size": 9,
     "text.parse_math": False,
     "text.color": _INK,
@@ -68,9 +69,9 @@ _SETTINGS: Any = {  # Matplotlib types each name apart
 
 
 def number(value: object, digits: int = 4) -> str:
-    """A number as people write it: ``12,345``, ``0.1235``, ``−3``; none is ``–``.
+    """A number as people write it: ``12,345``, ``0.1235``, ``−3``; None is ``–``.
 
-    Fractions have so many ``digits`` that count; whole numbers and thousands have all of theirs.
+    Fractions have ``digits`` significant digits; whole numbers and thousands have all digits.
     """
     if value is None or isinstance(value, bool) or not isinstance(value, int | float):
         return "–" if value is None else str(value)
@@ -86,18 +87,10 @@ def number(value: object, digits: int = 4) -> str:
     return f"−{text}" if value < 0 and text != "0" else text
 
 
-def curves(
-    series: Mapping[str, Values],
-    x: Sequence[int],
-    title: str = "",
-    *,
-    x_label: str = "tick",
-    y_label: str = "",
-) -> bytes:
-    """One line for each series over ``x``; a gap where a value is None or not finite."""
+def curves(series: Mapping[str, Values], x: Sequence[int]) -> bytes:
+    """One line for each series over the ticks ``x``; a gap where a value is None or not finite."""
     with _figure() as (figure, png):
-        axes = figure.add_subplot()
-        _dress(axes, title, x_label, y_label)
+        axes = _axes(figure, "tick")
         for index, (name, values) in enumerate(series.items()):
             _line(axes, x, values, index, name)
         _span(axes, x)
@@ -106,27 +99,17 @@ def curves(
     return png[0]
 
 
-def stacked(
-    series: Mapping[str, Values],
-    x: Sequence[int],
-    title: str = "",
-    *,
-    colours: Mapping[str, str] = TIER_COLOURS,
-    x_label: str = "tick",
-    y_label: str = "memories",
-) -> bytes:
-    """The series on top of each other over ``x``, the first at the bottom; none counts as zero."""
+def stacked(series: Mapping[str, Values], x: Sequence[int]) -> bytes:
+    """The memories of each tier over the ticks ``x``, the first tier at the bottom."""
     with _figure() as (figure, png):
-        axes = figure.add_subplot()
-        _dress(axes, title, x_label, y_label)
+        axes = _axes(figure, "tick", "memories")
         bottom = [0.0] * len(x)
-        for index, (name, values) in enumerate(series.items()):
+        for name, values in series.items():
             top = [
                 low + (0.0 if math.isnan(value) else value)
                 for low, value in zip(bottom, _floats(values), strict=True)
             ]
-            colour = colours.get(name, _COLOURS[index % len(_COLOURS)])
-            label = _drawable(name)
+            colour, label = _TIER_COLOURS.get(name, _INK), _drawable(name)
             if len(x) == 1:
                 height = top[0] - bottom[0]
                 axes.bar([x[0]], [height], 0.4, bottom=bottom, color=colour, label=label)
@@ -139,21 +122,17 @@ def stacked(
     return png[0]
 
 
-def bars(values: Mapping[str, float | None], title: str = "", *, x_label: str = "") -> bytes:
-    """One bar for each name, largest first. Of more than 20, the largest 20, and a line says so."""
-    known = {
-        name: value
-        for name, value in zip(values, _floats(list(values.values())), strict=True)
-        if not math.isnan(value)
-    }
+def bars(values: Mapping[str, float | None], x_label: str = "") -> bytes:
+    """One bar for each name, largest first. The chart shows 20 bars at most, and says so."""
+    pairs = zip(values, _floats(list(values.values())), strict=True)
+    known = {name: value for name, value in pairs if not math.isnan(value)}
     names = sorted(known, key=lambda name: (-known[name], name))[:_MOST_BARS]
     shown = [known[name] for name in names]
     if len(names) < len(known):
         note = f"the {len(names)} largest of {number(len(known))}"
         x_label = f"{x_label} ({note})" if x_label else note
     with _figure(height=0.5 + 0.21 * max(len(names), 2)) as (figure, png):
-        axes = figure.add_subplot()
-        _dress(axes, title, x_label, "")
+        axes = _axes(figure, x_label)
         axes.barh(range(len(names)), shown, 0.68, color=_COLOURS[0])
         axes.set_yticks(range(len(names)), [_drawable(name) for name in names], color=_INK)
         axes.set_ylim(max(len(names), 2) - 0.4, -0.6)
@@ -186,12 +165,13 @@ def intervals(
 ) -> bytes:
     """Means with their intervals: a colour for each variant, over the grid's values in ``labels``.
 
-    Each variant has one interval for each label, ``connected`` by a line where the labels are steps
-    of one scale. With one label, the variants stand side by side.
+    Each variant has one interval for each label. A line connects a variant's means, if the labels
+    are steps of one scale (``connected``). With one label, the variants stand side by side.
     """
     with _figure() as (figure, png):
-        axes = figure.add_subplot()
-        _dress(axes, title, x_label, y_label)
+        if title:  # of the figure, not of the axes: the legend goes between the two
+            figure.suptitle(_drawable(title, 60), x=0.02, ha="left", fontsize=10)
+        axes = _axes(figure, x_label, y_label)
         alone = len(labels) <= 1
         ticks = [_drawable(name, 16) for name in (points if alone else labels)]
         for index, (name, given) in enumerate(points.items()):
@@ -228,11 +208,10 @@ def side_by_side(
     right_x: Sequence[int],
     names: tuple[str, str] = ("left", "right"),
     diverged: int | None = None,
-    title: str = "",
 ) -> bytes:
-    """Two runs' metrics over ticks, a panel for each metric that either has.
+    """The metrics of two runs over ticks, a panel for each metric.
 
-    ``diverged`` marks the first tick in which the runs differ.
+    A line marks ``diverged``, the first tick in which the runs differ.
     """
     metrics = list(dict.fromkeys([*left, *right]))
     columns = min(2, max(1, len(metrics)))
@@ -240,8 +219,8 @@ def side_by_side(
     with _figure(width=_WIDTH * columns, height=2.3 * rows + 0.5) as (figure, png):
         lines: list[Any] = []
         for place, metric in enumerate(metrics):
-            axes = figure.add_subplot(rows, columns, place + 1)
-            _dress(axes, "", "tick" if place >= len(metrics) - columns else "", "")
+            x_label = "tick" if place >= len(metrics) - columns else ""
+            axes = _axes(figure, x_label, place=(rows, columns, place + 1))
             axes.set_title(_drawable(metric, 48))
             first, second = left.get(metric, ()), right.get(metric, ())
             lines = [
@@ -256,7 +235,6 @@ def side_by_side(
                 )  # fmt: skip
             _span(axes, sorted({*left_x, *right_x}))
             _fit(axes, first, second)
-        figure.suptitle(_drawable(title, 60), x=0.01, ha="left", fontsize=11)
         if lines:
             figure.legend(handles=lines, loc="outside upper right", ncols=2)
     return png[0]
@@ -266,11 +244,16 @@ def side_by_side(
 def _figure(
     width: float = _WIDTH, height: float = _HEIGHT
 ) -> Iterator[tuple["Figure", list[bytes]]]:
-    """A figure to draw on, and where its PNG is put when it is drawn."""
-    with _quiet():
+    """A figure to draw on, and the list that gets its PNG at the end."""
+    logger = logging.getLogger("matplotlib")
+    level = logger.level
+    logger.setLevel(logging.ERROR)  # the first import would talk about Matplotlib's caches
+    try:
         import matplotlib as mpl
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
+    finally:
+        logger.setLevel(level)
 
     png: list[bytes] = []
     with mpl.rc_context():
@@ -280,43 +263,30 @@ def _figure(
         canvas: Any = FigureCanvasAgg(figure)
         yield figure, png
         buffer = io.BytesIO()
-        # Without the name and version of the software that drew it. Not by ``savefig``, which
-        # lays the figure out twice.
+        # The PNG does not name Matplotlib's version. ``savefig`` would lay the figure out twice.
         canvas.print_png(buffer, metadata={"Software": None})
     png.append(buffer.getvalue())
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Matplotlib's first import tells of caches that it builds or can't keep: no news to anyone."""
-    logger = logging.getLogger("matplotlib")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
-
-
-def _dress(axes: "Axes", title: str, x_label: str, y_label: str) -> None:
+def _axes(
+    figure: "Figure", x_label: str, y_label: str = "", place: tuple[int, int, int] = (1, 1, 1)
+) -> "Axes":
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-    if title:  # the figure's, not the axes': a legend goes between the two
-        axes.figure.suptitle(_drawable(title, 60), x=0.02, ha="left", fontsize=10)
+    axes = figure.add_subplot(*place)
     axes.set_xlabel(_drawable(x_label, 60))
     axes.set_ylabel(_drawable(y_label, 40))
     axes.grid(visible=True, axis="both", color=_GRID, linewidth=0.7)
-    axes.yaxis.set_major_locator(MaxNLocator(5, steps=_STEPS))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
-    axes.xaxis.set_major_locator(MaxNLocator(6, steps=_STEPS))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+    for axis, steps in ((axes.yaxis, 5), (axes.xaxis, 6)):
+        axis.set_major_locator(MaxNLocator(steps, steps=_STEPS))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+    return axes
 
 
 def _line(axes: "Axes", x: Sequence[int], values: Values, index: int, name: str) -> Any:
-    ys = _floats(values)
-    xs, ys = _thin(list(x), ys)
+    xs, ys = _thin(list(x), _floats(values))
     gap = [True, *(math.isnan(y) for y in ys), True]
-    # A value between two gaps has no line to be seen by.
+    # A value between two gaps has no line, and gets a marker.
     lonely = [place for place in range(len(ys)) if gap[place] and gap[place + 2]]
     (line,) = axes.plot(
         xs, ys, label=_drawable(name), color=_COLOURS[index % len(_COLOURS)],
@@ -327,7 +297,7 @@ def _line(axes: "Axes", x: Sequence[int], values: Values, index: int, name: str)
 
 
 def _thin(x: list[int], y: list[float]) -> tuple[list[int], list[float]]:
-    """The same line with fewer points: the lowest and highest of each stretch."""
+    """The line with fewer points: the lowest and highest point of each stretch."""
     size = math.ceil(2 * len(x) / _MOST_POINTS)
     if size <= 2:
         return x, y
@@ -340,7 +310,7 @@ def _thin(x: list[int], y: list[float]) -> tuple[list[int], list[float]]:
 
 
 def _span(axes: "Axes", x: Sequence[int]) -> None:
-    """From the first tick to the last; room around a single one, and only whole ticks named."""
+    """Fit the x axis to the ticks; leave room around a single tick, and name whole ticks only."""
     from matplotlib.ticker import FixedLocator, MaxNLocator
 
     if len(x) < 2:
@@ -353,7 +323,7 @@ def _span(axes: "Axes", x: Sequence[int]) -> None:
 
 
 def _fit(axes: "Axes", *series: Values) -> None:
-    """Room for all values; zero is in sight unless the values are far from it."""
+    """Fit the y axis to the values; show zero unless the values are far from it."""
     known = [value for values in series for value in _floats(values) if not math.isnan(value)]
     if not any(known):
         axes.set_ylim(-0.05, 1)
@@ -374,12 +344,11 @@ def _legend(axes: "Axes", entries: int) -> None:
 
 
 def _floats(values: Values) -> list[float]:
-    """As floats, with NaN for what can't be drawn."""
-    largest = 1e200  # beyond, Matplotlib's own arithmetic overflows
+    """The values as floats; NaN for None and for values that Matplotlib can't draw."""
+    largest = 1e200  # a larger one overflows in Matplotlib
     return [
-        float(value) if value is not None and abs(value) < largest else math.nan
-        for value in values
-    ]  # fmt: skip
+        float(value) if value is not None and abs(value) < largest else math.nan for value in values
+    ]
 
 
 def _drawable(text: str, most: int = 26) -> str:
@@ -388,6 +357,4 @@ def _drawable(text: str, most: int = 26) -> str:
     font = font_manager.get_font(font_manager.findfont("DejaVu Sans"))
     if len(text) > most:
         text = text[: most - 1] + "…"
-    return "".join(
-        c if c.isprintable() and font.get_char_index(ord(c)) else "□" for c in text
-    )  # fmt: skip
+    return "".join(c if c.isprintable() and font.get_char_index(ord(c)) else "□" for c in text)

@@ -1,7 +1,7 @@
-"""A run or a sweep as one HTML file that opens anywhere, without a network and without scripts.
+"""The report of a run or a sweep: one HTML file that needs no network and no scripts.
 
-The same results give the same bytes. All text in the results is data: it is escaped, what could
-reorder or hide it is shown as an escape, and the page's own policy forbids scripts and requests.
+The same results give the same bytes. All text in the results is data: the page escapes it, shows
+characters that could reorder or hide text, and has a policy that forbids scripts and requests.
 """
 
 import itertools
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ...memory.tiers import TIER_NAMES
-from ..statistics import Interval, differences
+from ..statistics import Interval, differences, interval_of
 from . import html as page
 from . import plots
 from .plots import number
@@ -19,54 +19,55 @@ from .plots import number
 __all__ = ["RemarkableMemory", "RunResults", "SweepResults", "render_run", "render_sweep"]
 
 _TIERS = tuple(TIER_NAMES.values())
+_FIRST_FACTS = ("world", "policy", "agents", "seed", "ticks")
 _MOST_MEMORIES = 20
 _MOST_CHARTS = 24
 _MOST_CELLS = 1_000
 
 
 class RemarkableMemory(NamedTuple):
-    """A memory, and the number that it is remarkable for."""
+    """A memory, and the number that makes it remarkable."""
 
     agent_id: str
     content: str
     tier: str
     created_tick: int
     number: int
-    """How often it was retrieved, or for how many ticks it was pinned."""
+    """How often the memory was retrieved, or for how many ticks it was pinned."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunResults:
-    """What a report tells of a run."""
+    """The contents of a run's report."""
 
     name: str
     scenario: Mapping[str, Any]
-    """The resolved settings. They are shown whole: leave out what must stay secret."""
+    """The resolved settings. The report shows all of them: leave out secrets."""
     summary: Mapping[str, Any]
     """Facts for the top of the page. ``metrics`` and ``state_hash`` default to the last tick's."""
     records: Sequence[Mapping[str, Any]]
-    """What the loop recorded of each tick, from tick 0 on."""
+    """The loop's record of each tick, from tick 0 on."""
     most_retrieved: Sequence[RemarkableMemory] = ()
     pinned_longest: Sequence[RemarkableMemory] = ()
     by_agent: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Numbers for each agent, such as ``{"loss": {"alice": 3.0}}``."""
+    """Numbers for each agent, for example ``{"loss": {"alice": 3.0}}``."""
 
 
 @dataclass(frozen=True, slots=True)
 class SweepResults:
-    """What a report tells of a sweep."""
+    """The contents of a sweep's report."""
 
     name: str
     question: str
     variants: Sequence[str]
-    """The first is what the others are compared with."""
+    """The report compares every other variant with the first."""
     grid: Sequence[str]
-    """The names of the settings that the grid varies; none, if only variants are compared."""
+    """The names of the settings that the grid varies."""
     seeds: Sequence[int]
     rows: Sequence[Mapping[str, Any]]
-    """One for each cell: ``variant``, ``seed``, a value for each of ``grid``, and the metrics."""
+    """A row for each cell: ``variant``, ``seed``, a value for each of ``grid``, and the metrics."""
     statistics: Sequence[Mapping[str, Any]]
-    """As :func:`~tiermem.simulation.statistics.summarise` gives, by ``variant`` and ``grid``."""
+    """The rows of :func:`~tiermem.simulation.statistics.summarise`, by ``variant`` and ``grid``."""
     metrics: Sequence[str]
     """The metrics to show, in order."""
 
@@ -134,7 +135,7 @@ def render_sweep(results: SweepResults) -> str:
 def _story(results: RunResults, last: Mapping[str, Any]) -> str:
     if not last:
         return "No tick has been recorded yet."
-    world, agents = _setting(results, "world"), _setting(results, "agents")
+    world, agents = results.summary.get("world"), results.summary.get("agents")
     who = f"{page.count(agents, 'agent')} lived" if isinstance(agents, int) else "The run lasted"
     where = f" in <b>{page.escape(world)}</b>" if isinstance(world, str) else ""
     held = sum(last.get(tier, 0) for tier in _TIERS)
@@ -144,20 +145,15 @@ def _story(results: RunResults, last: Mapping[str, Any]) -> str:
     )
 
 
-def _setting(results: RunResults, name: str) -> Any:
-    value = results.summary.get(name, results.scenario.get(name))
-    return len(value) if name == "agents" and isinstance(value, list | tuple) else value
-
-
 def _facts(results: RunResults) -> str:
-    facts = {name: _setting(results, name) for name in ("world", "policy", "agents", "seed")}
-    if results.records:
-        facts["ticks"] = results.records[-1]["tick"]
-    for name, value in results.summary.items():
-        if not name.endswith("_hash"):
-            facts.setdefault(name, value)
-    known = {name: value for name, value in facts.items() if isinstance(value, str | int | float)}
-    return page.definitions(known)
+    facts = {**dict.fromkeys(_FIRST_FACTS), **results.summary}
+    return page.definitions(
+        {
+            name: value
+            for name, value in facts.items()
+            if isinstance(value, str | int | float) and not name.endswith("_hash")
+        }
+    )
 
 
 def _final(results: RunResults, last: Mapping[str, Any]) -> str:
@@ -196,7 +192,7 @@ def _tier_section(records: Sequence[Mapping[str, Any]]) -> str:
     above = {tier: series[tier] for tier in _TIERS[:3]}
     ends = ", ".join(f"{number(values[-1])} {tier}" for tier, values in series.items())
     x = _ticks(records)
-    # Normal memories outnumber the rest by far, so those that matter get a chart of their own.
+    # Most memories are normal ones, so the upper tiers get a second chart.
     return "<h2>Memories by tier</h2>" + page.charts(
         [
             page.figure("All tiers", plots.stacked(series, x), f"At the end: {ends}."),
@@ -216,7 +212,7 @@ def _activity_section(records: Sequence[Mapping[str, Any]]) -> str:
         most = max(record.get("retrieved_most", 0) for record in records)
         caption = f"In all: {_sums(flow)}; at most {number(most)} for one agent in a tick."
         figures.append(page.figure("Each tick", plots.curves(flow, x), caption))
-    # Few in a tick and many in the end, so they are counted up.
+    # These changes are rare in a tick, so the chart shows their sums.
     rare = _happened(records, "demoted", "moved", "deleted", "errors")
     if rare:
         so_far = {name: list(itertools.accumulate(values)) for name, values in rare.items()}
@@ -234,9 +230,7 @@ def _sums(series: Mapping[str, Sequence[int]]) -> str:
     return ", ".join(f"{number(sum(values))} {name}" for name, values in series.items())
 
 
-def _memories(
-    title: str, unit: str, memories: Sequence[RemarkableMemory], nothing: str
-) -> str:  # fmt: skip
+def _memories(title: str, unit: str, memories: Sequence[RemarkableMemory], nothing: str) -> str:
     if not memories:
         return f'<h3>{title}</h3><p class="note">{nothing}</p>'
     rows = []
@@ -276,16 +270,11 @@ def _point(row: Mapping[str, Any], grid: Sequence[str]) -> _Point:
 
 
 def _by_place(rows: Sequence[Mapping[str, Any]], grid: Sequence[str]) -> _Places:
-    return {
-        (row["metric"], row["variant"], _point(row, grid)): Interval(
-            row["n"], row["mean"], row["low"], row["high"]
-        )
-        for row in rows
-    }
+    return {(row["metric"], row["variant"], _point(row, grid)): interval_of(row) for row in rows}
 
 
 def _answers(results: SweepResults, points: Sequence[_Point], apart: _Places) -> str:
-    """How each variant but the first compares, in words."""
+    """Every other variant compared with the first, in words."""
     rows = []
     for metric in results.metrics:
         for variant in results.variants[1:]:
@@ -339,7 +328,7 @@ def _interval_table(
 ) -> str:
     everything = [*means.items(), *apart.items()]
     of_metric = [interval for (name, _, _), interval in everything if name == metric]
-    # What rounding alone makes wide tells nothing.
+    # A width that comes from rounding alone is left out.
     widths = [high - low for _, mean, low, high in of_metric if high - low > 1e-9 * abs(mean)]
     rows = []
     for point in points:
@@ -356,7 +345,7 @@ def _interval_table(
 
 
 def _between(interval: Interval, widths: Sequence[float], *, sign: bool = False) -> str:
-    """A mean and its interval, to the places that the narrowest interval gives a meaning to."""
+    """A mean and its interval, with as many decimals as the narrowest interval justifies."""
     _, mean, low, high = interval
     texts = [number(value) for value in (mean, low, high)]
     if widths and max(map(abs, (mean, low, high))) < 1e15:

@@ -1,1 +1,1 @@
-"""Runs in folders: made, gone on with, replayed, branched, compared."""
+"""Runs: making, resuming, replaying, branching and comparing them."""

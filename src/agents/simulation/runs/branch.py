@@ -1,4 +1,4 @@
-"""A counterfactual: a new run that starts from another run's tick, with something changed."""
+"""Branches: a new run starts from a tick of another run, with changed settings or memories."""
 
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,11 +12,11 @@ from ...bank.memory_bank import MemoryBank
 from ...config.load import load_settings
 from ...config.settings import Settings
 from ...config.yaml_reader import read_file
-from ...errors import BankError, ConfigError, RunError, TierMemError
+from ...errors import ConfigError, RunError, TierMemError
 from ...memory.records import Memory
 from ...version import __version__
 from .compare import last_tick
-from .folder import make_folder, places_of_code, read_folder
+from .folder import as_run_error, make_folder, places_of_code, read_folder
 from .run import check_scenario
 
 __all__ = ["branch", "read_edits"]
@@ -26,7 +26,15 @@ _FORM = (
     "{agent: alice, do: pin|unpin|set_tier|delete, memory: ID} with `matching: text` in the place "
     "of `memory` for every memory that holds this text"
 )
-_CHANGES = ("pin", "unpin", "set_tier", "delete")
+_CHOICE = ("agent", "do", "memory", "matching")
+_KEYS = {
+    "add": ("agent", "do", "content", "tier", "metadata"),
+    "pin": _CHOICE,
+    "unpin": _CHOICE,
+    "set_tier": (*_CHOICE, "tier"),
+    "delete": _CHOICE,
+}
+"""The keys of an edit, by its ``do``."""
 
 
 def branch(
@@ -38,7 +46,7 @@ def branch(
     edits: Sequence[Mapping[str, Any]] = (),
     force: bool = False,
 ) -> None:
-    """Make the folder of a run that goes on from ``parent`` after ``tick``, and is edited there."""
+    """Make the folder of a run that starts from ``parent`` after ``tick``, and apply the edits."""
     settings, about = read_folder(parent)
     last = last_tick(parent)
     if not 0 <= tick <= last:
@@ -67,12 +75,8 @@ def branch(
     code = check_scenario(changed, places_of_code(parent, about))
 
     def fill(new: Path) -> None:
-        try:
+        with as_run_error(f"{parent} can't be branched at tick {tick}"):
             history.branch(parent / "bank", tick, new / "bank")
-        except BankError as error:
-            raise RunError(
-                f"{parent} can't be branched at tick {tick}: {error.why}", hint=error.hint
-            ) from error
         if (parent / "cassette.jsonl").exists():
             shutil.copy(parent / "cassette.jsonl", new / "cassette.jsonl")
         with MemoryBank.open(new / "bank", changed, storage={"sync": "manual"}) as bank:
@@ -88,7 +92,7 @@ def branch(
 
 
 def read_edits(path: Path) -> list[Mapping[str, Any]]:
-    """The edits in a YAML file, their form checked."""
+    """The edits in a YAML file; ConfigError if an edit has the wrong form."""
     document = read_file(path)
     edits = document.value
     if not isinstance(edits, list):
@@ -97,10 +101,9 @@ def read_edits(path: Path) -> list[Mapping[str, Any]]:
         where = f"{document.place((index,))}: edit {index + 1}"
         if not isinstance(edit, dict) or not isinstance(edit.get("agent"), str):
             raise ConfigError(f"{where} names no agent", hint=_FORM)
-        allowed = _allowed(edit.get("do"))
-        if allowed is None:
+        if edit.get("do") not in list(_KEYS):
             raise ConfigError(f"{where} has no such `do`: {edit.get('do')!r:.40}", hint=_FORM)
-        unknown = [key for key in edit if key not in allowed]
+        unknown = [key for key in edit if key not in _KEYS[edit["do"]]]
         if unknown:
             raise ConfigError(f"{where} has an unknown key {unknown[0]!r:.40}", hint=_FORM)
         if edit["do"] == "add" and not isinstance(edit.get("content"), str):
@@ -110,14 +113,6 @@ def read_edits(path: Path) -> list[Mapping[str, Any]]:
         if edit["do"] == "set_tier" and "tier" not in edit:
             raise ConfigError(f"{where} needs a tier", hint=_FORM)
     return edits
-
-
-def _allowed(do: object) -> tuple[str, ...] | None:
-    if do == "add":
-        return ("agent", "do", "content", "tier", "metadata")
-    if do in _CHANGES:
-        return ("agent", "do", "memory", "matching", *(("tier",) if do == "set_tier" else ()))
-    return None
 
 
 def _edit(bank: MemoryBank, edits: Sequence[Mapping[str, Any]]) -> None:
@@ -161,7 +156,7 @@ def _chosen(agent: AgentMemory, edit: Mapping[str, Any]) -> list[Memory]:
 
 
 def _refuse_what_is_fixed(before: Settings, after: Settings) -> None:
-    """A branch shares its past with its parent, and what the past was made with."""
+    """Refuse new values for the settings that the shared past depends on."""
     for name, one, other in (
         ("seed", before.seed, after.seed),
         ("embedder", before.embedder, after.embedder),

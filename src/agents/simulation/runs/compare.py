@@ -1,4 +1,4 @@
-"""How two states, two ticks or two runs differ."""
+"""The differences between two banks or two runs."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -7,23 +7,23 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...bank.memory_bank import MemoryBank
-from ...errors import BankError, RunError
+from ...errors import RunError
 from ...memory.records import Memory
 from ...memory.tiers import TIER_NAMES
 from ...notes.chunks import split_lines
-from .folder import read_folder
+from .folder import as_run_error, read_folder
 
-__all__ = ["Difference", "RunDiff", "TierDifference", "compare_runs", "differences", "past_bank"]
+__all__ = ["Difference", "RunDiff", "compare_runs", "differences", "last_tick", "past_bank"]
 
 _FIELDS = ("content", "tier", "created_tick", "tier_tick", "metadata")
 
 
 class Difference(NamedTuple):
-    """One thing that is not the same in two states."""
+    """One field that differs between two banks."""
 
     agent: str | None
     memory: str | None
-    """Its id, or where in a note it is."""
+    """The memory's id, or the line of a note."""
     field: str
     first: object
     second: object
@@ -34,55 +34,45 @@ class Difference(NamedTuple):
         return f"{where}: {text}" if where else text
 
 
-class TierDifference(NamedTuple):
-    """A memory that both have, in different tiers."""
-
-    memory: Memory
-    other_tier: str
-
-
 class RunDiff(NamedTuple):
-    """How two runs differ."""
+    """The differences between two runs."""
 
     parted: int | None
-    """The first tick after which they are not the same; None if they never part."""
+    """The first tick after which the runs differ; None if they never do."""
     last: int
-    """The last tick that both have, after which the memories are compared."""
+    """The last tick that both runs have, after which memories and metrics are compared."""
     only_first: list[Memory]
     only_second: list[Memory]
-    tiers: list[TierDifference]
+    tiers: list[tuple[Memory, str]]
+    """Memories that both runs have, with the name of their tier in the second run."""
     metrics: list[tuple[str, float | None, float | None]]
-    """After the last tick that both have."""
     settings: list[tuple[str, object, object]]
     """The settings that differ, by key."""
     series: tuple[list[dict[str, Any]], list[dict[str, Any]]]
-    """The records of both."""
+    """The records of both runs."""
 
 
 def differences(first: MemoryBank, second: MemoryBank) -> Iterator[Difference]:
-    """What differs between two banks, agent by agent: memories, oldest first, then notes."""
+    """The differences between two banks, agent by agent: memories, oldest first, then notes."""
     for agent in sorted({*first.agents(), *second.agents()}):
         ours = {memory.sequence: memory for memory in first.agent(agent).all()}
         theirs = {memory.sequence: memory for memory in second.agent(agent).all()}
         for sequence in sorted({*ours, *theirs}):
             one, other = ours.get(sequence), theirs.get(sequence)
-            if one is None or other is None:
-                present = one or other
-                assert present is not None  # noqa: S101 - it is in one of them
-                yield Difference(
-                    agent, present.id, "memory",
-                    one.content if one else None, other.content if other else None,
-                )  # fmt: skip
-                continue
-            for field in _FIELDS:
-                left, right = getattr(one, field), getattr(other, field)
-                if left != right:
-                    yield Difference(agent, one.id, field, left, right)
+            if one and other:
+                for field in _FIELDS:
+                    left, right = getattr(one, field), getattr(other, field)
+                    if left != right:
+                        yield Difference(agent, one.id, field, left, right)
+            elif one:
+                yield Difference(agent, one.id, "memory", one.content, None)
+            elif other:
+                yield Difference(agent, other.id, "memory", None, other.content)
         yield from _notes(first, second, agent)
 
 
 def _notes(first: MemoryBank, second: MemoryBank, agent: str) -> Iterator[Difference]:
-    """How the texts of an agent's notes differ: the first line that does, of each note."""
+    """The first differing line of each of an agent's notes."""
     ours, theirs = (bank.parts.ledger.resident.block(agent).notes for bank in (first, second))
     for path in sorted({*ours, *theirs}):
         texts = [notes[path].text if path in notes else None for notes in (ours, theirs)]
@@ -91,12 +81,12 @@ def _notes(first: MemoryBank, second: MemoryBank, agent: str) -> Iterator[Differ
         lines = [[] if text is None else split_lines(text) for text in texts]
         pairs = enumerate(zip_longest(*lines), start=1)
         differing = ((n, pair) for n, pair in pairs if pair[0] != pair[1])
-        number, (one, other) = next(differing, (1, texts))  # one is empty, and one is not there
+        number, (one, other) = next(differing, (1, texts))  # one note is empty, one is missing
         yield Difference(agent, f"{path}#L{number}", "note", one, other)
 
 
 def past_bank(folder: Path, tick: int | None) -> MemoryBank:
-    """A run's bank as it was after a tick, to look at."""
+    """A copy of a run's bank as it was after a tick."""
     settings, _ = read_folder(folder)
     last = last_tick(folder)
     if tick is not None and tick > last:
@@ -104,23 +94,19 @@ def past_bank(folder: Path, tick: int | None) -> MemoryBank:
             f"{folder} has {last} ticks, so there is no tick {tick} to look at",
             hint=f"name a tick from 0 to {last}",
         )
-    try:
+    with as_run_error(f"the memories after tick {tick} can't be seen"):
         return MemoryBank.at(folder / "bank", tick, settings)
-    except BankError as error:
-        raise RunError(
-            f"the memories after tick {tick} can't be seen: {error.why}", hint=error.hint
-        ) from error
 
 
 def last_tick(folder: Path) -> int:
-    """How far a run has come."""
+    """The last tick of a run."""
     read_folder(folder)
     with MemoryBank.at(folder / "bank") as bank:
         return bank.tick
 
 
 def compare_runs(first: Path, second: Path) -> RunDiff:
-    """Compare two runs tick by tick, and their memories after the last tick that both have."""
+    """Compare two runs tick by tick, and their memories after the last common tick."""
     records = (_records(first), _records(second))
     by_tick = [{record["tick"]: record for record in each} for each in records]
     common = sorted(by_tick[0].keys() & by_tick[1].keys())
@@ -170,18 +156,18 @@ def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 def _memories(
     first: MemoryBank, second: MemoryBank
-) -> tuple[list[Memory], list[Memory], list[TierDifference]]:
+) -> tuple[list[Memory], list[Memory], list[tuple[Memory, str]]]:
     only_first: list[Memory] = []
     only_second: list[Memory] = []
-    tiers: list[TierDifference] = []
+    tiers: list[tuple[Memory, str]] = []
     for agent in sorted({*first.agents(), *second.agents()}):
-        # The same memory is the same text at the same time; its number may have shifted.
+        # Memories with the same text and tick count as the same; their sequence may differ.
         ours = _by_text(first.agent(agent).all())
         theirs = _by_text(second.agent(agent).all())
         only_first += [memory for key, memory in ours.items() if key not in theirs]
         only_second += [memory for key, memory in theirs.items() if key not in ours]
         tiers += [
-            TierDifference(memory, TIER_NAMES[theirs[key].tier])
+            (memory, TIER_NAMES[theirs[key].tier])
             for key, memory in ours.items()
             if key in theirs and theirs[key].tier is not memory.tier
         ]
@@ -193,7 +179,7 @@ def _by_text(memories: list[Memory]) -> dict[tuple[str, int, int], Memory]:
     result = {}
     for memory in memories:
         key = (memory.content, memory.created_tick)
-        seen[key] = seen.get(key, 0) + 1  # the same text twice in a tick is two memories
+        seen[key] = seen.get(key, 0) + 1  # a text that comes twice in a tick is two memories
         result[(*key, seen[key])] = memory
     return result
 

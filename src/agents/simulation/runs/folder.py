@@ -1,10 +1,11 @@
-"""The folder of a run: made whole or not at all, and never in the place of something else."""
+"""The folder of a run. It appears whole or not at all, and replaces nothing but a run."""
 
 import json
 import os
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -14,11 +15,12 @@ import yaml
 from ...bank import history
 from ...config.load import load_settings
 from ...config.settings import Settings
-from ...errors import ConfigError, RunError
+from ...errors import BankError, ConfigError, RunError
 from .whole_files import replace_file
 
 __all__ = [
     "FORMAT",
+    "as_run_error",
     "checkpoint_tick",
     "checkpoints",
     "make_folder",
@@ -49,10 +51,10 @@ def make_folder(
     force: bool,
     fill: Callable[[Path], None] | None = None,
 ) -> None:
-    """Make a run's folder; ``fill`` adds to it before it gets its name.
+    """Make a run's folder; ``fill`` adds to the folder before the folder gets its name.
 
-    ``code`` are the user's own modules, by their place in the folder ``code``. ``force`` lets it
-    take the place of a run that is there, once all else is done.
+    ``code`` are the user's own modules, by their path in the folder ``code``. With ``force``, the
+    finished folder replaces a run that has this name.
     """
     if not folder.name:
         raise RunError("a run needs a folder of its own", hint="give it a name with --out")
@@ -90,7 +92,7 @@ def make_folder(
 
 
 def read_folder(folder: Path) -> tuple[Settings, dict[str, Any]]:
-    """A run's settings, and what made it."""
+    """A run's settings, and its ``run.json``."""
     if not folder.is_dir():
         raise RunError(f"there is no run {folder}", hint="check the path; tiermem run makes a run")
     try:
@@ -130,8 +132,17 @@ def read_folder(folder: Path) -> tuple[Settings, dict[str, Any]]:
     return load_settings(folder / "config.yaml"), about
 
 
+@contextmanager
+def as_run_error(what: str) -> Iterator[None]:
+    """Turn an error of a run's bank into a :class:`RunError` that begins with ``what``."""
+    try:
+        yield
+    except BankError as error:
+        raise RunError(f"{what}: {error.why}", hint=error.hint) from error
+
+
 def write_settings(folder: Path, settings: Settings) -> None:
-    """Write all settings but secrets, which belong in the environment."""
+    """Write all settings without secrets, which belong in the environment."""
     text = yaml.safe_dump(settings.to_dict(redact=True), sort_keys=False, allow_unicode=True)
     replace_file(folder / "config.yaml", text)
 
@@ -148,7 +159,7 @@ def checkpoint_tick(path: Path) -> int:
 
 
 def places_of_code(folder: Path, about: Mapping[str, Any]) -> list[Path]:
-    """Where a run finds the user's own modules: its copies, then where they came from."""
+    """The folders with the user's own modules: the run's copies, then the scenario's folder."""
     places = [folder / "code"]
     if about.get("scenario"):
         places.append(Path(about["scenario"]))
@@ -156,21 +167,21 @@ def places_of_code(folder: Path, about: Mapping[str, Any]) -> list[Path]:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove what a process that was killed had half written. The run's lock is the caller's."""
+    """Remove the half-written files of a killed process. The caller holds the run's lock."""
     for place in (folder, folder / "checkpoints"):
         for path in place.glob(".*.tmp"):
             path.unlink(missing_ok=True)
 
 
 def _clear_up(folder: Path) -> None:
-    """Set right what processes that are no more left of their try to make this folder."""
+    """Remove what dead processes left when they made this folder, or put the old run back."""
     name = re.compile(rf"\.{re.escape(folder.name)}\.(\d+)(\.old)?\.tmp")
     for path in sorted(folder.parent.glob(".*.tmp")):
         match = name.fullmatch(path.name)
         if match is None or _is_alive(int(match[1])):
             continue
         if match[2] and not folder.exists():
-            path.rename(folder)  # killed right before the new one took its place
+            path.rename(folder)  # the process died before the new run replaced this old one
         else:
             shutil.rmtree(path, ignore_errors=True)
 
@@ -186,7 +197,7 @@ def _is_alive(pid: int) -> bool:
 
 
 def _check_free(folder: Path, force: bool) -> None:
-    """Whether the folder can be made: there is nothing, or a run that may be replaced."""
+    """Refuse a folder that exists, unless it is an unused run and ``force`` allows replacing it."""
     if not folder.exists() and not folder.is_symlink():
         return
     if folder.is_symlink() or not folder.is_dir():
@@ -208,7 +219,7 @@ def _check_free(folder: Path, force: bool) -> None:
 
 
 def _strange(folder: Path) -> Iterator[str]:
-    """What no run has made."""
+    """The signs that a folder is no run, or holds more than a run."""
     try:
         read_folder(folder)
     except (RunError, ConfigError) as error:

@@ -1,10 +1,10 @@
-"""What comes out of a run, all of it made from what the bank holds: no clock, so the same bytes.
+"""The results of a run. They come from the bank alone, so the same bank gives the same bytes.
 
 ===================  ===========================================================================
 metrics.parquet      the world's metrics, a row per tick
 ticks.parquet        per tick: state hash, tier counts, adds, demotions, retrieval sizes, errors
-summary.json         where it ended
-report.html          the same for people, in one file
+summary.json         the state at the end
+report.html          all of this for people, in one file
 ===================  ===========================================================================
 """
 
@@ -20,6 +20,7 @@ import numpy as np
 from ...bank.memory_bank import MemoryBank
 from ...config.settings import Settings
 from ...errors import RunError, SimulationError
+from ...memory.records import Memory
 from ...memory.tiers import TIER_NAMES, Tier
 from ..loop.loop import check_number
 from ..protocols import World
@@ -29,6 +30,7 @@ from .whole_files import replace_file
 __all__ = ["by_agent_of", "metric_rows", "most_retrieved", "rows_of", "table", "tick_rows", "write"]
 
 _MOST_SHOWN = 15
+_SUMMED = ("added", "demoted", "errors", "no_ops")
 
 
 def write(
@@ -40,7 +42,7 @@ def write(
     branched: str | None,
     report: bool,
 ) -> dict[str, Any]:
-    """Write all of it to a run's folder; the summary."""
+    """Write the results to a run's folder, and give the summary."""
     kept = list(bank.ticks.records())
     records = [record for record, _ in kept]
     by_agent = by_agent_of(world)
@@ -72,19 +74,19 @@ def write(
 
 
 def metric_rows(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The world's metrics, a row per tick."""
+    """The rows of ``metrics.parquet``."""
     return [{"tick": record["tick"], **record["metrics"]} for record in records]
 
 
 def tick_rows(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """All else that is recorded, a row per tick; what is not recorded of each is None there."""
+    """The rows of ``ticks.parquet``; None stands for a value that a tick did not record."""
     rows = [{key: value for key, value in record.items() if key != "metrics"} for record in records]
     names = dict.fromkeys(name for row in rows for name in row)
     return [{name: row.get(name) for name in names} for row in rows]
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> bytes:
-    """Rows as Parquet."""
+    """The rows as a Parquet file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -107,15 +109,14 @@ def rows_of(path: Path) -> list[dict[str, Any]] | None:
 
 
 def by_agent_of(world: World) -> dict[str, dict[str, float]]:
-    """Numbers per agent, where the world has any."""
+    """The world's numbers per agent, if the world has ``by_agent``."""
     numbers = getattr(world, "by_agent", None)
     if numbers is None:
         return {}
     try:
-        found = {str(name): dict(each) for name, each in numbers().items()}
         return {
-            name: {str(agent): check_number(value) for agent, value in each.items()}
-            for name, each in found.items()
+            str(name): {str(agent): check_number(value) for agent, value in dict(each).items()}
+            for name, each in numbers().items()
         }
     except Exception as error:  # a user's own world may raise anything
         raise SimulationError(
@@ -127,9 +128,9 @@ def by_agent_of(world: World) -> dict[str, dict[str, float]]:
 def most_retrieved(
     bank: MemoryBank, agents: Sequence[str], retrieved: Iterable[bytes]
 ) -> list[RemarkableMemory]:
-    """The memories that searches gave most often, and that are still there.
+    """The memories that searches returned most often, without deleted and pinned ones.
 
-    Without the pinned ones, which every search gives.
+    Every search returns the pinned memories.
     """
     keys = [_keys(data, len(agents)) for data in retrieved]
     if not keys:
@@ -141,22 +142,14 @@ def most_retrieved(
         agent, sequence = divmod(int(found[place]), 1 << 32)
         memory = bank.agent(agents[agent]).find(sequence)
         if memory is not None and memory.tier is not Tier.PINNED:
-            result.append(
-                RemarkableMemory(
-                    memory.agent_id,
-                    memory.content,
-                    TIER_NAMES[memory.tier],
-                    memory.created_tick,
-                    int(counts[place]),
-                )
-            )
+            result.append(_remarkable(memory, int(counts[place])))
         if len(result) == _MOST_SHOWN:
             break
     return result
 
 
 def _keys(data: bytes, agents: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Agent and sequence number of each memory that was retrieved in a tick, in one number."""
+    """The memories that a tick retrieved: agent and sequence number, packed into one number."""
     numbers = np.frombuffer(data, "<u4").astype(np.int64)
     sizes, sequences = numbers[:agents], numbers[agents:]
     return (np.repeat(np.arange(len(sizes)), sizes) << 32) | sequences
@@ -166,16 +159,12 @@ def _pinned_longest(bank: MemoryBank) -> list[RemarkableMemory]:
     agents = map(bank.agent, bank.agents())
     pinned = [memory for agent in agents for memory in agent.get_pinned_memories()]
     pinned.sort(key=lambda memory: (memory.tier_tick, memory.agent_id, memory.sequence))
-    return [
-        RemarkableMemory(
-            memory.agent_id,
-            memory.content,
-            TIER_NAMES[memory.tier],
-            memory.created_tick,
-            bank.tick - memory.tier_tick,
-        )
-        for memory in pinned[:_MOST_SHOWN]
-    ]
+    return [_remarkable(memory, bank.tick - memory.tier_tick) for memory in pinned[:_MOST_SHOWN]]
+
+
+def _remarkable(memory: Memory, number: int) -> RemarkableMemory:
+    tier = TIER_NAMES[memory.tier]
+    return RemarkableMemory(memory.agent_id, memory.content, tier, memory.created_tick, number)
 
 
 def _summary(
@@ -194,10 +183,7 @@ def _summary(
         "ticks": bank.tick,
         "finished": bank.tick >= simulation.ticks,
         "memories": sum(bank.ticks.tier_counts().values()),
-        "added": sum(record["added"] for record in records),
-        "demoted": sum(record["demoted"] for record in records),
-        "errors": sum(record["errors"] for record in records),
-        "no_ops": sum(record["no_ops"] for record in records),
+        **{name: sum(record[name] for record in records) for name in _SUMMED},
         "state_hash": last["state_hash"],
         "journal_hash": bank.ticks.journal_hash(),
         "metrics": last["metrics"],

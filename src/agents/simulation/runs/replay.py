@@ -1,19 +1,19 @@
-"""Running a run again, to see that it is the same."""
+"""Replay: a run repeated and compared with its records."""
 
 import json
 from collections.abc import Iterator, Mapping
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...bank.memory_bank import MemoryBank
-from ...config.settings import Settings
 from ...errors import BankError, CheckpointError, Diverged, RunError
 from ...storage.checkpoint import file as checkpoint
 from ..loop.loop import Loop
 from ..policies.cassette import Cassette
 from . import outputs
 from .compare import Difference, differences
-from .folder import checkpoints, places_of_code, read_folder
+from .folder import as_run_error, checkpoints, places_of_code, read_folder
 from .run import is_of_run
 from .scenario import first_memories, make_policy, make_world
 
@@ -21,7 +21,7 @@ __all__ = ["Divergence", "Replay", "verify_files"]
 
 
 class Divergence(NamedTuple):
-    """The first tick in which a replay is not what was recorded, and what differs in it."""
+    """The first tick in which a replay differs from the record, and the difference."""
 
     tick: int
     difference: Difference | str
@@ -35,9 +35,9 @@ class Divergence(NamedTuple):
 
 
 class Replay:
-    """A run, run again from its start or a later tick, in memory; the run itself is only read.
+    """A run that is repeated in memory, from its start or a later tick.
 
-    LLM replies come from the run's cassette: nothing is asked again.
+    The replay only reads the run's folder. LLM replies come from the run's cassette.
     """
 
     def __init__(self, folder: Path, from_tick: int | None = None) -> None:
@@ -66,11 +66,15 @@ class Replay:
         self._world = make_world(self._settings, *places)
         cassette = Cassette(folder / "cassette.jsonl", replay=True)
         policy = make_policy(self._settings, self._world, cassette, *places)
-        self._bank = _starting_bank(folder, self._settings, start)
+        if start is None:
+            self._bank = MemoryBank.ephemeral(self._settings)
+        else:
+            with as_run_error(f"{folder} can't be replayed from tick {start}"):
+                self._bank = MemoryBank.at(folder / "bank", start, self._settings)
         self._loop = Loop(self._bank, self._world, policy, self._settings.simulation.agent_ids())
 
     def ticks(self) -> Iterator[Divergence | None]:
-        """Tick after tick: None for one that is as recorded, else how it differs, and the end."""
+        """None for each tick that equals its record; the first difference ends the replay."""
         self._loop.begin(first_memories(self._settings))
         for tick in range(self.first, self.last + 1):
             try:
@@ -87,7 +91,7 @@ class Replay:
             yield Divergence(self.last, "the journal's hash is another, though every tick is equal")
 
     def close(self) -> None:
-        """Let go of the copy."""
+        """Close the copy of the bank."""
         self._bank.close()
 
     def _compare(self, tick: int) -> Divergence | None:
@@ -118,10 +122,10 @@ class Replay:
 
 
 def verify_files(folder: Path) -> Iterator[str]:
-    """What is wrong with a run's own files: checkpoints, tables, summary."""
+    """The faults in a run's own files: checkpoints, tables, summary."""
     settings, about = read_folder(folder)
     with MemoryBank.at(folder / "bank") as bank:
-        recorded = {record["tick"]: record for record, _ in bank.ticks.records()}
+        records = sorted((each for each, _ in bank.ticks.records()), key=itemgetter("tick"))
         for path in checkpoints(folder):
             try:
                 found = checkpoint.read(path)
@@ -129,11 +133,9 @@ def verify_files(folder: Path) -> Iterator[str]:
                 yield str(error)
                 continue
             here = bank.ticks.journal_hash(found.head[0])
-            if here not in (None, found.head[2]) or (
-                "config" not in found.extra or not is_of_run(found, path, settings, about)
-            ):
+            is_head = here in (None, found.head[2])
+            if not is_head or not is_of_run(found, path, settings, about):
                 yield f"{path} is not of this run, or of another tick than its name says"
-        records = [recorded[tick] for tick in sorted(recorded)]
         expected = {
             "metrics.parquet": outputs.metric_rows(records),
             "ticks.parquet": outputs.tick_rows(records),
@@ -156,14 +158,3 @@ def _verify_summary(path: Path, last: Mapping[str, Any], bank: MemoryBank) -> It
         return
     if said != [bank.tick, last["state_hash"], bank.ticks.journal_hash(), last["metrics"]]:
         yield f"{path} is not what the journal says"
-
-
-def _starting_bank(folder: Path, settings: Settings, start: int | None) -> MemoryBank:
-    if start is None:
-        return MemoryBank.ephemeral(settings)
-    try:
-        return MemoryBank.at(folder / "bank", start, settings)
-    except BankError as error:
-        raise RunError(
-            f"{folder} can't be replayed from tick {start}: {error.why}", hint=error.hint
-        ) from error

@@ -1,18 +1,17 @@
-"""A run: one folder with a bank, the exact settings, checkpoints and what came out.
+"""A run: one folder with a bank, the exact settings, checkpoints and the results.
 
 ========================  ====================================================================
-config.yaml               every setting, as used, but secrets
+config.yaml               every setting of the run, without secrets
 run.json                  what made the run, and which run it branched from
-code/                     the user's own modules, as they were
-bank/                     the memories, and all that is kept of each tick
+code/                     copies of the user's own modules
+bank/                     the memories, and the record of each tick
 checkpoints/              portable files to go back to
-cassette.jsonl            what an LLM was asked and answered, if one was
-metrics.parquet …         what came out: see :mod:`tiermem.simulation.runs.outputs`
+cassette.jsonl            the questions to an LLM and its answers, if the run has an LLM
+metrics.parquet …         the results: see :mod:`tiermem.simulation.runs.outputs`
 ========================  ====================================================================
 
-The bank's journal holds all that a tick changes, the world's state too, in one commit. So a run
-that was killed is at the end of its last whole tick, and what goes on from there is the run that it
-would have been.
+One commit to the bank's journal holds everything that a tick changes, also the world's state. So a
+run that was killed stands at the end of its last whole tick, and goes on as if it never stopped.
 """
 
 import contextlib
@@ -42,8 +41,7 @@ from ...storage.checkpoint import file as checkpoint
 from ...storage.mem0.store import check_providers
 from ...storage.store_sync import Progress
 from ...version import __version__
-from ..loop.loop import Loop, where_in
-from ..loop.streams import Streams
+from ..loop.loop import Loop
 from ..policies.cassette import Cassette
 from . import outputs
 from .folder import (
@@ -56,7 +54,7 @@ from .folder import (
     remove_leftovers,
     write_settings,
 )
-from .scenario import code_of, first_memories, make_policy, make_world
+from .scenario import code_of, first_memories, make_policy, make_world, set_up
 from .whole_files import replace_file
 
 __all__ = ["Run", "Say", "go_back"]
@@ -71,17 +69,23 @@ def _quiet(_: str) -> None:
 
 @final
 class Run:
-    """A run's folder, opened to go on with it. Made by :meth:`create` and :meth:`open`."""
+    """An open run. :meth:`create` and :meth:`open` give one."""
 
-    def __init__(self, folder: Path, settings: Settings, about: Mapping[str, Any]) -> None:
-        """For :meth:`create` and :meth:`open`; callers use these."""
+    def __init__(
+        self, folder: Path, settings: Settings, about: Mapping[str, Any], say: Say = _quiet
+    ) -> None:
+        """Callers use :meth:`create` and :meth:`open`."""
         self.folder = folder
         self.settings = settings
         self.about = about
-        self.bank: MemoryBank
         self.progress: Progress | None = None
-        """Told how far writing to mem0's store has come."""
-        self._parts = contextlib.ExitStack()
+        """The run tells it how much of mem0's store is written."""
+        self.bank = self._open_bank(say)
+        try:
+            self._start(say)
+        except BaseException:
+            self.close()
+            raise
 
     # Making and opening
 
@@ -91,8 +95,8 @@ class Run:
     ) -> Self:
         """A new run at tick 0, in a folder that does not exist yet.
 
-        ``scenario`` is the folder of the scenario's file, where classes of the user's own are.
-        ``force`` puts it in the place of a run that is there.
+        ``scenario`` is the folder of the scenario's file and of the user's own classes. With
+        ``force``, the new run replaces a run that has this folder.
         """
         places = [scenario] if scenario else []
         code = check_scenario(settings, places)
@@ -103,20 +107,18 @@ class Run:
             "parent": None,
         }
 
-        def fill(new: Path) -> None:  # a run without its first tick is never seen
-            first = cls(new, settings, about)._begin(_quiet)
-            first._parts.pop_all()
-            first.bank.close(sync=False)
+        def fill(new: Path) -> None:  # the folder gets its name when tick 0 is in it
+            cls(new, settings, about).close(sync=False)
 
         make_folder(folder, settings, about, code, force=force, fill=fill)
-        return cls(folder, settings, about)._begin(_quiet)
+        return cls(folder, settings, about)
 
     @classmethod
     def open(cls, folder: Path, assignments: Iterable[str] = (), *, say: Say = _quiet) -> Self:
         """The run in ``folder``, after its last whole tick.
 
-        ``assignments`` may give back the secrets that ``config.yaml`` leaves out. If the journal is
-        lost or damaged, the run goes on from the newest checkpoint that is whole, and says so.
+        ``assignments`` give the secrets that ``config.yaml`` leaves out. If the journal is lost or
+        damaged, the run tells the user and goes on from the newest whole checkpoint.
         """
         settings, about = read_folder(folder)
         texts = tuple(assignments)
@@ -127,20 +129,11 @@ class Run:
                     "which it does not keep, are given again",
                     hint="to change others, branch it with: tiermem branch",
                 )
-        return cls(folder, load_settings(settings, assignments=texts), about)._begin(say)
+        return cls(folder, load_settings(settings, assignments=texts), about, say)
 
-    def _begin(self, say: Say) -> Self:
-        try:
-            self._open_bank(say)
-            self._start(say)
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def close(self) -> None:
-        """Close the bank; mem0's store is brought up to date as ``storage.sync`` says."""
-        self._parts.close()
+    def close(self, *, sync: bool = True) -> None:
+        """Close the bank: see :meth:`MemoryBank.close`."""
+        self.bank.close(sync=sync)
 
     def __enter__(self) -> Self:
         return self
@@ -161,9 +154,9 @@ class Run:
     # Going on
 
     def advance(self, until: int) -> Iterator[dict[str, Any]]:
-        """Tick after tick, up to ``until``: what is recorded of each.
+        """Run tick after tick, up to ``until``, and give the record of each tick.
 
-        Stop iterating between any two; everything so far is kept.
+        A caller may stop after any tick; the run keeps all ticks so far.
         """
         while self.tick < until:
             try:
@@ -177,7 +170,7 @@ class Run:
             yield record
 
     def checkpoint(self) -> Path:
-        """Write a checkpoint of the last tick, unless there is one; keep the newest ones."""
+        """Write a checkpoint of the last tick, unless it has one, and remove the oldest ones."""
         path = self.folder / "checkpoints" / f"tick-{self.tick:06}.tmck"
         if not path.exists():
             extra = {
@@ -191,7 +184,7 @@ class Run:
         return path
 
     def finish(self, *, report: bool = True) -> dict[str, Any]:
-        """Write a checkpoint and what came out; the summary."""
+        """Write a checkpoint and the results, and give the summary."""
         self.checkpoint()
         parent = self.about.get("parent")
         branched = parent and f"{Path(parent['run']).name}, tick {parent['tick']}"
@@ -200,7 +193,7 @@ class Run:
         )
 
     def extend(self, ticks: int) -> None:
-        """Let the run be so many ticks long."""
+        """Make the run ``ticks`` long."""
         if ticks < self.tick:
             raise RunError(
                 f"{self.folder} has {self.tick} ticks already, more than {ticks}",
@@ -210,44 +203,40 @@ class Run:
         write_settings(self.folder, self.settings)
 
     def sync(self) -> None:
-        """Bring mem0's store up to date, if ``storage.sync`` says that it should be by now."""
+        """Bring mem0's store up to date, unless ``storage.sync`` is manual."""
         if self.settings.storage.sync != "manual":
             self.bank.sync(self.progress)
 
     # Inside
 
-    def _open_bank(self, say: Say) -> None:
+    def _open_bank(self, say: Say) -> MemoryBank:
         folder = self.folder / "bank"
         try:
-            if not (folder / "journal.db").exists() and self._had_begun():
+            if not (folder / "journal.db").exists() and self._had_journal():
                 raise BankNotFound(f"{folder} has lost its journal")
-            self.bank = MemoryBank.open(folder, self.settings)
-            self._check_state()
+            bank = MemoryBank.open(folder, self.settings)
+            try:
+                bank.ticks.state()  # damage shows now, while a checkpoint can replace the bank
+            except BankDamaged:
+                bank.close(sync=False)
+                raise
+            return bank
         except (BankTooNew, BankTooOld):
             raise
         except (BankDamaged, BankNotFound) as error:
             say(str(error))
             _restore_newest(self.folder, self.settings, self.about, None, say)
-            self.bank = MemoryBank.open(folder, self.settings)
-        self._parts.callback(self.bank.close)
-        remove_leftovers(self.folder)
+            return MemoryBank.open(folder, self.settings)
 
-    def _check_state(self) -> None:
-        """Find out while there is a way back that the last tick can't be gone on from."""
-        try:
-            self.bank.ticks.state()
-        except BankDamaged:
-            self.bank.close(sync=False)
-            raise
-
-    def _had_begun(self) -> bool:
-        """Whether there are traces of a journal that is not there."""
+    def _had_journal(self) -> bool:
+        """Whether the folder shows traces of a journal."""
         traces = ("checkpoints", "summary.json", "bank/journal.db-wal")
         return bool(self.about.get("parent")) or any(
             (self.folder / name).exists() for name in traces
         )
 
     def _start(self, say: Say) -> None:
+        remove_leftovers(self.folder)
         places = places_of_code(self.folder, self.about)
         self._cassette = Cassette(self.folder / "cassette.jsonl")
         self._world = make_world(self.settings, *places)
@@ -271,7 +260,7 @@ class Run:
 
 
 def _changed(copies: Path, places: list[Path]) -> list[str]:
-    """The user's own modules that are not what was copied any more."""
+    """The user's own modules that differ from their copies."""
     changed = []
     for copy in sorted(copies.rglob("*.py")):
         name = copy.relative_to(copies)
@@ -284,7 +273,7 @@ def _changed(copies: Path, places: list[Path]) -> list[str]:
 
 
 def check_scenario(settings: Settings, places: list[Path]) -> dict[str, Path]:
-    """Find mistakes before a folder is made; the user's own modules, by name."""
+    """Refuse a scenario that can't run; otherwise give the user's own modules, by name."""
     check_providers(settings)
     if settings.notes.extra_paths:
         raise ConfigError(
@@ -295,27 +284,15 @@ def check_scenario(settings: Settings, places: list[Path]) -> dict[str, Path]:
     world = make_world(settings, *places)
     make_policy(settings, world, Cassette(Path("cassette.jsonl"), replay=True), *places)
     first_memories(settings)
-    agents = settings.simulation.agent_ids()
-    streams = Streams(settings.seed, agents)
-    streams.begin(0)
-    try:
-        world.setup(streams.world, tuple(agents))
-    except ConfigError:
-        raise
-    except Exception as error:  # a user's own world may raise anything
-        where = f"{type(world).__name__}.setup()"
-        raise SimulationError(
-            f"{where} raised {type(error).__name__}: {error}{where_in(error)}",
-            hint="mend the world, and run it again",
-        ) from error
+    set_up(world, settings)
     return code_of(settings, *places)
 
 
 def go_back(folder: Path, tick: int, *, say: Say = _quiet) -> None:
-    """Let a run forget, for good, what came after ``tick``.
+    """Remove all that came after ``tick`` from a run, for good.
 
-    The journal has every tick. Where it has not, because it is damaged or was itself made from a
-    checkpoint, the newest whole checkpoint up to that tick is restored.
+    If the journal can't go back to this tick, because it is damaged or was made from a later
+    checkpoint, the newest whole checkpoint up to the tick is restored.
     """
     settings, about = read_folder(folder)
     parent = about.get("parent")
@@ -338,7 +315,7 @@ def go_back(folder: Path, tick: int, *, say: Say = _quiet) -> None:
                 hint=f"name a tick up to {last}",
             )
         with MemoryBank.at(folder / "bank", tick) as bank:
-            bank.ticks.state()  # is it there to go on from?
+            bank.ticks.state()  # raises TickNotKept where a run can't go on
         _forget_checkpoints(folder, tick)
         history.rewind(folder / "bank", tick)
     except (BankTooNew, BankTooOld):
@@ -350,7 +327,7 @@ def go_back(folder: Path, tick: int, *, say: Say = _quiet) -> None:
 
 
 def _forget_checkpoints(folder: Path, tick: int) -> None:
-    """Remove those of a future that is no more."""
+    """Remove the checkpoints of later ticks."""
     for path in checkpoints(folder):
         if checkpoint_tick(path) > tick:
             path.unlink(missing_ok=True)
@@ -359,7 +336,7 @@ def _forget_checkpoints(folder: Path, tick: int) -> None:
 def _restore_newest(
     folder: Path, settings: Settings, about: Mapping[str, Any], tick: int | None, say: Say
 ) -> None:
-    """Go back to the newest checkpoint that is whole, up to ``tick``."""
+    """Restore the newest whole checkpoint up to ``tick``."""
     for path in reversed(checkpoints(folder)):
         if tick is not None and checkpoint_tick(path) > tick:
             continue
@@ -375,13 +352,13 @@ def _restore_newest(
 
 
 def _read_whole(path: Path, settings: Settings, about: Mapping[str, Any], say: Say) -> bool:
-    """Whether a checkpoint is whole and of this run; one that is not is moved out of the way."""
+    """Whether a checkpoint is whole and of this run; if not, it gets another name."""
     try:
         found = checkpoint.read(path)
     except CheckpointDamaged as error:
         say(str(error))
     else:
-        if "config" in found.extra and is_of_run(found, path, settings, about):
+        if is_of_run(found, path, settings, about):
             return True
         say(f"{path} is a checkpoint of another run, or of another tick")
     number = 1
@@ -392,7 +369,7 @@ def _read_whole(path: Path, settings: Settings, about: Mapping[str, Any], say: S
 
 
 def _branched(about: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Where a run branched from another, without a path: a checkpoint may be carried elsewhere."""
+    """Where a run branched from another run, without a path: a checkpoint may move elsewhere."""
     parent = about.get("parent")
     return {"tick": parent["tick"], "edits": parent["edits"]} if parent else None
 
@@ -401,14 +378,11 @@ def is_of_run(
     found: checkpoint.Checkpoint, path: Path, settings: Settings, about: Mapping[str, Any]
 ) -> bool:
     """Whether a checkpoint was made by this run, at the tick that its name says."""
-    try:  # settings that came after it was made have their defaults
-        made: dict[str, Any] = load_settings(base=found.extra.get("config") or {}).to_dict(
-            redact=True
-        )
-    except ConfigError:
+    length = {"simulation.ticks": settings.simulation.ticks}  # which may have changed since
+    try:  # a setting that is newer than the checkpoint has its default
+        made = load_settings(base=found.extra["config"] or {}, overrides=length)
+    except (KeyError, ConfigError):
         return False
-    own: dict[str, Any] = settings.to_dict(redact=True)
-    for each in (made, own):  # a run may be made longer; all else stays
-        each["simulation"] = {**each.get("simulation", {}), "ticks": None}
-    same = made == own and found.extra.get("branched") == _branched(about)
+    same = made.to_dict(redact=True) == settings.to_dict(redact=True)
+    same = same and found.extra.get("branched") == _branched(about)
     return same and found.tick == checkpoint_tick(path)

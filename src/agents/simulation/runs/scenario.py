@@ -1,4 +1,4 @@
-"""From settings to a world and a policy: the built-in ones, or a user's own classes."""
+"""The world and the policy that the settings name: built-in ones, or a user's own classes."""
 
 import difflib
 import importlib
@@ -9,26 +9,27 @@ from pathlib import Path
 from typing import Any
 
 from ...config.settings import Settings
-from ...errors import ConfigError, TierMemError
+from ...errors import ConfigError, SimulationError, TierMemError
 from ...memory.checks import check_agent_id
 from ...memory.tiers import parse_tier
 from ...storage.mem0.models import ChatModel
 from ..loop.actions import MEMORY_ACTIONS, OWN_ACTIONS
 from ..loop.loop import where_in
+from ..loop.streams import Streams
 from ..policies.cassette import Cassette
 from ..policies.llm import DEFAULT_TIMEOUT, Llm
 from ..policies.scripted import Scripted
 from ..protocols import Policy, World
 from ..worlds import WORLDS
 
-__all__ = ["code_of", "first_memories", "make_policy", "make_world"]
+__all__ = ["code_of", "first_memories", "make_policy", "make_world", "set_up"]
 
 _PACKAGE = __name__.partition(".")[0]
 _WORLD_METHODS = ("setup", "observe", "apply", "end_tick", "metrics", "get_state", "set_state")
 
 
 def make_world(settings: Settings, *folders: Path) -> World:
-    """The world that the settings name; a class of the user's is looked for in ``folders``."""
+    """The world that the settings name; a user's own class comes from one of ``folders``."""
     simulation = settings.simulation
     if simulation.world is None:
         raise ConfigError(
@@ -49,6 +50,23 @@ def make_world(settings: Settings, *folders: Path) -> World:
             hint=f"a world has {', '.join(_WORLD_METHODS)}",
         )
     return world
+
+
+def set_up(world: World, settings: Settings) -> None:
+    """Set a world up as a run does; :class:`SimulationError` if the world can't be set up."""
+    agents = settings.simulation.agent_ids()
+    streams = Streams(settings.seed, agents)
+    streams.begin(0)
+    try:
+        world.setup(streams.world, tuple(agents))
+    except ConfigError:
+        raise
+    except Exception as error:  # a user's own world may raise anything
+        where = f"{type(world).__name__}.setup()"
+        raise SimulationError(
+            f"{where} raised {type(error).__name__}: {error}{where_in(error)}",
+            hint="mend the world, and run it again",
+        ) from error
 
 
 def make_policy(settings: Settings, world: World, cassette: Cassette, *folders: Path) -> Policy:
@@ -92,7 +110,7 @@ def make_policy(settings: Settings, world: World, cassette: Cassette, *folders: 
 
 
 def first_memories(settings: Settings) -> list[tuple[object, ...]]:
-    """What agents know from the start, as :meth:`MemoryBank.add_many` takes it."""
+    """The agents' first memories, in the form that :meth:`MemoryBank.add_many` takes."""
     known = [check_agent_id(agent) for agent in settings.simulation.agent_ids()]
     result: list[tuple[object, ...]] = []
     for index, entry in enumerate(settings.simulation.memories):
@@ -112,7 +130,7 @@ def first_memories(settings: Settings) -> list[tuple[object, ...]]:
 
 
 def code_of(settings: Settings, *folders: Path) -> dict[str, Path]:
-    """The user's own modules that the settings need: those they name, and those these import."""
+    """The user's own modules that the settings name, and the user's modules that these import."""
     names = (settings.simulation.world, settings.simulation.policy)
     found: dict[str, Path] = {}
     for name in names:
@@ -160,9 +178,9 @@ def _has(folder: Path, module: str) -> bool:
 
 
 def _import_from(name: str, folder: Path, *neighbours: Path) -> tuple[Any, list[Path]]:
-    """A module from a folder, and the files that came with it from there.
+    """Import a module from a folder; give the module and all files that it imported from there.
 
-    They are not kept among the imported modules: two scenarios may each have a ``world.py``.
+    ``sys.modules`` does not keep these modules: two scenarios may each have a ``world.py``.
     """
     folder = folder.absolute()
     places = [folder, *(each.absolute() for each in neighbours)]
@@ -178,7 +196,7 @@ def _import_from(name: str, folder: Path, *neighbours: Path) -> tuple[Any, list[
         return module, sorted(Path(str(_file_of(key))) for key in new)
     finally:
         del sys.path[: len(paths)]
-        # At the end of the path it may stay, for what a method imports later.
+        # At the end of sys.path the folders stay, because a method may import later.
         sys.path += [path for path in paths if path not in sys.path]
         for key in set(sys.modules) - before:
             if _is_own(key, places):
@@ -192,9 +210,9 @@ def _modules_in(folder: Path) -> list[str]:
 
 
 def _is_own(module: str, folders: list[Path]) -> bool:
-    """Whether a module is the user's own: not TierMem's, nor of an environment beside it."""
+    """Whether a module is the user's own: not TierMem's, not an installed one."""
     file = _file_of(module)
-    real_name = getattr(sys.modules.get(module), "__name__", module)  # not its other one, `agents`
+    real_name = getattr(sys.modules.get(module), "__name__", module)  # not the alias `agents`
     if real_name.partition(".")[0] == _PACKAGE:
         return False
     if file is None or "site-packages" in Path(file).parts or file.startswith(sys.prefix):
@@ -221,7 +239,7 @@ def _call(key: str, made: Any, options: dict[str, Any], *given: object) -> Any:
     try:
         return made(*given, **options)
     except ConfigError:
-        raise  # says itself which option is wrong
+        raise  # the error names the wrong option
     except Exception as error:  # a user's own class may raise anything
         name = getattr(made, "__name__", "it")
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""Files that are replaced whole or not at all."""
+"""Replacing files, whole or not at all."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ __all__ = ["replace_file"]
 
 
 def replace_file(path: Path, content: str | bytes) -> None:
-    """Write a file of a few megabytes; it is on disk when it gets its name."""
+    """Write a file of a few megabytes; the content is on disk before the file gets its name."""
     data = content.encode() if isinstance(content, str) else content
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:

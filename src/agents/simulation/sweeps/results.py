@@ -1,4 +1,4 @@
-"""What comes out of a sweep: one table, statistics, plots and a report."""
+"""The results of a sweep: one table, statistics, plots and a report."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from ..reports import plots
 from ..reports.report import SweepResults, render_sweep
 from ..runs import outputs
 from ..runs.whole_files import replace_file
-from ..statistics import Interval, differences, summarise
+from ..statistics import differences, interval_of, summarise
 from .sweep import Sweep
 
 __all__ = ["write_results"]
@@ -20,7 +20,7 @@ __all__ = ["write_results"]
 def write_results(
     sweep: Sweep, folder: Path, done: Mapping[str, Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Write all of it to a sweep's folder; the statistics, a row per variant, point and metric."""
+    """Write a sweep's results, and give its statistics: a row per variant, point and metric."""
     rows = _rows(sweep, done)
     known = list(next(iter(done.values()))["metrics"])
     metrics = list(sweep.metrics or known)
@@ -30,10 +30,11 @@ def write_results(
         _place(row, sweep): row
         for row in differences(rows, list(sweep.grid), metrics, baseline=baseline)
     }
+    column = "against_" + re.sub(r"[^A-Za-z0-9]+", "_", baseline)
     for row in statistics:
         other = apart.get(_place(row, sweep), {})
         for name, key in (("", "mean"), ("_low", "low"), ("_high", "high")):
-            row[f"against_{_slug(baseline)}{name}"] = other.get(key)
+            row[f"{column}{name}"] = other.get(key)
     results = SweepResults(
         name=folder.name,
         question=sweep.question,
@@ -62,10 +63,6 @@ def _place(row: Mapping[str, Any], sweep: Sweep) -> tuple[object, ...]:
     return (row["variant"], row["metric"], *(row[key] for key in sweep.grid))
 
 
-def _slug(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9]+", "_", name)
-
-
 def _rows(sweep: Sweep, done: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     """A row per cell: its variant, its place in the grid, its seed and its metrics."""
     return [
@@ -83,7 +80,7 @@ def _rows(sweep: Sweep, done: Mapping[str, Mapping[str, Any]]) -> list[dict[str,
 
 
 def _shown(value: object, values: Sequence[object]) -> object:
-    """A grid's value as it stands in a table, whose columns have one type."""
+    """A grid's value for a table. All values of a column have one type."""
     types = {type(each) for each in values}
     plain = types <= {int, float} or types in ({str}, {bool})
     return value if plain else json.dumps(value)
@@ -91,9 +88,7 @@ def _shown(value: object, values: Sequence[object]) -> object:
 
 def _plot(sweep: Sweep, statistics: Sequence[Mapping[str, Any]], metric: str) -> bytes:
     found = {
-        (row["variant"], tuple(str(row[key]) for key in sweep.grid)): Interval(
-            row["n"], row["mean"], row["low"], row["high"]
-        )
+        (row["variant"], tuple(str(row[key]) for key in sweep.grid)): interval_of(row)
         for row in statistics
         if row["metric"] == metric
     }

@@ -1,4 +1,4 @@
-"""Many runs at once: variants of a scenario, over a grid of settings and many seeds."""
+"""Sweeps: variants of a scenario, run over a grid of settings and many seeds."""
 
 import hashlib
 import itertools
@@ -18,11 +18,10 @@ import yaml
 from ...config.load import load_settings
 from ...config.settings import Settings
 from ...config.yaml_reader import read_file
-from ...errors import ConfigError, RunError, TierMemError
+from ...errors import ConfigError, RunError
 from ...storage.lock import lock_folder
-from ..loop.streams import Streams
 from ..runs.run import Run
-from ..runs.scenario import code_of, make_world
+from ..runs.scenario import code_of, make_world, set_up
 from ..runs.whole_files import replace_file
 
 __all__ = ["Cell", "Sweep", "read_sweep", "run_cells"]
@@ -49,22 +48,21 @@ class Cell:
 class Sweep:
     """A sweep's file, read and checked."""
 
-    path: Path
     scenario: Path
     question: str
     common: Mapping[str, Any]
-    """What all variants change."""
+    """The settings that all variants change."""
     variants: Mapping[str, Mapping[str, Any]]
     grid: Mapping[str, Sequence[Any]]
     seeds: Sequence[int]
     metrics: Sequence[str]
-    """Which to show; all of the world's, if none are named."""
+    """The metrics to show; all of the world's, if the file names none."""
     preset: str | None = None
     """The preset that the scenario changes."""
 
     def settings(self, cell: Cell | None = None) -> Settings:
-        """The scenario's settings, changed as a cell wants them."""
-        # Thousands of memories in Chroma would take longer than the runs themselves.
+        """The scenario's settings, with a cell's changes."""
+        # Writing thousands of memories to Chroma would take longer than the runs.
         overrides = {"storage.sync": "manual", **self.common, **(cell.overrides if cell else {})}
         return load_settings(self.scenario, preset=self.preset, overrides=overrides)
 
@@ -81,7 +79,7 @@ class Sweep:
         return result
 
     def to_dict(self) -> dict[str, Any]:
-        """What makes two sweeps the same; one with more seeds goes on with the others."""
+        """The parts that must stay the same when a sweep goes on. The seeds may change."""
         return {
             "scenario": self.settings().to_dict(redact=True),
             "variants": {name: dict(each) for name, each in self.variants.items()},
@@ -94,7 +92,7 @@ class Sweep:
 
 
 def read_sweep(path: Path, preset: str | None = None) -> Sweep:
-    """The sweep in a YAML file, on top of a preset."""
+    """Read and check the sweep in a YAML file."""
     document = read_file(path)
     value = document.value
     if not isinstance(value, dict) or "scenario" not in value:
@@ -126,7 +124,6 @@ def read_sweep(path: Path, preset: str | None = None) -> Sweep:
         if not fine:
             raise ConfigError(f"{document.place((key,))}: {key} must be {wanted}")
     sweep = Sweep(
-        path=path,
         scenario=path.parent / value["scenario"],
         question=str(value.get("question", "")),
         common=common,
@@ -142,7 +139,7 @@ def read_sweep(path: Path, preset: str | None = None) -> Sweep:
             f"{document.source}: two runs of the sweep would have the same name",
             hint="rename a variant, or leave out a value of grid that is there twice",
         )
-    for cell in sweep.cells():  # every mistake is found before anything runs
+    for cell in sweep.cells():  # a mistake shows before the first run
         try:
             settings = sweep.settings(cell)
         except ConfigError as error:
@@ -151,9 +148,7 @@ def read_sweep(path: Path, preset: str | None = None) -> Sweep:
                 f"{document.source}: run {cell.name}: {said}", hint=error.hint
             ) from None
     world = make_world(settings, sweep.scenario.parent)
-    streams = Streams(settings.seed, settings.simulation.agent_ids())
-    streams.begin(0)
-    world.setup(streams.world, settings.simulation.agent_ids())
+    set_up(world, settings)
     known = list(world.metrics())
     for name in sweep.metrics:
         if name not in known:
@@ -181,10 +176,10 @@ def _is_list_of(value: object, kind: type) -> bool:
 def run_cells(
     sweep: Sweep, folder: Path, workers: int | None, *, force: bool
 ) -> Iterator[tuple[Cell, dict[str, Any] | str]]:
-    """Run what is not finished yet; each cell with its summary, or with what went wrong.
+    """Run the unfinished cells; give each cell with its summary or its error message.
 
-    What is finished comes first. A cell that was interrupted is run from its beginning. Nobody
-    else can run the sweep in the meantime.
+    Finished cells come first. An interrupted cell starts again. A lock keeps other processes from
+    running the same sweep.
     """
     _prepare(sweep, folder, force)
     lock = lock_folder(folder, _LOCK)
@@ -234,7 +229,7 @@ def _prepare(sweep: Sweep, folder: Path, force: bool) -> None:
                 "changed since",
                 hint="choose another folder with --out, or start anew with --force",
             )
-        lock_folder(folder, _LOCK).release()  # nobody is at work there
+        lock_folder(folder, _LOCK).release()  # raises if another process runs the sweep
         shutil.rmtree(folder)
     try:
         (folder / "cells").mkdir(parents=True, exist_ok=True)
@@ -247,7 +242,7 @@ def _prepare(sweep: Sweep, folder: Path, force: bool) -> None:
 
 
 def _check_ours(folder: Path, made: Path) -> None:
-    """Refuse a folder that holds anything that no sweep has made."""
+    """Refuse a folder that holds files of something other than a sweep."""
     strange = [
         path.name
         for path in sorted(folder.iterdir())
@@ -259,7 +254,7 @@ def _check_ours(folder: Path, made: Path) -> None:
 
 
 def _finished(folder: Path) -> dict[str, Any] | None:
-    """A cell's summary, which is written last; None if it has none."""
+    """The summary of a finished cell, or None. A run writes its summary last."""
     try:
         summary: dict[str, Any] = json.loads((folder / "summary.json").read_text())
     except (OSError, ValueError):
@@ -272,14 +267,12 @@ def _run_cell(sweep: Sweep, cell: Cell, folder: Path) -> dict[str, Any] | str:
     try:
         shutil.rmtree(folder, ignore_errors=True)
         settings = sweep.settings(cell)
-        # One checkpoint, at the end: a cell that is interrupted starts over.
+        # One checkpoint, at the end: an interrupted cell starts again.
         ticks = settings.simulation.ticks
         settings = load_settings(settings, overrides={"checkpoint": {"every": ticks, "keep": 1}})
         with Run.create(folder, settings, scenario=sweep.scenario.parent) as run:
             for _ in run.advance(ticks):
                 pass
             return run.finish(report=False)
-    except TierMemError as error:
-        return f"{type(error).__name__}: {error}"
     except Exception as error:  # noqa: BLE001 - the other runs must go on
         return f"{type(error).__name__}: {error}"

@@ -1,22 +1,29 @@
 """The built-in worlds: a market, a rumour mill and a building site.
 
-A world is named in a scenario as ``world: market``, or as ``world: module:Class`` for one of your
-own. They are imported when they are used.
+A scenario names a world as ``world: market``, or its user's own world as ``world: module:Class``.
+A world is imported when a run uses it.
 """
 
 from collections.abc import Mapping
+from random import Random
 
 from ...errors import ConfigError, InvalidAction
 from ..protocols import Action
 
-__all__ = ["WORLDS", "check_whole_option", "check_yes_or_no", "refused"]
+__all__ = ["WORLDS", "another", "check_whole_option", "check_yes_or_no", "refused"]
 
 WORLDS: Mapping[str, str] = {
     "market": f"{__name__}.market:Market",
     "rumor": f"{__name__}.rumor:Rumor",
     "builders": f"{__name__}.builders:Builders",
 }
-"""From a built-in world's name to ``module:Class``."""
+"""The class of each built-in world, as ``module:Class``, by name."""
+
+
+def another(me: int, count: int, rng: Random) -> int:
+    """Draw one of ``count`` agents other than ``me``."""
+    other = int(rng.random() * (count - 1))
+    return other + 1 if other >= me else other
 
 
 def check_whole_option(name: str, value: object, least: int, most: int) -> int:
@@ -39,6 +46,6 @@ def check_yes_or_no(name: str, value: object) -> bool:
 
 
 def refused(action: Action, actions: Mapping[str, str]) -> InvalidAction:
-    """What to raise for an action that the world does not know."""
+    """The error for an action that the world does not know."""
     known = "; ".join(f"{name}: {what}" for name, what in actions.items())
     return InvalidAction(f"there is no action {action.name!r:.40} here", hint=f"there is {known}")

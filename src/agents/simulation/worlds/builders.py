@@ -1,8 +1,8 @@
-"""A building site: a plan, told once, and hundreds of ticks of other things to think of.
+"""A building site: the agents hear the plan once, and must remember it for hundreds of ticks.
 
-Every agent builds a house, room by room and part by part. The plan says what each part is made of;
-it is read out in the first tick, and never again. Now and then a cart brings materials to choose
-from. Every tick someone speaks of the house that they are building, which has another plan.
+Every agent builds a house, room by room and part by part. The plan names the material of each part.
+An agent hears its plan in the first tick only. Every few ticks a cart brings materials to choose
+from. In every tick other agents talk of their own houses, which have other plans.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from ...errors import ConfigError, InvalidAction
 from ...memory.records import Hits
 from ..protocols import Action, Observation, Outcome, Remark
-from . import check_whole_option, check_yes_or_no, refused
+from . import another, check_whole_option, check_yes_or_no, refused
 
 __all__ = ["Builders", "BuildersRules"]
 
@@ -34,11 +34,11 @@ _PARTS = ("floor", "walls", "door", "window", "ceiling", "stairs", "hearth", "sh
 
 
 class Builders:
-    """Houses that are built by heart.
+    """The building site.
 
     A house has ``rooms`` of eight parts each; the plan of each room is one memory. A cart comes
-    every ``cart_every`` ticks and has ``choices`` materials, the right one among them. ``talk`` is
-    how many remarks each agent hears in a tick.
+    every ``cart_every`` ticks and has ``choices`` materials, one of them the right one. Each agent
+    hears ``talk`` remarks in a tick.
     """
 
     actions: ClassVar[Mapping[str, str]] = {
@@ -57,7 +57,7 @@ class Builders:
 
     @staticmethod
     def rules(*, tiers: bool = True) -> "BuildersRules":
-        """The site's own policy; without ``tiers`` the plan is a memory like any other."""
+        """The site's own policy; without ``tiers`` the plan is a normal memory."""
         return BuildersRules(tiers=tiers)
 
     def setup(self, rng: Random, agent_ids: Sequence[str]) -> None:
@@ -78,7 +78,7 @@ class Builders:
         self._tick = 0
 
     def observe(self, agent_id: str) -> Observation:
-        """A cart or a chore, what others say, and, in the first tick, the plan."""
+        """A cart or a chore, remarks of other agents, and in the first tick the plan."""
         me, rng = self._index[agent_id], self._rng
         heard = [Remark(self._remark(me)) for _ in range(self._talk)]
         facts: dict[str, Any] = {}
@@ -102,7 +102,7 @@ class Builders:
         )
 
     def apply(self, agent_id: str, action: Action) -> Outcome:
-        """Build the next part, once for each cart; a wrong one is torn out again."""
+        """Build the next part, once for each cart; a wrong part is torn out again."""
         if action.name != "place":
             raise refused(action, self.actions)
         me = self._index[agent_id]
@@ -125,12 +125,12 @@ class Builders:
         return Outcome(_mistake(room, part, str(material)), success=False)
 
     def end_tick(self) -> None:
-        """Carts leave."""
+        """Send the carts away."""
         self._carts = [None] * len(self._names)
         self._tick += 1
 
     def metrics(self) -> dict[str, float]:
-        """``completion`` is the share of all parts that stand, ``finished`` whole houses."""
+        """``completion`` is the share of built parts, ``finished`` counts whole houses."""
         return {
             "completion": sum(self._built) / (self._parts * len(self._names)),
             "finished": sum(built == self._parts for built in self._built),
@@ -138,7 +138,7 @@ class Builders:
         }
 
     def by_agent(self) -> dict[str, dict[str, float]]:
-        """The share of parts that stand, and how many were wrong."""
+        """The share of built parts, and the number of wrong ones."""
         shares = [built / self._parts for built in self._built]
         return {
             "completion": dict(zip(self._names, shares, strict=True)),
@@ -146,25 +146,24 @@ class Builders:
         }
 
     def get_state(self) -> dict[str, Any]:
-        """All of it between two ticks, when no cart is there; plans are drawn again by setup."""
+        """The state between two ticks. No cart is there then, and ``setup`` draws the plans."""
         return {"tick": self._tick, "built": list(self._built), "wrong": list(self._wrong)}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Go on from there."""
+        """Go on from a state."""
         self._tick = state["tick"]
         self._built, self._wrong = list(state["built"]), list(state["wrong"])
 
     def _plan(self, me: int) -> list[str]:
-        """One text a room."""
+        """The plan of an agent's house, one text per room."""
         rooms: dict[str, list[str]] = {}
         for (room, part), material in zip(self._order, self._plans[me], strict=True):
             rooms.setdefault(room, []).append(f"{part} {material}")
         return [f"{_plan_of(room)} {', '.join(parts)}." for room, parts in rooms.items()]
 
     def _remark(self, me: int) -> str:
-        """Someone speaks of the part that they are at."""
-        other = int(self._rng.random() * (len(self._names) - 1))
-        other = other + 1 if other >= me else other
+        """Another agent's remark about its next part."""
+        other = another(me, len(self._names), self._rng)
         built = min(self._built[other], self._parts - 1)
         room, part = self._order[built]
         material = self._plans[other][built]
@@ -172,16 +171,16 @@ class Builders:
 
 
 class BuildersRules:
-    """Build by the plan, if it comes to mind; otherwise guess, but no known mistake again."""
+    """Follows the plan, if a search finds it; otherwise guesses, but repeats no known mistake."""
 
     def __init__(self, *, tiers: bool = True) -> None:
         self._tier = "pinned" if check_yes_or_no("tiers", tiers) else "normal"
 
     def decide(self, observation: Observation, memories: Hits, rng: Random) -> list[Action]:
-        """Place a part when there is a cart; keep the plan when it is read out."""
+        """Place a part when a cart is there; store the plan in the first tick."""
         facts = observation.facts
         actions: list[Action] = []
-        plan = facts.get("plan", ())  # read out just now
+        plan = facts.get("plan", ())
         if "cart" in facts:
             known = [*(hit.memory.content for hit in memories), *plan]
             material = _from_plan(facts, known) or _guess(facts, known, rng)

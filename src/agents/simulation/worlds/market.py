@@ -1,8 +1,8 @@
-"""A market with scammers, and so much gossip that a warning drowns in it.
+"""A market with scammers, where gossip buries warnings.
 
-Each tick every trader gets an offer from another, and accepts or declines. Goods arrive in the tick
-after, except from a scammer, who keeps the money. Meanwhile traders hear one another speak of their
-latest deals; scammers lie.
+In each tick every trader gets an offer from another trader, and accepts or declines. Goods arrive
+in the next tick; a scammer keeps the money and sends nothing. Traders hear each other talk of their
+latest deals, and scammers lie.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,26 +12,26 @@ from typing import Any, ClassVar
 from ...errors import ConfigError, InvalidAction
 from ...memory.records import Hits
 from ..protocols import Action, Observation, Outcome, Remark
-from . import check_whole_option, check_yes_or_no, refused
+from . import another, check_whole_option, check_yes_or_no, refused
 
 __all__ = ["Market", "MarketRules"]
 
 _GOODS = ("grain", "cloth", "salt", "oil", "wool", "wine")
 _LEAST_PRICE, _PRICES = 5, 8
 _GAIN = 3
-"""What goods are worth beyond their price, once delivered."""
+"""A buyer's gain from goods that arrive."""
 
-# In several words, so that gossip is near whatever a trader asks: for offers, trust or cheating.
+# Several phrases, so that gossip is similar to any question: about offers, trust or cheating.
 _PRAISE = ("accept the offer from", "you can trust", "nobody was cheated by")
 _BLAME = ("never accept an offer from", "you can't trust", "they were cheated by")
 
 
 class Market:
-    """Traders, some of whom never deliver.
+    """The market.
 
-    ``scammers`` of the agents, drawn at the start, keep the money. ``gossip`` is how many remarks
-    each agent hears in a tick. Every ``turnover`` ticks one scammer reforms and one honest trader
-    becomes a scammer, so that warnings go stale; 0 means never.
+    ``scammers`` of the agents, drawn at the start, never deliver. Each agent hears ``gossip``
+    remarks in a tick. Every ``turnover`` ticks one scammer reforms and one honest trader becomes a
+    scammer, so that warnings go stale; 0 means never.
     """
 
     actions: ClassVar[Mapping[str, str]] = {
@@ -46,11 +46,11 @@ class Market:
 
     @staticmethod
     def rules(*, tiers: bool = True) -> "MarketRules":
-        """The market's own policy; without ``tiers`` a warning is a memory like any other."""
+        """The market's own policy; without ``tiers`` a warning is a normal memory."""
         return MarketRules(tiers=tiers)
 
     def setup(self, rng: Random, agent_ids: Sequence[str]) -> None:
-        """Draw who is a scammer; two traders at least are honest."""
+        """Draw the scammers; at least two traders are honest."""
         count = len(agent_ids)
         if self._scammers > count - 2:
             raise ConfigError(
@@ -63,11 +63,11 @@ class Market:
         self._cheats = [False] * count
         for number in rng.sample(range(count), self._scammers):
             self._cheats[number] = True
-        # Whole coins, so that sums are exact. A trader's loss and earnings are those of its honest
-        # days; its wealth is all that it has.
+        # Whole coins, so that sums are exact. Loss and earnings count a trader's honest ticks only;
+        # wealth counts all ticks.
         self._wealth, self._loss, self._earned = [0] * count, [0] * count, [0] * count
-        # Open offers: seller, good, price. Goods that don't come, found out in this tick and in the
-        # next one: seller, price. Latest deals, to speak of: seller, good, whether it came.
+        # Open offers: seller, good, price. Goods that buyers miss in this tick and in the next one:
+        # seller, price. Latest deals, for gossip: seller, good, whether the good came.
         self._offers: list[tuple[int, str, int] | None] = [None] * count
         self._missing: list[list[int] | None] = [None] * count
         self._missing_next: list[list[int] | None] = [None] * count
@@ -75,16 +75,15 @@ class Market:
         self._tick = self._trades = self._scams = self._lost = self._lost_so_far = 0
 
     def observe(self, agent_id: str) -> Observation:
-        """An offer, what others say, and goods that never came."""
+        """An offer, gossip, and goods that never came."""
         me, names, random = self._index[agent_id], self._names, self._rng.random
-        number = self._other(me)
+        number = another(me, len(names), self._rng)
         good = _GOODS[int(random() * len(_GOODS))]
         price = _LEAST_PRICE + int(random() * _PRICES)
         self._offers[me] = (number, good, price)
         seller = names[number]
         text = f"{seller} offers {good} for {price} coins"
-        # Not the text: a question about the seller finds what is known of the seller, where the
-        # text would find the offers of the past.
+        # A question about the seller finds memories of the seller; the text would find old offers.
         query = f"Should I accept the offer from {seller}?"
         heard = [Remark(self._remark(me)) for _ in range(self._gossip)]
         missing = self._missing[me]
@@ -129,7 +128,7 @@ class Market:
         return Outcome(f"Bought {good} from {self._names[seller]} for {price} coins")
 
     def end_tick(self) -> None:
-        """Unanswered offers lapse; now and then a scammer reforms and another takes over."""
+        """End open offers; every ``turnover`` ticks, swap a scammer and an honest trader."""
         count = len(self._names)
         self._offers = [None] * count
         self._missing, self._missing_next = self._missing_next, [None] * count
@@ -141,10 +140,10 @@ class Market:
             self._cheats[reforms], self._cheats[begins] = False, True
 
     def metrics(self) -> dict[str, float]:
-        """Of the honest, since the start; ``loss_tick`` is this tick's part of ``loss``.
+        """Sums over the honest traders since the start; ``loss_tick`` is this tick's loss.
 
-        ``welfare`` is what they earned, losses taken off. ``trades`` are deals that were delivered,
-        ``scams`` those that were not.
+        ``welfare`` is earnings less losses. ``trades`` counts deals with goods, ``scams`` counts
+        deals without.
         """
         return {
             "loss": sum(self._loss),
@@ -155,14 +154,14 @@ class Market:
         }
 
     def by_agent(self) -> dict[str, dict[str, float]]:
-        """What each lost to scammers while honest, and all that each has."""
+        """Each trader's loss to scammers while honest, and its wealth."""
         return {
             "loss": dict(zip(self._names, self._loss, strict=True)),
             "wealth": dict(zip(self._names, self._wealth, strict=True)),
         }
 
     def get_state(self) -> dict[str, Any]:
-        """All of it between two ticks, when no offer is open."""
+        """The state between two ticks, when no offer is open."""
         return {
             "tick": self._tick,
             "trades": self._trades,
@@ -177,26 +176,23 @@ class Market:
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Go on from there."""
+        """Go on from a state."""
         self._tick, self._trades, self._scams = state["tick"], state["trades"], state["scams"]
         self._lost = state["lost"]
         self._cheats, self._wealth = list(state["cheats"]), list(state["wealth"])
         self._loss, self._earned = list(state["loss"]), list(state["earned"])
         self._missing, self._latest = list(state["missing"]), list(state["latest"])
 
-    def _other(self, me: int) -> int:
-        other = int(self._rng.random() * (len(self._names) - 1))
-        return other + 1 if other >= me else other
-
     def _remark(self, me: int) -> str:
-        """What someone says of the latest deal; a scammer speaks well of scammers only."""
-        talker = self._other(me)
+        """Another trader's remark on its latest deal; a scammer praises only scammers."""
+        count = len(self._names)
+        talker = another(me, count, self._rng)
         latest = self._latest[talker]
         if latest is None:
             return f"{self._names[talker]} says offers at the market are good"
         subject, good, fair = latest
         if self._cheats[talker]:
-            subject = self._other(talker)
+            subject = another(talker, count, self._rng)
             fair = self._cheats[subject]
         phrases = _PRAISE if fair else _BLAME
         phrase = phrases[int(self._rng.random() * len(phrases))]
@@ -205,23 +201,19 @@ class Market:
 
 
 class MarketRules:
-    """Accept, unless what comes to mind speaks against the seller.
+    """Accepts, unless the retrieved memories speak against the seller.
 
-    An own bad experience settles it; otherwise it is word against word.
+    The agent's own bad experience decides; without one, the majority of remarks decides.
     """
 
     def __init__(self, *, tiers: bool = True) -> None:
         self._tier = "pinned" if check_yes_or_no("tiers", tiers) else "normal"
 
     def decide(self, observation: Observation, memories: Hits, rng: Random) -> list[Action]:
-        """Answer the offer; keep a warning against whoever just turned out to be a scammer."""
+        """Answer the offer; store a warning against a scammer whose goods never came."""
         facts = observation.facts
         seller = facts["seller"]
-        own, praise, blame = (
-            f" {seller} cheated me",
-            f" {seller}: good ",
-            f" {seller}: no ",
-        )
+        own, praise, blame = f" {seller} cheated me", f" {seller}: good ", f" {seller}: no "
         word = 0
         for hit in memories:
             content = hit.memory.content

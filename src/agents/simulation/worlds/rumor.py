@@ -1,8 +1,8 @@
-"""A village where false rumours are repeated, and a herald who tells the truth once.
+"""A village where agents repeat false rumours, and a herald tells the truth once.
 
-Each tick every agent is asked by another about one of the village's affairs, and the asker hears
-the answer in the next tick. Some agents are paid to answer falsely; the others say what they
-remember. Now and then the herald tells someone the truth.
+In each tick another agent asks every agent about one of the village's affairs, and hears the answer
+in the next tick. Some agents are paid to answer falsely; the honest ones say what they remember.
+The herald tells a few agents the truth.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,12 +12,12 @@ from typing import Any, ClassVar, NamedTuple
 from ...errors import ConfigError, InvalidAction
 from ...memory.records import Hits
 from ..protocols import Action, Observation, Remark
-from . import check_whole_option, check_yes_or_no, refused
+from . import another, check_whole_option, check_yes_or_no, refused
 
 __all__ = ["HERALD", "Hearing", "Rumor", "RumorRules"]
 
 HERALD = "The herald"
-"""A source that can't be an agent: ids have no blanks."""
+"""The herald's name. No agent can have it: ids have no blanks."""
 
 _CLAIMS: Mapping[str, tuple[str, str, str]] = {
     "bridge": ("the north bridge", "open", "closed"),
@@ -29,11 +29,11 @@ _CLAIMS: Mapping[str, tuple[str, str, str]] = {
     "doctor": ("the new doctor", "honest", "a fraud"),
     "ferry": ("the evening ferry", "early", "late"),
 }
-"""What each is about, what is said where it holds, and what where it does not."""
+"""For each claim: its subject, the word if the claim holds, and the word if it does not."""
 
 
 class Hearing(NamedTuple):
-    """Who first heard something from whom, and when."""
+    """An agent's first hearing of a claim: from which source, in which tick."""
 
     agent_id: str
     source: str
@@ -41,11 +41,10 @@ class Hearing(NamedTuple):
 
 
 class Rumor:
-    """Claims that spread by being asked for.
+    """The village.
 
-    ``claims`` is how many there are; each holds or not, drawn at the start. ``liars`` of the agents
-    answer the opposite. ``corrections`` is how many agents the herald speaks to in a tick.
-    ``truth`` says, once set up, which claims hold.
+    It has ``claims`` claims; ``setup`` draws which claims hold, and ``truth`` tells. ``liars`` of
+    the agents answer the opposite. The herald speaks to ``corrections`` agents in a tick.
     """
 
     actions: ClassVar[Mapping[str, str]] = {
@@ -61,11 +60,11 @@ class Rumor:
 
     @staticmethod
     def rules(*, tiers: bool = True) -> "RumorRules":
-        """The village's own policy; without ``tiers`` the herald's word is a memory like others."""
+        """The village's own policy; without ``tiers`` the herald's word is a normal memory."""
         return RumorRules(tiers=tiers)
 
     def setup(self, rng: Random, agent_ids: Sequence[str]) -> None:
-        """Draw what is true, and who lies."""
+        """Draw the true claims and the liars."""
         count = len(agent_ids)
         if self._liars > count - 2:
             raise ConfigError(
@@ -83,8 +82,8 @@ class Rumor:
         self.truth = {claim: rng.random() < 0.5 for claim in self._claims}
         liars = rng.sample(range(count), self._liars)
         self._lies = [number in liars for number in range(count)]
-        # Questions of this tick: who asks, and what. Answers on their way, and those that arrive:
-        # claim, whether it holds, source.
+        # This tick's questions: asker, claim. Sent answers, and arrived answers: claim, whether it
+        # holds, source.
         self._asked: list[tuple[int, str] | None] = [None] * count
         self._sent: list[list[list[Any]]] = [[] for _ in range(count)]
         self._arrived: list[list[list[Any]]] = [[] for _ in range(count)]
@@ -95,10 +94,9 @@ class Rumor:
         self._arrived, self._sent = self._sent, self._arrived
 
     def observe(self, agent_id: str) -> Observation:
-        """Who asks for what, and the answers to one's own questions."""
+        """A question of another agent, and the answers to the agent's own questions."""
         me, random = self._index[agent_id], self._rng.random
-        other = int(random() * (len(self._names) - 1))
-        asker = other + 1 if other >= me else other
+        asker = another(me, len(self._names), self._rng)
         claim = self._claims[int(random() * len(self._claims))]
         self._asked[me] = (asker, claim)
         tick = self._tick + 1
@@ -144,7 +142,7 @@ class Rumor:
             self._false += not right
 
     def end_tick(self) -> None:
-        """Answers reach those who asked; the herald goes out."""
+        """Deliver the answers, and send the herald out."""
         count = len(self._names)
         self._tick += 1
         self._right_before, self._right_now = self._right_now, 0
@@ -153,11 +151,11 @@ class Rumor:
         self._arrived, self._sent = self._sent, [[] for _ in range(count)]
 
     def metrics(self) -> dict[str, float]:
-        """Of those who are not paid to lie.
+        """Numbers of the honest agents.
 
-        ``accuracy`` is the share that answered this tick's question truly; silence is not true.
-        ``accuracy_mean`` is the same over all ticks so far, ``false_answers`` and ``corrections``
-        are counted from the start.
+        ``accuracy`` is the share of agents that answered this tick's question truly; silence counts
+        as not true. ``accuracy_mean`` is the mean over all ticks so far. ``false_answers`` and
+        ``corrections`` are counts since the start.
         """
         honest = len(self._names) - self._liars
         return {
@@ -168,7 +166,7 @@ class Rumor:
         }
 
     def by_agent(self) -> dict[str, dict[str, float]]:
-        """The share of questions that each answered truly; those who are paid to lie left out."""
+        """The share of questions that each honest agent answered truly."""
         ticks = max(1, self._tick)
         return {
             "accuracy": {
@@ -179,17 +177,17 @@ class Rumor:
         }
 
     def trace(self, claim: str, agent_id: str, holds: bool) -> list[Hearing]:
-        """How it came to the agent that ``claim`` holds, or does not: from the origin on.
+        """The chain of hearings by which an agent heard that ``claim`` holds, or does not.
 
-        Each hearing is that agent's first; its source is the agent of the one before. The first
-        source is where it began: the herald, or one who had not heard it. Empty if the agent never
-        heard it.
+        Each hearing is its agent's first; its source is the agent of the hearing before. The first
+        source is the origin: the herald, or an agent that had not heard the claim. The chain is
+        empty if the agent never heard the claim.
         """
         chain: list[Hearing] = []
         listener = agent_id
         while (first := self._first.get(_key(claim, holds, listener))) is not None:
             source, tick = first
-            if chain and tick >= chain[-1].tick:  # said before it was heard: the origin
+            if chain and tick >= chain[-1].tick:  # the agent said it before it heard it
                 break
             chain.append(Hearing(listener, source, tick))
             if source == HERALD or self._is_paid_for(source, claim, holds):
@@ -198,7 +196,7 @@ class Rumor:
         return chain[::-1]
 
     def get_state(self) -> dict[str, Any]:
-        """All of it between two ticks, when no question is open."""
+        """The state between two ticks, when no question is open."""
         return {
             "tick": self._tick,
             "right_before": self._right_before,
@@ -210,7 +208,7 @@ class Rumor:
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Go on from there."""
+        """Go on from a state."""
         self._tick, self._right_before = state["tick"], state["right_before"]
         self._false, self._told = state["false"], state["told"]
         self._right = list(state["right"])
@@ -229,13 +227,13 @@ class Rumor:
 
 
 class RumorRules:
-    """Answer what the herald said, if that comes to mind; otherwise what more voices say."""
+    """Answers what the herald said, if a search finds it; otherwise what the majority said."""
 
     def __init__(self, *, tiers: bool = True) -> None:
         self._tier = "critical" if check_yes_or_no("tiers", tiers) else "normal"
 
     def decide(self, observation: Observation, memories: Hits, rng: Random) -> list[Action]:
-        """Answer, or stay silent where voices are even; keep what the herald says."""
+        """Answer, or stay silent if the voices are even; store what the herald says."""
         facts = observation.facts
         holds = facts.get("paid_to_say")
         if holds is None:
