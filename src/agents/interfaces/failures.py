@@ -7,7 +7,16 @@ from typing import Any
 
 from ..errors import TierMemError
 
-__all__ = ["NO_OUTPUT", "of_error", "of_import", "of_system", "of_usage", "report", "say_stopped"]
+__all__ = [
+    "NO_OUTPUT",
+    "of_error",
+    "of_import",
+    "of_system",
+    "of_usage",
+    "report",
+    "say_stopped",
+    "usage",
+]
 
 Lines = tuple[str, str, str]
 """What happened, why, and what to do."""
@@ -79,9 +88,13 @@ def of_usage(error: Any, command: str) -> Lines:
     context = getattr(error, "ctx", None)
     if context is None:
         return what, why, f"see: {command} --help"
-    form = " ".join(context.command.collect_usage_pieces(context)).translate(_NO_BRACES)
     path = context.command_path
-    return f"that is not how {path} is used", why, f"{path} {form}; see --help"
+    return f"that is not how {path} is used", why, f"{path} {usage(context)}; see --help"
+
+
+def usage(context: Any) -> str:
+    """The arguments of a command, without the braces that newer versions of Typer write."""
+    return " ".join(context.command.collect_usage_pieces(context)).translate(_NO_BRACES)
 
 
 _WHEN_STOPPED = {"tiermem export": "the export is not whole"}

@@ -1,6 +1,7 @@
 """What a long command shows: a bar on a terminal, now and then a line elsewhere, or nothing."""
 
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-__all__ = ["Screen", "interrupts", "stopping"]
+__all__ = ["Screen", "interrupts", "stopping", "writing"]
 
 _SECONDS_BETWEEN_LINES = 5.0
 
@@ -79,6 +80,13 @@ class Screen:
                 self.say(f"{name} {done:,}/{total:,}" + (f" ({speed})" if speed else ""))
 
         return show
+
+
+@contextmanager
+def writing() -> Iterator[Callable[[int, int], None]]:
+    """A bar for files that are written anew; nothing where there is no terminal."""
+    with Screen(quiet=not sys.stderr.isatty()) as screen:
+        yield screen.meter("writing", "rows")
 
 
 class _Pace:

@@ -8,9 +8,10 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from ....memory.context import one_line
 from ...doctor.checks import Check, Finding, run_checks
 from ..options import AsJson
-from ..output import echo_json
+from ..output import counted, echo_json
 
 __all__ = ["doctor"]
 
@@ -19,13 +20,13 @@ _COLOURS = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 
 def doctor(
     folder: Annotated[
-        Path | None, typer.Argument(metavar="[BANK]", help="The bank's folder, if it is about one.")
+        Path | None, typer.Argument(metavar="BANK", help="The folder of a bank to check, too.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check the installation, and a bank: what is wrong, and what to do about it.
 
-    It looks at copies and changes nothing. The exit code is 1 where there is a problem.
+    The command reads copies and changes nothing. It exits with 1 if there is a problem.
     """
     from ...doctor.bank import bank_checks
     from ...doctor.installation import embedding, installation_checks
@@ -54,8 +55,6 @@ def _check_there(folder: Path) -> None:
 
 
 def _print(findings: list[Finding]) -> None:
-    from ....memory.context import one_line
-
     if not sys.stdout.isatty():
         for finding in findings:
             typer.echo("\t".join(one_line(part) for part in finding if part))
@@ -68,6 +67,6 @@ def _print(findings: list[Finding]) -> None:
             console.print(Text.assemble(" " * 22, ("→", "dim"), " ", one_line(todo)))
     problems = sum(finding.state == "problem" for finding in findings)
     if problems:
-        console.print(Text(f"{problems} {'problem' if problems == 1 else 'problems'}", "bold red"))
+        console.print(Text(counted(problems, "problem"), "bold red"))
     else:
         console.print(Text("all is well", "green"))
