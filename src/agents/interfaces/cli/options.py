@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 __all__ = [
     "AllowHosts",
@@ -21,19 +21,17 @@ __all__ = [
     "Whose",
 ]
 
-BankFolder = Annotated[Path, typer.Argument(metavar="BANK", help="The bank's folder.")]
-RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.")]
-Whose = Annotated[str, typer.Option("--agent", "-a", help="The agent whose memory it is.")]
-OneAgent = Annotated[
-    str | None, typer.Option("--agent", "-a", help="Only the memories of this agent.")
-]
+BankFolder = Annotated[Path, Argument(metavar="BANK", help="The bank's folder.")]
+RunFolder = Annotated[Path, Argument(metavar="RUN", help="The run's folder.")]
+Whose = Annotated[str, Option("--agent", "-a", help="The agent whose memory it is.")]
+OneAgent = Annotated[str | None, Option("--agent", "-a", help="Only the memories of this agent.")]
 Config = Annotated[
     Path | None,
-    typer.Option("--config", "-c", metavar="FILE", help="A YAML file with settings of your own."),
+    Option("--config", "-c", metavar="FILE", help="A YAML file with settings of your own."),
 ]
 Preset = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--preset",
         metavar="NAME",
         help="Settings for a way of working: tiers, hot-warm-cold, hot-cold-session or lifetime; "
@@ -42,19 +40,19 @@ Preset = Annotated[
 ]
 Assignments = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--set",
         metavar="KEY=VALUE",
         help="One setting, such as memory.max_pinned=3; can be repeated.",
     ),
 ]
-Create = Annotated[bool, typer.Option("--create", help="Make the bank if there is none.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace the files that are there.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")]
+Create = Annotated[bool, Option("--create", help="Make the bank if there is none.")]
+Force = Annotated[bool, Option("--force", help="Replace the files that are there.")]
+Quiet = Annotated[bool, Option("--quiet", "-q", help="Print errors only.")]
+AsJson = Annotated[bool, Option("--json", help="Print the result as JSON, and nothing else.")]
 AllowHosts = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--allow-host",
         metavar="NAME",
         help="Another host name by which clients reach the service; can be repeated.",
@@ -62,7 +60,7 @@ AllowHosts = Annotated[
 ]
 AllowOrigins = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--allow-origin", help="Web pages that may use the service from a browser; can be repeated."
     ),
 ]

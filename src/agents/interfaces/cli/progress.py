@@ -1,4 +1,4 @@
-"""What a long command shows: a bar on a terminal, now and then a line elsewhere, or nothing."""
+"""The progress of a long command: a bar on a terminal, a line now and then elsewhere."""
 
 import signal
 import sys
@@ -57,14 +57,15 @@ class Screen:
             self._bar.stop()
 
     def say(self, line: str) -> None:
-        """A line that is worth reading, also where nothing moves."""
+        """Print a line, on a terminal or not."""
         if not self._quiet:
             self.console.print(line, markup=False)
 
     def meter(self, name: str, unit: str, start: int | None = None) -> Callable[[int, int], None]:
-        """Shows how far something has come: call it with what is done and with the total.
+        """A function that shows progress; its arguments are the amount done and the total.
 
-        It begins now, at ``start``; else when it is first called, as it does anew after its end.
+        With a ``start``, the time counts from now; without it, from the first call. A call after
+        the end begins anew.
         """
         pace = _Pace(start)
 
@@ -90,7 +91,7 @@ def writing() -> Iterator[Callable[[int, int], None]]:
 
 
 class _Pace:
-    """How fast something is done, which may be done several times over."""
+    """The speed of a task, which may be repeated."""
 
     def __init__(self, start: int | None) -> None:
         self._first = start
@@ -99,7 +100,7 @@ class _Pace:
         self._is_over = False
 
     def rate(self, done: int, total: int) -> float | None:
-        """Of this time, in units a second; None as long as nothing was measured."""
+        """Units a second since the start of this repetition; None before there is any progress."""
         if self._first is None or self._is_over or done < self._last:
             self._first, self._began = done, time.monotonic()
         self._last, self._is_over = done, done >= total
@@ -110,7 +111,7 @@ class _Pace:
 
 @contextmanager
 def stopping() -> Iterator[Callable[[], bool]]:
-    """Whether Ctrl-C was pressed, or the process asked to end: a second time ends it at once."""
+    """Whether Ctrl-C or SIGTERM came; a second signal raises KeyboardInterrupt."""
     asked: list[int] = []
 
     def ask(number: int, frame: FrameType | None) -> Any:
@@ -128,9 +129,9 @@ def stopping() -> Iterator[Callable[[], bool]]:
 
 @contextmanager
 def interrupts() -> Iterator[Callable[[], bool]]:
-    """Whether Ctrl-C was pressed, which raises KeyboardInterrupt at once as well.
+    """Whether Ctrl-C came, which also raises KeyboardInterrupt at once.
 
-    That may be lost: Python ignores what is raised while it cleans up an object.
+    The exception may get lost: Python ignores an exception while it cleans up an object.
     """
     asked: list[int] = []
 

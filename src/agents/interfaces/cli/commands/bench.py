@@ -6,7 +6,7 @@ from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from ..options import AsJson
 from ..output import table
@@ -21,13 +21,11 @@ _WAYS = ("vector", "hybrid")
 
 
 def bench(
-    agents: Annotated[
-        int, typer.Option("--agents", min=1, max=10_000, help="Number of agents.")
-    ] = 100,
+    agents: Annotated[int, Option(min=1, max=10_000, help="Number of agents.")] = 100,
     memories: Annotated[
-        int, typer.Option("--memories", min=1, max=10_000, help="Number of memories of each agent.")
+        int, Option(min=1, max=10_000, help="Number of memories of each agent.")
     ] = 100,
-    ticks: Annotated[int, typer.Option("--ticks", min=1, max=1000, help="Number of ticks.")] = 20,
+    ticks: Annotated[int, Option(min=1, max=1000, help="Number of ticks.")] = 20,
     as_json: AsJson = False,
 ) -> None:
     """Measure a tick: each agent searches once and stores two memories, in one commit on disk.

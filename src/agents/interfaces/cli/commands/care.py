@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from typer import Option
 
 from ....memory.temperature import TEMPERATURE_NAMES
 from ..banks import changed, check_agent, copied, opened
@@ -18,9 +19,7 @@ __all__ = ["compact", "config", "prune", "repair", "status", "vacuum"]
 _NEITHER = ("notes", "tokens.json", "bank.lock")
 """Entries of a bank's folder that belong neither to the journal nor to mem0's store."""
 
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", "-n", help="List what would change; change nothing.")
-]
+DryRun = Annotated[bool, Option("--dry-run", "-n", help="List what would change; change nothing.")]
 
 
 def status(folder: BankFolder, agent: OneAgent = None, as_json: AsJson = False) -> None:

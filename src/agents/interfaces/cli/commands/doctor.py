@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.text import Text
+from typer import Argument
 
 from ....memory.context import one_line
 from ...doctor.checks import Check, Finding, run_checks
@@ -20,7 +21,7 @@ _COLOURS = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 
 def doctor(
     folder: Annotated[
-        Path | None, typer.Argument(metavar="BANK", help="The folder of a bank to check, too.")
+        Path | None, Argument(metavar="BANK", help="The folder of a bank to check, too.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from ....errors import InvalidInput
 from ....memory.checks import check_agent_id
@@ -26,16 +27,11 @@ def export(
     folder: BankFolder,
     agent: OneAgent = None,
     to: Annotated[
-        Path,
-        typer.Option("--to", metavar="FILE", help="FILE.jsonl, FILE.parquet, or - for stdout."),
+        Path, Option(metavar="FILE", help="FILE.jsonl, FILE.parquet, or - for stdout.")
     ] = _STANDARD,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Export the archived memories, too.")
-    ] = False,
+    everything: Annotated[bool, Option("--all", help="Export the archived memories, too.")] = False,
     force: Force = False,
-    out: Annotated[
-        Path | None, typer.Option("--out", hidden=True, help="The same as --to.")
-    ] = None,
+    out: Annotated[Path | None, Option(hidden=True, help="The same as --to.")] = None,
 ) -> None:
     """Write the memories of a bank to a file: JSON Lines or Parquet.
 
@@ -64,25 +60,23 @@ def import_(
     folder: BankFolder,
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="FILE", help="A file of export, or - for JSON Lines from stdin."),
+        Argument(metavar="FILE", help="A file of export, or - for JSON Lines from stdin."),
     ] = None,
     mem0: Annotated[
         Path | None,
-        typer.Option(
-            "--mem0", metavar="CONFIG", help="Import the mem0 store that this mem0 config names."
-        ),
+        Option(metavar="CONFIG", help="Import the mem0 store that this mem0 config names."),
     ] = None,
     agent: Annotated[
-        str | None, typer.Option("--agent", "-a", help="The agent of rows that name none.")
+        str | None, Option("--agent", "-a", help="The agent of rows that name none.")
     ] = None,
     form: Annotated[
-        str | None, typer.Option("--format", help="jsonl or parquet, if the name does not tell.")
+        str | None, Option("--format", help="jsonl or parquet, if the name does not tell.")
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", "-n", help="Check all rows, and store nothing.")
+        bool, Option("--dry-run", "-n", help="Check all rows, and store nothing.")
     ] = False,
     skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Leave out the rows that are wrong, and list them.")
+        bool, Option("--skip-bad", help="Leave out the rows that are wrong, and list them.")
     ] = False,
     assignments: Assignments = None,
     as_json: AsJson = False,

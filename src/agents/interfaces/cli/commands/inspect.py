@@ -8,6 +8,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from ....errors import BankError, ConfigError, RunError
 from ....memory.tiers import TIER_NAMES
@@ -28,15 +29,13 @@ _MOST_LISTED = 20
 
 
 def show(
-    folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="The folder of a run, or of a bank.")
-    ],
+    folder: Annotated[Path, Argument(metavar="FOLDER", help="The folder of a run, or of a bank.")],
     agent: Annotated[
-        str | None, typer.Option("--agent", "-a", help="The agent whose memory it is.")
+        str | None, Option("--agent", "-a", help="The agent whose memory it is.")
     ] = None,
     tick: Annotated[
         int | None,
-        typer.Option(
+        Option(
             "--tick",
             "-t",
             min=0,
@@ -44,15 +43,13 @@ def show(
         ),
     ] = None,
     query: Annotated[
-        str | None,
-        typer.Option("--query", help="Show what this query would have found then, and why."),
+        str | None, Option(help="Show what this query would have found then, and why.")
     ] = None,
     limit: Annotated[
-        int | None,
-        typer.Option("--limit", min=0, help="With --query: find at most this many memories."),
+        int | None, Option(min=0, help="With --query: find at most this many memories.")
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="With --query: list the memories that don't match, too.")
+        bool, Option("--all", help="With --query: list the memories that don't match, too.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -144,11 +141,10 @@ def explained(
 
 
 def diff(
-    first: Annotated[Path, typer.Argument(metavar="RUN1", help="The folder of a run.")],
-    second: Annotated[Path, typer.Argument(metavar="RUN2", help="The folder of another run.")],
+    first: Annotated[Path, Argument(metavar="RUN1", help="The folder of a run.")],
+    second: Annotated[Path, Argument(metavar="RUN2", help="The folder of another run.")],
     plot: Annotated[
-        Path | None,
-        typer.Option("--plot", metavar="FILE", help="The plot; without it, RUN2/diff.png."),
+        Path | None, Option(metavar="FILE", help="The plot; without it, RUN2/diff.png.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -221,17 +217,15 @@ def report(folder: RunFolder) -> None:
 
 
 def sweep(
-    file: Annotated[Path, typer.Argument(metavar="SWEEP", help="A sweep in YAML.")],
+    file: Annotated[Path, Argument(metavar="SWEEP", help="A sweep in YAML.")],
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out", "-o", metavar="FOLDER", help="The sweep's folder; without it, runs/NAME."
-        ),
+        Option("--out", "-o", metavar="FOLDER", help="The sweep's folder; without it, runs/NAME."),
     ] = None,
     preset: Preset = None,
     workers: Annotated[
         int | None,
-        typer.Option(
+        Option(
             "--workers",
             "-w",
             min=1,

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Option
 
 from ....errors import ConfigError, InvalidInput
 from ....memory.checks import check_agent_id
@@ -26,37 +27,27 @@ _HOST, _PORT, _RATE = "127.0.0.1", 8766, 100
 def mcp(
     folder: BankFolder,
     agent: Annotated[
-        str | None,
-        typer.Option("--agent", "-a", help="Without tokens: the agent whose memory it is."),
+        str | None, Option("--agent", "-a", help="Without tokens: the agent whose memory it is.")
     ] = None,
     http: Annotated[
-        bool, typer.Option("--http", help="Serve streamable HTTP, not standard input and output.")
+        bool, Option("--http", help="Serve streamable HTTP, not standard input and output.")
     ] = False,
     host: Annotated[
         str | None,
-        typer.Option(
-            "--host", metavar="ADDRESS", help=f"The address to listen on; without it, {_HOST}."
-        ),
+        Option(metavar="ADDRESS", help=f"The address to listen on; without it, {_HOST}."),
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option(
-            "--port", min=0, max=65535, help=f"The port; without it, {_PORT}; 0 takes a free one."
-        ),
+        Option(min=0, max=65535, help=f"The port; without it, {_PORT}; 0 takes a free one."),
     ] = None,
     hosts: AllowHosts = None,
     origins: AllowOrigins = None,
     rate: Annotated[
         float | None,
-        typer.Option(
-            "--rate",
-            min=0.1,
-            max=1e6,
-            help=f"Requests per second for each token; without it, {_RATE}.",
-        ),
+        Option(min=0.1, max=1e6, help=f"Requests per second for each token; without it, {_RATE}."),
     ] = None,
     read_only: Annotated[
-        bool, typer.Option("--read-only", help="Offer only the tools that change nothing.")
+        bool, Option("--read-only", help="Offer only the tools that change nothing.")
     ] = False,
     create: Create = False,
     file: Config = None,

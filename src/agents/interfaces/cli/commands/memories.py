@@ -6,7 +6,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from ....errors import BankError, InvalidInput
 from ....memory.ids import id_prefix, memory_id
@@ -30,8 +30,7 @@ _MOST_STDIN = 4 << 20
 _SEQUENCE_DIGITS = 12
 
 MemoryId = Annotated[
-    str,
-    typer.Argument(metavar="ID", help="The memory's id, or its last digits as search shows them."),
+    str, Argument(metavar="ID", help="The memory's id, or its last digits as search shows them.")
 ]
 
 
@@ -70,35 +69,24 @@ def add(
     folder: BankFolder,
     agent: Whose,
     words: Annotated[
-        list[str],
-        typer.Argument(metavar="TEXT", help="The text of the memory; - reads it from stdin."),
+        list[str], Argument(metavar="TEXT", help="The text of the memory; - reads it from stdin.")
     ],
-    tier: Annotated[
-        str, typer.Option("--tier", help="pinned, critical, important, normal or low.")
-    ] = "normal",
-    kind: Annotated[
-        str, typer.Option("--kind", help="Such as fact, decision or preference.")
-    ] = "fact",
+    tier: Annotated[str, Option(help="pinned, critical, important, normal or low.")] = "normal",
+    kind: Annotated[str, Option(help="Such as fact, decision or preference.")] = "fact",
     tags: Annotated[
-        list[str] | None, typer.Option("--tag", help="A label of your own; can be repeated.")
+        list[str] | None, Option("--tag", help="A label of your own; can be repeated.")
     ] = None,
     temperature: Annotated[
-        str | None,
-        typer.Option("--temperature", help="hot, warm or cold; without it the settings decide."),
+        str | None, Option(help="hot, warm or cold; without it the settings decide.")
     ] = None,
-    ttl: Annotated[
-        int | None, typer.Option("--ttl", min=1, help="Ticks after which it expires.")
-    ] = None,
+    ttl: Annotated[int | None, Option(min=1, help="Ticks after which it expires.")] = None,
     session: Annotated[
-        str | None,
-        typer.Option("--session", metavar="NAME", help="The conversation it is part of."),
+        str | None, Option(metavar="NAME", help="The conversation it is part of.")
     ] = None,
-    speaker: Annotated[
-        str | None, typer.Option("--speaker", metavar="NAME", help="Who said it.")
-    ] = None,
+    speaker: Annotated[str | None, Option(metavar="NAME", help="Who said it.")] = None,
     metadata: Annotated[
         list[str] | None,
-        typer.Option("--meta", metavar="KEY=VALUE", help="A value of your own; can be repeated."),
+        Option("--meta", metavar="KEY=VALUE", help="A value of your own; can be repeated."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -131,40 +119,31 @@ def add(
 def search(
     folder: BankFolder,
     agent: Whose,
-    words: Annotated[list[str], typer.Argument(metavar="QUERY", help="The words to search for.")],
+    words: Annotated[list[str], Argument(metavar="QUERY", help="The words to search for.")],
     limit: Annotated[
         int | None,
-        typer.Option(
+        Option(
             "--limit",
             "-l",
             min=1,
             help="At most this many memories; without it, memory.default_limit.",
         ),
     ] = None,
-    tiers: Annotated[
-        list[str] | None, typer.Option("--tier", help="Only memories in this tier.")
-    ] = None,
+    tiers: Annotated[list[str] | None, Option("--tier", help="Only memories in this tier.")] = None,
     temperatures: Annotated[
-        list[str] | None,
-        typer.Option("--temperature", help="Only memories that are hot, warm or cold."),
+        list[str] | None, Option("--temperature", help="Only memories that are hot, warm or cold.")
     ] = None,
-    kinds: Annotated[
-        list[str] | None, typer.Option("--kind", help="Only memories of this kind.")
-    ] = None,
-    tags: Annotated[
-        list[str] | None, typer.Option("--tag", help="Only memories with this tag.")
-    ] = None,
+    kinds: Annotated[list[str] | None, Option("--kind", help="Only memories of this kind.")] = None,
+    tags: Annotated[list[str] | None, Option("--tag", help="Only memories with this tag.")] = None,
     min_score: Annotated[
         float | None,
-        typer.Option(
-            "--min-score", min=0, max=1, help="Only memories with at least this score, from 0 to 1."
-        ),
+        Option(min=0, max=1, help="Only memories with at least this score, from 0 to 1."),
     ] = None,
     include_cold: Annotated[
-        bool, typer.Option("--include-cold", help="Search the cold memories, too.")
+        bool, Option("--include-cold", help="Search the cold memories, too.")
     ] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Show for each memory why it is found, or why not.")
+        bool, Option("--explain", help="Show for each memory why it is found, or why not.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -259,9 +238,7 @@ def unpin(
     folder: BankFolder,
     agent: Whose,
     memory_id: MemoryId,
-    to: Annotated[
-        str, typer.Option("--to", metavar="TIER", help="The tier the memory moves to.")
-    ] = "normal",
+    to: Annotated[str, Option(metavar="TIER", help="The tier the memory moves to.")] = "normal",
     as_json: AsJson = False,
 ) -> None:
     """Move a pinned memory to another tier. A memory that is not pinned stays where it is."""

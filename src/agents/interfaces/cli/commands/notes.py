@@ -9,9 +9,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from rich.console import Console
 from rich.text import Text
+from typer import Argument, Option
 
 from ....errors import InvalidInput, NoteRefused
 from ....memory.context import one_line
@@ -39,37 +39,30 @@ class Action(StrEnum):
 
 def notes(
     folder: BankFolder,
-    agent: Annotated[str, typer.Option("--agent", "-a", help="The agent whose notes they are.")],
+    agent: Annotated[str, Option("--agent", "-a", help="The agent whose notes they are.")],
     action: Annotated[
-        Action, typer.Argument(metavar="ACTION", help="list, sync, search or get.")
+        Action, Argument(metavar="ACTION", help="list, sync, search or get.")
     ] = Action.LIST,
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="QUERY|PATH", help="The words to search for, or the note to get."),
+        Argument(metavar="QUERY|PATH", help="The words to search for, or the note to get."),
     ] = None,
     max_results: Annotated[
         int | None,
-        typer.Option(
-            "--max-results",
-            min=0,
-            help="For search: at most this many results; without it, notes.max_results.",
-        ),
+        Option(min=0, help="For search: at most this many results; without it, notes.max_results."),
     ] = None,
     min_score: Annotated[
         float | None,
-        typer.Option(
-            "--min-score",
+        Option(
             min=0,
             max=1,
             help="For search: the lowest score, from 0 to 1; without it, notes.min_score.",
         ),
     ] = None,
     first: Annotated[
-        int | None, typer.Option("--from", metavar="LINE", min=1, help="For get: the first line.")
+        int | None, Option("--from", metavar="LINE", min=1, help="For get: the first line.")
     ] = None,
-    lines: Annotated[
-        int | None, typer.Option("--lines", min=0, help="For get: the number of lines.")
-    ] = None,
+    lines: Annotated[int | None, Option(min=0, help="For get: the number of lines.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """List, search, print or index the Markdown notes of an agent.

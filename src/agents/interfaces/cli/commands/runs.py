@@ -7,6 +7,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from ..options import AsJson, Assignments, Force, Preset, Quiet, RunFolder
 from ..output import echo_json
@@ -24,24 +25,22 @@ _MOST_TICKS = 1_000_000_000
 
 Ticks = Annotated[
     int | None,
-    typer.Option("--ticks", min=1, max=_MOST_TICKS, help="The length of the run, from its start."),
+    Option("--ticks", min=1, max=_MOST_TICKS, help="The length of the run, from its start."),
 ]
 
 
 def run(
-    scenario: Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario in YAML.")],
+    scenario: Annotated[Path, Argument(metavar="SCENARIO", help="A scenario in YAML.")],
     ticks: Ticks = None,
     seed: Annotated[
         int | None,
-        typer.Option(
-            "--seed", min=0, max=_LARGEST_SEED, help="The number that all randomness derives from."
-        ),
+        Option(min=0, max=_LARGEST_SEED, help="The number that all randomness derives from."),
     ] = None,
     preset: Preset = None,
     assignments: Assignments = None,
     out: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--out", "-o", metavar="FOLDER", help="The run's folder; without it, runs/NAME-SEED."
         ),
     ] = None,
@@ -75,15 +74,12 @@ def run(
 def resume(
     folder: RunFolder,
     from_tick: Annotated[
-        int | None,
-        typer.Option(
-            "--from-tick", min=0, help="Go back to this tick first, and forget the ticks after it."
-        ),
+        int | None, Option(min=0, help="Go back to this tick first, and forget the ticks after it.")
     ] = None,
     ticks: Ticks = None,
     assignments: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--set",
             metavar="KEY=VALUE",
             help="A secret, such as an API key, which the run's folder does not keep.",
@@ -112,19 +108,17 @@ def resume(
 
 def branch(
     folder: RunFolder,
-    at: Annotated[int, typer.Option("--at", min=0, metavar="TICK", help="The tick to start from.")],
+    at: Annotated[int, Option(min=0, metavar="TICK", help="The tick to start from.")],
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FOLDER", help="The folder of the new run.")
+        Path, Option("--out", "-o", metavar="FOLDER", help="The folder of the new run.")
     ],
     assignments: Assignments = None,
     edit: Annotated[
-        Path | None,
-        typer.Option("--edit", metavar="FILE", help="A YAML file with changes to memories."),
+        Path | None, Option(metavar="FILE", help="A YAML file with changes to memories.")
     ] = None,
     ticks: Ticks = None,
     make_only: Annotated[
-        bool,
-        typer.Option("--make-only", help="Make the new run; `tiermem resume` can run it later."),
+        bool, Option("--make-only", help="Make the new run; `tiermem resume` can run it later.")
     ] = False,
     force: Force = False,
     quiet: Quiet = False,
@@ -156,11 +150,9 @@ def branch(
 
 def replay(
     folder: RunFolder,
-    from_tick: Annotated[
-        int | None, typer.Option("--from-tick", min=0, help="Start after this tick.")
-    ] = None,
+    from_tick: Annotated[int | None, Option(min=0, help="Start after this tick.")] = None,
     verify: Annotated[
-        bool, typer.Option("--verify", help="Check the checkpoints and tables of the run, too.")
+        bool, Option("--verify", help="Check the checkpoints and tables of the run, too.")
     ] = False,
     quiet: Quiet = False,
     as_json: AsJson = False,

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Option
 
 from ....errors import ConfigError
 from ....memory.checks import check_agent_id
@@ -47,15 +48,11 @@ def _number(value: float) -> float:
 
 def serve(
     folder: BankFolder,
-    host: Annotated[
-        str, typer.Option("--host", metavar="ADDRESS", help="The address to listen on.")
-    ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="The port; 0 takes a free one.")
-    ] = 8765,
+    host: Annotated[str, Option(metavar="ADDRESS", help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 8765,
     agent: Annotated[
         str | None,
-        typer.Option("--agent", "-a", help="Without tokens: the agent whose memory is served."),
+        Option("--agent", "-a", help="Without tokens: the agent whose memory is served."),
     ] = None,
     file: Config = None,
     preset: Preset = None,
@@ -65,8 +62,7 @@ def serve(
     origins: AllowOrigins = None,
     rate: Annotated[
         float,
-        typer.Option(
-            "--rate",
+        Option(
             min=0.1,
             max=_MOST_REQUESTS,
             callback=_number,
@@ -75,8 +71,7 @@ def serve(
     ] = 100.0,
     timeout: Annotated[
         float,
-        typer.Option(
-            "--timeout",
+        Option(
             metavar="SECONDS",
             min=1,
             max=_MOST_SECONDS,

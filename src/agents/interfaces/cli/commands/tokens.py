@@ -3,6 +3,7 @@
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from ....errors import BankError
 from ... import tokens
@@ -26,13 +27,11 @@ def create(
     folder: BankFolder,
     agent: Whose,
     read_only: Annotated[
-        bool, typer.Option("--read-only", help="A token that can read and search, not change.")
+        bool, Option("--read-only", help="A token that can read and search, not change.")
     ] = False,
-    name: Annotated[
-        str | None, typer.Option("--name", help="The token's name; without it, the agent's.")
-    ] = None,
+    name: Annotated[str | None, Option(help="The token's name; without it, the agent's.")] = None,
     make: Annotated[
-        bool, typer.Option("--create", help="Make the folder, for `tiermem serve --create`.")
+        bool, Option("--create", help="Make the folder, for `tiermem serve --create`.")
     ] = False,
 ) -> None:
     """Make a token for an agent, and print it.
@@ -73,7 +72,7 @@ def list_(folder: BankFolder, as_json: AsJson = False) -> None:
 @app.command(cls=HelpfulCommand)
 def revoke(
     folder: BankFolder,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The token's name.")],
+    name: Annotated[str, Argument(metavar="NAME", help="The token's name.")],
 ) -> None:
     """Revoke a token, at once and for good.
 
