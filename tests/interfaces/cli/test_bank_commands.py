@@ -290,7 +290,7 @@ def test_colours_are_off_where_they_are_not_wanted(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     as_it_is = SimpleNamespace(sub=lambda pattern, by, text: text)  # colours are not taken off
-    monkeypatch.setattr("test_memory_commands.re", as_it_is)
+    monkeypatch.setattr("terminals.re", as_it_is)
     monkeypatch.delenv("NO_COLOR", raising=False)
     assert "\x1b[32m" in on_a_terminal("doctor", folder)
     monkeypatch.setenv("NO_COLOR", "1")
