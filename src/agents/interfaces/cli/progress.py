@@ -4,9 +4,9 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import FrameType, TracebackType
-from typing import Any, Self
+from contextlib import AbstractContextManager, contextmanager
+from types import FrameType
+from typing import Self
 
 from rich.console import Console
 from rich.progress import (
@@ -47,12 +47,7 @@ class Screen:
             self._bar.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.stop()
 
@@ -109,38 +104,32 @@ class _Pace:
         return (done - self._first) / max(time.monotonic() - self._began, 1e-9)
 
 
-@contextmanager
-def stopping() -> Iterator[Callable[[], bool]]:
+def stopping() -> AbstractContextManager[Callable[[], bool]]:
     """Whether Ctrl-C or SIGTERM came; a second signal raises KeyboardInterrupt."""
-    asked: list[int] = []
-
-    def ask(number: int, frame: FrameType | None) -> Any:
-        if asked:
-            raise KeyboardInterrupt
-        asked.append(number)
-
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield lambda: bool(asked)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    return _noticing((signal.SIGINT, signal.SIGTERM), patience=1)
 
 
-@contextmanager
-def interrupts() -> Iterator[Callable[[], bool]]:
+def interrupts() -> AbstractContextManager[Callable[[], bool]]:
     """Whether Ctrl-C came, which also raises KeyboardInterrupt at once.
 
     The exception may get lost: Python ignores an exception while it cleans up an object.
     """
-    asked: list[int] = []
+    return _noticing((signal.SIGINT,), patience=0)
 
-    def ask(number: int, frame: FrameType | None) -> Any:
-        asked.append(number)
-        raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGINT, ask)
+@contextmanager
+def _noticing(numbers: tuple[signal.Signals, ...], patience: int) -> Iterator[Callable[[], bool]]:
+    """Whether one of the signals came; after ``patience`` signals, one more interrupts."""
+    came: list[int] = []
+
+    def notice(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+        if len(came) > patience:
+            raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, notice) for number in numbers}
     try:
-        yield lambda: bool(asked)
+        yield lambda: bool(came)
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

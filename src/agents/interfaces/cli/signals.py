@@ -67,20 +67,12 @@ def open_streams() -> bool:
     dropped. If a stream stayed closed, a file of the bank could get its number, and its output.
     """
     has_output = sys.stdout is not None
-    if sys.stdin is None:
-        sys.stdin = open(_device(os.O_WRONLY), encoding="utf-8")  # noqa: SIM115 - for good
-    if sys.stdout is None:
-        sys.stdout = open(_device(os.O_WRONLY), "w", encoding="utf-8")  # noqa: SIM115 - for good
-    if sys.stderr is None:
-        sys.stderr = open(_device(os.O_WRONLY), "w", encoding="utf-8")  # noqa: SIM115 - for good
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            number = os.open(os.devnull, os.O_WRONLY)  # the lowest free one: that of the stream
+            os.set_inheritable(number, True)
+            setattr(sys, name, open(number, mode, encoding="utf-8"))  # noqa: SIM115 - for good
     return has_output
-
-
-def _device(flags: int) -> int:
-    """The null device, with the lowest free number, which is that of the missing stream."""
-    number = os.open(os.devnull, flags)
-    os.set_inheritable(number, True)
-    return number
 
 
 def drop_output() -> None:

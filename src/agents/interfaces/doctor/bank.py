@@ -199,9 +199,9 @@ def _store(bank: "MemoryBank", folder: Path, kept: dict[str, Any] | None) -> Fin
             if wrong.said.startswith("you may not read"):
                 return
     with tempfile.TemporaryDirectory(prefix="tiermem-doctor-") as scratch:
-        if store.path is not None:  # opening Chroma's files changes them
+        if store.path is not None:  # Chroma writes to the files that it opens
             copy = Path(scratch) / "store"
-            shutil.copytree(store.path, copy, copy_function=_copy_content)
+            shutil.copytree(store.path, copy, copy_function=shutil.copyfile)
             config = {**settings.config, "path": str(copy)}
             store = Mem0Store(replace(settings, config=config), copy, dims, identity["id"])
         damage = None
@@ -222,11 +222,6 @@ def _store(bank: "MemoryBank", folder: Path, kept: dict[str, Any] | None) -> Fin
         yield Finding("warning", "mem0", f"mem0's store is {late}", todo)
     else:
         yield Finding("ok", "mem0", f"{settings.provider}, {kept['rows']:,} memories, in step")
-
-
-def _copy_content(source: str, target: str) -> str:
-    """Copy a file without its permissions: Chroma writes to the files that it opens."""
-    return str(shutil.copyfile(source, target))
 
 
 def _notes(bank: "MemoryBank", folder: Path) -> Findings:

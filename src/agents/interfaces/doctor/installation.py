@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import os
+import platform
 import shutil
 import sqlite3
 import sys
@@ -19,7 +20,6 @@ from .checks import Check, Finding, Findings
 
 __all__ = ["embedding", "installation_checks", "space"]
 
-_LEAST_PYTHON = (3, 11)
 _LEAST_SQLITE = (3, 35, 0)
 _LITTLE_SPACE, _NO_SPACE = 1 << 30, 50 << 20
 
@@ -36,11 +36,8 @@ def installation_checks() -> list[Check]:
 
 
 def _python() -> Findings:
-    version = ".".join(map(str, sys.version_info[:3]))
-    if sys.version_info < _LEAST_PYTHON:
-        yield Finding("problem", "python", version, "TierMem needs Python 3.11 or newer")
-    else:
-        yield Finding("ok", "python", f"{version} in {sys.prefix}")
+    version = platform.python_version()
+    yield Finding("ok", "python", f"{version} in {sys.prefix}")
 
 
 # Packages

@@ -36,7 +36,10 @@ def doctor(
     if folder is None:
         checks.append(Check("embedder", embedding))
     else:
-        _check_there(folder)
+        if not (folder / "journal.db").is_file():
+            from ....bank.history import no_bank  # it needs packages that may be missing
+
+            raise no_bank(folder)
         checks += bank_checks(folder)
     findings = list(run_checks(checks))
     if as_json:
@@ -45,14 +48,6 @@ def doctor(
         _print(findings)
     if any(finding.state == "problem" for finding in findings):
         sys.exit(1)
-
-
-def _check_there(folder: Path) -> None:
-    if (folder / "journal.db").is_file():
-        return
-    from ....bank.history import no_bank  # it needs packages that may be missing
-
-    raise no_bank(folder)
 
 
 def _print(findings: list[Finding]) -> None:
