@@ -5,14 +5,13 @@ import sys
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
 from ... import __version__
 from ...errors import ConfigError, InvalidInput, TierMemError
 from .. import failures
-from .help import HelpfulCommand, panel
+from .help import HelpfulCommand, narrow_console, panel
 from .signals import Stopped, drop_output, open_streams, terminable
 
 __all__ = ["app", "main"]
@@ -64,7 +63,7 @@ class _Commands(TyperGroup):
             raise Stopped(stop) from stop
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        console = Console(highlight=False)
+        console = narrow_console()
         console.print(_USAGE)
         for title, entries in COMMANDS.items():
             console.print(panel(title, [(name, line) for name, _, line in entries]))

@@ -13,10 +13,10 @@ from typer.core import TyperCommand, TyperGroup
 
 from ..failures import usage
 
-__all__ = ["HelpfulCommand", "HelpfulGroup", "panel"]
+__all__ = ["HelpfulCommand", "HelpfulGroup", "narrow_console", "panel"]
 
 _WIDEST = 100
-"""Columns of the widest help: longer lines are hard to read."""
+"""Columns of the widest help."""
 
 
 class HelpfulCommand(TyperCommand):
@@ -33,6 +33,13 @@ class HelpfulGroup(TyperGroup):
         _draw(self, ctx)
 
 
+def narrow_console() -> Console:
+    """Standard output, with lines that are easy to read."""
+    console = Console(highlight=False)
+    console.width = min(console.width, _WIDEST)
+    return console
+
+
 def panel(title: str, rows: Iterable[tuple[RenderableType, ...]]) -> Panel:
     """Rows in a frame: names in the first column, and what they mean in the last."""
     lines = Table.grid(padding=(0, 2))
@@ -43,8 +50,7 @@ def panel(title: str, rows: Iterable[tuple[RenderableType, ...]]) -> Panel:
 
 
 def _draw(command: Any, ctx: Any) -> None:
-    console = Console(highlight=False)
-    console.width = min(console.width, _WIDEST)
+    console = narrow_console()
     form = (f"{ctx.command_path} {usage(ctx)}", "yellow")
     console.print(Padding(Text.assemble(("Usage:", "bold"), " ", form), 1))
     for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):

@@ -47,7 +47,7 @@ Assignments = Annotated[
     ),
 ]
 Create = Annotated[bool, Option("--create", help="Make the bank if there is none.")]
-Force = Annotated[bool, Option("--force", help="Replace the files that are there.")]
+Force = Annotated[bool, Option("--force", help="Replace an existing file or folder.")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Print errors only.")]
 AsJson = Annotated[bool, Option("--json", help="Print the result as JSON, and nothing else.")]
 AllowHosts = Annotated[

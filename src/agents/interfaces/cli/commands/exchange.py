@@ -60,17 +60,18 @@ def import_(
     folder: BankFolder,
     file: Annotated[
         Path | None,
-        Argument(metavar="FILE", help="A file of export, or - for JSON Lines from stdin."),
+        Argument(metavar="FILE", help="A file that export wrote, or - for JSON Lines from stdin."),
     ] = None,
     mem0: Annotated[
         Path | None,
         Option(metavar="CONFIG", help="Import the mem0 store that this mem0 config names."),
     ] = None,
     agent: Annotated[
-        str | None, Option("--agent", "-a", help="The agent of rows that name none.")
+        str | None, Option("--agent", "-a", help="The agent of rows that name no agent.")
     ] = None,
     form: Annotated[
-        str | None, Option("--format", help="jsonl or parquet, if the name does not tell.")
+        str | None,
+        Option("--format", help="jsonl or parquet; without it, the file's name decides."),
     ] = None,
     dry_run: Annotated[
         bool, Option("--dry-run", "-n", help="Check all rows, and store nothing.")

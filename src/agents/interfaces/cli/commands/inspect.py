@@ -217,7 +217,7 @@ def report(folder: RunFolder) -> None:
 
 
 def sweep(
-    file: Annotated[Path, Argument(metavar="SWEEP", help="A sweep in YAML.")],
+    file: Annotated[Path, Argument(metavar="SWEEP", help="The sweep's YAML file.")],
     out: Annotated[
         Path | None,
         Option("--out", "-o", metavar="FOLDER", help="The sweep's folder; without it, runs/NAME."),

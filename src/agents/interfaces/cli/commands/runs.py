@@ -30,7 +30,7 @@ Ticks = Annotated[
 
 
 def run(
-    scenario: Annotated[Path, Argument(metavar="SCENARIO", help="A scenario in YAML.")],
+    scenario: Annotated[Path, Argument(metavar="SCENARIO", help="The scenario's YAML file.")],
     ticks: Ticks = None,
     seed: Annotated[
         int | None,
