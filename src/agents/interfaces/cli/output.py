@@ -86,7 +86,7 @@ def table(title: str, rows: list[dict[str, Any]], as_json: bool = False) -> None
             Text(str(key)),
             justify="right" if _is_number(value) else "left",
             overflow="fold",
-            no_wrap=key == "id",  # a user copies it
+            no_wrap=key in ("id", "move"),  # a user copies an id
         )
     for line in texts:
         drawn.add_row(*map(Text, line))
