@@ -1,4 +1,4 @@
-"""What a failed command says: one line what, one why, and one what to do."""
+"""The three lines of a failed command: what happened, why, and what to do."""
 
 import errno
 import shutil
@@ -7,7 +7,16 @@ from typing import Any
 
 from ..errors import TierMemError
 
-__all__ = ["NO_OUTPUT", "of_error", "of_import", "of_system", "of_usage", "report", "say_stopped"]
+__all__ = [
+    "NO_OUTPUT",
+    "of_error",
+    "of_import",
+    "of_system",
+    "of_usage",
+    "report",
+    "say_stopped",
+    "usage",
+]
 
 Lines = tuple[str, str, str]
 """What happened, why, and what to do."""
@@ -19,7 +28,7 @@ NO_OUTPUT: Lines = (
 )
 
 _LONGEST = 1500
-"""Characters of a line; what it quotes may be of any length."""
+"""Characters of a line, which may quote a text of any length."""
 
 _NO_BRACES = str.maketrans("", "", "{}")
 
@@ -40,12 +49,12 @@ _REMEDIES = {
 
 
 def of_error(error: TierMemError, command: str) -> Lines:
-    """What an error of TierMem says, in three lines."""
+    """The lines for an error of TierMem."""
     return error.what, error.why, error.hint or f"see: {command} --help"
 
 
 def of_system(error: OSError) -> Lines:
-    """What the operating system refused."""
+    """The lines for an error of the operating system."""
     remedy = _REMEDIES.get(error.errno or 0, "tiermem doctor may know more")
     if isinstance(error, shutil.Error) and error.args and isinstance(error.args[0], list):
         return "the system refused", _of_copies(error.args[0]), "make room, or set TMPDIR elsewhere"
@@ -53,14 +62,14 @@ def of_system(error: OSError) -> Lines:
 
 
 def _of_copies(failed: list[Any]) -> str:
-    """What shutil says of a folder that it could not copy: a list, with a row for each file."""
+    """The first of the files that shutil could not copy, and the number of the rest."""
     source, _, why = failed[0]
     more = f", and {len(failed) - 1:,} more" if len(failed) > 1 else ""
     return f"{source}{more} can't be copied: {why}"
 
 
 def of_import(error: ImportError, command: str) -> Lines:
-    """A package that is missing, or that can't be loaded."""
+    """The lines for a package that is missing, or that can't be loaded."""
     from .packages import install, purpose
 
     module = (error.name or "tiermem").partition(".")[0]
@@ -74,29 +83,33 @@ def of_import(error: ImportError, command: str) -> Lines:
 
 
 def of_usage(error: Any, command: str) -> Lines:
-    """Arguments that Typer could not make sense of."""
+    """The lines for arguments that Typer refused."""
     what, why = f"that is not how {command} is used", error.format_message()
     context = getattr(error, "ctx", None)
     if context is None:
         return what, why, f"see: {command} --help"
-    form = " ".join(context.command.collect_usage_pieces(context)).translate(_NO_BRACES)
     path = context.command_path
-    return f"that is not how {path} is used", why, f"{path} {form}; see --help"
+    return f"that is not how {path} is used", why, f"{path} {usage(context)}; see --help"
+
+
+def usage(context: Any) -> str:
+    """The arguments of a command, without the braces that newer versions of Typer write."""
+    return " ".join(context.command.collect_usage_pieces(context)).translate(_NO_BRACES)
 
 
 _WHEN_STOPPED = {"tiermem export": "the export is not whole"}
-"""What is true of a command at any time; others say it where they know."""
+"""The state that a stopped command leaves, unless the command itself tells it."""
 
 
 def say_stopped(state: str, command: str) -> None:
-    """One line about a command that was stopped, and about what it leaves behind."""
+    """Print one line about a stopped command, and the state that it leaves."""
     state = state or _WHEN_STOPPED.get(command, "")
     sys.stderr.write(f"tiermem: stopped; {state}\n" if state else "tiermem: stopped\n")
     sys.stderr.flush()
 
 
 def report(lines: Lines) -> None:
-    """Write the three lines to stderr; what they quote can't draw on a terminal."""
+    """Write the three lines to stderr; characters that could draw on a terminal are escaped."""
     from rich.console import Console
     from rich.text import Text
 
@@ -107,7 +120,7 @@ def report(lines: Lines) -> None:
         ("tiermem:", "    why:", "     do:"), ("bold red", "dim", "green"), lines, strict=True
     ):
         short = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
-        first, *more = map(one_line, short.split("\n"))  # a file may have several mistakes
+        first, *more = map(one_line, short.split("\n"))  # one for each mistake in a file
         console.print(Text.assemble((label, style), " ", first))
         for line in more:
             console.print(Text(" " * (len(label) + 1) + line))

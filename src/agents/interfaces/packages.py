@@ -1,4 +1,4 @@
-"""The packages that TierMem is built on: what each is for, and how to get one that is missing."""
+"""The packages that TierMem needs: their purposes, and the commands that install them."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -16,7 +16,7 @@ _MODULES = {
     "pystemmer": "Stemmer",
     "pyyaml": "yaml",
 }
-"""What is imported under another name than it is installed by."""
+"""Packages whose module has another name."""
 _PACKAGES = {module: name for name, module in _MODULES.items()} | {"mcp_types": "mcp"}
 
 _PURPOSES = {
@@ -45,9 +45,9 @@ _FOR_DEVELOPERS = ("bench", "dev")
 
 
 def requirements() -> "Iterator[tuple[Requirement, str | None]]":
-    """What TierMem needs on this machine, and the extra that brings it; None: TierMem itself.
+    """The packages that TierMem needs on this machine, each with its extra, or None without one.
 
-    Nothing where TierMem was not installed but copied.
+    There are none if TierMem was copied and not installed.
     """
     from packaging.requirements import Requirement
 
@@ -64,22 +64,22 @@ def requirements() -> "Iterator[tuple[Requirement, str | None]]":
 
 
 def module_of(package: str) -> str:
-    """The name that a package is imported by."""
+    """The name of a package's module."""
     return _MODULES.get(package.lower(), package)
 
 
 def purpose(module: str) -> str:
-    """What TierMem uses a module for; empty for one that it does not use itself."""
+    """What TierMem uses a module for; empty for a module that it does not import itself."""
     top = module.partition(".")[0]
     return _PURPOSES.get(module_of(_PACKAGES.get(top, top)), "")
 
 
 def install(module: str) -> str:
-    """The command that brings a module which is missing."""
+    """The command that installs a missing module."""
     top = module.partition(".")[0]
     package = _PACKAGES.get(top, top).lower()
-    with suppress(ModuleNotFoundError):  # packaging itself may be what is missing
+    with suppress(ModuleNotFoundError):  # packaging itself may be missing
         for wanted, extra in requirements():
             if wanted.name.lower() == package and extra not in _FOR_DEVELOPERS:
                 return f"pip install '{wanted if extra is None else f'tiermem[{extra}]'}'"
-    return "pip install tiermem"  # of something that it needs: pip looks for what is missing
+    return "pip install tiermem"  # pip installs whatever is missing

@@ -1,9 +1,8 @@
-"""Tokens: who may speak for which agent of a bank, over a network.
+"""Tokens: each opens the memory of one agent of a bank, over a network.
 
-They are kept in ``tokens.json`` in the bank's folder, which only its owner may read, and as hashes:
-nobody can read a token out of it. What is created or revoked holds at once, for a program that
-serves the bank as well. From the first token on, whoever asks needs one, also when all of them are
-revoked again; only to delete the file undoes that.
+``tokens.json`` in the bank's folder holds the hashes of the tokens, and only its owner may read it.
+A change holds at once, also for a program that serves the bank. From the first token on, every
+client needs a token, even after all tokens are revoked; only deleting the file undoes that.
 """
 
 import contextlib
@@ -18,7 +17,7 @@ import secrets
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from ..errors import BankError, InvalidAgentId, InvalidInput
 from ..memory.checks import check_agent_id
@@ -39,7 +38,7 @@ class Grant(NamedTuple):
     """What the bearer of a token may do."""
 
     name: str
-    """The token's name, by which it is listed and revoked; no secret."""
+    """The token's name, for listing and revoking; no secret."""
     agent_id: str
     permission: Permission
     """``write`` includes ``read``."""
@@ -58,13 +57,13 @@ class _Kept(NamedTuple):
 
 
 def create(
-    folder: Path, agent_id: str, permission: str = "write", name: str | None = None
+    folder: Path, agent_id: str, permission: Permission = "write", name: str | None = None
 ) -> Created:
     """Make a token for an agent and keep its hash; the token is never shown again.
 
-    Its name is the agent's id unless given, with a number behind it where there is such a name.
+    Its default name is the agent's id, with a number behind it if the name is taken.
     """
-    if permission not in ("read", "write"):
+    if permission not in get_args(Permission):
         raise InvalidInput(f"a token's permission is read or write, not {permission!r:.40}")
     check_agent_id(agent_id)
     if name is not None and (not isinstance(name, str) or not _NAME.fullmatch(name)):
@@ -80,24 +79,23 @@ def create(
                 f"there is a token {name} already", hint="revoke it, or choose another name"
             )
         chosen = name or _free_name(agent_id, taken)
-        level: Permission = "write" if permission == "write" else "read"
-        grant = Grant(chosen, agent_id, level)
+        grant = Grant(chosen, agent_id, permission)
         kept.append(_Kept(grant, _digest(token)))
     return Created(token, grant)
 
 
 def are_needed(folder: Path) -> bool:
-    """Whether who asks needs a token: from the first one on, also when there is none any more."""
+    """Whether a client needs a token: from the first token on, even after all are revoked."""
     return _found(folder) is not None
 
 
 def grants(folder: Path) -> list[Grant]:
-    """What the bank's tokens allow, oldest first; none, where it has no tokens."""
+    """What the bank's tokens allow, oldest first."""
     return [each.grant for each in _read(folder)]
 
 
 def revoke(folder: Path, name: str) -> None:
-    """Make a token worthless, from now on."""
+    """Revoke a token, at once and for good."""
     with _changing(folder) as kept:
         names = [each.grant.name for each in kept]
         if name not in names:
@@ -107,9 +105,9 @@ def revoke(folder: Path, name: str) -> None:
 
 
 def check(folder: Path, token: str) -> Grant | None:
-    """What this token allows; None for one that the bank does not know.
+    """What this token allows; None for an unknown token.
 
-    How long it takes says nothing about the token: it is compared with all there are.
+    The time it takes tells nothing about the token, which is compared with all tokens.
     """
     digest, found = _digest(token), None
     for each in _read(folder):
@@ -119,7 +117,7 @@ def check(folder: Path, token: str) -> Grant | None:
 
 
 def _digest(token: str) -> str:
-    # A token has 256 random bits: what makes guessing passwords slow would add nothing.
+    # A token has 256 random bits, so a slow hash, as for passwords, would add nothing.
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -135,7 +133,7 @@ def _free_name(agent_id: str, taken: set[str]) -> str:
 
 @contextlib.contextmanager
 def _changing(folder: Path) -> Iterator[list[_Kept]]:
-    """What is kept, to be changed; nobody else changes it meanwhile."""
+    """The tokens, for a change; the folder is locked against other changes."""
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except (OSError, ValueError):  # a NUL in a path is a ValueError
@@ -174,7 +172,7 @@ def _read(folder: Path) -> tuple[_Kept, ...]:
 
 @functools.lru_cache(maxsize=8)
 def _parsed(path: Path, stamp: tuple[int, int, int]) -> tuple[_Kept, ...]:
-    """The file's content; ``stamp`` tells one state of the file from another."""
+    """The content of the file; ``stamp`` changes whenever the file changes."""
     try:
         values = json.loads(path.read_text("utf-8"))
         if values["version"] != _VERSION:
@@ -198,7 +196,7 @@ def _unreadable(path: Path, error: Exception) -> BankError:
 
 def _entry(values: dict[str, Any]) -> _Kept:
     name, permission, digest = values["name"], values["permission"], values["sha256"]
-    if permission not in ("read", "write"):
+    if permission not in get_args(Permission):
         raise ValueError(f"permission {permission!r:.20}")
     if not (isinstance(name, str) and _NAME.fullmatch(name)):
         raise ValueError("a token without a name")
@@ -208,7 +206,7 @@ def _entry(values: dict[str, Any]) -> _Kept:
 
 
 def _write(folder: Path, kept: list[_Kept]) -> None:
-    """Replace the file, whole or not at all; nobody but its owner may read it at any time."""
+    """Replace the file in one step; only its owner can read it, at any time."""
     rows = [
         {
             "name": each.grant.name,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agents.interfaces.cli.app import COMMANDS
+from agents.interfaces.cli.app import COMMANDS, _command
 
 Command = Callable[..., Any]
 
@@ -74,6 +74,53 @@ def test_every_command_explains_itself(tiermem: Command, name: str) -> None:
     done = tiermem(name, "--help")
     assert (done.code, done.err) == (0, "")
     assert re.search(rf"Usage: tiermem {name}\b", done.out)
+
+
+@pytest.mark.parametrize("name", [*NAMES, "token create", "token list", "token revoke"])
+def test_the_help_of_a_command_names_values_and_fits_80_columns(
+    tiermem: Command, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = tiermem(*name.split(), "--help").out
+    assert max(map(len, shown.splitlines())) <= 80
+    assert not re.search(r"<\w+|\bINTEGER\b|\bTEXT\b \[|list\[|x[<>]=|[{]\w+[}]", shown)
+    assert "`" not in shown
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_argument_and_option_is_explained_in_a_sentence(name: str) -> None:
+    below = [_command(name)]
+    for command in below:
+        below += getattr(command, "commands", {}).values()
+        assert command.help.split("\n\n")[0].endswith((".", "?"))
+        for parameter in command.params:
+            assert parameter.help.endswith("."), parameter.name
+
+
+def test_the_help_shows_defaults_and_what_is_required(tiermem: Command) -> None:
+    lines = tiermem("add", "--help").out.splitlines()
+    (agent,) = (line for line in lines if "--agent" in line)
+    assert re.search(r"--agent, -a +AGENT .*\(required\)", agent)
+    (tier,) = (line for line in lines if "--tier" in line)
+    assert re.search(r"--tier +TIER +pinned, critical", tier)
+    assert "(default: normal)" in " ".join(lines)
+
+
+def test_the_help_of_no_command_imports_the_engine() -> None:
+    code = """
+import sys
+from agents.interfaces.cli.app import COMMANDS, main
+for name in [each[0] for entries in COMMANDS.values() for each in entries]:
+    sys.argv = ["tiermem", name, "--help"]
+    try:
+        main()
+    except SystemExit:
+        pass
+heavy = {"numpy", "mem0", "chromadb", "pyarrow", "mcp", "uvicorn", "rich.markdown"}
+print(sorted(heavy & set(sys.modules)), file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "[]\n"
 
 
 def test_a_typing_error_gets_a_suggestion(tiermem: Command) -> None:

@@ -105,7 +105,7 @@ def test_a_check_that_fails_does_not_hide_what_others_found(
     def full(source: str, target: str) -> str:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), target)
 
-    monkeypatch.setattr(doctor_bank, "_copy_content", full)
+    monkeypatch.setattr(doctor_bank.shutil, "copyfile", full)
     done = tiermem("doctor", "crew", "--json")
     assert done.code == 1
     found = problems(done.out)

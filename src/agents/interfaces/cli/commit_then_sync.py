@@ -1,4 +1,4 @@
-"""Commands that store: what is stored is told before mem0's store, which is slow, catches up."""
+"""Commands that store memories report them before mem0's store, which is slow, catches up."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,16 +20,16 @@ _FAILURES = (TierMemError, OSError, KeyboardInterrupt)
 
 
 class _Unheard(TierMemError):
-    """Nobody got the word that something is stored."""
+    """The memories are stored, but the report could not be printed."""
 
 
 @contextmanager
 def storing(bank: "MemoryBank", tell: Callable[[], None]) -> Iterator[None]:
-    """Store what is added inside, in one commit; ``tell`` of it; then let mem0's store catch up.
+    """Commit the memories that the block adds, ``tell`` of them, then let mem0's store catch up.
 
-    From the commit on the memories are in the journal, so whoever tries again stores them twice.
-    That mem0's store can't be written is therefore told, and no error. Ctrl-C still ends the
-    command; it is told that they are stored.
+    After the commit the memories are in the journal: repeating the command would store them twice.
+    So a failure of mem0's store is reported, and is no error. Ctrl-C still ends the command, and
+    the user learns that the memories are stored.
     """
     head = bank.parts.ledger.journal.head
     late: BaseException | None = None
@@ -39,7 +39,7 @@ def storing(bank: "MemoryBank", tell: Callable[[], None]) -> Iterator[None]:
     except _FAILURES as error:
         if bank.parts.ledger.journal.head == head:
             raise
-        late = error  # storage.sync is commit: the store is part of it
+        late = error  # with storage.sync: commit, the store is written in the commit
     try:
         _printed(tell)
         if late is None:
@@ -49,7 +49,7 @@ def storing(bank: "MemoryBank", tell: Callable[[], None]) -> Iterator[None]:
     except _FAILURES as error:
         late = error
     if late is not None:
-        bank.close(sync=False)  # that would fail, or take long, once more
+        bank.close(sync=False)  # writing the store would fail, or take long, again
         _say_late(late)
 
 
@@ -65,9 +65,9 @@ def _printed(tell: Callable[[], None]) -> None:
 
 
 def _say_late(error: BaseException) -> None:
-    """Tell of what came after the commit; what stops the command goes on."""
+    """Report a failure after the commit; raise Ctrl-C again."""
     if isinstance(error, KeyboardInterrupt):
-        error.args = (_KEPT,)  # what is said of a command that was stopped
+        error.args = (_KEPT,)
         raise error
     why, hint = str(error), ""
     if isinstance(error, TierMemError):

@@ -1,18 +1,37 @@
-"""Options that several commands take."""
+"""Arguments and options that several commands take."""
 
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
-__all__ = ["AsJson", "Assignments", "Config", "Force", "Preset", "Quiet", "RunFolder", "Workers"]
+__all__ = [
+    "AllowHosts",
+    "AllowOrigins",
+    "AsJson",
+    "Assignments",
+    "BankFolder",
+    "Config",
+    "Create",
+    "Force",
+    "OneAgent",
+    "Preset",
+    "Quiet",
+    "RunFolder",
+    "Whose",
+]
 
+BankFolder = Annotated[Path, Argument(metavar="BANK", help="The bank's folder.")]
+RunFolder = Annotated[Path, Argument(metavar="RUN", help="The run's folder.")]
+Whose = Annotated[str, Option("--agent", "-a", help="The agent whose memory it is.")]
+OneAgent = Annotated[str | None, Option("--agent", "-a", help="Only the memories of this agent.")]
 Config = Annotated[
-    Path | None, typer.Option("--config", "-c", help="A YAML file with settings of your own.")
+    Path | None,
+    Option("--config", "-c", metavar="FILE", help="A YAML file with settings of your own."),
 ]
 Preset = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--preset",
         metavar="NAME",
         help="Settings for a way of working: tiers, hot-warm-cold, hot-cold-session or lifetime; "
@@ -21,13 +40,27 @@ Preset = Annotated[
 ]
 Assignments = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="One setting, such as memory.max_pinned=3."),
+    Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="One setting, such as memory.max_pinned=3; can be repeated.",
+    ),
 ]
-RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")]
-Workers = Annotated[
-    int | None,
-    typer.Option("--workers", "-w", min=1, help="Processes at once; one per core by default."),
+Create = Annotated[bool, Option("--create", help="Make the bank if there is none.")]
+Force = Annotated[bool, Option("--force", help="Replace an existing file or folder.")]
+Quiet = Annotated[bool, Option("--quiet", "-q", help="Print errors only.")]
+AsJson = Annotated[bool, Option("--json", help="Print the result as JSON, and nothing else.")]
+AllowHosts = Annotated[
+    list[str] | None,
+    Option(
+        "--allow-host",
+        metavar="NAME",
+        help="Another host name by which clients reach the service; can be repeated.",
+    ),
+]
+AllowOrigins = Annotated[
+    list[str] | None,
+    Option(
+        "--allow-origin", help="Web pages that may use the service from a browser; can be repeated."
+    ),
 ]

@@ -3,6 +3,7 @@
 import codecs
 import json
 import sys
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import typer
@@ -10,25 +11,61 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["echo_json", "table"]
+from ...memory.context import one_line
+
+__all__ = ["counted", "echo_exactly", "echo_json", "first_of", "say", "short", "table"]
+
+_MOST_NAMED = 10
+_SHORT = 60
+"""Characters of a memory in a list."""
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print one line; characters that could draw on a terminal are escaped."""
+    typer.echo("\t".join(map(one_line, text.split("\t"))), err=err)
 
 
 def echo_json(value: Any) -> None:
-    """Print a value as JSON; what could draw on a terminal is escaped, as JSON can.
+    """Print a value as JSON; characters that could draw on a terminal are escaped.
 
-    Where standard output is not UTF-8, all that is not ASCII is escaped: the numbers that a
+    Where standard output is not UTF-8, all characters beyond ASCII are escaped: the numbers that a
     terminal gets for characters it can't show would not be JSON.
     """
-    from ...memory.context import one_line
-
     text = json.dumps(value, indent=2, ensure_ascii=not _takes_all_characters())
     typer.echo("\n".join(map(one_line, text.split("\n"))))
 
 
-def table(title: str, rows: list[dict[str, Any]], as_json: bool) -> None:
-    """A table on a terminal, lines with tabs elsewhere, JSON if wanted."""
-    from ...memory.context import one_line
+def echo_exactly(parts: Iterable[bytes]) -> None:
+    """Print UTF-8, whatever the encoding of the terminal."""
+    sys.stdout.flush()
+    binary = getattr(sys.stdout, "buffer", None)
+    for part in parts:
+        if binary is None:
+            sys.stdout.write(part.decode())
+        else:
+            binary.write(part)
+    sys.stdout.flush()
 
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """A number with its noun: 1 row, 2 rows, 3 memories."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def first_of(names: Sequence[str]) -> str:
+    """The first ten names, and how many more there are."""
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def short(text: str) -> str:
+    """The beginning of a memory, in one line."""
+    line = one_line(text)
+    return line if len(line) <= _SHORT else line[: _SHORT - 1] + "…"
+
+
+def table(title: str, rows: list[dict[str, Any]], as_json: bool = False) -> None:
+    """A table on a terminal, lines with tabs elsewhere, JSON on request; a title may be empty."""
     if as_json:
         echo_json(rows)
         return
@@ -38,18 +75,18 @@ def table(title: str, rows: list[dict[str, Any]], as_json: bool) -> None:
         return
     texts = [[one_line(_text(value)) for value in row.values()] for row in rows]
     if not sys.stdout.isatty():
-        typer.echo(title)
-        for line in ([str(key) for key in rows[0]], *texts):
-            typer.echo("\t".join(line))
+        for line in ([title] if title else [], list(map(str, rows[0])), *texts):
+            if line:
+                typer.echo("\t".join(line))
         return
     # Of Text, not of str: Rich would read emoji names and backslashes of a memory as its own.
-    drawn = Table(title=Text(title), title_justify="left", header_style="bold")
+    drawn = Table(title=Text(title) if title else None, title_justify="left", header_style="bold")
     for key, value in rows[0].items():
         drawn.add_column(
             Text(str(key)),
             justify="right" if _is_number(value) else "left",
             overflow="fold",
-            no_wrap=key == "id",  # it is there to be copied
+            no_wrap=key in ("id", "move"),  # a user copies an id
         )
     for line in texts:
         drawn.add_row(*map(Text, line))
@@ -58,7 +95,7 @@ def table(title: str, rows: list[dict[str, Any]], as_json: bool) -> None:
 
 def _takes_all_characters() -> bool:
     encoding = getattr(sys.stdout, "encoding", None)
-    if encoding is None:  # text goes to text
+    if encoding is None:  # a StringIO
         return True
     try:
         return codecs.lookup(encoding).name in ("utf-8", "utf-8-sig")

@@ -1,11 +1,12 @@
-"""What a long command shows: a bar on a terminal, now and then a line elsewhere, or nothing."""
+"""The progress of a long command: a bar on a terminal, a line now and then elsewhere."""
 
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import FrameType, TracebackType
-from typing import Any, Self
+from contextlib import AbstractContextManager, contextmanager
+from types import FrameType
+from typing import Self
 
 from rich.console import Console
 from rich.progress import (
@@ -17,7 +18,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-__all__ = ["Screen", "interrupts", "stopping"]
+__all__ = ["Screen", "interrupts", "stopping", "writing"]
 
 _SECONDS_BETWEEN_LINES = 5.0
 
@@ -46,24 +47,20 @@ class Screen:
             self._bar.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.stop()
 
     def say(self, line: str) -> None:
-        """A line that is worth reading, also where nothing moves."""
+        """Print a line, on a terminal or not."""
         if not self._quiet:
             self.console.print(line, markup=False)
 
     def meter(self, name: str, unit: str, start: int | None = None) -> Callable[[int, int], None]:
-        """Shows how far something has come: call it with what is done and with the total.
+        """A function that shows progress; its arguments are the amount done and the total.
 
-        It begins now, at ``start``; else when it is first called, as it does anew after its end.
+        With a ``start``, the time counts from now; without it, from the first call. A call after
+        the end begins anew.
         """
         pace = _Pace(start)
 
@@ -81,8 +78,15 @@ class Screen:
         return show
 
 
+@contextmanager
+def writing() -> Iterator[Callable[[int, int], None]]:
+    """A bar for files that are written anew; nothing where there is no terminal."""
+    with Screen(quiet=not sys.stderr.isatty()) as screen:
+        yield screen.meter("writing", "rows")
+
+
 class _Pace:
-    """How fast something is done, which may be done several times over."""
+    """The speed of a task, which may be repeated."""
 
     def __init__(self, start: int | None) -> None:
         self._first = start
@@ -91,7 +95,7 @@ class _Pace:
         self._is_over = False
 
     def rate(self, done: int, total: int) -> float | None:
-        """Of this time, in units a second; None as long as nothing was measured."""
+        """Units a second since the start of this repetition; None before there is any progress."""
         if self._first is None or self._is_over or done < self._last:
             self._first, self._began = done, time.monotonic()
         self._last, self._is_over = done, done >= total
@@ -100,38 +104,32 @@ class _Pace:
         return (done - self._first) / max(time.monotonic() - self._began, 1e-9)
 
 
+def stopping() -> AbstractContextManager[Callable[[], bool]]:
+    """Whether Ctrl-C or SIGTERM came; a second signal raises KeyboardInterrupt."""
+    return _noticing((signal.SIGINT, signal.SIGTERM), patience=1)
+
+
+def interrupts() -> AbstractContextManager[Callable[[], bool]]:
+    """Whether Ctrl-C came, which also raises KeyboardInterrupt at once.
+
+    The exception may get lost: Python ignores an exception while it cleans up an object.
+    """
+    return _noticing((signal.SIGINT,), patience=0)
+
+
 @contextmanager
-def stopping() -> Iterator[Callable[[], bool]]:
-    """Whether Ctrl-C was pressed, or the process asked to end: a second time ends it at once."""
-    asked: list[int] = []
+def _noticing(numbers: tuple[signal.Signals, ...], patience: int) -> Iterator[Callable[[], bool]]:
+    """Whether one of the signals came; after ``patience`` signals, one more interrupts."""
+    came: list[int] = []
 
-    def ask(number: int, frame: FrameType | None) -> Any:
-        if asked:
+    def notice(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+        if len(came) > patience:
             raise KeyboardInterrupt
-        asked.append(number)
 
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, notice) for number in numbers}
     try:
-        yield lambda: bool(asked)
+        yield lambda: bool(came)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-@contextmanager
-def interrupts() -> Iterator[Callable[[], bool]]:
-    """Whether Ctrl-C was pressed, which raises KeyboardInterrupt at once as well.
-
-    That may be lost: Python ignores what is raised while it cleans up an object.
-    """
-    asked: list[int] = []
-
-    def ask(number: int, frame: FrameType | None) -> Any:
-        asked.append(number)
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGINT, ask)
-    try:
-        yield lambda: bool(asked)
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -1,4 +1,4 @@
-"""What the command line asks of its process: standard streams that exist, and a clean end."""
+"""The standard streams of the command line, and its clean end."""
 
 import contextlib
 import os
@@ -15,11 +15,11 @@ _INTERRUPTED, _TERMINATED = 130, 143
 
 
 class _Terminated(KeyboardInterrupt):
-    """SIGTERM came. What cleans up after Ctrl-C cleans up after this as well."""
+    """SIGTERM came; code that cleans up after Ctrl-C cleans up after it, too."""
 
 
 class Stopped(Exception):
-    """Ctrl-C or SIGTERM, on its way to the exit code; Typer would not say which."""
+    """Ctrl-C or SIGTERM, with its exit code; Typer does not tell which it was."""
 
     def __init__(self, stop: KeyboardInterrupt) -> None:
         super().__init__(str(stop))
@@ -28,9 +28,9 @@ class Stopped(Exception):
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """Let SIGTERM end the block like Ctrl-C, so that temporary files go; a second one kills.
+    """Let SIGTERM end the block like Ctrl-C, which removes temporary files; a second one kills.
 
-    Commands that have something to finish first, such as a tick, take both signals over.
+    A command that has to finish something first, such as a tick, handles both signals itself.
     """
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGTERM) is signal.SIG_IGN:
@@ -50,7 +50,7 @@ def terminable() -> Iterator[None]:
 
 @contextmanager
 def telling(state: Callable[[], str]) -> Iterator[None]:
-    """Let whoever stops the block know what state things are in."""
+    """If Ctrl-C or SIGTERM ends the block, tell the user the state that it leaves."""
     try:
         yield
     except KeyboardInterrupt as stop:
@@ -60,32 +60,23 @@ def telling(state: Callable[[], str]) -> Iterator[None]:
 
 
 def open_streams() -> bool:
-    """Give the process the standard streams that its parent closed; whether it may go on.
+    """Open the standard streams that the parent process closed; False without standard output.
 
-    Without standard output it may not: a result that nobody gets is no success, and to find that
-    out when something is stored would be late. To read from an input that was closed fails; what
-    goes to a closed standard error is dropped. If a stream stayed closed, a file of the bank could
-    get its number, and with it what is meant for the stream.
+    A command needs standard output from the start: after it has stored something, a missing output
+    would come too late. Reading a closed input fails, and output to a closed standard error is
+    dropped. If a stream stayed closed, a file of the bank could get its number, and its output.
     """
     has_output = sys.stdout is not None
-    if sys.stdin is None:
-        sys.stdin = open(_device(os.O_WRONLY), encoding="utf-8")  # noqa: SIM115 - for good
-    if sys.stdout is None:
-        sys.stdout = open(_device(os.O_WRONLY), "w", encoding="utf-8")  # noqa: SIM115 - for good
-    if sys.stderr is None:
-        sys.stderr = open(_device(os.O_WRONLY), "w", encoding="utf-8")  # noqa: SIM115 - for good
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            number = os.open(os.devnull, os.O_WRONLY)  # the lowest free one: that of the stream
+            os.set_inheritable(number, True)
+            setattr(sys, name, open(number, mode, encoding="utf-8"))  # noqa: SIM115 - for good
     return has_output
 
 
-def _device(flags: int) -> int:
-    """The null device under the lowest free number, which is that of the missing stream."""
-    number = os.open(os.devnull, flags)
-    os.set_inheritable(number, True)
-    return number
-
-
 def drop_output() -> None:
-    """Forget what could not be printed; or Python would try again at the end, and complain."""
+    """Drop output that can't be printed; else Python would try again at its end, and complain."""
     try:
         sys.stdout.flush()
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""The status of a bank as a person reads it: tables with bars, or lines with tabs."""
+"""The status of a bank for a person: tables with bars, or lines with tabs."""
 
 from collections.abc import Callable, Iterator
 from itertools import groupby
@@ -16,17 +16,15 @@ __all__ = ["Page"]
 
 _MOST_BAR = 24
 _BESIDE_BAR = 58
-"""Columns of the terminal that the rest of a table takes."""
+"""Columns of a table beside the bar."""
 _MOST_AGENTS = 5
-_MOST_ALIKE = 3
-"""Suggestions of a kind that are drawn,"""
-_MOST_IDS = 3
-"""and memories of each."""
+_MOST_ALIKE, _MOST_IDS = 3, 3
+"""Suggestions of a kind that are drawn, and memories of each suggestion."""
 _COLOURS = {"hot": "red", "warm": "yellow", "cold": "blue"}
 
 
 class Page:
-    """One status, to be drawn on a terminal or written line by line."""
+    """One status, for a terminal or as lines."""
 
     def __init__(
         self, name: str, status: Status, full_above: float, text_of: Callable[[str, str], str]
@@ -39,7 +37,7 @@ class Page:
         self._bar = _MOST_BAR
 
     def draw(self, console: Console) -> None:
-        """Tables with bars."""
+        """Print tables with bars."""
         self._bar = min(_MOST_BAR, max(4, console.width - _BESIDE_BAR))
         console.print(Text(self._title(), "bold"))
         console.print()
@@ -73,7 +71,7 @@ class Page:
                 yield f"\t{memory_id}\t{self._text_of(each.agent_id, memory_id)}"
 
     def _suggest(self, console: Console) -> None:
-        """What is worth doing, and to which memories: the first few of each kind."""
+        """Print the first suggestions of each kind, and their memories."""
         if not self._status.suggestions:
             console.print("[green]nothing to suggest[/]")
             return
@@ -158,7 +156,7 @@ class Page:
                 table.add_row(name, f"{tier.items:,}", most, "", Text("no cap", "dim"))
                 continue
             used = share(tier.most, tier.cap)
-            # A full tier is nothing to worry about: the next one takes the place of the oldest.
+            # A full tier is no problem: a new memory takes the place of the oldest.
             against = f"{tier.most:,} of {tier.cap:,}"
             table.add_row(
                 name, f"{tier.items:,}", against, self._drawn(used, "cyan"), f"{used:.0%}"

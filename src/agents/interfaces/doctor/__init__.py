@@ -1,1 +1,1 @@
-"""What is wrong with an installation or a bank."""
+"""Checks of an installation and of a bank."""

@@ -1,4 +1,4 @@
-"""The doctor's checks of a bank: who has it open, what may be written, and whether it is sound."""
+"""The doctor's checks of a bank: its lock, its permissions, its journal, its store, its notes."""
 
 import fcntl
 import os
@@ -24,7 +24,6 @@ __all__ = ["bank_checks"]
 
 
 def bank_checks(folder: Path) -> list[Check]:
-    """What holds for this bank."""
     return [
         Check("disk", partial(space, folder, "bank")),
         Check("lock", partial(_lock, folder)),
@@ -46,7 +45,7 @@ def _lock(folder: Path) -> Findings:
 
 
 def _holder(folder: Path) -> str | None:
-    """The process that has the bank open; a process that was killed leaves its number behind."""
+    """The process that has the bank open; a killed process leaves its number, but no lock."""
     try:
         file = os.open(folder / "bank.lock", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -71,7 +70,7 @@ def _permissions(folder: Path) -> Findings:
 
 
 def _not_allowed(paths: Iterable[Path]) -> Finding | None:
-    """What of a bank its user may not write: that is no damage, but nothing can be stored."""
+    """The first path that the user may not read or write: no damage, but nothing can be stored."""
     for path in paths:
         if not path.exists():
             continue
@@ -108,12 +107,12 @@ def _tokens(folder: Path) -> Findings:
 
 
 def _memories(folder: Path) -> Findings:
-    """The journal, and where it is sound, what belongs to it."""
+    """The journal, and if it is sound, the embedder, the store and the notes."""
     from ...bank import history
     from ...bank.memory_bank import MemoryBank
 
     yield _journal(folder)
-    with closing(history.past(folder, None)) as journal:  # of its store, a copy knows nothing
+    with closing(history.past(folder, None)) as journal:  # a copy of the bank has no store
         identity, kept = journal.get("bank"), journal.get("store")
     with MemoryBank.at(folder, embedder=_stand_in(identity["embedder"])) as bank:
         yield from run_checks(
@@ -126,7 +125,7 @@ def _memories(folder: Path) -> Findings:
 
 
 def _journal(folder: Path) -> Finding:
-    """The pages of the file, the hash over every commit, and what is kept of ticks."""
+    """The pages of the file, the hash of every commit, and the records of ticks."""
     from ...bank import history
     from ...errors import BankDamaged, BankError
     from ...storage.sqlite import copy_database, is_of_the_system
@@ -148,7 +147,7 @@ def _journal(folder: Path) -> Finding:
     journal = history.past(folder, None)
     with closing(journal):
         base = journal.base
-        # Of a journal that was made from a checkpoint, the hash before its commits may be gone.
+        # A journal that was made from a checkpoint may lack the hash before its first commit.
         first = base if base in (0, journal.snapshot().commit) else base + 1
         for _ in journal.commits(after=first):
             pass
@@ -160,7 +159,7 @@ def _journal(folder: Path) -> Finding:
 
 
 def _stand_in(kept: dict[str, Any]) -> Any:
-    """The bank's embedder in name: whether the real one works is a question of its own."""
+    """An embedder with the name of the bank's own, which has a check of its own."""
     from ...storage.embedding.embedders import NoEmbedder
 
     class StandIn(NoEmbedder):
@@ -201,9 +200,9 @@ def _store(bank: "MemoryBank", folder: Path, kept: dict[str, Any] | None) -> Fin
             if wrong.said.startswith("you may not read"):
                 return
     with tempfile.TemporaryDirectory(prefix="tiermem-doctor-") as scratch:
-        if store.path is not None:  # whoever opens Chroma's files changes them
+        if store.path is not None:  # Chroma writes to the files that it opens
             copy = Path(scratch) / "store"
-            shutil.copytree(store.path, copy, copy_function=_copy_content)
+            shutil.copytree(store.path, copy, copy_function=shutil.copyfile)
             config = {**settings.config, "path": str(copy)}
             store = Mem0Store(replace(settings, config=config), copy, dims, identity["id"])
         damage = None
@@ -226,11 +225,6 @@ def _store(bank: "MemoryBank", folder: Path, kept: dict[str, Any] | None) -> Fin
         yield Finding("ok", "mem0", f"{settings.provider}, {kept['rows']:,} memories, in step")
 
 
-def _copy_content(source: str, target: str) -> str:
-    """A copy that may be written, whatever the source: Chroma writes to what it opens."""
-    return str(shutil.copyfile(source, target))
-
-
 def _notes(bank: "MemoryBank", folder: Path) -> Findings:
     from ...errors import InvalidAgentId, NoteRefused
     from ...memory.checks import check_agent_id
@@ -246,7 +240,7 @@ def _notes(bank: "MemoryBank", folder: Path) -> Findings:
             files = notes_in(folder, check_agent_id(agent), bank.settings.notes.extra_paths)
             paths = files.paths()
         except InvalidAgentId:
-            continue  # somebody else's folder
+            continue  # not the folder of an agent
         except NoteRefused as error:
             refused += 1
             yield Finding("warning", "notes", f"{agent}: {error}", "it is not indexed")

@@ -1,4 +1,4 @@
-"""What a check of the doctor is: it says what it finds, and can't keep others from being heard."""
+"""The doctor's checks: a check yields findings, and its failure does not stop the next check."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
@@ -10,7 +10,7 @@ __all__ = ["Check", "Finding", "Findings", "run_checks"]
 
 
 class Finding(NamedTuple):
-    """What a check found out."""
+    """One result of a check."""
 
     state: str
     """ok, warning or problem."""
@@ -24,14 +24,14 @@ Findings = Iterator[Finding]
 
 
 class Check(NamedTuple):
-    """What it is about, unless a finding says otherwise, and how to look."""
+    """A function that yields findings, and the subject for the finding that it failed."""
 
     about: str
     look: Callable[[], Findings]
 
 
 def run_checks(checks: Iterable[Check]) -> Findings:
-    """What all of them find. One that fails is a finding as well, and the next is still made."""
+    """The findings of all checks; the failure of a check is a finding, too."""
     for check in checks:
         try:
             yield from check.look()
@@ -43,13 +43,13 @@ def run_checks(checks: Iterable[Check]) -> Findings:
         except OSError as error:
             _, why, todo = failures.of_system(error)
             yield Finding("problem", check.about, f"it can't be checked: {why}", todo)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the others are to be heard
+        except Exception as error:  # noqa: BLE001 - the next checks still run
             said = f"it can't be checked: {type(error).__name__}: {error}"
             yield Finding("problem", check.about, said, "tell the authors of TierMem")
 
 
 def _not_checked(about: str, error: ImportError) -> Finding:
-    """That a package is missing is a finding of its own, and no fault of what needs it."""
+    """A warning for the check; the missing package itself is a problem of another check."""
     missing = (error.name or str(error)).partition(".")[0]
     todo = f"get {missing} first, then look again"
     return Finding("warning", about, f"not checked: it needs {missing}", todo)

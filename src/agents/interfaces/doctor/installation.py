@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import os
+import platform
 import shutil
 import sqlite3
 import sys
@@ -19,13 +20,12 @@ from .checks import Check, Finding, Findings
 
 __all__ = ["embedding", "installation_checks", "space"]
 
-_LEAST_PYTHON = (3, 11)
 _LEAST_SQLITE = (3, 35, 0)
 _LITTLE_SPACE, _NO_SPACE = 1 << 30, 50 << 20
 
 
 def installation_checks() -> list[Check]:
-    """What holds for every bank. The packages come first: other checks need some of them."""
+    """The checks without a bank; the packages come first, because other checks need them."""
     temporary = Path(tempfile.gettempdir())
     return [
         Check("python", _python),
@@ -36,11 +36,8 @@ def installation_checks() -> list[Check]:
 
 
 def _python() -> Findings:
-    version = ".".join(map(str, sys.version_info[:3]))
-    if sys.version_info < _LEAST_PYTHON:
-        yield Finding("problem", "python", version, "TierMem needs Python 3.11 or newer")
-    else:
-        yield Finding("ok", "python", f"{version} in {sys.prefix}")
+    version = platform.python_version()
+    yield Finding("ok", "python", f"{version} in {sys.prefix}")
 
 
 # Packages
@@ -62,7 +59,7 @@ def _packages() -> Findings:
             yield Finding(state, name, f"{version}, and {bounds} is needed", todo)
         elif extra is None and (error := _tried(module_of(name))):
             lacking = (error.name or module_of(name)).partition(".")[0]
-            if lacking == module_of(name) or lacking not in own:  # else that one is told of
+            if lacking == module_of(name) or lacking not in own:  # else it is a finding itself
                 use = purpose(module_of(name)) or "all of TierMem"
                 said = f"can't be imported ({error}); it is for {use}"
                 yield Finding("problem", name, said, install(lacking))
@@ -80,7 +77,7 @@ def _version(name: str) -> str | None:
 
 
 def _tried(module: str) -> ImportError | None:
-    """A package may be listed as installed and yet be gone, in part, or not fit the machine."""
+    """The error of importing a package, which can be installed and yet not load."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -91,7 +88,7 @@ def _tried(module: str) -> ImportError | None:
 
 
 def _import(module: str) -> None:
-    if module == "wordllama":  # its files are read; its code would set up logging for all
+    if module == "wordllama":  # only its files are used; its code would set up logging
         if importlib.util.find_spec(module) is None:
             raise ModuleNotFoundError(f"No module named '{module}'", name=module)
     elif module == "mem0":
@@ -114,7 +111,7 @@ def _sqlite() -> Findings:
 
 
 def space(place: Path, what: str) -> Findings:
-    """Whether a folder has room, and may be written to."""
+    """Whether a folder has room, and the user may write to it."""
     free = shutil.disk_usage(place).free
     said = f"{free / 1e9:,.1f} GB free for {what} in {place}"
     if free < _NO_SPACE:
@@ -129,7 +126,7 @@ def space(place: Path, what: str) -> Findings:
 
 
 def embedding(embedder: Any = None) -> Findings:
-    """Whether an embedder, the offline one if none, gives vectors that tell two texts apart."""
+    """Whether an embedder, by default the offline one, gives two texts different vectors."""
     from ...storage.embedding.cache import CachedEmbedder
     from ...storage.embedding.embedders import OfflineEmbedder
 

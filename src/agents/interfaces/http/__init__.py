@@ -1,1 +1,1 @@
-"""A bank over HTTP. ``server.serve`` is the way in; what it is made of needs starlette."""
+"""A bank over HTTP: ``server.serve`` answers requests until it is stopped."""

@@ -1,4 +1,4 @@
-"""Who is asking, and from where."""
+"""Which agent a request speaks for, and which host and page it comes from."""
 
 import ipaddress
 import re
@@ -39,9 +39,9 @@ def is_loopback(host: str) -> bool:
 
 
 def origin_form(scope: Scope) -> Scope:
-    """The request as if its target were a path alone: ``GET http://localhost/health`` is allowed.
+    """The request with a path as its target, where it was a URL: ``GET http://localhost/health``.
 
-    The name in such a target counts, and the Host header does not (RFC 9112, 3.2.2).
+    The host in the URL takes the place of the Host header (RFC 9112, 3.2.2).
     """
     found = _ABSOLUTE.fullmatch(scope.get("raw_path") or b"")
     if found is None:
@@ -57,20 +57,20 @@ def origin_form(scope: Scope) -> Scope:
 
 
 class Names:
-    """The names that a service goes by, against pages that rebind a name of theirs to it.
+    """The host names and the origins that a service accepts, against DNS rebinding.
 
-    A browser sends along which name it asked for, and on which page; a page can't change either.
-    What is no origin is a :class:`ConfigError`.
+    A browser sends the host it asked for and the origin of the page, and a page can't change
+    either. An origin that is not well-formed is a :class:`ConfigError`.
     """
 
     def __init__(self, host: str, hosts: Iterable[str] = (), origins: Iterable[str] = ()) -> None:
         own = f"[{host}]" if ":" in host else host
         self._hosts = {each.lower() for each in (own, "localhost", "127.0.0.1", "[::1]", *hosts)}
         self.origins = frozenset(_origin(each) for each in origins)
-        """Whose pages may ask, as browsers write them."""
+        """Origins whose pages may send requests, as browsers write them."""
 
     def check(self, headers: Headers) -> None:
-        """403 for a request that was meant for another host, or comes from another's page."""
+        """403 for a request to another host, or from a page of another origin."""
         hosts = headers.getlist("host")
         host = hosts[0].lower() if len(hosts) == 1 else ""
         named = _HOST.fullmatch(host)
@@ -88,7 +88,7 @@ class Names:
 
 
 def _origin(text: str) -> str:
-    """An origin as a browser sends it: in lower case, and without a port that goes without."""
+    """An origin as a browser sends it: in lower case, and without the default port."""
     lower = text.strip().lower().removesuffix("/")
     found = _ORIGIN.fullmatch(lower)
     if found is None:
@@ -102,21 +102,21 @@ def _origin(text: str) -> str:
 
 
 class Door:
-    """Tells whose memory a request is about: by its token, and by nothing else in it.
+    """Finds the agent that a request speaks for: by its token, and by nothing else in it.
 
-    Where the bank never had a token and an agent is given, every request is that agent's. The first
-    token that is created ends this for good: to revoke it opens the door to nobody.
+    If the bank never had a token and an agent is given, every request speaks for that agent. The
+    first token ends this for good: revoking the token lets nobody in.
     """
 
     def __init__(self, folder: Path, agent_id: str | None = None) -> None:
         self.folder = folder
-        """The folder of the bank, which has the tokens."""
+        """The folder of the bank and of its tokens."""
         self._everybody = agent_id and Grant(EVERYBODY, check_agent_id(agent_id), "write")
 
     def grant(self, headers: Headers) -> Grant:
-        """What the sender may do; 401 for one that has no token, or none that is known."""
+        """What the sender may do; 401 for a request without a token, or with an unknown one."""
         if self._everybody and tokens.are_needed(self.folder):
-            self._everybody = None  # also if the file is deleted while this runs
+            self._everybody = None  # even if the file of tokens is deleted later
         if self._everybody:
             return self._everybody
         given = headers.getlist("authorization")

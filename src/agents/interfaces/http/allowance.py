@@ -1,4 +1,4 @@
-"""How much of a service each client has: requests a second, connections, turns, and room."""
+"""The share of a service that each client has: requests a second, connections, turns, room."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -15,7 +15,7 @@ __all__ = ["Allowance"]
 
 
 class Allowance:
-    """Counts what clients take, by token, or without one by address; refuses what is too much.
+    """Counts the use of each client, by token or by address, and refuses a client that is over.
 
     A refusal has these ``headers``.
     """
@@ -23,7 +23,7 @@ class Allowance:
     def __init__(self, limits: Limits, headers: Mapping[str, str] | None = None) -> None:
         self._rate = limits.rate
         self._headers = dict(headers or {})
-        # Apart, so that no number of addresses makes a token's bucket be forgotten.
+        # Two sets of buckets, because each forgets its oldest: addresses must not displace tokens.
         self._tokens = Buckets(limits.rate, 2 * limits.rate)
         self._addresses = Buckets(limits.rate, 2 * limits.rate)
         self._begun = Shares(most_connections(limits.connections))
@@ -31,11 +31,11 @@ class Allowance:
         self._bodies = Shares(limits.bodies * limits.body_bytes)
 
     def admit(self, door: Door, headers: Headers, address: str) -> tuple[Grant, str]:
-        """What a request's token allows, and whose share of the service it takes."""
+        """What a request's token allows, and the client whose share the request takes."""
         grant = None
         try:
             grant = door.grant(headers)
-        finally:  # who has no token is counted by address, and stopped before being told so
+        finally:  # a request without a token counts for its address, and may be over the rate
             if grant is None or grant.name == EVERYBODY:
                 key = address
                 self.count(address)
@@ -45,20 +45,20 @@ class Allowance:
         return grant, key
 
     def count(self, address: str) -> None:
-        """A request without a token; 429 if there are too many."""
+        """Count a request without a token; 429 if the address is over the rate."""
         self._count(self._addresses, address)
 
     def begun(self, key: str) -> AbstractContextManager[None]:
-        """A request is on its way: it takes a connection."""
+        """A request takes a connection."""
         return self._share(self._begun, key)
 
     def turn(self, key: str) -> AbstractContextManager[None]:
-        """A request is being done."""
+        """A request takes a turn."""
         return self._share(self._turns, key)
 
     @contextmanager
     def room(self, key: str) -> Iterator[Callable[[int], None]]:
-        """Lets a body be kept part by part, for as long as it is needed."""
+        """A request keeps its body: the function counts each part, until the block ends."""
         kept = 0
 
         def keep(size: int) -> None:

@@ -1,4 +1,4 @@
-"""Reading what a client sends, which may be too large, too slow, or no JSON."""
+"""Reading the body of a request, which may be too large, too slow, or not JSON."""
 
 import asyncio
 import json
@@ -21,10 +21,10 @@ _DRAINED_BYTES, _DRAINING_SECONDS = 8 * 1024 * 1024, 1.0
 
 
 async def read_body(request: Request, limits: Limits, keep: Callable[[int], None]) -> bytes:
-    """All of the body, however it comes: 413 if it is too large, 408 if it does not end.
+    """The whole body: 413 if it is too large, 408 if it is too slow.
 
-    ``keep`` is told of every part how large it is, and may refuse it. Starlette's own limit counts
-    the bytes alone: it knows neither slow senders nor how much all senders have sent.
+    ``keep`` gets the size of every part, and may refuse the part. Starlette's own limit knows
+    neither slow senders nor the sum over all senders.
     """
     declared = request.headers.get("content-length", "")
     too_large = declared.isdecimal() and (len(declared) > 18 or int(declared) > limits.body_bytes)
@@ -50,7 +50,7 @@ async def read_body(request: Request, limits: Limits, keep: Callable[[int], None
 
 
 async def _drain(parts: AsyncGenerator[bytes, None]) -> None:
-    """Take some of what still comes: many clients read no answer before they have sent all."""
+    """Read on for a second: many clients read no answer before they have sent their body."""
     taken = 0
     with suppress(TimeoutError):
         async with asyncio.timeout(_DRAINING_SECONDS):
@@ -59,10 +59,10 @@ async def _drain(parts: AsyncGenerator[bytes, None]) -> None:
 
 
 def check_type(headers: Headers) -> None:
-    """415 for a body that does not call itself JSON, or is packed."""
+    """415 for a body that is not JSON by its Content-Type, or is compressed."""
     said = Message()
     said["content-type"] = headers.get("content-type", "")
-    parameters = said.get_params([])[1:]  # the first is the type; JSON has no use for the others
+    parameters = said.get_params([])[1:]  # the first is the type
     charsets = {str(value).lower() for name, value in parameters if name.lower() == "charset"}
     if said.get_content_type() != "application/json" or charsets - {"utf-8"}:
         raise Problem(
@@ -73,7 +73,7 @@ def check_type(headers: Headers) -> None:
 
 
 def parse(body: bytes, nesting: int) -> Any:
-    """The JSON of a body; 400 for what is none, or what readers would take for different things."""
+    """The JSON of a body; 400 if it is not JSON, or if two readers could read it differently."""
     try:
         value = json.loads(
             body.decode("utf-8"),
@@ -86,10 +86,10 @@ def parse(body: bytes, nesting: int) -> Any:
     except RecursionError:
         raise _too_deep(nesting) from None
     except ValueError as error:
-        # Python's own words for a number of over 4,300 digits are about a setting of Python.
+        # For a number of over 4,300 digits, Python's message is about a setting of Python.
         too_long = "set_int_max_str_digits" in str(error)
         raise _malformed("a number is too long" if too_long else str(error)) from None
-    # No deeper than brackets open, and counting these is a thousand times faster.
+    # Few opening brackets can't nest deep, and counting them is a thousand times faster.
     if body.count(b"[") + body.count(b"{") > nesting and _is_deeper(value, nesting):
         raise _too_deep(nesting)
     return value

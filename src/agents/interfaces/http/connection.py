@@ -1,4 +1,4 @@
-"""Connections that bring no request are closed, and ones that bring nonsense are told so."""
+"""Connections that bring no request are closed; a request that is not HTTP gets an answer."""
 
 import asyncio
 import resource
@@ -19,35 +19,35 @@ _MALFORMED = (
 
 
 class _Connection(H11Protocol):
-    """uvicorn's connection, which would wait for ever for a head, or for a client to read.
+    """uvicorn's connection, with limits on how long it waits.
 
-    No setting of uvicorn says how long a head may take, which connection makes room for a new one,
-    or how nonsense is answered.
+    uvicorn has no setting for the time that a head may take, for the connection that makes room for
+    a new one, or for the answer to a malformed request.
     """
 
     limits: Limits
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._unsent, self._moved = 0, self.loop.time()
+        self._unsent, self.moved = 0, self.loop.time()
         self._timer = self.loop.call_later(self.limits.head_seconds, self._look)
         if len(self.connections) > most_connections(self.limits.connections):
             self._make_room()
 
     def _make_room(self) -> None:
-        """Close the connection that is idle for longest, so that idle ones keep nobody out."""
-        others = (each for each in self.connections if isinstance(each, _Connection))
-        idle = [each for each in others if each._is_idle and not each.transport.is_closing()]
-        min(idle, key=lambda each: each._moved, default=self).transport.abort()
+        """Close the connection that is idle for longest, or this one if none is idle."""
+        all_of_them = [each for each in self.connections if isinstance(each, _Connection)]
+        idle = [each for each in all_of_them if each.is_idle and not each.transport.is_closing()]
+        min(idle, key=lambda each: each.moved, default=self).transport.abort()
 
     @property
-    def _is_idle(self) -> bool:
-        """uvicorn calls an answer complete when all of it waits to be sent; the client does not."""
+    def is_idle(self) -> bool:
+        """Whether no request is open and the whole answer was sent, not only written."""
         is_done = self.cycle is None or self.cycle.response_complete
         return is_done and not self.transport.get_write_buffer_size()
 
     def on_response_complete(self) -> None:
-        self._moved = self.loop.time()
+        self.moved = self.loop.time()
         super().on_response_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -55,18 +55,17 @@ class _Connection(H11Protocol):
         super().connection_lost(exc)
 
     def _look(self) -> None:
-        """Close it if for too long it brought no request, or took nothing of its answer."""
+        """Close it if it brought no request, or read nothing of its answer, for too long."""
         unsent, now = self.transport.get_write_buffer_size(), self.loop.time()
         if unsent != self._unsent:
-            self._unsent, self._moved = unsent, now
+            self._unsent, self.moved = unsent, now
         patience = self.limits.seconds if unsent else self.limits.head_seconds
-        if (unsent or self._is_idle) and now - self._moved >= patience:
+        if (unsent or self.is_idle) and now - self.moved >= patience:
             self.transport.abort()
         else:
             self._timer = self.loop.call_later(self.limits.head_seconds, self._look)
 
     def send_400_response(self, msg: str) -> None:
-        """What is not HTTP gets an answer like everything else."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             self.transport.write(_MALFORMED)
         self.transport.close()
@@ -78,12 +77,12 @@ def connections(limits: Limits) -> type[asyncio.Protocol]:
 
 
 def most_connections(wanted: int) -> int:
-    """As many, but half of the files that the process may open at most: a bank needs some."""
+    """The wanted number, but at most half of the files that the process may open."""
     return max(1, min(wanted, _files() // 2))
 
 
 def backlog() -> int:
-    """How many connections may wait, which asyncio accepts all at once: each is an open file."""
+    """The connections that may wait: asyncio accepts all at once, and each is an open file."""
     return max(1, min(128, _files() // 8))
 
 

@@ -1,4 +1,4 @@
-"""Pages of other origins that may ask from a browser (CORS)."""
+"""Web pages of other origins that may use the service (CORS)."""
 
 from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
@@ -12,10 +12,10 @@ __all__ = ["Pages"]
 
 
 class Pages(CORSMiddleware):
-    """Tells browsers that the pages of ``names.origins`` may ask, and no others.
+    """Tells browsers that only the pages of ``names.origins`` may send requests.
 
-    Starlette would refuse a preflight in plain text, and knows no hosts. Whether a request itself
-    is let in is for ``app`` to say, by the same names.
+    Starlette refuses a preflight in plain text, and does not check the host. ``app`` checks the
+    request itself, by the same names.
     """
 
     def __init__(
@@ -25,7 +25,7 @@ class Pages(CORSMiddleware):
         self._names = names
 
     def preflight_response(self, request_headers: Headers) -> Response:
-        """What a browser asks first; it has no token yet, but it has a name."""
+        """The answer to a preflight, which has no token, but has a host and an origin."""
         try:
             self._names.check(request_headers)
         except Problem as problem:

@@ -1,4 +1,4 @@
-"""The paths that are served, made from the table of operations."""
+"""The paths of the service, made from the table of operations."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -21,11 +21,11 @@ class Endpoint(NamedTuple):
     operation: Operation
     result: Schema
     pick: Callable[[dict[str, Any]], Any]
-    """What of the operation's result is answered."""
+    """The part of the operation's result that is the answer."""
     in_path: tuple[str, ...]
-    """The arguments that stand in the path."""
+    """The arguments in the path."""
     given: Schema
-    """The arguments that come in the body, or for GET and DELETE in the query string."""
+    """The arguments in the body, or for GET and DELETE in the query string."""
 
     @property
     def permission(self) -> Permission | None:
@@ -37,23 +37,19 @@ class Endpoint(NamedTuple):
 
 
 class Page(NamedTuple):
-    """A path that is about the service, not about an agent's memory."""
+    """A path about the service, not about the memory of an agent."""
 
     name: str
     path: str
     description: str
     permission: Permission | None
-    """None: for everybody."""
+    """None: everybody may read it."""
     media_type: str = "application/json"
     method: str = "GET"
 
 
-def _whole(result: dict[str, Any]) -> Any:
-    return result
-
-
 def _without(arguments: Schema, names: tuple[str, ...]) -> Schema:
-    """The schema of the arguments but for some."""
+    """The schema without the named arguments."""
     left = {key: value for key, value in arguments["properties"].items() if key not in names}
     needed = [name for name in arguments.get("required", ()) if name not in names]
     return {**arguments, "properties": left, "required": needed}
@@ -71,7 +67,7 @@ def _of_table(operation: Operation) -> Endpoint:
         route.status,
         operation,
         operation.result,
-        _whole,
+        lambda result: result,
         in_path,
         _without(operation.arguments, in_path),
     )
@@ -111,7 +107,7 @@ PAGES: tuple[Page, ...] = (
 
 
 def query_arguments(endpoint: Endpoint, pairs: list[tuple[str, str]]) -> dict[str, Any]:
-    """Arguments from a query string, as the types that the schema wants."""
+    """The arguments of a query string, with the types of the schema."""
     found: dict[str, Any] = {}
     for name, text in pairs:
         if name not in endpoint.given["properties"]:
@@ -123,7 +119,7 @@ def query_arguments(endpoint: Endpoint, pairs: list[tuple[str, str]]) -> dict[st
 
 
 def _read(text: str, kind: object) -> Any:
-    """A text as its schema's type; as it is, to be refused, where it can't be read so."""
+    """The text as a value of the type, or the text itself, which the schema then refuses."""
     if kind == "boolean":
         return {"true": True, "false": False}.get(text, text)
     if kind == "integer" and text.isascii() and text.isdecimal() and len(text) < 20:

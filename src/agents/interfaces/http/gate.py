@@ -1,4 +1,4 @@
-"""What the HTTP service and MCP over HTTP share: who is let in, to what, how often and how long."""
+"""What the HTTP service and MCP over HTTP share: paths, tokens, limits, and the log."""
 
 import asyncio
 import logging
@@ -30,13 +30,13 @@ logger = logging.getLogger(__name__)
 
 _NOBODY = Grant("-", "nobody", "read")
 _LEFT = 499
-"""The status that other servers use too when the client is gone."""
+"""The status for a client that left, as other servers use it."""
 _TOO_LONG = "it took too long, and may or may not have been done; look before you repeat"
 _STOPPING = "the service stops; it may or may not have been done: look before you repeat"
 
 
 class Visit(Request):
-    """One request on its way, and what the log may say of it: names and numbers, no text."""
+    """One request, and its line in the log: names and numbers, never a text of the client."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         super().__init__(scope, receive)
@@ -44,10 +44,10 @@ class Visit(Request):
         self._began = time.perf_counter()
         self.address = self.client.host if self.client else ""
         self.key = self.address
-        """Whose share of the service the request takes: a token's, or without one an address's."""
+        """The client whose share the request takes: a token, or an address without a token."""
         self.place: Endpoint | Page | None = None
         self.status = 0
-        """The status of the answer, once the answer is begun."""
+        """The status of the answer; 0 before the answer begins."""
 
     @property
     def grant(self) -> Grant:
@@ -56,7 +56,7 @@ class Visit(Request):
         return grant
 
     async def send(self, message: Message) -> None:
-        """Send a part of the answer; its head has the headers of every answer."""
+        """Send a part of the answer; its head gets the headers of every answer."""
         if message["type"] == "http.response.start":
             MutableHeaders(scope=message).update(ALWAYS)
             self.status = message["status"]
@@ -70,17 +70,17 @@ class Visit(Request):
 
 
 class Target(NamedTuple):
-    """Something that can be asked for, and what answers."""
+    """An operation or a page at a path, and the function that answers."""
 
     place: Endpoint | Page
     answer: Callable[[Visit], Awaitable[Response]]
 
 
 class Gate:
-    """An ASGI application: lets requests in to their targets, and tells the others why not.
+    """An ASGI application that checks a request, and passes it to its target or refuses it.
 
-    Starlette finds the path. Its middleware for hosts and for tokens is not used: it refuses in
-    plain text, and it asks for a token before it is known whether the path needs one.
+    Starlette finds the path. Its middleware for hosts and tokens refuses in plain text, and asks
+    for a token before it knows whether the path needs one; so the checks are made here.
     """
 
     def __init__(
@@ -96,10 +96,10 @@ class Gate:
         refusal: Mapping[str, str] | None = None,
         lifespan: Lifespan[Any] | None = None,
     ) -> None:
-        """``see`` says where to look instead of at a path that is not here.
+        """``see`` is the hint for an unknown path.
 
-        Pages of other origins may use the ``methods`` and the ``headers``. A refusal of what is too
-        much has the headers ``refusal``.
+        Pages of other origins may use the ``methods`` and the ``headers``. The refusal of a client
+        that is over a limit has the headers ``refusal``.
         """
         self._door = door
         self._names = names
@@ -108,8 +108,8 @@ class Gate:
         self._refusal = dict(refusal or {})
         self._allowance = Allowance(limits, self._refusal)
         self.answered: Counter[tuple[str, int]] = Counter()
-        """How many requests got which status, by the name of what they asked for."""
-        # /memory/store is no memory of that id: the paths without a parameter come first.
+        """The number of requests by the name of their target and by their status."""
+        # Paths without a parameter come first: /memory/store is no memory with the id "store".
         paths = sorted({each.place.path for each in targets}, key=lambda path: "{" in path)
         routes = [
             Route(path, _Path(self, path, [each for each in targets if each.place.path == path]))
@@ -142,7 +142,7 @@ class Gate:
         visit.log()
 
     async def _problem(self, visit: Visit) -> Problem | None:
-        """Answer the request; or what keeps it from being answered."""
+        """Answer the request, or return the problem that prevents it."""
         try:
             async with asyncio.timeout(self._limits.seconds):
                 self._names.check(visit.headers)
@@ -151,26 +151,26 @@ class Gate:
             return problem
         except TimeoutError:
             return Problem(503, "TookTooLong", _TOO_LONG, self._refusal)
-        except asyncio.CancelledError:  # by the server, which stops and does not wait any longer
+        except asyncio.CancelledError:  # the server stops
             return Problem(503, "Stopping", _STOPPING, {"Connection": "close"})
         except ClientDisconnect:
             raise
         except TierMemError as error:
             logger.error("%s", error)
             return Problem.internal()
-        except Exception:  # whatever it is, the client is told nothing of it, and the log all
+        except Exception:  # the client learns nothing of it, and the log everything
             logger.exception("%s %s failed", visit.method[:16], getattr(visit.place, "path", "-"))
             return Problem.internal()
         return None
 
     async def nothing(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """404, for a path that is not here; it counts as a request without a token."""
+        """404 for an unknown path; it counts as a request without a token."""
         visit: Visit = scope["visit"]
         self._allowance.count(visit.address)
         raise Problem(404, "NoSuchPath", f"there is nothing at this path; {self._see}")
 
     def admit(self, visit: Visit, targets: Mapping[str, Target]) -> Target:
-        """The target that takes the request's method, if the sender may ask for it now."""
+        """The target for the request's method, if the sender may use it now."""
         target = targets.get("GET" if visit.method == "HEAD" else visit.method)
         if target is None:
             self._allowance.count(visit.address)
@@ -178,7 +178,7 @@ class Gate:
             detail = f"this path takes {allowed}"
             raise Problem(405, "NoSuchMethod", detail, {"Allow": allowed})
         visit.place = target.place
-        if target.place.name == "health":  # whoever watches over it asks when others ask too often
+        if target.place.name == "health":  # a monitor needs it most when the service is busy
             return target
         if target.place.permission is None:
             self._allowance.count(visit.address)
@@ -191,8 +191,8 @@ class Gate:
 
     @asynccontextmanager
     async def body(self, visit: Visit) -> AsyncIterator[bytes]:
-        """The body of a request; inside, the request takes a turn of its sender."""
-        # A body that trickles takes a connection and room for what came of it, but nobody's turn.
+        """The body of a request; inside the block, the request has a turn."""
+        # A slow body takes a connection and room, but no turn.
         with self._allowance.begun(visit.key), self._allowance.room(visit.key) as keep:
             body = await read_body(visit, self._limits, keep)
             with self._allowance.turn(visit.key):
@@ -200,7 +200,7 @@ class Gate:
 
 
 class _Path:
-    """The targets at one path. Starlette's own choice by method names one method of several."""
+    """The targets at one path, by method; Starlette's own 405 would name one method alone."""
 
     def __init__(self, gate: Gate, path: str, targets: Sequence[Target]) -> None:
         self._gate = gate
@@ -208,7 +208,8 @@ class _Path:
         self._targets = {each.place.method: each for each in targets}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["path"] != self._path.format(**scope["path_params"]):  # a newline follows
+        # Starlette ignores a newline at the end of a path.
+        if scope["path"] != self._path.format(**scope["path_params"]):
             await self._gate.nothing(scope, receive, send)
         visit: Visit = scope["visit"]
         target = self._gate.admit(visit, self._targets)

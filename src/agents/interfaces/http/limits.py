@@ -12,42 +12,37 @@ _KIB = 1024
 
 
 class Limits(NamedTuple):
-    """What holds for every request. The defaults suit agents, and a person at a browser."""
+    """The limits of every request. The defaults suit agents, and a person at a browser."""
 
     body_bytes: int = 6 * 1024 * _KIB + 64 * _KIB
-    """A memory or a note may be 1 MiB, JSON may write each byte of it as six (``\\u0001``), and the
+    """A memory or a note has at most 1 MiB, JSON may write each byte as six (``\\u0001``), and the
     other arguments need some room."""
     nesting: int = 32
-    """How deep arrays and objects may lie in each other."""
+    """Levels of arrays and objects inside each other."""
     rate: float = 100.0
-    """Requests per second and token; twice as many at once."""
+    """Requests per second for each token; twice this number at once."""
     seconds: float = 30.0
-    """Until a request must be answered, and again until the answer must be taken."""
+    """The time to answer a request, and then the time for the client to read the answer."""
     body_seconds: float = 10.0
-    """Until all of a request's body must have come."""
+    """The time for a body to arrive."""
     head_seconds: float = 10.0
-    """Until a connection must have brought a request; it is cut after twice that at most."""
+    """The time for a connection to bring a request; the connection ends after at most twice it."""
     concurrent: int = 64
-    """Requests that are being done at the same time, a quarter of them for one token."""
+    """Requests that run at the same time; one token has at most a quarter of them."""
     bodies: int = 16
-    """So many of the largest bodies are kept at the same time, a quarter of them for one token."""
+    """Bodies of ``body_bytes`` that are kept at the same time; one token has at most a quarter."""
     connections: int = 1024
-    """At most; fewer where the system allows few open files."""
+    """Open connections; fewer if the system allows few open files."""
 
 
 DEFAULT = Limits()
 
 
-class _Bucket:
-    __slots__ = ("filled", "level")
-
-    def __init__(self, level: float, filled: float) -> None:
-        self.level = level
-        self.filled = filled
-
-
 class Buckets:
-    """A token bucket for each key: ``burst`` at once, but at least one, then ``rate`` a second."""
+    """A token bucket for each key: ``burst`` requests at once, then ``rate`` a second.
+
+    Only the ``most`` keys that were used last are kept.
+    """
 
     def __init__(
         self,
@@ -60,25 +55,23 @@ class Buckets:
         self._burst = max(1.0, burst)
         self._clock = clock
         self._most = most
-        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        """The level of each bucket, and when it was filled."""
 
     def wait(self, key: str) -> int:
-        """0 if one more may pass now, which then counts; else the seconds after which it may."""
+        """Count a request and return 0, or return the seconds after which a request may pass."""
         now = self._clock()
-        bucket = self._buckets.pop(key, None) or _Bucket(self._burst, now)
-        self._buckets[key] = bucket  # the last to be dropped
+        level, filled = self._buckets.pop(key, (self._burst, now))
+        level = min(self._burst, level + (now - filled) * self._rate)
+        may_pass = level >= 1
+        self._buckets[key] = (level - may_pass, now)
         if len(self._buckets) > self._most:
             self._buckets.popitem(last=False)
-        bucket.level = min(self._burst, bucket.level + (now - bucket.filled) * self._rate)
-        bucket.filled = now
-        if bucket.level >= 1:
-            bucket.level -= 1
-            return 0
-        return max(1, math.ceil((1 - bucket.level) / self._rate))
+        return 0 if may_pass else max(1, math.ceil((1 - level) / self._rate))
 
 
 class Shares:
-    """So much for all together, of which each key has a quarter at most: the rest is for others."""
+    """An amount for all clients together, of which each key has at most a quarter."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -86,14 +79,13 @@ class Shares:
         self._taken: Counter[str] = Counter()
 
     def take(self, key: str, amount: int = 1) -> bool:
-        """Whether there was as much left; what was taken is to be given back."""
+        """Take an amount, if it is left; the caller gives it back later."""
         if self._taken[key] + amount > self._each or self._taken.total() + amount > self._most:
             return False
         self._taken[key] += amount
         return True
 
     def give_back(self, key: str, amount: int = 1) -> None:
-        """Let others have it."""
         self._taken[key] -= amount
-        if not self._taken[key]:  # whoever left is not kept in mind
+        if not self._taken[key]:
             del self._taken[key]

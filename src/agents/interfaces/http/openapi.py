@@ -48,7 +48,7 @@ _PROBLEM: Schema = {
 
 
 def description(max_content_bytes: int) -> dict[str, Any]:
-    """The whole document, of a bank that keeps texts of so many bytes."""
+    """The whole document, for a bank with this limit on the bytes of a text."""
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in ENDPOINTS:
         paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint)
@@ -61,7 +61,7 @@ def description(max_content_bytes: int) -> dict[str, Any]:
         "paths": _limited(paths, max_content_bytes),
         "components": {
             "schemas": {"Memory": MEMORY, "Problem": _PROBLEM},
-            "responses": {_name(status): _refusal(status) for status in _WHY},
+            "responses": {f"Problem{status}": _refusal(status) for status in _WHY},
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }
@@ -75,7 +75,7 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
         "security": [{"token": [operation.permission]}],
         "parameters": _parameters(endpoint),
         "responses": {
-            str(endpoint.status): _success(endpoint.result),
+            str(endpoint.status): _success("application/json", _named(endpoint.result)),
             **_refusals(_statuses(endpoint)),
         },
     }
@@ -121,14 +121,14 @@ def _page(page: Page) -> dict[str, Any]:
         "summary": page.description,
         "security": [{"token": [page.permission]}] if page.permission else [],
         "responses": {
-            "200": {"description": "Done.", "content": {page.media_type: {"schema": schema}}},
+            "200": _success(page.media_type, schema),
             **_refusals(statuses),
         },
     }
 
 
 def _statuses(endpoint: Endpoint) -> set[int]:
-    """Every status but success that an operation can come to."""
+    """Every status of an operation, except success."""
     found = {400, 401, 403, 408, 413, 422, 429, 500, 503}
     if endpoint.has_body:
         found.add(415)
@@ -139,12 +139,12 @@ def _statuses(endpoint: Endpoint) -> set[int]:
     return found
 
 
-def _success(result: Schema) -> dict[str, Any]:
-    return {"description": "Done.", "content": {"application/json": {"schema": _named(result)}}}
+def _success(media_type: str, schema: Schema) -> dict[str, Any]:
+    return {"description": "Done.", "content": {media_type: {"schema": schema}}}
 
 
 def _named(schema: Any) -> Any:
-    """The schema, with a reference wherever it says what a memory is."""
+    """The schema, with a reference wherever it describes a memory."""
     if schema == MEMORY:
         return {"$ref": "#/components/schemas/Memory"}
     if isinstance(schema, dict):
@@ -153,7 +153,7 @@ def _named(schema: Any) -> Any:
 
 
 def _limited(schema: Any, most: int) -> Any:
-    """The schema, with what this bank keeps wherever it says what a text may be."""
+    """The schema, with the limit of this bank wherever it describes the text of a memory."""
     if schema == CONTENT:
         said = f"{schema['description']} At most {most:,} bytes in UTF-8."
         return {**schema, "maxLength": min(schema["maxLength"], most), "description": said}
@@ -163,7 +163,7 @@ def _limited(schema: Any, most: int) -> Any:
 
 
 def _nullable(arguments: Schema) -> Schema:
-    """The arguments, where null may stand for what is not given."""
+    """The arguments; null stands for an argument that is not given."""
     needed = arguments["required"]
     return {
         **arguments,
@@ -176,19 +176,12 @@ def _nullable(arguments: Schema) -> Schema:
 
 def _refusals(statuses: set[int]) -> dict[str, Any]:
     return {
-        str(status): {"$ref": f"#/components/responses/{_name(status)}"}
+        str(status): {"$ref": f"#/components/responses/Problem{status}"}
         for status in sorted(statuses)
     }
 
 
 def _refusal(status: int) -> dict[str, Any]:
     schema = {"$ref": "#/components/schemas/Problem"}
-    made: dict[str, Any] = {
-        "description": _WHY[status],
-        "content": {MEDIA_TYPE: {"schema": schema}},
-    }
-    return made | ({"headers": _HEADERS[status]} if status in _HEADERS else {})
-
-
-def _name(status: int) -> str:
-    return f"Problem{status}"
+    headers = {"headers": _HEADERS[status]} if status in _HEADERS else {}
+    return {"description": _WHY[status], "content": {MEDIA_TYPE: {"schema": schema}}, **headers}

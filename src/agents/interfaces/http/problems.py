@@ -1,4 +1,4 @@
-"""What goes wrong, as ``application/problem+json`` (RFC 9457)."""
+"""Refusals and failures as ``application/problem+json`` (RFC 9457)."""
 
 import json
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ _STATUSES: tuple[tuple[type[Exception], int], ...] = (
 
 
 class Problem(Exception):
-    """A request that is not done, and what its sender is told about it."""
+    """A request that failed, and what its sender learns about it."""
 
     def __init__(
         self, status: int, kind: str, detail: str, headers: Mapping[str, str] | None = None
@@ -40,7 +40,6 @@ class Problem(Exception):
         self.headers = dict(headers or {})
 
     def body(self) -> bytes:
-        """The problem as JSON."""
         return encoded(
             {
                 "type": f"urn:tiermem:problem:{self.kind}",
@@ -51,17 +50,16 @@ class Problem(Exception):
         )
 
     def response(self) -> Response:
-        """The problem as an answer."""
         return Response(self.body(), self.status, {**self.headers, **ALWAYS}, MEDIA_TYPE)
 
     @classmethod
     def internal(cls) -> "Problem":
-        """What is told of a fault of TierMem's own or of its surroundings; the log has more."""
+        """The answer to a fault of TierMem or of its machine; the log has more."""
         return cls(500, "InternalError", "something went wrong inside TierMem; its log says what")
 
 
 def status_of(kind: str) -> int:
-    """The status for an error of TierMem, by its name; 500 for what is no fault of the sender."""
+    """The status for an error of TierMem, by its name; 500 if the sender is not at fault."""
     error = getattr(errors, kind, None)
     if isinstance(error, type):
         for family, status in _STATUSES:

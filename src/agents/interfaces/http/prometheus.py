@@ -22,9 +22,9 @@ _HELP = {
 
 
 def exposition(bank: Mapping[str, float], answered: Mapping[tuple[str, int], int]) -> str:
-    """The metrics of a bank, and how many requests got which status, by operation.
+    """The metrics of a bank, and the number of requests by operation and status.
 
-    What a bank calls ``…_count`` is ``…_total`` here: to Prometheus, a count is part of a summary.
+    A ``…_count`` of the bank is a ``…_total`` here: to Prometheus, a count is part of a summary.
     """
     lines = []
     for key, value in bank.items():

@@ -1,4 +1,4 @@
-"""Serving a bank until told to stop."""
+"""Serving a bank over HTTP until it is asked to stop."""
 
 import asyncio
 import signal
@@ -20,7 +20,7 @@ from .service import Service
 __all__ = ["Door", "Limits", "Names", "address", "listen", "run", "serve"]
 
 _GRACE = 5.0
-"""Seconds beyond the longest request, when stopping."""
+"""Seconds to stop, beyond the longest request."""
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -34,13 +34,13 @@ def listen(host: str, port: int) -> socket.socket:
             f"can't listen on {host} port {port}: {reason}",
             hint="choose others with --host and --port",
         ) from None
-    # For each connection: head and body are written apart, and the body would wait 40 ms.
+    # Head and body of an answer are written apart, and the body would wait 40 ms.
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return sock
 
 
 def address(host: str, sock: socket.socket) -> str:
-    """Where the socket listens, as a client writes it."""
+    """The URL of the socket."""
     name = f"[{host}]" if ":" in host else host
     return f"http://{name}:{sock.getsockname()[1]}"
 
@@ -54,10 +54,10 @@ def serve(
     limits: Limits = DEFAULT,
     asked_to_stop: Callable[[], bool],
 ) -> None:
-    """Answer until ``asked_to_stop`` is true; then finish what was begun.
+    """Answer requests until ``asked_to_stop`` is true; then finish the open requests.
 
-    When it returns, nothing uses the bank any more, and it can be closed. A second signal is a
-    KeyboardInterrupt, when all that was begun has been given up; an operation may still be running.
+    When it returns, nothing uses the bank, which can be closed. A second signal gives up the open
+    requests and raises KeyboardInterrupt; an operation of the bank may still run then.
     """
     shared = AsyncMemoryBank(bank)
     service = Service(shared, door, names, limits)
@@ -73,10 +73,10 @@ def run(
     *,
     grace: float,
 ) -> None:
-    """Serve an application that uses a bank; a request has ``grace`` seconds to end when stopping.
+    """Serve an application that uses a bank; open requests have ``grace`` seconds when it stops.
 
-    uvicorn's ``limit_concurrency`` is not used: it turns away whoever comes last, in plain text,
-    while connections that ask for nothing keep their places.
+    uvicorn's ``limit_concurrency`` is not used: it refuses the newest client, in plain text, while
+    idle connections keep their places.
     """
     config = uvicorn.Config(
         app,
@@ -96,25 +96,25 @@ def run(
         server.run([sock])
     finally:
         if not server.is_urgent:
-            asyncio.run(bank.run(lambda _: None))  # its turn comes after all that was begun
+            asyncio.run(bank.run(lambda _: None))  # waits for all that was begun
 
 
 class _Server(uvicorn.Server):
     """uvicorn, which a second signal of either kind ends at once.
 
-    When it has ended, uvicorn raises the signals again for the caller's handlers, which are those
-    of :func:`~agents.interfaces.cli.progress.stopping`: a second signal is a KeyboardInterrupt.
+    At its end, uvicorn raises the signals again for the handlers of the caller, which are those of
+    :func:`~agents.interfaces.cli.progress.stopping`: a second signal is a KeyboardInterrupt.
     """
 
     def __init__(self, config: uvicorn.Config, asked_to_stop: Callable[[], bool]) -> None:
         super().__init__(config)
         self._asked_to_stop = asked_to_stop
         self.is_urgent = False
-        """Whether it is to end at once."""
+        """Whether a second signal came."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self.is_urgent = self.should_exit
-        super().handle_exit(signal.SIGTERM, frame)  # a second SIGINT would leave out the lifespan
+        super().handle_exit(signal.SIGTERM, frame)  # a second SIGINT would skip the lifespan
 
     async def on_tick(self, counter: int) -> bool:
         self.should_exit = self.should_exit or self._asked_to_stop()
@@ -128,11 +128,11 @@ class _Server(uvicorn.Server):
             hurry.cancel()
 
     async def _hurry(self) -> None:
-        """Once it is urgent, give up what was begun, and let its senders know."""
+        """After a second signal, cancel the open requests, so that their senders get an answer."""
         while not self.is_urgent:
             await asyncio.sleep(0.05)
         for task in list(self.server_state.tasks):
             task.cancel()
         await asyncio.sleep(0.1)
         for connection in list(self.server_state.connections):
-            connection.transport.abort()  # who takes a long answer slowly
+            connection.transport.abort()  # a client that reads a long answer slowly

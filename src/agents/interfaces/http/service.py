@@ -27,10 +27,10 @@ logger = logging.getLogger(__name__)
 
 
 class Service:
-    """An ASGI application that answers requests about a bank, which it neither opens nor closes.
+    """An ASGI application over a bank, which its caller opens and closes.
 
-    An operation waits for its turn at the bank, and the event loop does not: while one is slow,
-    other requests are refused, or told that the service lives.
+    An operation waits for its turn at the bank, and the event loop does not: during a slow
+    operation, the service still refuses requests and answers /health.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Service:
     ) -> None:
         self._bank = bank
         self._nesting = limits.nesting
-        # What of the machine an error may name, and a client need not know.
+        # Paths of this machine, which a client must not learn from an error.
         folders = (door.folder, *map(Path, bank.settings.notes.extra_paths))
         self._private = [str(each.absolute()) for each in folders]
         self._pages = {
@@ -79,7 +79,7 @@ class Service:
             done = await agent.run(self._operate, endpoint, visit, body)
         return Response(done, endpoint.status, media_type="application/json")
 
-    # In the bank's thread: to read and write JSON takes time, too
+    # In the bank's thread, because reading and writing JSON takes time, too
 
     def _operate(self, memory: AgentMemory, endpoint: Endpoint, visit: Visit, body: bytes) -> bytes:
         try:
@@ -93,10 +93,10 @@ class Service:
         return encoded(endpoint.pick(outcome.result or {}))
 
     def _given(self, endpoint: Endpoint, visit: Visit, body: bytes) -> dict[str, Any]:
-        """The arguments that do not stand in the path."""
+        """The arguments in the query string or in the body."""
         if not endpoint.has_body:
             return query_arguments(endpoint, visit.query_params.multi_items())
-        if visit.scope["query_string"]:  # ?dry_run=true is not to be done in earnest
+        if visit.scope["query_string"]:  # ignoring ?dry_run=true would change the memory
             raise InvalidInput(
                 f"{endpoint.method} takes its arguments from the body",
                 hint="leave the query string out",
@@ -112,7 +112,7 @@ class Service:
     def _problem(self, failure: Failure) -> Problem:
         status = status_of(failure.type)
         if status == 500:
-            if failure.type != "InternalError":  # which is in the log already
+            if failure.type != "InternalError":  # that one is in the log already
                 logger.error("%s: %s", failure.type, failure.message)
             return Problem.internal()
         if any(text in failure.message for text in self._private):

@@ -1,4 +1,4 @@
-"""MCP over streamable HTTP, by the rules of the HTTP service: the same tokens, names and limits."""
+"""MCP over streamable HTTP, with the tokens, names and limits of the HTTP service."""
 
 import socket
 from collections.abc import Callable
@@ -43,13 +43,13 @@ def serve(
     limits: Limits = DEFAULT,
     asked_to_stop: Callable[[], bool],
 ) -> None:
-    """Answer until ``asked_to_stop`` is true; then finish what was begun.
+    """Answer requests until ``asked_to_stop`` is true; then finish the open requests.
 
-    When it returns, nothing uses the bank any more, and it can be closed.
+    When it returns, nothing uses the bank, which can be closed.
     """
     shared = AsyncMemoryBank(bank)
-    # Each request stands for itself: there is no session to get into with another token. And each
-    # answer is whole, so that none is a stream that would have to stay open for long.
+    # Without sessions, no token can enter the session of another. And each answer is whole: no
+    # stream has to stay open.
     manager = StreamableHTTPSessionManager(
         make_server(partial(_access, shared, read_only)),
         json_response=True,
@@ -77,7 +77,7 @@ def serve(
 
 
 def _access(bank: AsyncMemoryBank, read_only: bool, context: Context) -> Access:
-    """What the token of this very request allows."""
+    """What the token of this request allows."""
     request: Any = context.request
     grant: Grant = request.user
     return Access(bank.agent(grant.agent_id), grant.permission == "write" and not read_only)
@@ -88,7 +88,7 @@ async def _healthy(visit: Visit) -> Response:
 
 
 async def _handled(manager: StreamableHTTPSessionManager, visit: Visit, body: bytes) -> Response:
-    """The SDK's answer to a request whose body was read, as one response."""
+    """The SDK's answer to a request with this body, as one response."""
     given: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
     response, parts = Response(status_code=0), bytearray()
 
@@ -109,7 +109,7 @@ async def _handled(manager: StreamableHTTPSessionManager, visit: Visit, body: by
 
 
 def _unreadable(body: bytes) -> Response | None:
-    """An answer by the id of a request that the SDK would refuse without it."""
+    """A refusal with the id of the request; the SDK would refuse without the id."""
     try:
         types.jsonrpc_message_adapter.validate_json(body, by_name=False)
     except ValueError:

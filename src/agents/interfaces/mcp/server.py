@@ -43,18 +43,18 @@ _INTERNAL = "something went wrong inside TierMem; the log says what"
 
 
 class Access(NamedTuple):
-    """What a request may use: one agent's memory, to read or to change."""
+    """What a request may use: the memory of one agent, to read or to change."""
 
     memory: AsyncAgentMemory
     may_write: bool
 
 
 def make_server(who: Callable[[Context], Access]) -> Server[Any]:
-    """A server that asks ``who`` about each request, and never the request's own arguments.
+    """A server in which ``who`` decides the access of each request, not the request's arguments.
 
-    Whatever goes wrong is an answer: a tool's failure is a result with ``isError``, any other a
-    JSON-RPC error, both in words. Calls take turns at the bank, as they came; one that has begun is
-    finished even if its client is gone.
+    The failure of a tool is a result with ``isError``; any other failure is a JSON-RPC error. Calls
+    take turns at the bank in the order of their arrival. A call that has begun is finished even if
+    its client is gone.
     """
     offer = _Offer(who)
     return Server(
@@ -74,7 +74,7 @@ def make_server(who: Callable[[Context], Access]) -> Server[Any]:
 
 
 class _Offer:
-    """What clients can list and use."""
+    """The tools, resources and prompts of a client."""
 
     def __init__(self, who: Callable[[Context], Access]) -> None:
         self._who = who
@@ -173,10 +173,10 @@ async def _told(
     *arguments: _P.args,
     **options: _P.kwargs,
 ) -> _T:
-    """What the function gives; its failure is an error that the client can read."""
+    """The result of the function; its failure is an error for the client."""
 
     def looked(memory: AgentMemory) -> _T:
-        # Who may only read leaves no trace in how often a memory was used.
+        # Reading with a read-only token does not count as use of a memory.
         with nullcontext() if access.may_write else memory.parts.observing():
             return function(memory, *arguments, **options)
 
@@ -184,7 +184,7 @@ async def _told(
         return await access.memory.run(looked)
     except TierMemError as error:
         raise MCPError(types.INVALID_PARAMS, str(error)) from None
-    except Exception:  # whatever it is, the client is told nothing of it, and the log all
+    except Exception:  # the client learns nothing of it, and the log everything
         logger.exception("a request failed")
         raise MCPError(types.INTERNAL_ERROR, _INTERNAL) from None
 
@@ -203,7 +203,7 @@ def _tool(operation: Operation) -> types.Tool:
         name=operation.name,
         description=operation.description,
         input_schema=operation.schema(),
-        output_schema={"type": "object", **operation.result},  # which clients before 2026 need
+        output_schema={"type": "object", **operation.result},  # clients before 2026 need the type
         annotations=types.ToolAnnotations(
             read_only_hint=is_read,
             destructive_hint=None if is_read else operation.destroys,
@@ -229,7 +229,7 @@ def _note(path: str) -> types.Resource:
 
 
 def _read(memory: AgentMemory, uri: str) -> tuple[str, str]:
-    """A resource's text and what kind of text it is."""
+    """The text of a resource, and its media type."""
     if uri == _CONTEXT:
         return memory.hot_context(), "text/plain"
     if uri == _STATUS:

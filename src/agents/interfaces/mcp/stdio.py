@@ -20,20 +20,21 @@ from ..http.limits import DEFAULT
 __all__ = ["refusal", "serve", "wire"]
 
 _LONGEST = DEFAULT.body_bytes
-"""Bytes that a message may have, as over HTTP."""
+"""The most bytes of a message, as over HTTP."""
 _PAUSE = 0.1
-"""Seconds until it is looked again whether to stop."""
+"""Seconds between two looks at whether to stop."""
 _SECONDS_TO_ANSWER = 30.0
-"""How long what was asked before the end of the input may take to be answered."""
+"""The time to answer the open requests after the input has ended."""
 _CANCELLED = "notifications/cancelled"
-"""A client does not want an answer any more, and gets none."""
+"""The notification of a client that it wants no answer."""
 
 
 @contextmanager
 def wire() -> Iterator[tuple[int, int]]:
     """Standard input and output for the protocol alone, as two files.
 
-    Meanwhile nobody else reads from it, and what anybody prints goes to standard error.
+    Inside the block, standard input is empty for all other code, and its prints go to standard
+    error.
     """
     sys.stdout.flush()
     with ExitStack() as last, open(os.devnull, "rb") as nothing:
@@ -50,9 +51,9 @@ def wire() -> Iterator[tuple[int, int]]:
 def serve(
     server: Server[Any], incoming: int, outgoing: int, asked_to_stop: Callable[[], bool]
 ) -> None:
-    """Serve until the input ends, nobody reads the output, or ``asked_to_stop`` is true.
+    """Serve until the input ends, the output is closed, or ``asked_to_stop`` is true.
 
-    What was asked before the input ended is answered first.
+    Requests that came before the end of the input are answered first.
     """
     anyio.run(_serve, server, incoming, outgoing, asked_to_stop)
 
@@ -60,7 +61,7 @@ def serve(
 async def _serve(
     server: Server[Any], incoming: int, outgoing: int, asked_to_stop: Callable[[], bool]
 ) -> None:
-    wire: Any = _Wire(incoming, outgoing)  # of a file, the SDK uses these methods alone
+    wire: Any = _Wire(incoming, outgoing)  # the SDK uses no other method of a file
     try:
         async with anyio.create_task_group() as group:
             group.start_soon(_stop, asked_to_stop, group.cancel_scope)
@@ -78,11 +79,11 @@ async def _stop(asked_to_stop: Callable[[], bool], scope: anyio.CancelScope) -> 
 
 
 class _Wire:
-    """The lines that a client sends, and those that it is told, for the SDK to read and write.
+    """The lines from the client and to the client, which the SDK reads and writes as a file.
 
-    The SDK's own streams wait in a thread, where nothing can end it. And the SDK drops a line that
-    is no message, and gives up what it does when its input ends; so lines that are no messages are
-    answered here, and the end waits for the answers.
+    The SDK's own streams wait in a thread that can't be ended. The SDK also drops a line that is no
+    message, and gives up open requests when the input ends. So this class answers a line that is no
+    message, and ends the input when all requests are answered.
     """
 
     def __init__(self, incoming: int, outgoing: int) -> None:
@@ -111,7 +112,7 @@ class _Wire:
                 await self._is_settled.wait()
 
     async def write(self, text: str) -> None:
-        """Write all of it, unless that is given up while nobody reads it."""
+        """Write the whole text; the write can be cancelled while the client does not read."""
         async with self._writing:
             left = memoryview(text.encode())
             while left:
@@ -121,7 +122,7 @@ class _Wire:
         self._settle(json.loads(text).get("id"))
 
     async def flush(self) -> None:
-        """Nothing is kept back."""
+        """Do nothing: ``write`` has written everything."""
 
     def _settle(self, number: object) -> None:
         if isinstance(number, str | int) and self._open[number]:
@@ -130,7 +131,7 @@ class _Wire:
 
 
 def refusal(line: bytes) -> types.JSONRPCError:
-    """The answer to what is no message: with its own id, if it has one that can be read."""
+    """The answer to a line that is no message; it has the id of the line, if that is readable."""
     number, code, why = None, types.PARSE_ERROR, "this is no JSON-RPC message"
     with suppress(ValueError, RecursionError):
         given = json.loads(line.decode("utf-8", "replace"))
@@ -148,20 +149,20 @@ def _is_id(value: object) -> bool:
 
 
 async def _lines(file: int) -> AsyncIterator[bytes]:
-    """The lines of a file. Waiting for one can be given up, as in a thread it could not."""
+    """The lines of a file; waiting for a line can be cancelled, unlike in a thread."""
     rest = b""
     while part := await _part(file):
         *lines, rest = (rest + part).split(b"\n")
         for line in lines:
             yield line
         if len(rest) > _LONGEST:
-            rest = b"\0"  # with which no JSON begins: what is too long is no message
+            rest = b"\0"  # no JSON begins so: a line that is too long is no message
     if rest:
         yield rest
 
 
 async def _part(file: int) -> bytes:
     await anyio.lowlevel.checkpoint()
-    with suppress(PermissionError):  # a file on disk, which is always ready
+    with suppress(PermissionError):  # a file on disk is always ready
         await anyio.wait_readable(file)
     return os.read(file, 1 << 16)

@@ -6,7 +6,7 @@ from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from ..options import AsJson
 from ..output import table
@@ -21,17 +21,17 @@ _WAYS = ("vector", "hybrid")
 
 
 def bench(
-    agents: Annotated[int, typer.Option(min=1, max=10_000, help="How many agents.")] = 100,
+    agents: Annotated[int, Option(min=1, max=10_000, help="Number of agents.")] = 100,
     memories: Annotated[
-        int, typer.Option(min=1, max=10_000, help="How many memories each has.")
+        int, Option(min=1, max=10_000, help="Number of memories of each agent.")
     ] = 100,
-    ticks: Annotated[int, typer.Option(min=1, max=1000, help="How many ticks are measured.")] = 20,
+    ticks: Annotated[int, Option(min=1, max=1000, help="Number of ticks.")] = 20,
     as_json: AsJson = False,
 ) -> None:
-    """Measure a tick here: each agent searches once and stores two memories, in one commit on disk.
+    """Measure a tick: each agent searches once and stores two memories, in one commit on disk.
 
-    By vectors alone, and as it is by default, with words. Texts are embedded as they would be. The
-    numbers are medians; those of another machine, or of another minute, differ.
+    The command measures the search by vectors alone, and the hybrid search, which is the default.
+    The numbers are medians; another machine, or another minute, gives other numbers.
     """
     from ....bank.memory_bank import MemoryBank
 
@@ -60,7 +60,7 @@ def bench(
 
 
 def _tick(bank: "MemoryBank", names: list[str], tick: int) -> tuple[float, float]:
-    """The seconds that searching took, and the rest with the commit."""
+    """The seconds for searching, and the seconds for storing and the commit."""
     asked = [(name, f"what did agent_{(tick * 7) % 100} offer at the market?") for name in names]
     new = [(name, _text(name, -tick)) for name in names for _ in range(2)]
     start = perf_counter()

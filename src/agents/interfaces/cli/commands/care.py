@@ -1,49 +1,35 @@
-"""Commands on a bank's memories: status, compact, prune, vacuum."""
+"""Commands that look after a bank: status, compact, prune, vacuum, config, repair."""
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from shlex import quote
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from typer import Option
 
-from ..options import AsJson, Assignments, Config, Preset
-from ..output import echo_json
-from ..signals import telling
+from ....memory.temperature import TEMPERATURE_NAMES
+from ..banks import changed, check_agent, copied, opened
+from ..options import AsJson, Assignments, BankFolder, Config, OneAgent, Preset
+from ..output import counted, echo_json, short, table
+from ..progress import writing
 
-if TYPE_CHECKING:
-    from ....bank.memory_bank import MemoryBank
-    from ....memory.records import Memory
-
-__all__ = ["compact", "prune", "status", "vacuum"]
-
-_TEXT = 60
-"""Characters of a memory that are shown in a list."""
+__all__ = ["compact", "config", "prune", "repair", "status", "vacuum"]
 
 _NEITHER = ("notes", "tokens.json", "bank.lock")
-"""What of a bank's folder is no part of its journal or of mem0's store."""
+"""Entries of a bank's folder that belong neither to the journal nor to mem0's store."""
 
-BankFolder = Annotated[Path, typer.Argument(metavar="BANK", help="The bank's folder.")]
-Agent = Annotated[str | None, typer.Option("--agent", "-a", help="Only this agent's memories.")]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", "-n", help="List what would move; move nothing.")
-]
+DryRun = Annotated[bool, Option("--dry-run", "-n", help="List what would change; change nothing.")]
 
 
-def status(folder: BankFolder, agent: Agent = None, as_json: AsJson = False) -> None:
+def status(folder: BankFolder, agent: OneAgent = None, as_json: AsJson = False) -> None:
     """Show how full a bank is, and suggest what to do about it.
 
-    It looks at a copy, so the bank may be in use, and nothing is changed.
+    The command reads a copy: the bank can be in use, and nothing changes.
     """
-    from ....bank.memory_bank import MemoryBank
     from ..status_page import Page
 
-    with MemoryBank.at(folder) as bank:
-        _check_agent(bank, folder, agent)
+    with copied(folder, agent) as bank:
         found = bank.status(agent)
         if as_json:
             echo_json(found.to_dict())
@@ -52,7 +38,7 @@ def status(folder: BankFolder, agent: Agent = None, as_json: AsJson = False) -> 
             str(folder),
             found,
             bank.settings.status.spill_above,
-            lambda owner, memory_id: _short(bank.agent(owner).get(memory_id).content),
+            lambda owner, memory_id: short(bank.agent(owner).get(memory_id).content),
         )
         if sys.stdout.isatty():
             page.draw(Console(highlight=False))
@@ -63,22 +49,20 @@ def status(folder: BankFolder, agent: Agent = None, as_json: AsJson = False) -> 
 
 def compact(
     folder: BankFolder,
-    agent: Agent = None,
+    agent: OneAgent = None,
     dry_run: DryRun = False,
     file: Config = None,
     preset: Preset = None,
     assignments: Assignments = None,
     as_json: AsJson = False,
 ) -> None:
-    """Move memories between hot, warm and cold as temperature.rules say.
+    """Move memories between hot, warm and cold by the rules in temperature.rules.
 
-    --preset, --config and --set go on top of the settings that the bank was made with. A second
-    time moves nothing. --dry-run looks at a copy, so the bank may be in use.
+    --preset, --config and --set change the settings of the bank for this command. A second
+    compaction moves nothing. --dry-run reads a copy: the bank can be in use.
     """
-    from ....memory.temperature import TEMPERATURE_NAMES
-
-    with _opened(folder, dry_run, file, preset, assignments) as bank:
-        _check_agent(bank, folder, agent)
+    with changed(folder, file, preset, assignments, dry_run=dry_run) as bank:
+        check_agent(bank, folder, agent)
         done = bank.compact(agent, dry_run=dry_run)
     rows = [
         {
@@ -96,11 +80,17 @@ def compact(
         echo_json({"dry_run": dry_run, **counts, **({"moves": rows} if dry_run else {})})
         return
     if rows:
-        lines = [
-            [row["agent"], row["id"], f"{row['from']} → {row['to']}", row["rule"], row["memory"]]
+        moves = [
+            {
+                "agent": row["agent"],
+                "id": row["id"],
+                "move": f"{row['from']} → {row['to']}",
+                "rule": row["rule"],
+                "memory": short(row["memory"]),
+            }
             for row in rows
         ]
-        _list(["agent", "id", "move", "rule", "memory"], lines)
+        table("", moves)
     verb = "would move" if dry_run else "moved"
     typer.echo(f"{verb} {done.hot:,} to hot, {done.warm:,} to warm, {done.cold:,} to cold")
     if done.pruned:
@@ -110,19 +100,20 @@ def compact(
 
 def prune(
     folder: BankFolder,
-    agent: Agent = None,
+    agent: OneAgent = None,
     dry_run: DryRun = False,
     file: Config = None,
     preset: Preset = None,
     assignments: Assignments = None,
     as_json: AsJson = False,
 ) -> None:
-    """Archive the cold memories that agents have beyond temperature.max_cold_items.
+    """Archive the cold memories of each agent beyond temperature.max_cold_items.
 
-    The least relevant go first, critical ones never. Archived memories can be restored.
+    The least relevant memories go first, critical memories never. Archived memories can be
+    restored.
     """
-    with _opened(folder, dry_run, file, preset, assignments) as bank:
-        _check_agent(bank, folder, agent)
+    with changed(folder, file, preset, assignments, dry_run=dry_run) as bank:
+        check_agent(bank, folder, agent)
         agents = bank.agents() if agent is None else [agent]
         with bank.transaction():
             chosen = [
@@ -130,124 +121,69 @@ def prune(
                 for name in agents
                 for each in bank.prune(name, dry_run=dry_run)
             ]
+    rows = [{"agent": each.agent_id, "id": each.id, "memory": each.content} for each in chosen]
     if as_json:
-        echo_json({"dry_run": dry_run, "archived": [_row(memory) for memory in chosen]})
+        echo_json({"dry_run": dry_run, "archived": rows})
         return
-    if dry_run and chosen:
-        _list(["agent", "id", "memory"], [list(_row(memory).values()) for memory in chosen])
-    noun = "memory" if len(chosen) == 1 else "memories"
-    typer.echo(f"{'would archive' if dry_run else 'archived'} {len(chosen):,} cold {noun}")
+    if dry_run and rows:
+        table("", [{**row, "memory": short(row["memory"])} for row in rows])
+    number = counted(len(chosen), "cold memory", "cold memories")
+    typer.echo(f"{'would archive' if dry_run else 'archived'} {number}")
 
 
 def vacuum(folder: BankFolder) -> None:
-    """Write a bank's files anew, without the space that purged memories left in them.
+    """Write the files of a bank anew, without the space that purged memories left.
 
-    After it, nothing of a purged memory is in the bank's folder.
+    Afterwards the bank's folder holds nothing of a purged memory.
     """
-    from ....bank.memory_bank import MemoryBank
-
     before = _sizes(folder)
-    columns = (TextColumn("writing"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    console = Console(stderr=True)
-    with (
-        MemoryBank.open(
-            folder,
-            create=False,
-            apply_caps=False,
-            storage={"sync": "manual"},
-            temperature={"compact_on_close": False},
-        ) as bank,
-        Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar,
-    ):
-        task = bar.add_task("writing", total=None)
-        bank.vacuum(lambda done, total: bar.update(task, completed=done, total=total))
+    with opened(folder, storage={"sync": "manual"}) as bank, writing() as show:
+        bank.vacuum(show)
     after = _sizes(folder)
     for name, size in before.items():
         if size or after[name]:
             typer.echo(f"{name}: {_bytes(size)} → {_bytes(after[name])}")
 
 
-@contextmanager
-def _opened(
-    folder: Path,
-    dry_run: bool,
-    file: Path | None,
-    preset: str | None,
-    assignments: list[str] | None,
-) -> "Iterator[MemoryBank]":
-    """The bank, or for a dry run a copy of it."""
-    from ....bank.memory_bank import MemoryBank
+def config(
+    file: Config = None,
+    preset: Preset = None,
+    assignments: Assignments = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check settings, and print all of them as a bank or a run would use them.
 
-    given = assignments or ()
-    if dry_run:
-        # Whatever the copy does when it is closed, nobody sees.
-        with MemoryBank.at(folder, config=file, preset=preset, assignments=given) as bank:
-            yield bank
-        return
-    stored = False
+    The order is: the defaults, the preset, the file, then --set. The result, YAML or JSON, is a
+    file for --config.
+    """
+    import yaml
+
+    from ....config.load import load_settings
+    from ....storage.mem0.store import check_providers
+
+    settings = load_settings(file, preset=preset, assignments=assignments or ())
+    check_providers(settings)
+    shown = settings.to_dict(redact=True)
+    if as_json:
+        echo_json(shown)
+    else:
+        typer.echo(yaml.safe_dump(shown, sort_keys=False), nl=False)
+
+
+def repair(folder: BankFolder, file: Config = None, assignments: Assignments = None) -> None:
+    """Rebuild mem0's store from the bank's journal.
+
+    Use it for a store that is missing, damaged, crashes when opened, or belongs to another bank.
+    The memories stay as they are. An old local store is moved aside, not deleted. --config and
+    --set change the settings of the bank for this command.
+    """
     with (
-        telling(lambda: "what it stored is kept" if stored else "nothing was stored"),
-        MemoryBank.open(
-            folder,
-            file,
-            preset=preset,
-            assignments=given,
-            create=False,
-            apply_caps=False,
-            temperature={"compact_on_close": False},  # a command does what it says, and no more
-        ) as bank,
+        opened(folder, file, None, assignments, storage={"sync": "manual"}) as bank,
+        writing() as show,
     ):
-        journal = bank.parts.ledger.journal
-        before = journal.head
-        try:
-            yield bank
-        finally:
-            stored = journal.head != before
-
-
-def _check_agent(bank: "MemoryBank", folder: Path, agent: str | None) -> None:
-    from ....errors import BankError
-    from ....memory.checks import check_agent_id
-
-    if agent is None or check_agent_id(agent) in (agents := bank.agents()):
-        return
-    has = ", ".join(agents[:10]) + (f" and {len(agents) - 10:,} more" if len(agents) > 10 else "")
-    first = f"let it remember something: tiermem add {quote(str(folder))} --agent {agent} TEXT"
-    raise BankError(
-        f"{folder} has no agent {agent}" + ("" if has else ", nor any other yet"),
-        hint=f"it has {has}; name one of these" if has else first,
-    )
-
-
-def _row(memory: "Memory") -> dict[str, str]:
-    return {"agent": memory.agent_id, "id": memory.id, "memory": memory.content}
-
-
-def _list(names: list[str], lines: list[list[str]]) -> None:
-    """A table on a terminal, lines with tabs elsewhere; the last of each is a memory's text."""
-    from rich.table import Table
-    from rich.text import Text
-
-    lines = [[*line[:-1], _short(line[-1])] for line in lines]
-    if not sys.stdout.isatty():
-        for line in (names, *lines):
-            typer.echo("\t".join(line))
-        return
-    table = Table(header_style="bold", box=None, padding=(0, 2, 0, 0))
-    for name in names:
-        is_text = name == names[-1]
-        table.add_column(name, no_wrap=True, overflow="ellipsis" if is_text else "fold",
-                         style="dim" if name == "id" else "")  # fmt: skip
-    for line in lines:
-        table.add_row(*map(Text, line))
-    Console(highlight=False).print(table)
-
-
-def _short(text: str) -> str:
-    from ....memory.context import one_line
-
-    line = one_line(text)
-    return line if len(line) <= _TEXT else line[: _TEXT - 1] + "…"
+        report = bank.repair_store(show)
+    for line in report:
+        typer.echo(line)
 
 
 def _sizes(folder: Path) -> dict[str, int]:

@@ -7,10 +7,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.text import Text
+from typer import Argument
 
+from ....memory.context import one_line
 from ...doctor.checks import Check, Finding, run_checks
 from ..options import AsJson
-from ..output import echo_json
+from ..output import counted, echo_json
 
 __all__ = ["doctor"]
 
@@ -19,13 +21,13 @@ _COLOURS = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 
 def doctor(
     folder: Annotated[
-        Path | None, typer.Argument(metavar="[BANK]", help="The bank's folder, if it is about one.")
+        Path | None, Argument(metavar="BANK", help="The folder of a bank to check, too.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check the installation, and a bank: what is wrong, and what to do about it.
 
-    It looks at copies and changes nothing. The exit code is 1 where there is a problem.
+    The command reads copies and changes nothing. It exits with 1 if there is a problem.
     """
     from ...doctor.bank import bank_checks
     from ...doctor.installation import embedding, installation_checks
@@ -34,7 +36,10 @@ def doctor(
     if folder is None:
         checks.append(Check("embedder", embedding))
     else:
-        _check_there(folder)
+        if not (folder / "journal.db").is_file():
+            from ....bank.history import no_bank  # it needs packages that may be missing
+
+            raise no_bank(folder)
         checks += bank_checks(folder)
     findings = list(run_checks(checks))
     if as_json:
@@ -45,17 +50,7 @@ def doctor(
         sys.exit(1)
 
 
-def _check_there(folder: Path) -> None:
-    if (folder / "journal.db").is_file():
-        return
-    from ....bank.history import no_bank  # it needs packages that may be missing
-
-    raise no_bank(folder)
-
-
 def _print(findings: list[Finding]) -> None:
-    from ....memory.context import one_line
-
     if not sys.stdout.isatty():
         for finding in findings:
             typer.echo("\t".join(one_line(part) for part in finding if part))
@@ -68,6 +63,6 @@ def _print(findings: list[Finding]) -> None:
             console.print(Text.assemble(" " * 22, ("→", "dim"), " ", one_line(todo)))
     problems = sum(finding.state == "problem" for finding in findings)
     if problems:
-        console.print(Text(f"{problems} {'problem' if problems == 1 else 'problems'}", "bold red"))
+        console.print(Text(counted(problems, "problem"), "bold red"))
     else:
         console.print(Text("all is well", "green"))

@@ -1,4 +1,4 @@
-"""Commands that look at runs, and at banks: show, diff, report, sweep."""
+"""Commands that look at runs and banks: show, diff, report, sweep."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -8,8 +8,13 @@ from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
-from ..options import AsJson, Force, Preset, Quiet, RunFolder, Workers
+from ....errors import BankError, ConfigError, RunError
+from ....memory.tiers import TIER_NAMES
+from ....notes.chunks import split_lines
+from ..banks import copied
+from ..options import AsJson, Force, Preset, Quiet, RunFolder
 from ..output import echo_json, table
 from ..progress import Screen, interrupts
 from ..signals import telling
@@ -24,31 +29,35 @@ _MOST_LISTED = 20
 
 
 def show(
-    folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="The folder of a run, or of a bank.")
-    ],
-    agent: Annotated[str | None, typer.Option("--agent", "-a", help="Whose memory.")] = None,
+    folder: Annotated[Path, Argument(metavar="FOLDER", help="The folder of a run, or of a bank.")],
+    agent: Annotated[
+        str | None, Option("--agent", "-a", help="The agent whose memory it is.")
+    ] = None,
     tick: Annotated[
         int | None,
-        typer.Option("--tick", "-t", min=0, help="After which tick; the last by default."),
+        Option(
+            "--tick",
+            "-t",
+            min=0,
+            help="Show the memory after this tick; without it, after the last.",
+        ),
     ] = None,
     query: Annotated[
-        str | None, typer.Option(help="What this query would have retrieved then, and why.")
+        str | None, Option(help="Show what this query would have found then, and why.")
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=0, help="How many it retrieves.")] = None,
+    limit: Annotated[
+        int | None, Option(min=0, help="With --query: find at most this many memories.")
+    ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="With --query: list what was no candidate, too.")
+        bool, Option("--all", help="With --query: list the memories that don't match, too.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show an agent's memory as it was after a tick; without --agent, list the agents.
+    """Show the memory of an agent as it was after a tick; without --agent, list the agents.
 
-    FOLDER is a run's or a bank's. It looks at a copy, so either may be in use. An agent's notes
-    come after its memories; with --json, as rows that have a `note`.
+    The agent's notes follow its memories; with --json, they are rows that have a `note`. The
+    command reads a copy: the run or the bank can be in use.
     """
-    from ....errors import BankError, ConfigError
-    from ....memory.tiers import TIER_NAMES
-
     with _past(folder, tick) as (bank, names):
         if agent is None and query is not None:
             raise ConfigError(
@@ -90,12 +99,11 @@ def show(
 
 @contextmanager
 def _past(folder: Path, tick: int | None) -> "Iterator[tuple[MemoryBank, Sequence[str]]]":
-    """A run's bank or a bank as it was, and the agents that may be asked for."""
-    from ....bank.memory_bank import MemoryBank
+    """A copy of a bank, or of the bank of a run, as it was after a tick; and its agents."""
     from ....simulation.runs.compare import past_bank
 
     if (folder / "journal.db").is_file() and not (folder / "run.json").exists():
-        with MemoryBank.at(folder, tick) as bank:
+        with copied(folder, tick=tick) as bank:
             yield bank, bank.agents()
         return
     with past_bank(folder, tick) as bank:
@@ -111,9 +119,7 @@ def explained(
     everything: bool,
     as_json: bool,
 ) -> None:
-    """What a search for ``query`` gives, and why each memory is in it or not."""
-    from ....memory.tiers import TIER_NAMES
-
+    """Print what a search for ``query`` finds, and why it finds each memory or not."""
     found = memory.explain(query, limit)
     shown = [each for each in found if everything or not each.reason.startswith("outside")]
     rows = [
@@ -135,16 +141,17 @@ def explained(
 
 
 def diff(
-    first: Annotated[Path, typer.Argument(metavar="RUN1", help="A run's folder.")],
-    second: Annotated[Path, typer.Argument(metavar="RUN2", help="Another's.")],
+    first: Annotated[Path, Argument(metavar="RUN1", help="The folder of a run.")],
+    second: Annotated[Path, Argument(metavar="RUN2", help="The folder of another run.")],
     plot: Annotated[
-        Path | None, typer.Option("--plot", help="Where the plot goes; RUN2/diff.png by default.")
+        Path | None, Option(metavar="FILE", help="The plot; without it, RUN2/diff.png.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare two runs: where they part, which memories and tiers differ, metrics side by side."""
-    from ....errors import RunError
-    from ....memory.tiers import TIER_NAMES
+    """Compare two runs: the first tick that differs, the memories, the tiers and the metrics.
+
+    The command also plots the metrics of both runs.
+    """
     from ....simulation.reports import plots
     from ....simulation.runs.compare import compare_runs
     from ....simulation.runs.whole_files import replace_file
@@ -191,19 +198,17 @@ def diff(
         rows = [{name: key, names[0]: one, names[1]: other} for key, one, other in triples]
         title = f"metrics, after tick {found.last}" if name == "metrics" else "settings that differ"
         if rows:
-            table(title, rows, False)
+            table(title, rows)
     titles = (f"only in {names[0]}", f"only in {names[1]}", "in another tier")
     for title, rows in zip(titles, lists.values(), strict=True):
         if rows:
             more = f", the first {_MOST_LISTED}" if len(rows) > _MOST_LISTED else ""
-            table(
-                f"{title}, after tick {found.last}: {len(rows)}{more}", rows[:_MOST_LISTED], False
-            )
+            table(f"{title}, after tick {found.last}: {len(rows)}{more}", rows[:_MOST_LISTED])
     typer.echo(f"plot: {target}")
 
 
 def report(folder: RunFolder) -> None:
-    """Write a run's report.html and tables anew."""
+    """Write report.html and the tables of a run anew."""
     from ....simulation.runs.run import Run
 
     with Run.open(folder, say=Screen(quiet=False).say) as opened:
@@ -212,20 +217,29 @@ def report(folder: RunFolder) -> None:
 
 
 def sweep(
-    file: Annotated[Path, typer.Argument(metavar="SWEEP", help="A sweep's YAML file.")],
+    file: Annotated[Path, Argument(metavar="SWEEP", help="The sweep's YAML file.")],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The sweep's folder; runs/NAME by default.")
+        Path | None,
+        Option("--out", "-o", metavar="FOLDER", help="The sweep's folder; without it, runs/NAME."),
     ] = None,
     preset: Preset = None,
-    workers: Workers = None,
+    workers: Annotated[
+        int | None,
+        Option(
+            "--workers",
+            "-w",
+            min=1,
+            help="Processes that run at once; without it, one for each core.",
+        ),
+    ] = None,
     force: Force = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run variants of a scenario over a grid of settings and many seeds, and compare them.
+    """Run variants of a scenario with many settings and seeds, and compare them.
 
-    Finished runs are kept: an interrupted sweep goes on where it was. The folder gets
-    results.parquet, statistics.parquet, plots and report.html.
+    Finished runs are kept: the same command continues a sweep that was stopped. The sweep's folder
+    gets results.parquet, statistics.parquet, plots and report.html.
     """
     from ....simulation.sweeps.results import write_results
     from ....simulation.sweeps.sweep import read_sweep, run_cells
@@ -256,7 +270,7 @@ def sweep(
     elif not quiet:
         if plan.question:
             typer.echo(plan.question)
-        table("means, with 95 % confidence intervals", statistics, False)
+        table("means, with 95 % confidence intervals", statistics)
         typer.echo(f"report: {folder / 'report.html'}")
     if failed:
         typer.echo(f"{len(failed)} of {total} runs failed; run the sweep again to retry", err=True)
@@ -269,8 +283,6 @@ def _curves(records: list[dict[str, Any]]) -> dict[str, list[float | None]]:
 
 
 def _note_rows(bank: "MemoryBank", agent: str) -> list[dict[str, Any]]:
-    from ....notes.chunks import split_lines
-
     kept = bank.parts.ledger.resident.block(agent).notes
     return [
         {"note": path, "lines": len(split_lines(kept[path].text))}

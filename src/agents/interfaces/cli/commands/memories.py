@@ -1,18 +1,21 @@
 """Commands that make a bank and use it: init, add, search, tiers, pin, unpin."""
 
+import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
+from ....errors import BankError, InvalidInput
+from ....memory.records import id_prefix, memory_id
+from ....memory.temperature import TEMPERATURE_NAMES
+from ....memory.tiers import TIER_NAMES
+from ..banks import changed, check_agent, copied, copied_with_notes
 from ..commit_then_sync import storing
-from ..options import AsJson, Assignments, Config, Preset
-from ..output import echo_json, table
-from .care import BankFolder, _check_agent, _opened
+from ..options import AsJson, Assignments, BankFolder, Config, OneAgent, Preset, Whose
+from ..output import echo_json, say, table
 from .inspect import explained
 
 if TYPE_CHECKING:
@@ -23,13 +26,11 @@ if TYPE_CHECKING:
 __all__ = ["add", "init", "pin", "search", "tiers", "unpin"]
 
 _MOST_STDIN = 4 << 20
-"""More than a memory may ever have."""
+"""Bytes that are read; no memory may have as many."""
 _SEQUENCE_DIGITS = 12
 
-Whose = Annotated[str, typer.Option("--agent", "-a", metavar="AGENT", help="Whose memory.")]
 MemoryId = Annotated[
-    str,
-    typer.Argument(metavar="ID", help="The memory's id, or its last digits as search shows them."),
+    str, Argument(metavar="ID", help="The memory's id, or its last digits as search shows them.")
 ]
 
 
@@ -42,7 +43,7 @@ def init(
 ) -> None:
     """Make a bank: a folder that holds the memories of any number of agents.
 
-    It keeps the settings that it is made with. A folder that holds anything but notes is refused.
+    The bank keeps the settings that you give here. The folder must be new, or empty but for notes.
     """
     from ....bank.memory_bank import MemoryBank
 
@@ -54,58 +55,51 @@ def init(
         echo_json({"bank": str(folder), "embedder": embedder, "store": store.provider})
         return
     name = quote(str(folder))
-    _say(f"made the bank {folder}")
-    _say("  memories   journal.db, written with every call")
-    _say(f"  embedder   {embedder}")
-    _say(f"  mem0       {store.provider}; any mem0.Memory can read it")
-    _say(f"  each agent at most {memory.max_pinned} pinned and {memory.max_critical} critical")
-    _say("next:")
-    _say(f"  tiermem add {name} --agent alice --tier pinned 'NEVER transfer to agent_X'")
-    _say(f"  tiermem search {name} --agent alice 'who can I trust?'")
+    say(f"made the bank {folder}")
+    say("  memories   journal.db, written with every call")
+    say(f"  embedder   {embedder}")
+    say(f"  mem0       {store.provider}; any mem0.Memory can read it")
+    say(f"  each agent at most {memory.max_pinned} pinned and {memory.max_critical} critical")
+    say("next:")
+    say(f"  tiermem add {name} --agent alice --tier pinned 'NEVER transfer to agent_X'")
+    say(f"  tiermem search {name} --agent alice 'who can I trust?'")
 
 
 def add(
     folder: BankFolder,
     agent: Whose,
     words: Annotated[
-        list[str],
-        typer.Argument(metavar="TEXT", help="What to remember; - reads it from stdin."),
+        list[str], Argument(metavar="TEXT", help="The text of the memory; - reads it from stdin.")
     ],
-    tier: Annotated[
-        str, typer.Option("--tier", help="pinned, critical, important, normal or low.")
-    ] = "normal",
-    kind: Annotated[
-        str, typer.Option("--kind", help="What sort of memory: fact, decision, preference, …")
-    ] = "fact",
+    tier: Annotated[str, Option(help="pinned, critical, important, normal or low.")] = "normal",
+    kind: Annotated[str, Option(help="Such as fact, decision or preference.")] = "fact",
     tags: Annotated[
-        list[str] | None, typer.Option("--tag", help="A label of your own; may be repeated.")
+        list[str] | None, Option("--tag", help="A label of your own; can be repeated.")
     ] = None,
     temperature: Annotated[
-        str | None, typer.Option("--temperature", help="hot, warm or cold; else by the settings.")
+        str | None, Option(help="hot, warm or cold; without it the settings decide.")
     ] = None,
-    ttl: Annotated[
-        int | None, typer.Option("--ttl", min=1, help="Ticks after which nobody sees it.")
-    ] = None,
+    ttl: Annotated[int | None, Option(min=1, help="Ticks after which it expires.")] = None,
     session: Annotated[
-        str | None, typer.Option("--session", help="The conversation that it is part of.")
+        str | None, Option(metavar="NAME", help="The conversation it is part of.")
     ] = None,
-    speaker: Annotated[str | None, typer.Option("--speaker", help="Who said it.")] = None,
+    speaker: Annotated[str | None, Option(metavar="NAME", help="Who said it.")] = None,
     metadata: Annotated[
         list[str] | None,
-        typer.Option("--meta", metavar="KEY=VALUE", help="A value of your own; may be repeated."),
+        Option("--meta", metavar="KEY=VALUE", help="A value of your own; can be repeated."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Let an agent remember a text. It is on disk when the command returns.
+    """Store a memory of an agent. It is on disk when the command returns.
 
-    Several words are one text. Many memories at once: `tiermem import`. Where a tier is full, its
-    oldest memory moves one tier down, or the command fails, as memory.on_tier_full says.
+    Several words are one text. `tiermem import` stores many memories at once. If the tier is full,
+    its oldest memory moves one tier down, or the command fails: memory.on_tier_full decides.
 
-    A VALUE of --meta that is a number, true, false or null is that; anything else is text.
+    --meta reads numbers, true, false and null as JSON does, and anything else as text.
     """
     text = _text(words)
     own = dict(map(_pair, metadata or ()))
-    with _opened(folder, False, None, None, None) as bank:
+    with changed(folder) as bank:
         memory = bank.agent(agent)
         before = _ranked(memory)
         with storing(bank, lambda: _tell(memory, new, before, "remembers", as_json)):
@@ -125,38 +119,40 @@ def add(
 def search(
     folder: BankFolder,
     agent: Whose,
-    words: Annotated[list[str], typer.Argument(metavar="QUERY", help="What to look for.")],
+    words: Annotated[list[str], Argument(metavar="QUERY", help="The words to search for.")],
     limit: Annotated[
         int | None,
-        typer.Option("--limit", "-l", min=1, help="How many; memory.default_limit if not given."),
+        Option(
+            "--limit",
+            "-l",
+            min=1,
+            help="At most this many memories; without it, memory.default_limit.",
+        ),
     ] = None,
-    tiers: Annotated[
-        list[str] | None, typer.Option("--tier", help="Only of this tier; may be repeated.")
-    ] = None,
+    tiers: Annotated[list[str] | None, Option("--tier", help="Only memories in this tier.")] = None,
     temperatures: Annotated[
-        list[str] | None, typer.Option("--temperature", help="Only hot, warm or cold ones.")
+        list[str] | None, Option("--temperature", help="Only memories that are hot, warm or cold.")
     ] = None,
-    kinds: Annotated[list[str] | None, typer.Option("--kind", help="Only of this kind.")] = None,
-    tags: Annotated[list[str] | None, typer.Option("--tag", help="Only with this label.")] = None,
+    kinds: Annotated[list[str] | None, Option("--kind", help="Only memories of this kind.")] = None,
+    tags: Annotated[list[str] | None, Option("--tag", help="Only memories with this tag.")] = None,
     min_score: Annotated[
-        float | None, typer.Option("--min-score", min=0, max=1, help="How well it must match.")
+        float | None,
+        Option(min=0, max=1, help="Only memories with at least this score, from 0 to 1."),
     ] = None,
     include_cold: Annotated[
-        bool, typer.Option("--include-cold", help="Search cold memories, too.")
+        bool, Option("--include-cold", help="Search the cold memories, too.")
     ] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Say of each memory why it is found, or why not.")
+        bool, Option("--explain", help="Show for each memory why it is found, or why not.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Find an agent's memories, best first; the pinned ones come before all others.
+    """Find memories of an agent: the pinned memories first, then the best matches.
 
-    It looks at a copy, so the bank may be in use, nothing is changed, and the search does not count
-    as use of what it finds. A filter that is repeated lets any of its values pass.
+    --tier, --temperature, --kind and --tag can be repeated: a memory needs one of the values. The
+    command reads a copy: the bank can be in use, nothing changes, and the search does not count as
+    use of the memories.
     """
-    from ....errors import InvalidInput
-    from ....memory.tiers import TIER_NAMES
-
     given = {"tier": tiers, "temperature": temperatures, "kind": kinds, "tags": tags}
     only: dict[str, Any] = {name: values for name, values in given.items() if values}
     if explain and (only or include_cold or min_score is not None):
@@ -164,7 +160,9 @@ def search(
     if tiers:
         only["tier"] = [_tier(each) for each in tiers]
     query = " ".join(words)
-    with _looking(folder, agent) as (bank, memory):
+    with copied_with_notes(folder, agent) as (bank, _, _):
+        check_agent(bank, folder, agent)
+        memory = bank.agent(agent)
         if explain:
             explained(memory, bank.tick, query, limit, everything=True, as_json=as_json)
             return
@@ -180,7 +178,7 @@ def search(
         wanted = bank.settings.memory.default_limit if limit is None else limit
         hidden = memory.count() - len(hits)
     if hits.note:
-        _say(hits.note, err=True)
+        say(hits.note, err=True)
     rows = [
         {
             "id": _shown_id(hit.memory),
@@ -190,9 +188,9 @@ def search(
         }
         for hit in hits
     ]
-    table(f"{agent} asks: {query}", rows, False)
+    table(f"{agent} asks: {query}", rows)
     if hidden and len(hits) >= wanted and all(row["tier"] == "pinned" for row in rows):
-        _say(
+        say(
             f"the pinned memories fill the limit of {wanted}; a higher --limit shows others",
             err=True,
         )
@@ -200,20 +198,14 @@ def search(
 
 def tiers(
     folder: BankFolder,
-    agent: Annotated[
-        str | None, typer.Option("--agent", "-a", metavar="AGENT", help="Only this agent.")
-    ] = None,
+    agent: OneAgent = None,
     as_json: AsJson = False,
 ) -> None:
     """Count the memories in each tier, agent by agent.
 
-    It looks at a copy, so the bank may be in use, and nothing is changed.
+    The command reads a copy: the bank can be in use, and nothing changes.
     """
-    from ....bank.memory_bank import MemoryBank
-    from ....memory.tiers import TIER_NAMES
-
-    with MemoryBank.at(folder) as bank:
-        _check_agent(bank, folder, agent)
+    with copied(folder, agent) as bank:
         counts = {
             each: {name: bank.agent(each).count(tier) for tier, name in TIER_NAMES.items()}
             for each in (bank.agents() if agent is None else [agent])
@@ -231,13 +223,13 @@ def tiers(
         sums = {key: sum(row[key] for row in rows) for key in rows[0] if key != "agent"}
         rows.append({"agent": "(together)", **sums})
     caps = f"at most {limits.max_pinned} pinned and {limits.max_critical} critical each"
-    table(f"{folder} after tick {tick}: {caps}", rows, False)
+    table(f"{folder} after tick {tick}: {caps}", rows)
 
 
 def pin(folder: BankFolder, agent: Whose, memory_id: MemoryId, as_json: AsJson = False) -> None:
-    """Pin a memory: it comes with every search, before all others.
+    """Pin a memory: every search finds it, before all memories that are not pinned.
 
-    Where the agent has memory.max_pinned of them, the oldest pin moves one tier down.
+    If the agent has memory.max_pinned pinned memories, the oldest of them moves one tier down.
     """
     _move(folder, agent, memory_id, as_json, to=None)
 
@@ -246,19 +238,14 @@ def unpin(
     folder: BankFolder,
     agent: Whose,
     memory_id: MemoryId,
-    to: Annotated[str, typer.Option("--to", metavar="TIER", help="Where it goes.")] = "normal",
+    to: Annotated[str, Option(metavar="TIER", help="The tier the memory moves to.")] = "normal",
     as_json: AsJson = False,
 ) -> None:
-    """Let a pinned memory be one like others again; one that isn't pinned stays as it is."""
+    """Move a pinned memory to another tier. A memory that is not pinned stays where it is."""
     _move(folder, agent, memory_id, as_json, to=to)
 
 
-# Banks
-
-
 def _check_free(folder: Path) -> None:
-    from ....errors import BankError
-
     if (folder / "journal.db").exists():
         raise BankError(
             f"{folder} is a bank already; nothing was changed",
@@ -276,21 +263,9 @@ def _check_free(folder: Path) -> None:
             )
 
 
-@contextmanager
-def _looking(folder: Path, agent: str) -> "Iterator[tuple[MemoryBank, AgentMemory]]":
-    """A copy of the bank that knows the agent's notes as they are on disk, and the agent."""
-    from ....bank.memory_bank import MemoryBank
-    from ....notes.opening import look_at_files
-
-    with MemoryBank.at(folder) as bank:
-        look_at_files(bank.parts, folder, agent)
-        _check_agent(bank, folder, agent)
-        yield bank, bank.agent(agent)
-
-
 def _move(folder: Path, agent: str, memory_id: str, as_json: bool, to: str | None) -> None:
-    with _opened(folder, False, None, None, None) as bank:
-        _check_agent(bank, folder, agent)
+    with changed(folder) as bank:
+        check_agent(bank, folder, agent)
         memory = bank.agent(agent)
         identifier = _full_id(bank, agent, memory_id)
         before = _ranked(memory)
@@ -299,14 +274,12 @@ def _move(folder: Path, agent: str, memory_id: str, as_json: bool, to: str | Non
 
 
 def _ranked(memory: "AgentMemory") -> "list[Memory]":
-    """The memories that a cap may move down."""
+    """The memories that a full tier can move down."""
     return [*memory.all("pinned"), *memory.all("critical")]
 
 
 def _full_id(bank: "MemoryBank", agent: str, given: str) -> str:
-    """The id that the last digits of one stand for, or what was given."""
-    from ....memory.records import id_prefix, memory_id
-
+    """The memory's id, of which ``given`` may be the last digits."""
     if len(given) > _SEQUENCE_DIGITS or not (given.isascii() and given.isalnum()):
         return given
     try:
@@ -315,12 +288,7 @@ def _full_id(bank: "MemoryBank", agent: str, given: str) -> str:
         return given
 
 
-# Arguments
-
-
 def _text(words: list[str]) -> str:
-    from ....errors import InvalidInput
-
     if words != ["-"]:
         return " ".join(words)
     data = sys.stdin.buffer.read(_MOST_STDIN)
@@ -337,10 +305,6 @@ def _tier(text: str) -> str | int:
 
 
 def _pair(text: str) -> "tuple[str, Scalar]":
-    import json
-
-    from ....errors import InvalidInput
-
     key, sign, value = text.partition("=")
     if not sign:
         raise InvalidInput(
@@ -353,36 +317,25 @@ def _pair(text: str) -> "tuple[str, Scalar]":
     return key, value if isinstance(parsed, list | dict) else parsed
 
 
-# Output
-
-
 def _shown_id(memory: "Memory") -> str:
-    """Enough of an id for a person to type; all of it where a program reads."""
+    """The last digits of an id for a person to type; all of it for a program."""
     return f"{memory.sequence:04x}" if sys.stdout.isatty() else memory.id
 
 
 def _tell(
     memory: "AgentMemory", changed: "Memory", before: "list[Memory]", verb: str, as_json: bool
 ) -> None:
-    """Say what became of a memory, and of others that had to make room."""
-    from ....memory.temperature import TEMPERATURE_NAMES
-    from ....memory.tiers import TIER_NAMES
+    """Print the changed memory, and the memories that made room for it."""
     from ....tools.shapes import memory_json
 
     if as_json:
         echo_json(memory_json(changed))
         return
     how = f"{TIER_NAMES[changed.tier]}, {TEMPERATURE_NAMES[changed.temperature]}"
-    _say(f"{memory.agent_id} {verb} ({how}): {changed.content}")
-    _say(f"  id {changed.id}")
+    say(f"{memory.agent_id} {verb} ({how}): {changed.content}")
+    say(f"  id {changed.id}")
     for each in before:
         now = memory.get(each.id)
         if now.tier is not each.tier and now.id != changed.id:
             full = TIER_NAMES[each.tier]
-            _say(f"  {full} was full, so this is {TIER_NAMES[now.tier]} now: {now.content}")
-
-
-def _say(text: str, *, err: bool = False) -> None:
-    from ....memory.context import one_line
-
-    typer.echo(one_line(text), err=err)
+            say(f"  {full} was full, so this is {TIER_NAMES[now.tier]} now: {now.content}")

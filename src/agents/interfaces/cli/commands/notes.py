@@ -9,13 +9,17 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from rich.console import Console
 from rich.text import Text
+from typer import Argument, Option
 
-from ..options import AsJson
-from ..output import echo_json, table
-from .care import BankFolder, _check_agent
+from ....errors import InvalidInput, NoteRefused
+from ....memory.context import one_line
+from ....memory.tiers import TIER_NAMES
+from ....notes.chunks import split_lines
+from ..banks import copied_with_notes, opened
+from ..options import AsJson, BankFolder
+from ..output import echo_exactly, echo_json, first_of, say, table
 
 if TYPE_CHECKING:
     from ....bank.memory_bank import MemoryBank
@@ -35,42 +39,45 @@ class Action(StrEnum):
 
 def notes(
     folder: BankFolder,
-    agent: Annotated[str, typer.Option("--agent", "-a", help="Whose notes.")],
+    agent: Annotated[str, Option("--agent", "-a", help="The agent whose notes they are.")],
     action: Annotated[
-        Action, typer.Argument(metavar="ACTION", help="list, sync, search or get.")
+        Action, Argument(metavar="ACTION", help="list, sync, search or get.")
     ] = Action.LIST,
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="QUERY|PATH", help="What to search for, or the note to get."),
+        Argument(metavar="QUERY|PATH", help="The words to search for, or the note to get."),
     ] = None,
     max_results: Annotated[
-        int | None, typer.Option(min=0, help="search: at most so many; notes.max_results if not.")
+        int | None,
+        Option(min=0, help="For search: at most this many results; without it, notes.max_results."),
     ] = None,
     min_score: Annotated[
         float | None,
-        typer.Option(min=0, max=1, help="search: what matches less is left out; notes.min_score."),
+        Option(
+            min=0,
+            max=1,
+            help="For search: the lowest score, from 0 to 1; without it, notes.min_score.",
+        ),
     ] = None,
     first: Annotated[
-        int | None, typer.Option("--from", min=1, help="get: the first line; 1 if not.")
+        int | None, Option("--from", metavar="LINE", min=1, help="For get: the first line.")
     ] = None,
-    lines: Annotated[
-        int | None, typer.Option(min=0, help="get: how many lines; all that follow if not.")
-    ] = None,
+    lines: Annotated[int | None, Option(min=0, help="For get: the number of lines.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List an agent's Markdown notes, index them, search them, or print lines of one.
+    """List, search, print or index the Markdown notes of an agent.
 
-    - `tiermem notes BANK --agent A` lists them: how long each is, and the tiers of its chunks.
+    `tiermem notes BANK --agent A` lists the notes, their length, and the tiers of their chunks.
 
-    - `… search QUERY` finds what notes and memories say about it, and where it stands.
+    `tiermem notes BANK --agent A search QUERY` searches notes and memories, and cites the lines.
 
-    - `… get PATH --from 40 --lines 30` prints these lines exactly, and nothing else.
+    `tiermem notes BANK --agent A get PATH --from 40 --lines 30` prints lines of a note.
 
-    - `… sync` indexes what changed on disk, of other agents too, and says what became of the
-    agent's. The exit code is 1 if one of them can't be indexed.
+    `tiermem notes BANK --agent A sync` indexes the notes that changed on disk, those of other
+    agents too, and lists what changed for this agent. It exits with 1 if it can't index a note.
 
-    All but sync look at a copy and at the notes as they are on disk, so the bank may be in use, and
-    nothing is changed. sync needs the bank for itself; a program that has it open indexes notes.
+    list, search and get read a copy and the notes on disk: the bank can be in use, and nothing
+    changes. sync needs the bank for itself; a program that has the bank open indexes notes anyway.
     """
     _check_options(
         action,
@@ -85,25 +92,19 @@ def notes(
     if action is Action.SYNC:
         _sync(folder, agent, as_json)
         return
-    with _looking(folder, agent) as (bank, own, problems):
+    with copied_with_notes(folder, agent) as (bank, own, seen):
         if action is Action.GET:
             _get(own, subject, first or 1, lines, as_json)
             return
-        for problem in problems:
-            _say(f"not indexed: {problem}", err=True)
+        for problem in seen.problems:
+            say(f"not indexed: {problem}", err=True)
         if action is Action.SEARCH:
             _search(bank, agent, subject, max_results, min_score, as_json)
         else:
             table(f"{folder}: notes of {agent}", _rows(bank, agent, as_json), as_json)
 
 
-# What each does
-
-
 def _rows(bank: "MemoryBank", agent: str, as_json: bool) -> list[dict[str, Any]]:
-    from ....memory.tiers import TIER_NAMES
-    from ....notes.chunks import split_lines
-
     kept = bank.parts.ledger.resident.block(agent).notes
     rows = []
     for path in bank.agent(agent).notes.paths():
@@ -134,7 +135,7 @@ def _search(
 ) -> None:
     findings = bank.agent(agent).memory_search(query, max_results, min_score)
     if findings.note:
-        _say(findings.note, err=True)
+        say(findings.note, err=True)
     rows = [
         {
             "score": round(found.score, 4),
@@ -148,38 +149,24 @@ def _search(
 
 
 def _get(own: "AgentNotes", path: str, first: int, lines: int | None, as_json: bool) -> None:
-    from ....errors import NoteRefused
-
     found = own.lines(path, first, lines)
     if path not in (paths := own.paths()):
-        has = ", ".join(paths[:10]) + (f" and {len(paths) - 10:,} more" if len(paths) > 10 else "")
-        raise NoteRefused(
-            f"{own.agent_id} has no note {path}", hint=f"there is {has or 'none yet'}"
-        )
+        has = first_of(paths) or "none yet"
+        raise NoteRefused(f"{own.agent_id} has no note {path}", hint=f"there is {has}")
     if as_json:
         echo_json({"path": path, "from": found.first, "to": found.last, "text": found.text})
+    elif sys.stdout.isatty():
+        for line in split_lines(found.text):
+            say(line.rstrip("\r\n"))
     else:
-        _print_exactly(found.text)
+        echo_exactly([found.text.encode()])
 
 
 def _sync(folder: Path, agent: str, as_json: bool) -> None:
-    from ....bank.memory_bank import MemoryBank
-    from ....notes.opening import look_at_files
-
-    with MemoryBank.at(folder) as copy:
-        seen = look_at_files(copy.parts, folder, agent)[1]
-        if not seen.problems:
-            _check_agent(copy, folder, agent)
-    with (
-        _told_once(agent),
-        MemoryBank.open(
-            folder,
-            create=False,
-            apply_caps=False,
-            temperature={"compact_on_close": False},  # a command does what it says, and no more
-        ) as bank,
-    ):
-        done = bank.agent(agent).notes.sync()  # most was indexed when the bank was opened
+    with copied_with_notes(folder, agent) as (_, _, seen):
+        pass
+    with _told_once(agent), opened(folder) as bank:
+        done = bank.agent(agent).notes.sync()  # opening the bank has indexed most notes
     problems = done.problems
     changed = [
         path
@@ -194,35 +181,16 @@ def _sync(folder: Path, agent: str, as_json: bool) -> None:
     else:
         for name, items in (("changed", changed), ("removed", removed), ("problem", problems)):
             for item in items:
-                _say(f"{name}\t{item}", red=name == "problem")
-        _say(f"{len(changed)} changed, {len(removed)} removed, {unchanged} unchanged, "
+                _tell(f"{name}\t{item}", is_bad=name == "problem")
+        say(f"{len(changed)} changed, {len(removed)} removed, {unchanged} unchanged, "
              f"{len(problems)} with problems")  # fmt: skip
     if problems:
         sys.exit(1)
 
 
-# The bank
-
-
-@contextmanager
-def _looking(
-    folder: Path, agent: str
-) -> "Iterator[tuple[MemoryBank, AgentNotes, tuple[str, ...]]]":
-    """A copy of the bank that knows the agent's notes as they are on disk."""
-    from ....bank.memory_bank import MemoryBank
-    from ....notes.agent_notes import AgentNotes
-    from ....notes.opening import look_at_files
-
-    with MemoryBank.at(folder) as bank:
-        own, seen = look_at_files(bank.parts, folder, agent)
-        if not seen.problems:
-            _check_agent(bank, folder, agent)
-        yield bank, AgentNotes(own), seen.problems
-
-
 @contextmanager
 def _told_once(agent: str) -> Iterator[None]:
-    """Keep the log from saying about the agent what the command says anyway."""
+    """Keep out of the log what the command prints about the agent."""
     logger = logging.getLogger("tiermem.notes.opening")
 
     def is_new(record: logging.LogRecord) -> bool:
@@ -235,21 +203,14 @@ def _told_once(agent: str) -> Iterator[None]:
         logger.removeFilter(is_new)
 
 
-# Arguments
-
-
 def _check_options(action: Action, given: dict[str, tuple[Action, object]]) -> None:
-    from ....errors import InvalidInput
-
     for name, (owner, value) in given.items():
         if value is not None and owner is not action:
             raise InvalidInput(f"{name} goes with {owner}, not with {action}", hint="leave it out")
 
 
 def _subject(action: Action, words: list[str]) -> str:
-    """The query or the path, where the action takes one."""
-    from ....errors import InvalidInput
-
+    """The query or the path; list and sync take neither."""
     text = " ".join(words)
     if action is Action.SEARCH:
         if not words:
@@ -267,32 +228,9 @@ def _subject(action: Action, words: list[str]) -> str:
     return text
 
 
-# Output
-
-
-def _say(text: str, *, err: bool = False, red: bool = False) -> None:
-    from ....memory.context import one_line
-
-    line = "\t".join(one_line(part) for part in text.split("\t"))
-    if red and sys.stdout.isatty():  # Rich knows where colours are not wanted
+def _tell(text: str, *, is_bad: bool) -> None:
+    if is_bad and sys.stdout.isatty():  # Rich knows where colours are not wanted
+        line = "\t".join(map(one_line, text.split("\t")))
         Console(highlight=False, soft_wrap=True).print(Text(line, "red"))
     else:
-        typer.echo(line, err=err)
-
-
-def _print_exactly(text: str) -> None:
-    """The text's bytes; on a terminal, what would draw on the screen is shown escaped."""
-    from ....memory.context import one_line
-    from ....notes.chunks import split_lines
-
-    if sys.stdout.isatty():
-        for line in split_lines(text):
-            typer.echo("\t".join(map(one_line, line.rstrip("\r\n").split("\t"))))
-        return
-    binary = getattr(sys.stdout, "buffer", None)
-    if binary is None:
-        sys.stdout.write(text)
-        return
-    sys.stdout.flush()
-    binary.write(text.encode())
-    binary.flush()
+        say(text)

@@ -7,6 +7,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from ..options import AsJson, Assignments, Force, Preset, Quiet, RunFolder
 from ..output import echo_json
@@ -20,36 +21,38 @@ __all__ = ["branch", "replay", "resume", "run"]
 INTERRUPTED = 130
 _LARGEST_SEED = 2**63 - 1
 _MOST_TICKS = 1_000_000_000
-"""More than anybody waits for, and less than a number that was typed by mistake."""
+"""A larger number is a typing error."""
 
 Ticks = Annotated[
     int | None,
-    typer.Option(
-        "--ticks", min=1, max=_MOST_TICKS, help="How long the run is to be, from its start."
-    ),
+    Option("--ticks", min=1, max=_MOST_TICKS, help="The length of the run, from its start."),
 ]
-Out = Annotated[Path | None, typer.Option("--out", "-o", help="The run's folder.")]
 
 
 def run(
-    scenario: Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario's YAML file.")],
+    scenario: Annotated[Path, Argument(metavar="SCENARIO", help="The scenario's YAML file.")],
     ticks: Ticks = None,
     seed: Annotated[
         int | None,
-        typer.Option(min=0, max=_LARGEST_SEED, help="Everything random derives from it."),
+        Option(min=0, max=_LARGEST_SEED, help="The number that all randomness derives from."),
     ] = None,
     preset: Preset = None,
     assignments: Assignments = None,
-    out: Out = None,
+    out: Annotated[
+        Path | None,
+        Option(
+            "--out", "-o", metavar="FOLDER", help="The run's folder; without it, runs/NAME-SEED."
+        ),
+    ] = None,
     force: Force = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a simulation.
 
-    The run's folder (runs/NAME-SEED, unless told otherwise) gets the settings as used, the bank,
-    checkpoints, metrics.parquet, ticks.parquet, summary.json and report.html. Ctrl-C finishes the
-    tick and writes a checkpoint; `tiermem resume` goes on.
+    The run's folder gets the settings, the bank, checkpoints, metrics.parquet, ticks.parquet,
+    summary.json and report.html. Ctrl-C finishes the tick and writes a checkpoint; `tiermem
+    resume` continues the run.
     """
     from ....config.load import load_settings
     from ....simulation.runs.run import Run
@@ -71,26 +74,24 @@ def run(
 def resume(
     folder: RunFolder,
     from_tick: Annotated[
-        int | None,
-        typer.Option(
-            "--from-tick",
-            min=0,
-            metavar="T",
-            help="Go back to this tick first; later ones are forgotten.",
-        ),
+        int | None, Option(min=0, help="Go back to this tick first, and forget the ticks after it.")
     ] = None,
     ticks: Ticks = None,
     assignments: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="A secret, which the run did not keep."),
+        Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="A secret, such as an API key, which the run's folder does not keep.",
+        ),
     ] = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Go on with a run that was stopped, killed, or is to be longer.
+    """Continue a run that was stopped or killed, or make a finished run longer.
 
-    It continues after the last tick that was committed, and becomes the run it would have been. If
-    its journal is lost or damaged, it continues from the newest whole checkpoint.
+    The run continues after its last committed tick, with the same result as without the stop. If
+    its journal is lost or damaged, the run continues from the newest checkpoint that is whole.
     """
     from ....simulation.runs.run import Run, go_back
 
@@ -107,25 +108,27 @@ def resume(
 
 def branch(
     folder: RunFolder,
-    at: Annotated[int, typer.Option("--at", min=0, metavar="T", help="The tick to start from.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The new run's folder.")],
+    at: Annotated[int, Option(min=0, metavar="TICK", help="The tick to start from.")],
+    out: Annotated[
+        Path, Option("--out", "-o", metavar="FOLDER", help="The folder of the new run.")
+    ],
     assignments: Assignments = None,
     edit: Annotated[
-        Path | None, typer.Option("--edit", help="A YAML file with changes to memories.")
+        Path | None, Option(metavar="FILE", help="A YAML file with changes to memories.")
     ] = None,
     ticks: Ticks = None,
     make_only: Annotated[
-        bool, typer.Option("--make-only", help="Make the run, and leave it to `tiermem resume`.")
+        bool, Option("--make-only", help="Make the new run; `tiermem resume` can run it later.")
     ] = False,
     force: Force = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Start a new run from a tick of another: what if?
+    """Start a new run from a tick of another run: what if?
 
-    With --set the settings change from there on; with --edit memories do: a list of edits such as
-    `{agent: agent_03, do: add, content: "NEVER trade with agent_07", tier: pinned}`. The other
-    run is not changed.
+    --set changes settings from this tick on. --edit changes memories; its file is a list of edits
+    such as `{agent: agent_03, do: add, content: "NEVER trade with agent_07", tier: pinned}`. The
+    other run stays as it is.
     """
     from ....simulation.runs import branch as branching
     from ....simulation.runs.run import Run
@@ -147,19 +150,17 @@ def branch(
 
 def replay(
     folder: RunFolder,
-    from_tick: Annotated[
-        int | None, typer.Option("--from-tick", min=0, metavar="T", help="Start after this tick.")
-    ] = None,
+    from_tick: Annotated[int | None, Option(min=0, help="Start after this tick.")] = None,
     verify: Annotated[
-        bool, typer.Option("--verify", help="Check the run's checkpoints and tables as well.")
+        bool, Option("--verify", help="Check the checkpoints and tables of the run, too.")
     ] = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run a run again, in memory, and compare it tick by tick with what was recorded.
+    """Repeat a run in memory, and compare it tick by tick with the recorded run.
 
-    At the first difference it names tick, agent, memory and field, and exits with 1. LLM replies
-    come from the run's cassette.
+    At the first difference the command names tick, agent, memory and field, and exits with 1. The
+    replies of an LLM come from the run's cassette.
     """
     from ....simulation.runs.replay import Replay, verify_files
 
@@ -190,11 +191,11 @@ def replay(
 
 
 def _go_on(run: "Run", screen: Screen, as_json: bool) -> None:
-    """Run to the end, or until told to stop; then write what came out."""
+    """Run to the end, or until Ctrl-C; then write the results."""
     until = run.settings.simulation.ticks
     show = screen.meter("tick", "ticks", run.tick)
     run.progress = screen.meter("mem0's store", "commits")
-    # Standard output is for the result; what a world prints must not get into it.
+    # Standard output holds the result alone: what a world prints goes to standard error.
     with stopping() as asked_to_stop, contextlib.redirect_stdout(sys.stderr):
         for _ in run.advance(until):
             show(run.tick, until)

@@ -13,9 +13,23 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Option
 
-from ..options import Assignments, Config, Preset, Quiet
-from .care import BankFolder
+from ....errors import ConfigError
+from ....memory.checks import check_agent_id
+from ..banks import check_bank
+from ..options import (
+    AllowHosts,
+    AllowOrigins,
+    Assignments,
+    BankFolder,
+    Config,
+    Create,
+    Preset,
+    Quiet,
+)
+from ..output import counted
+from ..progress import stopping
 
 if TYPE_CHECKING:
     from ....bank.memory_bank import MemoryBank
@@ -27,76 +41,60 @@ _INTERRUPTED, _SECONDS_TO_CLOSE = 130, 2.0
 
 
 def _number(value: float) -> float:
-    if math.isnan(value):  # which older versions of Typer find neither too small nor too large
+    if math.isnan(value):  # older versions of Typer find it neither too small nor too large
         raise typer.BadParameter("nan is not a number.")
     return value
 
 
 def serve(
     folder: BankFolder,
-    host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="The port; 0 for any that is free.")
-    ] = 8765,
+    host: Annotated[str, Option(metavar="ADDRESS", help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 8765,
     agent: Annotated[
         str | None,
-        typer.Option(
-            "--agent", "-a", help="Every request is this agent's, if there never was a token."
-        ),
+        Option("--agent", "-a", help="Without tokens: the agent whose memory is served."),
     ] = None,
     file: Config = None,
     preset: Preset = None,
     assignments: Assignments = None,
-    create: Annotated[
-        bool, typer.Option("--create", help="Make the bank, if there is none.")
-    ] = False,
-    hosts: Annotated[
-        list[str] | None,
-        typer.Option("--allow-host", metavar="NAME", help="Another name that it is reached by."),
-    ] = None,
-    origins: Annotated[
-        list[str] | None,
-        typer.Option("--allow-origin", metavar="ORIGIN", help="Pages that may ask from a browser."),
-    ] = None,
+    create: Create = False,
+    hosts: AllowHosts = None,
+    origins: AllowOrigins = None,
     rate: Annotated[
         float,
-        typer.Option(
-            "--rate",
+        Option(
             min=0.1,
             max=_MOST_REQUESTS,
             callback=_number,
-            help="Requests per second and token.",
+            help="Requests per second for each token.",
         ),
     ] = 100.0,
     timeout: Annotated[
         float,
-        typer.Option(
-            "--timeout",
+        Option(
+            metavar="SECONDS",
             min=1,
             max=_MOST_SECONDS,
             callback=_number,
-            help="Seconds until a request is given up.",
+            help="The longest time that a request may take.",
         ),
     ] = 30.0,
     quiet: Quiet = False,
 ) -> None:
     """Serve a bank over HTTP, until Ctrl-C.
 
-    Whoever asks needs a token (`tiermem token create`), which stands for one agent: its memories
-    are all that the bearer reaches. /openapi.json describes the operations. A bank that never had a
-    token is served to this machine alone, and as one agent's, with --agent.
+    A client needs a token (`tiermem token create`), which opens the memory of one agent.
+    /openapi.json describes the operations. Without tokens, --agent serves the memory of one agent
+    to this machine alone.
 
-    --config, --preset and --set go on top of the settings that the bank was made with. Ctrl-C, or
-    SIGTERM, lets running requests finish and closes the bank; a second one ends it at once, and
+    --config, --preset and --set change the settings of the bank for this server. Ctrl-C or SIGTERM
+    lets running requests finish and closes the bank; a second Ctrl-C ends the server at once, and
     mem0's store catches up when the bank is opened again.
     """
     from ....bank.memory_bank import MemoryBank
-    from ....errors import BankNotFound
-    from ..progress import stopping
 
     http = _http()
-    if not create and not (folder / "journal.db").is_file():
-        raise BankNotFound(f"there is no bank in {folder}", hint="--create makes one")
+    check_bank(folder, create, "--create makes one")
     agents = check_access(folder, host, agent)
     door, names = http.Door(folder, agent), http.Names(host, hosts or (), origins or ())
     limits = http.Limits(rate=rate, seconds=timeout)
@@ -116,9 +114,9 @@ def serve(
 
 
 def _close_at_once(bank: "MemoryBank") -> None:
-    """Close the bank but for mem0's store; whatever still runs, the process ends soon.
+    """Close the bank without writing to mem0's store; the process ends within two seconds.
 
-    What was acknowledged is committed, and nothing else was promised.
+    All acknowledged changes are committed.
     """
     last = threading.Timer(_SECONDS_TO_CLOSE, os._exit, (_INTERRUPTED,))
     last.daemon = True
@@ -127,8 +125,6 @@ def _close_at_once(bank: "MemoryBank") -> None:
 
 
 def _http() -> ModuleType:
-    from ....errors import ConfigError
-
     try:
         from ...http import server
     except ModuleNotFoundError as missing:
@@ -142,9 +138,7 @@ def _http() -> ModuleType:
 
 
 def check_access(folder: Path, host: str, agent: str | None) -> str:
-    """Who will be let in, in words; or why nobody must be."""
-    from ....errors import ConfigError
-    from ....memory.checks import check_agent_id
+    """The agents whose memory is served, in words; an error if the service would be unsafe."""
     from ... import tokens
     from ...http.access import is_loopback
 
@@ -154,7 +148,7 @@ def check_access(folder: Path, host: str, agent: str | None) -> str:
         raise ConfigError(f"{folder} has tokens, which say who asks", hint="leave --agent out")
     if granted:
         agents = dict.fromkeys(each.agent_id for each in granted)
-        return f"{', '.join(agents)} ({len(granted)} token{'s' * (len(granted) != 1)})"
+        return f"{', '.join(agents)} ({counted(len(granted), 'token')})"
     if had_tokens:
         raise ConfigError(
             f"every token of {folder} was revoked, and who asks needs one",
@@ -171,7 +165,7 @@ def check_access(folder: Path, host: str, agent: str | None) -> str:
 
 @contextmanager
 def _logging(quiet: bool) -> Iterator[None]:
-    """Requests and problems on standard error, or only problems."""
+    """Log requests and problems to standard error, or problems alone."""
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     levels = {

@@ -3,45 +3,43 @@
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
-from ..options import AsJson
+from ....errors import BankError
+from ... import tokens
+from ..banks import check_bank
+from ..help import HelpfulCommand, HelpfulGroup
+from ..options import AsJson, BankFolder, Whose
 from ..output import table
-from .care import BankFolder
 
 __all__ = ["app"]
 
 app = typer.Typer(
-    help="Tokens: who may speak for which agent, over HTTP and MCP.",
+    cls=HelpfulGroup,
+    help="Make, list and revoke tokens. A token opens the memory of one agent, over HTTP and MCP.",
     no_args_is_help=True,
     add_completion=False,
 )
 
 
-@app.command()
+@app.command(cls=HelpfulCommand)
 def create(
     folder: BankFolder,
-    agent: Annotated[str, typer.Option("--agent", "-a", help="Whose memory it opens.")],
+    agent: Whose,
     read_only: Annotated[
-        bool, typer.Option("--read-only", help="It may read and search, and change nothing.")
+        bool, Option("--read-only", help="A token that can read and search, not change.")
     ] = False,
-    name: Annotated[
-        str | None, typer.Option("--name", help="To list and revoke it by; the agent if not.")
-    ] = None,
+    name: Annotated[str | None, Option(help="The token's name; without it, the agent's.")] = None,
     make: Annotated[
-        bool, typer.Option("--create", help="Make the folder, for `tiermem serve --create`.")
+        bool, Option("--create", help="Make the folder, for `tiermem serve --create`.")
     ] = False,
 ) -> None:
     """Make a token for an agent, and print it.
 
-    It is shown this once: the bank keeps a hash of it. A server that runs takes it at once.
+    The token is printed this once: the bank keeps only its hash. A running server accepts it at
+    once.
     """
-    from ....errors import BankError, BankNotFound
-    from ... import tokens
-
-    if not make and not (folder / "journal.db").is_file():
-        raise BankNotFound(
-            f"there is no bank in {folder}", hint="--create makes the folder for one"
-        )
+    check_bank(folder, make, "--create makes the folder for one")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -57,11 +55,10 @@ def create(
     )
 
 
-@app.command(name="list")
+@app.command("list", cls=HelpfulCommand)
 def list_(folder: BankFolder, as_json: AsJson = False) -> None:
-    """List the tokens' names, agents and permissions; the tokens themselves nobody knows."""
+    """List the names, agents and permissions of all tokens, but not the tokens themselves."""
     from ....bank.history import no_bank
-    from ... import tokens
 
     if not folder.is_dir():
         raise no_bank(folder)
@@ -72,17 +69,15 @@ def list_(folder: BankFolder, as_json: AsJson = False) -> None:
     table(f"{folder}: tokens", rows, as_json)
 
 
-@app.command()
+@app.command(cls=HelpfulCommand)
 def revoke(
     folder: BankFolder,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The token's name.")],
+    name: Annotated[str, Argument(metavar="NAME", help="The token's name.")],
 ) -> None:
-    """Make a token worthless, at once and for good.
+    """Revoke a token, at once and for good.
 
-    Without any token left, nobody is let in: only to delete tokens.json in the bank's folder, and
-    to start again, brings back serving without tokens.
+    A bank whose tokens are all revoked lets nobody in. To serve it without tokens again, delete
+    tokens.json in the bank's folder and restart the server.
     """
-    from ... import tokens
-
     tokens.revoke(folder, name)
     typer.echo(f"revoked {name}")

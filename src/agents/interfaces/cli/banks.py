@@ -1,0 +1,114 @@
+"""How commands reach a bank: the bank itself, or a copy that leaves the bank to its users.
+
+The engine is imported when a bank is opened, so that the help of a command appears at once.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Any
+
+from ...errors import BankError, BankNotFound
+from ...memory.checks import check_agent_id
+from .output import first_of
+from .signals import telling
+
+if TYPE_CHECKING:
+    from ...bank.memory_bank import MemoryBank
+    from ...notes.agent_notes import AgentNotes
+    from ...notes.index import Synced
+
+__all__ = ["changed", "check_agent", "check_bank", "copied", "copied_with_notes", "opened"]
+
+
+def opened(
+    folder: Path,
+    file: Path | None = None,
+    preset: str | None = None,
+    assignments: Sequence[str] | None = None,
+    **settings: Any,
+) -> "MemoryBank":
+    """A bank that exists; closing it changes nothing that the command did not change."""
+    from ...bank.memory_bank import MemoryBank
+
+    return MemoryBank.open(
+        folder,
+        file,
+        preset=preset,
+        assignments=assignments or (),
+        create=False,
+        apply_caps=False,
+        temperature={"compact_on_close": False},
+        **settings,
+    )
+
+
+@contextmanager
+def changed(
+    folder: Path,
+    file: Path | None = None,
+    preset: str | None = None,
+    assignments: Sequence[str] | None = None,
+    *,
+    dry_run: bool = False,
+) -> "Iterator[MemoryBank]":
+    """A bank to change, or for a dry run a copy of it; Ctrl-C tells whether anything was stored."""
+    if dry_run:
+        given = assignments or ()
+        with copied(folder, config=file, preset=preset, assignments=given) as bank:
+            yield bank
+        return
+    stored = False
+    with (
+        telling(lambda: "what it stored is kept" if stored else "nothing was stored"),
+        opened(folder, file, preset, assignments) as bank,
+    ):
+        journal = bank.parts.ledger.journal
+        before = journal.head
+        try:
+            yield bank
+        finally:
+            stored = journal.head != before
+
+
+@contextmanager
+def copied(folder: Path, agent: str | None = None, **options: Any) -> "Iterator[MemoryBank]":
+    """A copy of a bank, which may be in use meanwhile; the bank must have the agent."""
+    from ...bank.memory_bank import MemoryBank
+
+    with MemoryBank.at(folder, **options) as bank:
+        check_agent(bank, folder, agent)
+        yield bank
+
+
+@contextmanager
+def copied_with_notes(
+    folder: Path, agent: str
+) -> "Iterator[tuple[MemoryBank, AgentNotes, Synced]]":
+    """A copy of a bank with the agent's notes as they are on disk, and what reading them found."""
+    from ...notes.agent_notes import AgentNotes
+    from ...notes.opening import look_at_files
+
+    with copied(folder) as bank:
+        own, seen = look_at_files(bank.parts, folder, agent)
+        if not seen.problems:
+            check_agent(bank, folder, agent)
+        yield bank, AgentNotes(own), seen
+
+
+def check_agent(bank: "MemoryBank", folder: Path, agent: str | None) -> None:
+    """Refuse an agent that the bank does not have."""
+    if agent is None or check_agent_id(agent) in (agents := bank.agents()):
+        return
+    first = f"let it remember something: tiermem add {quote(str(folder))} --agent {agent} TEXT"
+    raise BankError(
+        f"{folder} has no agent {agent}" + ("" if agents else ", nor any other yet"),
+        hint=f"it has {first_of(agents)}; name one of these" if agents else first,
+    )
+
+
+def check_bank(folder: Path, create: bool, hint: str) -> None:
+    """Refuse a folder without a bank, unless the command may make one."""
+    if not create and not (folder / "journal.db").is_file():
+        raise BankNotFound(f"there is no bank in {folder}", hint=hint)
