@@ -16,7 +16,7 @@ from agents.engine.open_bank import OpenBank
 from agents.errors import CommitFailed, NoteRefused
 from agents.notes import files as note_files
 from agents.notes.files import NoteFiles
-from agents.storage.journal.journal import Journal
+from agents.storage.journal.file import JournalFile
 
 MANUAL = {"sync": "manual"}
 
@@ -268,7 +268,7 @@ def test_a_kill_before_the_commit_leaves_a_persons_edit_though_the_old_text_was_
     place: Path, bank: MemoryBank, alice: AgentMemory, file: Path
 ) -> None:
     file.write_text("by hand\n")
-    with copied(place, Journal, "_writing") as killed:
+    with copied(place, JournalFile, "writing") as killed:
         alice.notes.write("MEMORY.md", "first\n")
     with opened(killed[0]) as again:
         assert again.agent("alice").notes.read() == "by hand\n"
