@@ -17,6 +17,7 @@ from agents.errors import CommitFailed, NoteRefused
 from agents.notes import files as note_files
 from agents.notes.files import NoteFiles
 from agents.storage.journal.file import JournalFile
+from agents.storage.journal.journal import Journal
 
 MANUAL = {"sync": "manual"}
 
