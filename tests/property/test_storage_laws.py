@@ -35,8 +35,9 @@ from agents.memory.metadata import check_metadata
 from agents.memory.records import id_prefix
 from agents.rules.ranking import EXCLUDED, rank
 from agents.storage.resident.agent_columns import AgentColumns
-from agents.storage.resident.come_and_go import add_all, put, take
+from agents.storage.resident.come_and_go import put, take
 from agents.storage.resident.fingerprint import fingerprint
+from agents.storage.resident.new_memories import add_all
 from agents.storage.resident.table import ResidentTable
 from agents.storage.state import snapshots
 from agents.storage.vectors import norms, quantise

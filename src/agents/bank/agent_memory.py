@@ -7,11 +7,10 @@ from ..engine import agent_moves, reading, upkeep
 from ..engine.open_bank import OpenBank
 from ..engine.status import Status
 from ..errors import InvalidInput, InvalidTier
-from ..memory.checks import check_query
 from ..memory.context import render
 from ..memory.filters import ANY, parse_filter
 from ..memory.records import Explanation, Hits, Memory, Scalar
-from ..memory.requests import action_text
+from ..memory.requests import action_text, check_query
 from ..memory.results import Compaction, Recall, Spill
 from ..memory.retention import Retention
 from ..memory.temperature import Temperature, TemperatureLike, parse_temperature

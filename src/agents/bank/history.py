@@ -8,7 +8,7 @@ from pathlib import Path
 from shlex import quote
 
 from ..errors import BankError, BankNotFound, InvalidInput
-from ..memory.checks import check_whole
+from ..memory.requests import check_whole
 from ..storage.checkpoint import file as checkpoint
 from ..storage.checkpoint import restore as restoring
 from ..storage.identity import with_new_id

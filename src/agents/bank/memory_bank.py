@@ -11,9 +11,9 @@ from ..engine import reading, upkeep
 from ..engine.open_bank import OpenBank
 from ..engine.status import Status
 from ..errors import BankError, InvalidInput
-from ..memory.checks import check_agent_id, check_whole
 from ..memory.context import TokenCounter, approximate_tokens, render
 from ..memory.records import Hits, Memory
+from ..memory.requests import check_agent_id, check_whole
 from ..memory.results import Compaction
 from ..notes.index import Synced
 from ..notes.opening import sync_notes

@@ -5,9 +5,9 @@ from contextlib import ExitStack
 from typing import Final
 
 from ..errors import InvalidInput, MemoryNotFound
-from ..memory.checks import check_query, check_whole
 from ..memory.filters import Filter
 from ..memory.records import Hit, Memory, memory_id
+from ..memory.requests import check_query, check_whole
 from ..memory.results import Recall, Spill
 from ..memory.retention import Retention
 from ..memory.temperature import Temperature

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple, final
 
 from ..config.settings import Settings
 from ..errors import BankClosed, NoteRefused
-from ..memory.checks import check_whole
 from ..memory.context import TokenCounter
 from ..memory.records import Hits, Memory
-from ..memory.requests import NewBatch, check_all_new, check_searches
+from ..memory.requests import NewBatch, check_all_new, check_searches, check_whole
 from ..movement.movement import Movement
 from ..rules.caps import Caps
 from ..rules.spill import HotLimits

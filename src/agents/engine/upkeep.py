@@ -4,8 +4,8 @@ from collections import Counter
 from contextlib import suppress
 
 from ..errors import BankError
-from ..memory.checks import check_agent_id, check_whole
 from ..memory.records import memory_id
+from ..memory.requests import check_agent_id, check_whole
 from ..memory.results import Compaction, RuledMove
 from ..memory.temperature import Temperature
 from ..storage.store_sync import Progress

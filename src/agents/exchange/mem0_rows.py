@@ -11,9 +11,9 @@ from typing import Any
 
 from ..config.yaml_reader import read_file
 from ..errors import ConfigError, InvalidAgentId, InvalidInput, StoreError
-from ..memory.checks import check_agent_id
 from ..memory.kinds import KINDS, check_tags
 from ..memory.metadata import RESERVED_METADATA_KEYS
+from ..memory.requests import check_agent_id
 from ..memory.temperature import TEMPERATURE_NAMES
 from ..memory.tiers import TIER_NAMES, TIER_VALUES, Tier
 from ..storage.mem0.providers import check_vector_store

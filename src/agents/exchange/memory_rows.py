@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 
 from ..bank.memory_bank import MemoryBank
 from ..errors import InvalidInput
-from ..memory.checks import check_whole
 from ..memory.records import Memory
-from ..memory.requests import NewMemory, check_new
+from ..memory.requests import NewMemory, check_new, check_whole
 from ..memory.retention import Retention
 from ..memory.temperature import Temperature
 from ..memory.tiers import Tier

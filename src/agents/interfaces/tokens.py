@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from ..errors import BankError, InvalidAgentId, InvalidInput
-from ..memory.checks import check_agent_id
+from ..memory.requests import check_agent_id
 from ..storage.sqlite import sync_folder
 
 __all__ = ["FILE", "Created", "Grant", "are_needed", "check", "create", "grants", "revoke"]

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
 from ..errors import InvalidInput
-from .checks import check_whole
 from .kinds import check_kind, check_tags
 from .records import Memory
+from .requests import check_whole
 from .temperature import Temperature, parse_temperature
 from .tiers import Tier, parse_tier
 

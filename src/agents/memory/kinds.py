@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ..errors import InvalidContent, InvalidInput
-from .checks import check_text
+from .records import check_text
 
 __all__ = ["KINDS", "PLAIN", "Traits", "check_kind", "check_tags", "traits"]
 

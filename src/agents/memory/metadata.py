@@ -8,8 +8,7 @@ from itertools import chain
 from typing import Any, final
 
 from ..errors import InvalidContent, InvalidMetadata
-from .checks import check_text
-from .records import Scalar
+from .records import Scalar, check_text
 
 __all__ = ["RESERVED_METADATA_KEYS", "KeptMetadata", "SharedMetadata", "check_metadata"]
 

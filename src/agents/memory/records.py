@@ -7,6 +7,7 @@ from operator import add
 from types import MappingProxyType
 from typing import NamedTuple
 
+from ..errors import InvalidContent
 from .retention import Retention
 from .temperature import Temperature
 from .tiers import Tier
@@ -22,6 +23,7 @@ __all__ = [
     "Memory",
     "Metadata",
     "Scalar",
+    "check_text",
     "id_prefix",
     "memories_of",
     "memory_id",
@@ -105,6 +107,27 @@ class Memory(NamedTuple):
 _UNCOMPARED = Memory._fields.index("access_count")
 _PLAIN_TRAITS = ("fact", (), "")
 _DIGITS = 12
+
+
+def check_text(text: object, what: str) -> str:
+    """``text`` itself if every byte of it can be kept, or :class:`InvalidContent`."""
+    if type(text) is str and text.isascii() and "\0" not in text:  # most texts are like this
+        return text
+    if not isinstance(text, str):
+        raise InvalidContent(f"a {what} is text, not {type(text).__name__}")
+    if type(text) is not str:  # the journal returns no subclass of str
+        text = str.__str__(text)
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidContent(
+                f"a {what} can't hold the lone surrogate {text[error.start]!a} "
+                f"(character {error.start})"
+            ) from None
+    if "\0" in text:
+        raise InvalidContent(f"a {what} can't hold a NUL (character {text.index(chr(0))})")
+    return text
 
 
 def id_prefix(seed: int, agent_id: str) -> str:

@@ -1,21 +1,14 @@
 """What callers give for new memories and searches. A call for one is a batch of one."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
-from ..errors import InvalidContent, InvalidInput, InvalidMetadata
-from .checks import (
-    MOST_QUERY,
-    are_agent_ids,
-    are_plain_texts,
-    check_agent_id,
-    check_content,
-    check_query,
-    check_whole,
-)
+from ..errors import InvalidAgentId, InvalidContent, InvalidInput, InvalidMetadata
 from .kinds import check_kind, check_tags
 from .metadata import KeptMetadata, SharedMetadata, check_metadata
+from .records import check_text
 from .temperature import Temperature, parse_temperature
 from .tiers import TIER_VALUES, Tier, parse_tier
 
@@ -25,14 +18,24 @@ __all__ = [
     "NewMemory",
     "Options",
     "action_text",
+    "are_agent_ids",
+    "are_plain_texts",
+    "check_agent_id",
     "check_all_new",
+    "check_content",
     "check_iterable",
     "check_new",
     "check_options",
+    "check_query",
     "check_search",
     "check_searches",
+    "check_whole",
 ]
 
+_AGENT_ID = re.compile(r"[A-Za-z0-9_@-][A-Za-z0-9._@-]{0,127}")
+_LONGEST_ID = 128
+_MOST_QUERY = 1_000_000
+_MOST = 2**62  # leaves room to add in 64 bits
 _SEQUENCES = (tuple, list)
 _FEW = 8
 """A batch with fewer memories is checked one by one, which is faster."""
@@ -212,7 +215,7 @@ def check_searches(requests: Iterable[object]) -> tuple[list[str], list[str]]:
         and set(map(len, requests)) == {2}
     ):
         agents, queries = zip(*requests, strict=True)
-        if are_agent_ids(agents) and are_plain_texts(queries, MOST_QUERY):  # as in most ticks
+        if are_agent_ids(agents) and are_plain_texts(queries, _MOST_QUERY):  # as in most ticks
             return list(agents), list(queries)
     checked = [check_search(request) for request in check_iterable(requests)]
     return [agent for agent, _ in checked], [query for _, query in checked]
@@ -233,3 +236,71 @@ def action_text(action_type: object, details: object, success: object) -> str:
         raise InvalidContent(f"an action's details are text or a mapping, not {details!r:.40}")
     text = f"{action_type} {'succeeded' if success else 'failed'}"
     return f"{text}: {details}" if details else text
+
+
+# What may become a part of a memory, or name its agent
+
+
+def check_agent_id(agent_id: object) -> str:
+    """``agent_id`` itself, or :class:`InvalidAgentId`.
+
+    The alphabet has no character with a meaning for mem0's filters, a file system or a terminal:
+    ``*`` would match every agent in mem0.
+    """
+    if isinstance(agent_id, str) and _AGENT_ID.fullmatch(agent_id):
+        return str.__str__(agent_id)  # never a subclass of str
+    shown = repr(agent_id) if len(repr(agent_id)) <= 160 else repr(agent_id)[:150] + "…"
+    raise InvalidAgentId(
+        f"{shown} is not an agent id",
+        hint="use 1 to 128 of the characters A–Z a–z 0–9 . _ - @, not starting with a dot",
+    )
+
+
+def are_agent_ids(ids: Sequence[Any]) -> bool:
+    """Whether :func:`check_agent_id` would return each of these ids unchanged."""
+    if set(map(type, ids)) != {str}:
+        return False
+    # Most ids are ASCII identifiers of Python, which are within the alphabet.
+    if "".join(ids).isascii() and all(map(str.isidentifier, ids)):
+        return max(map(len, ids)) <= _LONGEST_ID
+    return all(map(_AGENT_ID.fullmatch, ids))
+
+
+def check_content(content: object, max_bytes: int) -> str:
+    """``content`` itself if a memory can have this text, or :class:`InvalidContent`."""
+    text = check_text(content, "memory")
+    if not text or text.isspace():
+        raise InvalidContent("a memory needs some text; this one is blank")
+    # A character is at most 4 bytes, so a short text fits without a look at its bytes.
+    if len(text) * 4 > max_bytes:
+        size = len(text.encode())
+        if size > max_bytes:
+            raise InvalidContent(
+                f"a memory of {size:,} bytes is over memory.max_content_bytes ({max_bytes:,})"
+            )
+    return text
+
+
+def check_query(query: object) -> str:
+    """``query`` itself, blank or not, or :class:`InvalidContent`."""
+    text = check_text(query, "query")
+    if len(text) > _MOST_QUERY:
+        raise InvalidContent(f"a query of {len(text):,} characters is over {_MOST_QUERY:,}")
+    return text
+
+
+def are_plain_texts(texts: Sequence[Any], longest: int) -> bool:
+    """Whether each text has at most ``longest`` characters, and is ASCII without a NUL."""
+    if set(map(type, texts)) != {str} or max(map(len, texts)) > longest:
+        return False
+    text = "".join(texts)
+    return text.isascii() and "\0" not in text
+
+
+def check_whole(name: str, value: object, least: int = 0) -> int:
+    """``value`` itself if it is a whole number of at least ``least``, or :class:`InvalidInput`."""
+    if isinstance(value, int) and not isinstance(value, bool) and value >= least:
+        if value <= _MOST:
+            return value
+        raise InvalidInput(f"{name} {value!r:.40} is too large", hint=f"it may be {_MOST} at most")
+    raise InvalidInput(f"{name} {value!r:.40} is not a whole number from {least} on")

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, final
 
 from ..errors import InvalidInput
-from ..memory.checks import check_whole
 from ..memory.context import TokenCounter, cost, line
 from ..memory.records import Memory
+from ..memory.requests import check_whole
 
 __all__ = ["FLUSH_PROMPT", "SILENT_REPLY", "FlushMonitor", "summary"]
 

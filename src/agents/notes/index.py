@@ -8,9 +8,8 @@ from typing import NamedTuple, final
 
 from ..engine.open_bank import OpenBank, Staged
 from ..errors import NoteRefused, TierMemError
-from ..memory.checks import check_content
 from ..memory.records import Memory
-from ..memory.requests import NewBatch, check_new
+from ..memory.requests import NewBatch, check_content, check_new
 from ..memory.retention import Retention
 from ..memory.tiers import Tier
 from ..storage.note import Note

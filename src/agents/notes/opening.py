@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..engine.open_bank import OpenBank, Staged
 from ..errors import ConfigError, InvalidAgentId, NoteRefused
-from ..memory.checks import check_agent_id
+from ..memory.requests import check_agent_id
 from .files import NoteFiles, is_extra, notes_in
 from .index import NoteIndex, Synced, files_of
 from .settling import NOT_A_NOTE, read_or, staged

@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from ..memory.checks import check_query, check_whole
 from ..memory.filters import parse_filter
 from ..memory.records import Memory
+from ..memory.requests import check_query, check_whole
 from ..search.request import SearchRequest
 from .index import NoteIndex
 

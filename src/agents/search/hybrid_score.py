@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from ..config.settings import RetrievalSettings
 from ..errors import EmbedderError
 from ..memory.metadata import KeptMetadata
-from ..rules.scores import (
+from ..rules.ranking import (
     Matches,
     Measure,
     coverage,

@@ -7,9 +7,9 @@ import schemathesis
 from http_service import Served, served
 from hypothesis import HealthCheck, settings
 from schemathesis import Case
-from schemathesis.checks import not_a_server_error
 from schemathesis.config import SchemathesisConfig
-from schemathesis.specs.openapi.checks import (
+from schemathesis.requests import not_a_server_error
+from schemathesis.specs.openapi.requests import (
     content_type_conformance,
     negative_data_rejection,
     response_headers_conformance,

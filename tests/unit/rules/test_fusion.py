@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from agents.rules.scores import (
+from agents.rules.ranking import (
     Matches,
     keyword_scores,
     measure,

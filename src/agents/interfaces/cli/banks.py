@@ -10,7 +10,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from ...errors import BankError, BankNotFound
-from ...memory.checks import check_agent_id
+from ...memory.requests import check_agent_id
 from .output import first_of
 from .signals import telling
 

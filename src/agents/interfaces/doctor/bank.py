@@ -227,7 +227,7 @@ def _store(bank: "MemoryBank", folder: Path, kept: dict[str, Any] | None) -> Fin
 
 def _notes(bank: "MemoryBank", folder: Path) -> Findings:
     from ...errors import InvalidAgentId, NoteRefused
-    from ...memory.checks import check_agent_id
+    from ...memory.requests import check_agent_id
     from ...notes.files import notes_in
     from ...notes.opening import look_at_files
 

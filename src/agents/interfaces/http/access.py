@@ -10,7 +10,7 @@ from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from ...errors import ConfigError
-from ...memory.checks import check_agent_id
+from ...memory.requests import check_agent_id
 from .. import tokens
 from ..tokens import Grant
 from .problems import Problem

@@ -9,8 +9,8 @@ from typing import Any
 
 from ...bank.agent_memory import AgentMemory
 from ...errors import InvalidAction, InvalidInput, MemoryNotFound, NoteRefused, TierFull
-from ...memory.checks import check_text
 from ...memory.context import one_line
+from ...memory.records import check_text
 from ...memory.tiers import Tier, parse_tier
 from ...notes.agent_notes import LONG_TERM
 from ...notes.files import MOST_BYTES

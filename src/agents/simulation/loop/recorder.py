@@ -4,9 +4,8 @@ from random import Random
 
 from ...bank.memory_bank import MemoryBank
 from ...errors import InvalidAction, InvalidContent, InvalidInput, SimulationError, TierFull
-from ...memory.checks import check_content
 from ...memory.records import Hits
-from ...memory.requests import Options
+from ...memory.requests import Options, check_content
 from ...memory.tiers import Tier
 from ..protocols import Action, Flushing, Observation, Outcome
 from .actions import (

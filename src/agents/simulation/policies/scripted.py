@@ -6,8 +6,8 @@ from random import Random
 from typing import Any, final
 
 from ...errors import ConfigError, InvalidInput
-from ...memory.checks import check_agent_id, check_whole
 from ...memory.records import Hits
+from ...memory.requests import check_agent_id, check_whole
 from ..protocols import Action, Observation
 from . import as_actions
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...config.settings import Settings
 from ...errors import ConfigError, SimulationError, TierMemError
-from ...memory.checks import check_agent_id
+from ...memory.requests import check_agent_id
 from ...memory.tiers import parse_tier
 from ...storage.mem0.models import ChatModel
 from ..loop.actions import MEMORY_ACTIONS, OWN_ACTIONS

@@ -1,71 +1,27 @@
-"""Memories come into the columns of their agents, and leave them."""
+"""Memories leave the columns of their agents, and come back into them."""
 
-from collections.abc import Mapping, Sequence
-from itertools import compress, repeat
-from operator import add
+from collections.abc import Sequence
+from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...memory.events import Additions
 from ...memory.kinds import Traits
 from ...memory.metadata import KeptMetadata
 from ...memory.records import NEVER
 from ...memory.temperature import Temperature
-from ..digests import of_new
 from ..full_record import Shelved
 from ..vectors import Quantised, norms
 from .agent_columns import AgentColumns
 from .fingerprint import forget_uses, keep_uses
 from .table import WIDTH
 
-__all__ = ["add_all", "load", "put", "take"]
+__all__ = ["load", "put", "take"]
 
 # NumPy asks an enum a dozen questions before it takes it for the number it is.
 _HOT = int(Temperature.HOT)
 _MANY = 64
 """From this many leaving memories on, to hash the memories that stay may cost less."""
-
-
-def add_all(
-    blocks: Mapping[str, AgentColumns],
-    counts: Mapping[str, int],
-    new: Additions,
-    tick: int,
-    vectors: Quantised,
-    lengths: NDArray[np.float64],
-) -> None:
-    """Add new memories of this tick, as many of each agent as ``counts`` says.
-
-    Each agent's memories have the next sequence numbers. ``lengths`` has the vectors' lengths.
-    """
-    table = blocks[new.agents[0]].table
-    table.make_room([(block, counts[agent]) for agent, block in blocks.items()])
-    to_row = {}
-    """What makes a row of the table from a sequence number, by agent."""
-    for agent, block in blocks.items():
-        count = counts[agent]
-        to_row[agent] = block.start + block.size - block.next_sequence
-        block.size += count
-        block.next_sequence += count
-    rows = list(map(add, map(to_row.__getitem__, new.agents), new.sequences))
-    table.write(rows, new, tick, vectors, lengths)
-    if 0 in new.tiers or new.starts.count(None) < len(new.starts):
-        for agent, tier, start in zip(new.agents, new.tiers, new.starts, strict=True):
-            block = blocks[agent]
-            if start is not None and start.expires_tick is not None:
-                block.next_expiry = min(block.next_expiry, start.expires_tick)
-            if tier == 0 or (start is not None and start.temperature == _HOT):
-                block.front_changed()
-    hashed = {agent for agent, block in blocks.items() if block.memory_sum is not None}
-    if hashed:
-        is_hashed = [agent in hashed for agent in new.agents]
-        if not all(is_hashed):
-            new = Additions._make([list(compress(column, is_hashed)) for column in new])
-            vectors = vectors[is_hashed]
-        for agent, own in zip(new.agents, of_new(new, tick, vectors.tobytes()), strict=True):
-            if (before := blocks[agent].memory_sum) is not None:
-                blocks[agent].memory_sum = before + own
 
 
 def take(block: AgentColumns, rows: Sequence[int], temperature: int | None = None) -> list[Shelved]:

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ...rules.scores import Matches
+from ...rules.ranking import Matches
 from ...rules.words import FUNCTION_WORDS, Stem, Words, words_of
 
 __all__ = ["KeywordIndex", "Query", "Vocabulary"]

@@ -35,10 +35,10 @@ from ..gc_pause import gc_paused
 from ..journal.journal import Journal
 from ..journal.redaction import Purge, Redaction
 from ..journal.ticks import TickNote
+from ..resident.new_memories import NewMemories, forget_texts, number, which_matter
 from ..vectors import Quantised, norms
 from . import snapshots
 from .loading import load, replay
-from .new_memories import NewMemories, forget_texts, number, which_matter
 from .state import Accesses, State
 
 __all__ = ["Ledger"]

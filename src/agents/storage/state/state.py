@@ -21,8 +21,9 @@ from ..full_record import MOST_RECALLS, Shelved
 from ..journal.journal import Journal
 from ..note import Note
 from ..resident.agent_columns import AgentColumns
-from ..resident.come_and_go import add_all, put, take
+from ..resident.come_and_go import put, take
 from ..resident.fingerprint import forget_uses
+from ..resident.new_memories import add_all
 from ..resident.table import WIDTH, ResidentTable
 from ..shelf.shelf import Shelf
 from ..vectors import Quantised

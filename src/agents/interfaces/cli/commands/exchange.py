@@ -8,7 +8,7 @@ import typer
 from typer import Argument, Option
 
 from ....errors import InvalidInput
-from ....memory.checks import check_agent_id
+from ....memory.requests import check_agent_id
 from ..banks import changed, copied
 from ..commit_then_sync import storing
 from ..options import AsJson, Assignments, BankFolder, Force, OneAgent

@@ -10,7 +10,7 @@ import typer
 from typer import Option
 
 from ....errors import ConfigError, InvalidInput
-from ....memory.checks import check_agent_id
+from ....memory.requests import check_agent_id
 from ..banks import check_bank
 from ..options import AllowHosts, AllowOrigins, Assignments, BankFolder, Config, Create, Preset
 from ..progress import stopping

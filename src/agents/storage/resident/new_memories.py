@@ -1,10 +1,12 @@
-"""New memories: numbered, as events, and as the records that callers get."""
+"""New memories: numbered, as events, in the table, and as the records that callers get."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from itertools import count, repeat
+from itertools import compress, count, repeat
+from operator import add
 from typing import final, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...memory.events import Added, Additions, Row, Start, named
 from ...memory.records import Memory, memories_of
@@ -12,10 +14,11 @@ from ...memory.requests import NewBatch
 from ...memory.temperature import Temperature
 from ...memory.tiers import Tier
 from ...rules.lifetime import begun
-from ..resident.agent_columns import AgentColumns
+from ..digests import of_new
 from ..vectors import Quantised
+from .agent_columns import AgentColumns
 
-__all__ = ["NewMemories", "forget_texts", "number", "which_matter"]
+__all__ = ["NewMemories", "add_all", "forget_texts", "number", "which_matter"]
 
 _HOT, _WARM = int(Temperature.HOT), int(Temperature.WARM)
 _CAPPED = (int(Tier.PINNED), int(Tier.CRITICAL))
@@ -44,6 +47,47 @@ def which_matter(new: Additions) -> list[int]:
         for place, (tier, start) in enumerate(zip(new.tiers, new.starts, strict=True))
         if tier in _CAPPED or (start is not None and start.temperature == _HOT)
     ]
+
+
+def add_all(
+    blocks: Mapping[str, AgentColumns],
+    counts: Mapping[str, int],
+    new: Additions,
+    tick: int,
+    vectors: Quantised,
+    lengths: NDArray[np.float64],
+) -> None:
+    """Add new memories of this tick, as many of each agent as ``counts`` says.
+
+    Each agent's memories have the next sequence numbers. ``lengths`` has the vectors' lengths.
+    """
+    table = blocks[new.agents[0]].table
+    table.make_room([(block, counts[agent]) for agent, block in blocks.items()])
+    to_row = {}
+    """What makes a row of the table from a sequence number, by agent."""
+    for agent, block in blocks.items():
+        count = counts[agent]
+        to_row[agent] = block.start + block.size - block.next_sequence
+        block.size += count
+        block.next_sequence += count
+    rows = list(map(add, map(to_row.__getitem__, new.agents), new.sequences))
+    table.write(rows, new, tick, vectors, lengths)
+    if 0 in new.tiers or new.starts.count(None) < len(new.starts):
+        for agent, tier, start in zip(new.agents, new.tiers, new.starts, strict=True):
+            block = blocks[agent]
+            if start is not None and start.expires_tick is not None:
+                block.next_expiry = min(block.next_expiry, start.expires_tick)
+            if tier == 0 or (start is not None and start.temperature == _HOT):
+                block.front_changed()
+    hashed = {agent for agent, block in blocks.items() if block.memory_sum is not None}
+    if hashed:
+        is_hashed = [agent in hashed for agent in new.agents]
+        if not all(is_hashed):
+            new = Additions._make([list(compress(column, is_hashed)) for column in new])
+            vectors = vectors[is_hashed]
+        for agent, own in zip(new.agents, of_new(new, tick, vectors.tobytes()), strict=True):
+            if (before := blocks[agent].memory_sum) is not None:
+                blocks[agent].memory_sum = before + own
 
 
 def forget_texts(
