@@ -8,8 +8,8 @@ from http_service import Served, served
 from hypothesis import HealthCheck, settings
 from schemathesis import Case
 from schemathesis.config import SchemathesisConfig
-from schemathesis.requests import not_a_server_error
-from schemathesis.specs.openapi.requests import (
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
     content_type_conformance,
     negative_data_rejection,
     response_headers_conformance,
