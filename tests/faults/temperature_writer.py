@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.insert(0, str(Path(__file__).parent.parent / "property"))
+
+from model import SmallEmbedder
 
 from agents import InvalidInput, MemoryBank, MemoryNotFound, MemoryPinned
 from agents.engine import reading
-from property.model import SmallEmbedder
 
 AGENTS = ("alice", "bob")
 SETTINGS: dict[str, Any] = {

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from model import ModelBank, SmallEmbedder, embed, quantise
 from writer import AGENTS, CAPS, HEAT, READY, commits, imagine
 
 from agents import BankLocked, MemoryBank, StoreError
 from plain_mem0 import PlainMem0, assert_store_is_exact
-from property.model import ModelBank, SmallEmbedder, embed, quantise
 
 KILLS = int(os.environ.get("TIERMEM_KILLS", "35"))
 BIRTHS = max(10, KILLS // 5)

@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.insert(0, str(Path(__file__).parent.parent / "property"))
+
+from model import IsPinned, ModelBank, NotThere, SmallEmbedder
 
 from agents import MemoryBank, MemoryNotFound, MemoryPinned
 from agents.memory.records import id_prefix, memory_id
-from property.model import IsPinned, ModelBank, NotThere, SmallEmbedder
 
 AGENTS = ("alice", "bob")
 CAPS = {"max_pinned": 2, "max_critical": 3}

@@ -7,8 +7,8 @@ import schemathesis
 from http_service import Served, served
 from hypothesis import HealthCheck, settings
 from schemathesis import Case
-from schemathesis.config import SchemathesisConfig
 from schemathesis.checks import not_a_server_error
+from schemathesis.config import SchemathesisConfig
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
     negative_data_rejection,

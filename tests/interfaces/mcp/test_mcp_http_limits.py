@@ -311,20 +311,3 @@ def test_who_is_asking_when_it_stops_is_told_so(folder: Path) -> None:
         assert b"Traceback" not in process.stderr.read()
     MemoryBank.open(folder, storage=MANUAL).close()
     assert "NEVER speak of xanadu" in texts(folder)
-
-
-def test_a_second_signal_gives_up_what_was_begun_and_says_so(folder: Path) -> None:
-    token = tokens.create(folder, "alice").token
-    with (
-        serving(folder, "--set", "storage.sync=manual") as (url, process),
-        half_sent(url, token) as (line,),
-    ):
-        time.sleep(0.5)
-        for _ in range(2):
-            process.send_signal(signal.SIGTERM)
-            time.sleep(0.5)
-        assert is_problem(answer(line), 503, "Stopping")
-        assert process.wait(60) == 130
-        assert process.stderr is not None
-        assert b"Traceback" not in process.stderr.read()
-    MemoryBank.open(folder, storage=MANUAL).close()
