@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+sys.path.insert(0, str(Path(__file__).parent / "property"))
 sys.path.insert(0, str(Path(__file__).parent))
 
 import slow
