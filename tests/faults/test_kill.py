@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from model import ModelBank, SmallEmbedder, embed, quantise
+from kill_model import ModelBank, SmallEmbedder, embed, quantise
 from writer import AGENTS, CAPS, HEAT, READY, commits, imagine
 
 from agents import BankLocked, MemoryBank, StoreError

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-sys.path.insert(0, str(Path(__file__).parent.parent / "property"))
 
-from model import IsPinned, ModelBank, NotThere, SmallEmbedder
+from kill_model import IsPinned, ModelBank, NotThere, SmallEmbedder
 
 from agents import MemoryBank, MemoryNotFound, MemoryPinned
 from agents.memory.records import id_prefix, memory_id
