@@ -19,10 +19,10 @@ $(STAMP): pyproject.toml constraints.txt
 
 setup: $(STAMP)  ## make .venv with the tested versions
 
-test: $(STAMP)   ## every behaviour once, on all cores: about three minutes on two
+test: $(STAMP)   ## every behaviour once, on all cores: about seven minutes on two
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" -p no:schemathesis
 
-test-all: $(STAMP) ## all tests: kills, every store and many examples too; about ten minutes
+test-all: $(STAMP) ## all tests: kills, every store and many examples too; about sixteen minutes
 	HYPOTHESIS_PROFILE=ci $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 check: $(STAMP)  ## lint, format, types, import contracts
