@@ -52,7 +52,9 @@ _TOLD = (
     errors.EmbedderError,
     errors.StoreError,
     errors.CommitFailed,
+    errors.CommitUnknown,
     errors.BankClosed,
+    errors.BankBroken,
 )
 """The errors that a call can meet."""
 

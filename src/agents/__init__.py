@@ -20,6 +20,7 @@ if __name__ == "agents":  # imported by the folder's name: tiermem becomes the m
     sys.modules["agents"] = tiermem
 
 from .errors import (
+    BankBroken,
     BankClosed,
     BankDamaged,
     BankError,
@@ -30,6 +31,7 @@ from .errors import (
     CheckpointDamaged,
     CheckpointError,
     CommitFailed,
+    CommitUnknown,
     ConfigError,
     Diverged,
     EmbedderError,
@@ -71,6 +73,7 @@ __all__ = [
     "TIER_VALUES",
     "AgentMemory",
     "AsyncMemoryBank",
+    "BankBroken",
     "BankClosed",
     "BankDamaged",
     "BankError",
@@ -81,6 +84,7 @@ __all__ = [
     "CheckpointDamaged",
     "CheckpointError",
     "CommitFailed",
+    "CommitUnknown",
     "ConfigError",
     "Diverged",
     "EmbedderError",

@@ -16,11 +16,13 @@ TierMemError
 │   ├── BankNotFound
 │   ├── BankLocked                   another process has it open
 │   ├── BankClosed
+│   ├── BankBroken                   memory may differ from the journal; open the bank again
 │   ├── BankDamaged                  the journal cannot be read
 │   │   ├── BankTooNew               … because a later version wrote it
 │   │   └── BankTooOld               … because an earlier version wrote it
 │   ├── TickNotKept                  the bank does not go back that far
 │   └── CommitFailed                 nothing of this commit was kept
+│       └── CommitUnknown            … or all of it was: open the bank again
 ├── EmbedderError                    the embedder failed, or is not the one the bank was made with
 ├── StoreError                       mem0's store; the journal is untouched
 │   ├── StoreDamaged
@@ -182,6 +184,17 @@ class BankClosed(BankError):
     hint = "open it again"
 
 
+class BankBroken(BankError):
+    """A change and its undoing both failed: the bank in memory may differ from its journal.
+
+    Only ``close`` works. Nothing is written any more, and the journal has everything that was
+    acknowledged.
+    """
+
+    what = "the bank in memory can't be trusted"
+    hint = "close it and open it again: the journal has everything"
+
+
 class BankDamaged(BankError):
     """The journal can't be read, was changed from outside, or is of another version."""
 
@@ -215,6 +228,16 @@ class CommitFailed(BankError):
 
     what = "nothing was stored: the journal can't be written"
     hint = "make room on the disk or let it be written, and do it again"
+
+
+class CommitUnknown(CommitFailed):
+    """The disk failed while a commit was made durable: it may be kept or not, and as a whole.
+
+    The bank is broken from then on (:class:`BankBroken`), until it is opened again.
+    """
+
+    what = "the disk failed: the last change may be stored or not"
+    hint = "look after the disk, open the bank again, and see whether the change is there"
 
 
 class EmbedderError(TierMemError):

@@ -1,11 +1,13 @@
 """Ctrl-C at the worst moments."""
 
+import signal
+import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agents import MemoryBank
+from agents import BankBroken, BankClosed, CommitUnknown, MemoryBank
 from embedders import Directions
 
 
@@ -51,3 +53,83 @@ def test_an_interrupted_commit_is_there_whole_or_not_at_all_and_the_bank_goes_on
         state = bank.state_hash()
     with open_bank() as bank:
         assert bank.state_hash() == state
+
+
+class FailingDisk(Interrupting):
+    """A connection whose next COMMIT reaches the disk and is said to have failed."""
+
+    def __init__(self, database: Any) -> None:
+        super().__init__(database, "COMMIT", after=True)
+
+    def execute(self, statement: str, *arguments: Any) -> Any:
+        try:
+            return super().execute(statement, *arguments)
+        except KeyboardInterrupt:
+            error = sqlite3.OperationalError("disk I/O error")
+            error.sqlite_errorcode = sqlite3.SQLITE_IOERR_FSYNC
+            raise error from None
+
+
+def test_a_commit_that_may_be_on_disk_breaks_the_bank_until_it_is_opened_again(
+    tmp_path: Path,
+) -> None:
+    def open_bank() -> MemoryBank:
+        return MemoryBank.open(tmp_path / "bank", embedder=Directions(), storage={"sync": "manual"})
+
+    bank = open_bank()
+    alice = bank.agent("alice")
+    alice.add("before")
+    file = bank.parts.ledger.journal.file
+    file.db = FailingDisk(file.db)  # type: ignore[assignment]
+    with pytest.raises(CommitUnknown, match="known when the bank is opened again"):
+        alice.add("perhaps")
+    for call in (
+        lambda: alice.add("next"),
+        alice.all,
+        bank.commit,
+        bank.sync,
+        bank.state_hash,
+        lambda: bank.checkpoint(tmp_path / "no.tmck"),
+        lambda: alice.notes.write("a.md", "text"),
+    ):
+        with pytest.raises(BankBroken, match="open it again"):
+            call()
+    assert not (tmp_path / "no.tmck").exists()
+    bank.close()
+    with pytest.raises(BankClosed):
+        alice.all()
+    with open_bank() as bank:
+        kept = [memory.content for memory in bank.agent("alice").all()]
+        assert kept in (["before"], ["before", "perhaps"])
+        bank.agent("alice").add("next")
+
+
+def test_a_signal_waits_for_a_change_and_comes_inside_a_transaction() -> None:
+    with MemoryBank.ephemeral(embedder=Directions()) as bank:
+        alice = bank.agent("alice")
+        handler = signal.getsignal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt), bank.transaction():
+            alice.add("undone")
+            signal.raise_signal(signal.SIGINT)
+            alice.add("never")
+        assert alice.all() == []
+        assert signal.getsignal(signal.SIGINT) is handler
+        alice.add("kept")
+        assert [memory.content for memory in alice.all()] == ["kept"]
+
+
+def test_a_handler_that_the_program_sets_inside_a_transaction_stays() -> None:
+    came: list[int] = []
+    before = signal.getsignal(signal.SIGUSR1)
+    try:
+        with MemoryBank.ephemeral(embedder=Directions()) as bank:
+            signal.signal(signal.SIGUSR1, lambda number, _: came.append(number))
+            with bank.transaction():
+                bank.agent("alice").add("kept")
+                signal.raise_signal(signal.SIGUSR1)
+                own = lambda number, _: came.append(-number)  # noqa: E731
+                signal.signal(signal.SIGUSR1, own)
+            assert signal.getsignal(signal.SIGUSR1) is own
+            assert came == [signal.SIGUSR1]
+    finally:
+        signal.signal(signal.SIGUSR1, before)

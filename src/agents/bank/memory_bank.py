@@ -1,7 +1,7 @@
 """The memories of all agents of one run, in one folder."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self, final
@@ -36,7 +36,8 @@ class MemoryBank:
     :meth:`open` makes a bank in a folder, :meth:`ephemeral` one in memory. Each call commits by
     itself: when the call returns, its changes are on disk. Inside ``with bank.transaction():`` the
     calls commit together or not at all. Several threads may use one bank; their calls take turns.
-    After :meth:`close`, every call raises :class:`BankClosed`.
+    After :meth:`close`, every call raises :class:`BankClosed`. After an error that could not be
+    undone, every call but :meth:`close` raises :class:`BankBroken`.
     """
 
     __slots__ = ("__weakref__", "parts")
@@ -112,12 +113,15 @@ class MemoryBank:
         with self.parts.turn:
             if not self.parts.is_open:
                 return
-            if self.parts.ledger.in_transaction:
+            ledger = self.parts.ledger
+            if ledger.in_transaction and not ledger.is_broken:
                 raise BankError(
                     "a bank can't be closed inside a transaction", hint="leave it first"
                 )
             with ExitStack() as last:  # the bank is closed even if the compaction or the sync fails
                 last.callback(self.parts.release)
+                if ledger.is_broken:  # nothing is written from it
+                    return
                 if self.settings.temperature.compact_on_close:
                     self.compact()
                 if (
@@ -188,15 +192,13 @@ class MemoryBank:
 
     # Transactions
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self) -> AbstractContextManager[None]:
         """Commit all changes made inside together; an error that leaves the block undoes them all.
 
         Transactions may be nested: an error undoes the changes of the inner one alone. Other
         threads wait until the outermost transaction ends.
         """
-        with self.parts.changing():
-            yield
+        return self.parts.changing()
 
     def commit(self) -> None:
         """Commit the pending changes; inside a transaction, its changes so far."""

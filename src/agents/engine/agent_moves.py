@@ -16,7 +16,7 @@ from ..movement.hot import Left
 from ..rules.transitions import Transition, demotion, permitted
 from ..search.request import SearchRequest
 from ..storage.note import note_of
-from ..storage.state.state import Accesses
+from ..storage.state.accesses import Accesses
 from .open_bank import OpenBank
 
 __all__ = ["demote", "forget", "promote", "recall", "retain", "set_tier", "spill", "warm"]

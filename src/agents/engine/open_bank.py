@@ -25,12 +25,13 @@ from ..storage.journal.journal import Journal
 from ..storage.lock import BankLock
 from ..storage.mem0.models import Extractor
 from ..storage.mem0.store import payload
+from ..storage.signals import hold_signals, interruptible, let_signals_come, whole
 from ..storage.state.ledger import Ledger
 from ..storage.state.state import State
 from ..storage.store_sync import StoreSync
 from .metrics import Metrics
 
-__all__ = ["OpenBank", "Staged"]
+__all__ = ["Changing", "OpenBank", "Staged"]
 
 logger = logging.getLogger(__name__)
 
@@ -92,10 +93,13 @@ class OpenBank:
         """The current tick."""
         return self.ledger.resident.tick
 
+    @whole
     def release(self) -> None:
         """Close every part, mem0's store first, even if one fails to close."""
+        hold_signals()
         self.is_open = False
         with ExitStack() as parts:
+            parts.callback(let_signals_come)
             if self.lock is not None:
                 parts.callback(self.lock.release)
             parts.callback(self.ledger.journal.close)
@@ -165,23 +169,20 @@ class OpenBank:
     def using(self) -> Iterator[None]:
         """Inside, the bank is open and no other thread uses it."""
         with self.turn:
-            if not self.is_open:
-                raise BankClosed("this bank was closed", hint="open it again")
+            self.check_usable()
             yield
 
-    @contextmanager
-    def changing(self) -> Iterator[None]:
-        """Inside, changes are one transaction: committed at the end, or undone by an error."""
-        with self.using():
-            try:
-                with self.ledger.transaction():
-                    yield
-            except BaseException:
-                if not self.ledger.in_transaction:
-                    self.settle_notes()
-                raise
-            self.after_commit()
+    def check_usable(self) -> None:
+        """Raise :class:`BankClosed` or :class:`BankBroken` if the bank can't be used."""
+        if not self.is_open:
+            raise BankClosed("this bank was closed", hint="open it again")
+        self.ledger.check()
 
+    def changing(self) -> "Changing":
+        """Inside, changes are one transaction: committed at the end, or undone by an error."""
+        return Changing(self)
+
+    @interruptible
     def after_commit(self) -> None:
         """Bring the notes on disk and mem0's store up to the last commit."""
         if self.folder is None or self.ledger.in_transaction:
@@ -194,6 +195,11 @@ class OpenBank:
             self.forgotten.clear()
         if self.settings.storage.sync == "commit":
             self.store.push()
+
+    def settle_undone_notes(self) -> None:
+        """Drop the staged files of a transaction that was undone, if it was the outermost."""
+        if not self.ledger.in_transaction and not self.ledger.is_broken:
+            self.settle_notes()
 
     def settle_notes(self) -> None:
         """Write the files of committed notes; drop the staged files of undone ones.
@@ -243,3 +249,60 @@ class OpenBank:
     def _nearest(self, agent_id: str, query: str, limit: int) -> list[tuple[str, dict[str, Any]]]:
         (hits,) = self.search_many([(agent_id, query)], limit)
         return [(hit.memory.id, payload(hit.memory)) for hit in hits]
+
+
+@final
+class Changing:
+    """A transaction of a bank. An interrupt comes before it, inside its block, or after it.
+
+    It is no generator: an interrupt between a generator and its caller would leave it open.
+    """
+
+    def __init__(self, bank: OpenBank) -> None:
+        self._bank = bank
+        self._is_open = False
+        self._depth = 0
+
+    @whole
+    def __enter__(self) -> None:
+        hold_signals()
+        self._bank.turn.acquire()
+        self._is_open = True
+        self._depth = self._bank.ledger.depth
+        try:
+            self._bank.check_usable()
+            self._bank.ledger.begin()
+        except BaseException:
+            self._leave()
+            raise
+
+    @whole
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        try:
+            self._end(undo=kind is not None)
+        finally:
+            self._leave()
+
+    @whole
+    def _leave(self) -> None:
+        self._bank.ledger.give_up(self._depth)
+        self._is_open = False
+        self._bank.turn.release()
+        let_signals_come()
+
+    def __del__(self) -> None:
+        # An error that no signal brings, such as a MemoryError, came right before __exit__.
+        if self._is_open:
+            self._leave()
+
+    def _end(self, *, undo: bool) -> None:
+        bank = self._bank
+        try:
+            bank.ledger.end(undo=undo)
+        except BaseException:
+            bank.settle_undone_notes()
+            raise
+        if undo:
+            bank.settle_undone_notes()
+        else:
+            bank.after_commit()

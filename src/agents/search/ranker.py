@@ -16,7 +16,7 @@ from ..memory.records import Hit, Hits, Memory
 from ..memory.tiers import Tier
 from ..rules.ranking import EXCLUDED, Boosts, Ranked, rank
 from ..storage.resident.agent_columns import AgentColumns
-from ..storage.state.state import Accesses, apart
+from ..storage.state.accesses import Accesses, apart
 from ..storage.vectors import Quantised, norms, products
 from .hybrid_score import HybridScore
 from .scope import Scope

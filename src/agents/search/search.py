@@ -10,7 +10,8 @@ from ..memory.records import Explanation, Hit, Hits
 from ..rules.spill import HotLimits
 from ..storage.embedding.cache import CachedEmbedder
 from ..storage.resident.agent_columns import AgentColumns
-from ..storage.state.state import Accesses, State
+from ..storage.state.accesses import Accesses
+from ..storage.state.state import State
 from ..storage.store_sync import StoreSync
 from .cold_search import ColdSearch
 from .explain import explain

@@ -8,7 +8,15 @@ from typing import Any
 from starlette.responses import Response
 
 from ... import errors
-from ...errors import BankClosed, InvalidInput, MemoryNotFound, MemoryPinned, NoteRefused, TierFull
+from ...errors import (
+    BankBroken,
+    BankClosed,
+    InvalidInput,
+    MemoryNotFound,
+    MemoryPinned,
+    NoteRefused,
+    TierFull,
+)
 
 __all__ = ["ALWAYS", "MEDIA_TYPE", "Problem", "encoded", "status_of"]
 
@@ -24,6 +32,7 @@ _STATUSES: tuple[tuple[type[Exception], int], ...] = (
     (MemoryPinned, 409),
     (TierFull, 409),
     (BankClosed, 503),
+    (BankBroken, 503),
 )
 
 

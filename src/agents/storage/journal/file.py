@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ...errors import BankDamaged, BankError, BankTooNew, BankTooOld, CommitFailed
+from ...errors import BankDamaged, BankError, BankTooNew, BankTooOld, CommitFailed, CommitUnknown
 from ..sqlite import DAMAGE, copy_database, is_of_the_system, sync_folder
 from .schema import SCHEMA
 
@@ -115,11 +115,18 @@ class JournalFile:
     def writing(self) -> Iterator[None]:
         """A transaction: all that is written inside is durable at its end, or nothing is."""
         self.check_there()
+        is_last = False
         try:
             self.db.execute("BEGIN IMMEDIATE")
             yield
+            is_last = True
             self.db.execute("COMMIT")
         except sqlite3.Error as error:
+            if is_last and error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_IOERR:
+                raise CommitUnknown(
+                    f"the journal {self.name} could not be made durable ({error}); whether this "
+                    "commit was kept is known when the bank is opened again"
+                ) from error
             raise CommitFailed(
                 f"the journal {self.name} could not be written ({error}); nothing of this commit "
                 "was kept"

@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from ...errors import BankError, TickNotKept
+from ...errors import BankError, CommitFailed, TickNotKept
 from ..shelf.rows import Changes, ShelfTable
 from .file import JournalFile
 from .redaction import Redaction, redact, redacted_digest
@@ -75,7 +75,10 @@ class Journal:
         redaction: Redaction | None = None,
         purged: bool = False,
     ) -> None:
-        """Record one commit. When this returns, the commit is on disk; when it raises, it is not.
+        """Record one commit. When this returns, the commit is on disk.
+
+        :class:`CommitFailed` says that it is not, :class:`CommitUnknown` that it may be. After any
+        other error, ``head`` tells.
 
         ``shelf`` has the changes of the memories that are not resident, ``shelf_sum`` is the sum of
         the hashes over all of these memories after the commit. ``redaction`` takes the texts and
@@ -103,9 +106,18 @@ class Journal:
                     self.file.put({"purged": True})
                 self.file.put({"head": (self.head + 1, tick, digest.hex())})
             self.head, self.tick, self.hash = self.head + 1, tick, digest
-        except KeyboardInterrupt:  # perhaps it came right after the COMMIT
-            self.head, self.tick, self.hash = self._last()
+        except CommitFailed:
             raise
+        except BaseException:  # perhaps it came right after the COMMIT
+            self.settle()
+            raise
+
+    def settle(self) -> None:
+        """End a transaction that an error left open, and find out what the last commit is."""
+        with self.reading():
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            self.head, self.tick, self.hash = self._last()
 
     def commits(self, after: int) -> Iterator[Commit]:
         """The commits with an id above ``after``, in order, each checked against its hash."""

@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...errors import BankDamaged
-from ...memory.context import TokenCounter
 from ...memory.metadata import KeptMetadata
 from ..digests import of_shelved
 from ..full_record import ColdFact, Shelved, Stored, traits_of
@@ -78,7 +77,8 @@ class Changes(NamedTuple):
     """The digests of the versions that end."""
     now: Mapping[str, Mapping[int, Stored | None]]
     """The memories it puts there, by agent and sequence number; None for one it takes away."""
-    count_tokens: TokenCounter
+    tokens: Sequence[int]
+    """The tokens of each memory that it puts there."""
 
 
 class ShelfTable:
@@ -241,6 +241,7 @@ class ShelfTable:
 
 def _rows(commit: int, changes: Changes) -> Iterator[tuple[Any, ...]]:
     """The rows of the memories that a commit puts there."""
+    tokens = iter(changes.tokens)
     for agent, own in changes.now.items():
         for stored in own.values():
             if stored is None:
@@ -249,7 +250,7 @@ def _rows(commit: int, changes: Changes) -> Iterator[tuple[Any, ...]]:
             recalls, kinds, metadata, content, vector = record[11:]
             yield (
                 agent, record[0], commit, None, _seal(commit, None, digest), digest,
-                changes.count_tokens(content), *record[1:11],
+                next(tokens), *record[1:11],
                 json.dumps(recalls) if recalls else None,
                 kinds.json if kinds else None,
                 metadata.json if metadata else None,

@@ -1,29 +1,23 @@
 """The state of a bank and the journal behind it, changed together or not at all."""
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from operator import gt
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from os.path import commonprefix
 
-import numpy as np
-
-from ...errors import CommitFailed
-from ...memory.changes import NO_CHANGES, Changes, count_changes
+from ...errors import BankBroken, CommitFailed, CommitUnknown
+from ...memory.changes import NO_CHANGES, Changes
 from ...memory.events import (
     LEAST_LITERAL,
-    Added,
     Cause,
     Moved,
     Noted,
     Purged,
     Retained,
-    Row,
     Start,
     TickAdvanced,
     TierChanged,
     encode,
-    named,
 )
 from ...memory.records import Memory
 from ...memory.requests import NewBatch
@@ -33,13 +27,16 @@ from ...memory.tiers import Tier
 from ...rules.caps import Caps, make_room, relieve
 from ..gc_pause import gc_paused
 from ..journal.journal import Journal
-from ..journal.redaction import Purge, Redaction
+from ..journal.redaction import Purge
 from ..journal.ticks import TickNote
-from ..resident.new_memories import NewMemories, forget_texts, number, which_matter
+from ..resident.new_memories import NewMemories, number, which_matter
+from ..signals import hold_signals, let_signals_come, whole
 from ..vectors import Quantised, norms
 from . import snapshots
+from .accesses import Accesses, count_uses
 from .loading import load, replay
-from .state import Accesses, State
+from .pending import Pending
+from .state import State
 
 __all__ = ["Ledger"]
 
@@ -47,7 +44,12 @@ logger = logging.getLogger(__name__)
 
 
 class Ledger:
-    """Applies events to the state, and writes them to the journal commit by commit."""
+    """Applies events to the state, and writes them to the journal commit by commit.
+
+    An error may come between any two steps: a MemoryError, or an interrupt. Then state and journal
+    may differ. They are made equal again by reading the journal. Where that fails too, the ledger
+    is broken, and writes nothing any more.
+    """
 
     SNAPSHOT_ON_CLOSE = 10_000
     """Closing writes a snapshot when this many events came after the last one."""
@@ -59,24 +61,40 @@ class Ledger:
         self.resident = resident
         self.unsaved_embeddings: dict[bytes, bytes] = {}
         """Vectors, by the hash of their text, to be kept with the next commit."""
-        self._events: list[Row] = []
-        self._vectors: list[Quantised] = []
-        self._marks: list[int] = []
-        """Where in the pending events each open transaction began."""
-        self._accesses: list[Row] = []
-        """The events of searches, which come before the next other event."""
-        self._purges: list[Purge] = []
-        self._note: TickNote | None = None
+        self._pending = Pending()
+        self._marks: list[tuple[int, TickNote | None]] = []
+        """Where in the pending events each open transaction began, and the note of before."""
         self.totals = NO_CHANGES
         """What was committed since the bank was opened."""
-        self._is_plain = True
-        """Whether nothing is pending but new memories and what searches gave."""
-        self._is_literal = True
-        """Whether nothing is pending that :func:`encode` would have to look for."""
+        self._is_between = False
+        """Whether a change is begun and not done, so that state and journal may differ."""
+        self._is_unknown = False
+        """Whether the last commit is known only when the journal is opened again."""
         self._since_snapshot = load(resident, journal)
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether state and journal may differ."""
+        return self._is_between or self._is_unknown
+
+    def check(self) -> None:
+        """Raise :class:`BankBroken` if state and journal may differ."""
+        if self.is_broken:
+            raise BankBroken(
+                "an error or an interrupt came in the middle of a change, and undoing the change "
+                "failed as well; memory may differ from the journal, and nothing more is written",
+                hint="close the bank and open it again: the journal has everything",
+            )
+
+    def give_up(self, depth: int) -> None:
+        """If the transaction that was begun at ``depth`` has not ended, it never will."""
+        if len(self._marks) > depth:
+            self._is_between = True
+            del self._marks[depth:]
 
     # Events
 
+    @whole
     def add_many(
         self,
         new: NewBatch,
@@ -99,7 +117,7 @@ class Ledger:
         additions = number(new, starts, blocks)
         lengths = norms(vectors)
         events = additions.rows()
-        self._is_literal = self._is_literal and new.metadata.count(None) == size
+        self._pending.is_literal = self._pending.is_literal and new.metadata.count(None) == size
         told = kept = 0
         entered = set[str]()
         """The agents with a waiting memory that is hot or in a tier with a cap."""
@@ -107,8 +125,8 @@ class Ledger:
 
         def tell(stop: int) -> None:
             nonlocal told
-            self._events += events[told:stop]
-            self._vectors.append(vectors[told:stop])
+            self._pending.events += events[told:stop]
+            self._pending.vectors.append(vectors[told:stop])
             told = stop
 
         def keep(stop: int) -> None:
@@ -117,7 +135,9 @@ class Ledger:
             tell(stop)
             rows = slice(kept, stop)
             if kept < stop:
+                self._is_between = True
                 resident.add(additions.part(rows), vectors[rows], lengths[rows])
+                self._is_between = False
             kept = stop
             entered.clear()
 
@@ -181,7 +201,7 @@ class Ledger:
         """
         if memories:
             if redacted:
-                self._purges += [
+                self._pending.purges += [
                     Purge(each.agent_id, each.sequence, each.created_tick, each.content)
                     for each in memories
                 ]
@@ -196,24 +216,23 @@ class Ledger:
         The next commit writes the uses. They are no reason for a commit of their own.
         """
         kind = "recall" if recalled else "access"
-        events: list[Row] = []
-        for each in accesses:
-            if not each.members:
-                continue
-            own = each.events(agents, kind)
-            self._is_literal = self._is_literal and bool(each.scores.min() >= LEAST_LITERAL)
-            if each.rows is None or recalled:
-                self.resident.access(own)
-            else:
-                owners = [event[1] for event in own]
-                self.resident.use(owners, each.counts.tolist(), each.rows, each.scores)
-            events += own
-        members = [member for each in accesses for member in each.members]
-        if any(map(gt, members, members[1:])):  # the order of events is that of the searches
-            order = sorted(range(len(members)), key=members.__getitem__)
-            events = [events[place] for place in order]
-        self._accesses += events
-        self._is_plain = self._is_plain and not recalled
+        pending = self._pending
+        self._is_between = True
+        try:
+            pending.accesses += count_uses(self.resident, agents, accesses, kind)
+            pending.is_plain = pending.is_plain and not recalled
+            pending.is_literal = pending.is_literal and all(
+                bool(each.scores.min(initial=1) >= LEAST_LITERAL) for each in accesses
+            )
+            self._is_between = False
+        except BaseException:
+            if self._is_between:
+                hold_signals()
+                try:
+                    self._undo(len(self._pending))
+                finally:
+                    let_signals_come()
+            raise
 
     def noted(
         self, agent_id: str, path: str, text: str | None, chunks: list[tuple[int, int, int]]
@@ -228,136 +247,146 @@ class Ledger:
             text = text[kept:]
         self._happen(Noted("note", agent_id, path, kept, text, chunks))
 
+    @whole
     def _happen(self, event: TierChanged | Moved | Retained | Purged | Noted) -> None:
         self._flush_accesses()
-        self._events.append(event)
-        self._is_plain = False
+        self._pending.is_plain = False
+        self._is_between = True
+        self._pending.events.append(event)
         self.resident.apply(event)
+        self._is_between = False
 
     def _flush_accesses(self) -> None:
-        self._events += self._accesses
-        self._accesses.clear()
+        before, self._is_between = self._is_between, True
+        self._pending.events += self._pending.accesses
+        self._pending.accesses.clear()
+        self._is_between = before
 
+    @whole
     def advance(self, tick: int) -> None:
         """The clock moves."""
         self._flush_accesses()
-        self._events.append(TickAdvanced("tick", tick))
+        self._is_between = True
+        self._pending.events.append(TickAdvanced("tick", tick))
         self.resident.tick = tick
+        self._is_between = False
 
     def note(self, note: TickNote) -> None:
         """What a simulation keeps with the next commit."""
-        self._note = note
+        self._pending.note = note
 
     def pending(self) -> Changes:
         """What happened since the last commit."""
-        return count_changes((*self._events, *self._accesses))
+        return self._pending.changes()
 
     # Transactions
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a :meth:`transaction` is open."""
+        """Whether a transaction is open."""
         return bool(self._marks)
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """Commit what happens inside together, or undo it if an error comes out.
+    @property
+    def depth(self) -> int:
+        """How many transactions are open, one inside the other."""
+        return len(self._marks)
 
-        In a transaction inside another, an error undoes the inner one alone.
+    @whole
+    def begin(self) -> None:
+        """Begin a transaction: :meth:`end` commits what happens from now on, or undoes it.
+
+        In a transaction inside another, an undo concerns the inner one alone.
         """
+        self.check()
         self._flush_accesses()
-        self._marks.append(len(self._events))
-        note = self._note
+        self._marks.append((len(self._pending.events), self._pending.note))
+
+    @whole
+    def end(self, *, undo: bool) -> None:
+        """End the innermost transaction. An error of its commit undoes it as well."""
         try:
-            yield
-            if len(self._marks) == 1 and (self._events or self._accesses or self._note):
+            if undo:
+                mark, self._pending.note = self._marks[-1]
+                self._undo(mark)
+            elif len(self._marks) == 1 and self._pending:
                 self.commit()
-        except BaseException:
-            self._undo(self._marks[-1])
-            self._note = note
-            raise
         finally:
             self._marks.pop()
 
+    @whole
     def commit(self) -> None:
         """Write what is pending to the journal, durably. On an error nothing of it is kept."""
-        with gc_paused() if len(self._events) > 1 else nullcontext():
-            self._commit()
+        hold_signals()
+        try:
+            self.check()
+            with gc_paused() if len(self._pending.events) > 1 else nullcontext():
+                self._commit()
+        finally:
+            let_signals_come()
 
     def _commit(self) -> None:
         self._flush_accesses()
-        if not self._events and self._note is None:
+        if not self._pending.events and self._pending.note is None:
             if self.unsaved_embeddings:  # of searches alone
                 self.journal.save_embeddings(self.unsaved_embeddings)
                 self.unsaved_embeddings.clear()
             return
-        if self._purges and self._vectors:
-            gone = {(purge.agent, purge.sequence) for purge in self._purges}
-            self._vectors = [forget_texts(self._events, self._vectors, gone)]
-        vectors = b"".join([vector.tobytes() for vector in self._vectors])
-        shelf = self.resident.shelf
-        changes = shelf.changes() if shelf.pending else None
+        self._is_between = True
         try:
-            self.journal.append(
-                self.resident.tick,
-                encode(self._events, are_literal=self._is_literal),
-                vectors,
-                self.unsaved_embeddings,
-                self._note,
-                changes,
-                self.resident.shelf_sum() if changes else 0,
-                self._redaction() if self._purges else None,
-                not self._is_plain and any(isinstance(each, Purged) for each in self._events),
-            )
-        except BaseException:
-            shelf.commit = self.journal.head + 1  # an interrupt may follow a commit
+            self._write()
+            self._is_between = False
+        except CommitUnknown:
+            self._is_unknown = True
+            raise
+        except BaseException as error:
+            # Memory is whole if the journal refused the commit.
+            self._is_between = not isinstance(error, CommitFailed)
             self._undo(0)
             self._forget_pending()
             raise
-        shelf.commit = self.journal.head + 1
-        if changes:
-            shelf.clear()
-        self._since_snapshot += len(self._events)
-        self._add_to_totals()
-        self._forget_pending()
-        self.unsaved_embeddings.clear()
         if self._since_snapshot >= self.SNAPSHOT_ON_COMMIT:
             try:
                 self._snapshot_if(2 * len(self.resident))
             except CommitFailed as error:  # the commit itself is safe, and says so by returning
                 logger.warning("no snapshot, so the next opening takes longer: %s", error)
 
-    def _add_to_totals(self) -> None:
-        if self._is_plain:  # as most commits; to look at each event takes its time
-            added = sum(map(len, self._vectors))
-            self.totals = Changes(self.totals.added + added, *self.totals[1:])
-        else:
-            self.totals = Changes(*map(sum, zip(self.totals, self.pending(), strict=True)))
+    def _write(self) -> None:
+        """Write what is pending to the journal, and forget it."""
+        pending, shelf = self._pending, self.resident.shelf
+        vectors = pending.packed_vectors()
+        changes = shelf.changes() if shelf.pending else None
+        self.journal.append(
+            self.resident.tick,
+            encode(pending.events, are_literal=pending.is_literal),
+            vectors,
+            self.unsaved_embeddings,
+            pending.note,
+            changes,
+            self.resident.shelf_sum() if changes else 0,
+            snapshots.redaction(pending.purges, self.journal) if pending.purges else None,
+            pending.purged(),
+        )
+        shelf.commit = self.journal.head + 1
+        if changes:
+            shelf.clear()
+        self._since_snapshot += len(pending.events)
+        self.totals = Changes(*map(sum, zip(self.totals, pending.changes(), strict=True)))
+        self._forget_pending()
+        self.unsaved_embeddings.clear()
 
+    @whole
     def close(self) -> None:
-        """Write what searches left, and a snapshot if it makes the next opening faster."""
-        self.commit()
-        self._snapshot_if(self.SNAPSHOT_ON_CLOSE)
+        """Write what searches left, and a snapshot if it makes the next opening faster.
+
+        A broken ledger writes nothing: its journal has everything that was acknowledged.
+        """
+        if not self.is_broken:
+            self.commit()
+            self._snapshot_if(self.SNAPSHOT_ON_CLOSE)
 
     def _forget_pending(self) -> None:
-        self._events.clear()
-        self._vectors.clear()
-        self._purges.clear()
-        self._is_plain = self._is_literal = True
-        self._note = None
-        self._marks = [0] * len(self._marks)
-
-    def _redaction(self) -> Redaction:
-        """The pending purges, with the snapshots of their agents without the purged memories."""
-        purged: dict[str, list[int]] = {}
-        for purge in self._purges:
-            purged.setdefault(purge.agent, []).append(purge.sequence)
-        shelf, made_after = self.journal.shelf, self.journal.snapshot().commit
-        rows = [
-            snapshots.without(row, purged[row.agent], shelf, made_after)
-            for row in self.journal.snapshots(purged)
-        ]
-        return Redaction(self._purges, rows)
+        self._pending.forget()
+        self._marks = [(0, None)] * len(self._marks)
 
     def _snapshot_if(self, events: int) -> None:
         if self._since_snapshot < max(1, events):
@@ -371,24 +400,22 @@ class Ledger:
         self.resident.changed.clear()
         self._since_snapshot = 0
 
+    @whole
     def _undo(self, mark: int) -> None:
         """Undo the events from ``mark`` on.
 
         The agents of these events are read from the journal again, and the events before ``mark``
         are applied once more: slower than to undo each, but it can't differ from opening the bank.
+        After a change that was begun and not done, all agents are read again.
         """
+        everything = self._is_between
+        self._is_between = True
         self._flush_accesses()
-        events = named(self._events)
-        undone = events[mark:]
-        if not undone:
-            return
-        del self._events[mark:], events[mark:]
-        purged = [event for event in undone if isinstance(event, Purged)]
-        gone = {(event.agent_id, each) for event in purged for each in event.sequences}
-        self._purges = [each for each in self._purges if (each.agent, each.sequence) not in gone]
-        added = sum(isinstance(event, Added) for event in events)
-        vectors = np.concatenate(self._vectors)[:added] if self._vectors else None
-        self._vectors = [] if vectors is None else [vectors]
-        agents = {event.agent_id for event in undone if not isinstance(event, TickAdvanced)}
-        load(self.resident, self.journal, agents)
-        replay(self.resident, events, vectors, agents)
+        kept = self._pending.drop(mark)
+        if kept.dropped or everything:
+            agents = None if everything else kept.touched
+            self.journal.settle()
+            self.resident.shelf.commit = self.journal.head + 1
+            load(self.resident, self.journal, agents)
+            replay(self.resident, kept.events, kept.vectors, agents)
+        self._is_between = False

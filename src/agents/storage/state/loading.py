@@ -1,6 +1,7 @@
 """A bank's state is read from its journal: a replay of the events gives the same state."""
 
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import nullcontext
 from itertools import groupby
 from typing import Any
 
@@ -27,7 +28,7 @@ def load(state: State, journal: Journal, agents: Collection[str] | None = None) 
     with (
         journal.reading(),
         state.shelf.replaying(agents),
-        journal.rebuilding_shelf() as rebuilding,
+        journal.rebuilding_shelf() if agents is None else nullcontext(False) as rebuilding,
     ):
         snapshot = journal.snapshot()
         if snapshot.commit:

@@ -12,6 +12,8 @@ import orjson
 from ...errors import BankDamaged
 from ...memory.kinds import Traits, traits
 from ...memory.metadata import KeptMetadata
+from ..journal.journal import Journal
+from ..journal.redaction import Purge, Redaction
 from ..journal.schema import SnapshotRow
 from ..note import Note
 from ..resident.agent_columns import NUMBERS, AgentColumns
@@ -19,7 +21,7 @@ from ..resident.come_and_go import load, take
 from ..resident.table import ResidentTable
 from ..shelf.rows import ShelfTable
 
-__all__ = ["NUMBERS", "check", "digest_of", "pack", "unpack", "without"]
+__all__ = ["NUMBERS", "check", "digest_of", "pack", "redaction", "unpack"]
 
 _Value = TypeVar("_Value")
 
@@ -74,7 +76,7 @@ def unpack(row: SnapshotRow, seed: int, dims: int, table: ResidentTable) -> Agen
     return block
 
 
-def without(
+def _without(
     row: SnapshotRow, sequences: Sequence[int], shelf: ShelfTable, commit: int
 ) -> SnapshotRow:
     """The snapshot, made after a commit, without these memories, resident or on the shelf."""
@@ -133,3 +135,16 @@ def digest_of(row: SnapshotRow) -> bytes:
         result.update(f"\0{len(data)}\0".encode())
         result.update(data)
     return result.digest()
+
+
+def redaction(purges: Sequence[Purge], journal: Journal) -> Redaction:
+    """The purges, with the snapshots of their agents without the purged memories."""
+    purged: dict[str, list[int]] = {}
+    for purge in purges:
+        purged.setdefault(purge.agent, []).append(purge.sequence)
+    made_after = journal.snapshot().commit
+    rows = [
+        _without(row, purged[row.agent], journal.shelf, made_after)
+        for row in journal.snapshots(purged)
+    ]
+    return Redaction(purges, rows)

@@ -1,10 +1,8 @@
 """The state of a bank in memory, and how events change it. Nothing else does."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from itertools import chain, compress, repeat
-from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,64 +26,10 @@ from ..resident.table import WIDTH, ResidentTable
 from ..shelf.shelf import Shelf
 from ..vectors import Quantised
 
-__all__ = ["Accesses", "State", "apart"]
-
-_Value = TypeVar("_Value")
+__all__ = ["State"]
 
 
 _COLD = int(Temperature.COLD)
-
-
-class Accesses(NamedTuple):
-    """The memories that a group of searches gave, as columns, search after search."""
-
-    members: list[int]
-    """The number of each search."""
-    counts: NDArray[np.intp]
-    """How many memories each search gave."""
-    sequences: NDArray[np.int64]
-    scores: NDArray[np.float64]
-    rows: NDArray[np.intp] | None = None
-    """The row of each memory in the table; None where a memory may be cold or given twice."""
-
-    @classmethod
-    def of(cls, given: Sequence[tuple[Sequence[int], Sequence[float]]]) -> Self:
-        """From the sequence numbers and the scores that each search gave."""
-        return cls(
-            list(range(len(given))),
-            np.array([len(sequences) for sequences, _ in given], np.intp),
-            np.array(list(chain.from_iterable([sequences for sequences, _ in given])), np.int64),
-            np.array(list(chain.from_iterable([scores for _, scores in given])), np.float64),
-        )
-
-    def at_least(self, least: float) -> "Accesses":
-        """The accesses with at least this score; a search that has none is left out."""
-        enough = self.scores >= least
-        if enough.all() and self.counts.all():
-            return self
-        whose = np.arange(len(self.members)).repeat(self.counts)
-        counts = np.bincount(whose[enough], minlength=len(self.members))
-        members = list(compress(self.members, counts.tolist()))
-        rows = None if self.rows is None else self.rows[enough]
-        return Accesses(
-            members, counts[counts > 0], self.sequences[enough], self.scores[enough], rows
-        )
-
-    def events(self, agents: Sequence[str], kind: str) -> list[Row]:
-        """An event for each search; ``agents`` has the agent of each number of a search."""
-        owners = [agents[member] for member in self.members]
-        sequences = apart(self.sequences.tolist(), self.counts)
-        scores = apart(self.scores.tolist(), self.counts)
-        return list(zip(repeat(kind), owners, sequences, scores, strict=False))
-
-
-def apart(values: list[_Value], counts: NDArray[np.intp]) -> Iterable[Sequence[_Value]]:
-    """The values cut into one tuple or list for each search, which has as many as its count."""
-    most = int(counts.max(initial=0))
-    if 0 < len(counts) * most == len(values):  # as many for each search: tuples are faster
-        return zip(*[iter(values)] * most, strict=True)
-    stops = counts.cumsum()
-    return map(values.__getitem__, map(slice, (stops - counts).tolist(), stops.tolist()))
 
 
 class State:
@@ -116,11 +60,15 @@ class State:
 
     def forget(self, agents: Collection[str] | None) -> None:
         """Drop the resident memories of all agents or of some, to be read again."""
-        for agent in list(self.blocks) if agents is None else agents:
+        self._cold = None
+        if agents is None:  # nothing of the table is read: it may be half written
+            self.blocks.clear()
+            self.table = ResidentTable(self.dims, self.blocks)
+            return
+        for agent in agents:
             block = self.blocks.pop(agent, None)
             if block is not None:
                 forget_uses(block, slice(block.size))
-        self._cold = None
 
     def block(self, agent_id: str) -> AgentColumns:
         """The agent's columns; for an agent without memories, empty ones that are not kept."""

@@ -1,0 +1,123 @@
+"""Signals wait until a change of memory and journal is whole.
+
+A signal's handler runs between any two steps of a program, and may raise: Ctrl-C raises
+KeyboardInterrupt. An error between the two halves of a change would leave one half.
+"""
+
+import inspect
+import signal
+import threading
+from collections.abc import Callable
+from importlib import import_module
+from types import CodeType, FrameType
+from typing import Any, TypeVar
+
+__all__ = ["hold_signals", "interruptible", "let_signals_come", "whole"]
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+_SIGNALS = tuple(
+    int(getattr(signal, name))
+    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGUSR1", "SIGUSR2")
+    if hasattr(signal, name)
+)
+# The functions of the module signal make enums of their numbers, at ten times the cost of the call.
+_plain = import_module("_signal")
+_get: Callable[[int], Any] = _plain.getsignal
+_set: Callable[[int, Any], Any] = _plain.signal
+_whole: set[CodeType] = set()
+_interruptible: set[CodeType] = set()
+
+
+def whole(function: _Function) -> _Function:
+    """While signals are held, a signal that comes during ``function`` waits."""
+    _whole.add(function.__code__)
+    return function
+
+
+def interruptible(function: _Function) -> _Function:
+    """A signal that comes during ``function`` does not wait, though a whole function called it."""
+    _interruptible.add(function.__code__)
+    return function
+
+
+class _Held:
+    """The handlers that ours replaces in the main thread, and the signals that wait."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.handlers: dict[int, Callable[[int, FrameType | None], Any]] = {}
+        self.waiting: list[int] = []
+
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        """Let the signal wait if a whole function runs, or call the handler that was there."""
+        inner = frame
+        while inner is not None:
+            if inner.f_code in _interruptible:
+                break
+            if inner.f_code in _whole:
+                self.waiting.append(number)
+                return
+            inner = inner.f_back
+        self.handlers[number](number, frame)
+
+    @whole
+    def replace(self) -> None:
+        self.waiting.clear()
+        self.handlers = {number: own for number in _SIGNALS if callable(own := _get(number))}
+        try:
+            for number in self.handlers:
+                _set(number, self.handle)
+        except BaseException:
+            self.put_back()
+            raise
+
+    @whole
+    def put_back(self) -> None:
+        for number, handler in self.handlers.items():
+            if _get(number) == self.handle:  # the program may have set its own
+                _set(number, handler)
+
+    def run(self, waiting: list[int], frame: FrameType | None) -> None:
+        """Handle all signals that waited, even if the handler of one raises."""
+        if waiting:
+            try:
+                self.handle(waiting[0], frame)
+            finally:
+                self.run(waiting[1:], frame)
+
+
+_held = _Held()
+
+
+def hold_signals() -> None:
+    """From now on, a signal that comes during a :func:`whole` function waits.
+
+    Each call has its :func:`let_signals_come`. Python runs handlers in the main thread alone, so
+    in any other thread both do nothing.
+    """
+    if threading.current_thread() is threading.main_thread():
+        if not _held.depth:
+            _held.replace()
+        _held.depth += 1
+
+
+def let_signals_come() -> None:
+    """Handle the signals that waited, unless a whole function called the caller.
+
+    The caller does this last: the errors of the handlers come out of this call.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return
+    _held.depth -= 1
+    if not _held.depth:
+        _held.put_back()
+    if _held.waiting:
+        waiting, _held.waiting = _held.waiting, []
+        here = inspect.currentframe()
+        caller = here and here.f_back
+        _held.run(waiting, caller and caller.f_back)
+
+
+whole(hold_signals)
+whole(let_signals_come)

@@ -1,0 +1,223 @@
+"""An error or an interrupt at every step of a change, of its commit and of its undoing.
+
+What was acknowledged is there after reopening, and what was not is there whole or not at all. A
+bank that can't be sure says so by BankBroken, and writes nothing.
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+
+import pytest
+from every_step import Steps, interrupt, lines_of, run_out_of_memory, steps_of
+
+from agents import BankBroken, MemoryBank, TierMemError
+from agents.storage.state.ledger import Ledger
+from embedders import Directions
+
+# A fault may hit the end of a generator that nobody waits for: Python reports it and goes on.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+MOST = int(os.environ.get("TIERMEM_STEPS", 60 if "HYPOTHESIS_PROFILE" in os.environ else 10))
+"""How many steps of each call are tried; 0 stands for all."""
+
+Call = Callable[[MemoryBank], object]
+Fault = Callable[[], None]
+
+
+class Unwanted(Exception):
+    """A user's error inside a transaction."""
+
+
+def _open(folder: Path) -> MemoryBank:
+    return MemoryBank.open(
+        folder,
+        embedder=Directions(),
+        memory={"max_pinned": 2, "max_critical": 3},
+        storage={"sync": "manual"},
+    )
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bank with memories of every temperature, some of them before a snapshot."""
+    folder = tmp_path_factory.mktemp("template") / "bank"
+    for number in range(2):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Ledger, "SNAPSHOT_ON_CLOSE", 10_000 if number else 1)
+            with _open(folder) as bank:
+                for agent in ("alice", "bob"):
+                    own = bank.agent(agent)
+                    for n in range(4):
+                        own.add(f"{agent} {number} {n}", tier=("critical", "normal")[n % 2])
+                    own.add(f"{agent} {number} cold", temperature="cold", metadata={"n": number})
+                bank.advance(number + 1)
+    return folder
+
+
+def _add(bank: MemoryBank) -> None:
+    bank.agent("alice").add("a new memory", tier="critical", metadata={"of": "alice"})
+
+
+def _add_many(bank: MemoryBank) -> None:
+    bank.add_many(
+        [
+            ("alice", "one", "critical"),
+            ("carol", "two", "normal", None, {"temperature": "cold"}),
+            ("bob", "three", "critical"),
+        ]
+    )
+
+
+def _forget(bank: MemoryBank) -> None:
+    bank.agent("alice").forget(bank.agent("alice").all(temperature="cold")[0].id)
+
+
+def _refuse(bank: MemoryBank) -> None:
+    with suppress(Unwanted), bank.transaction():
+        _add_many(bank)
+        bank.advance(7)
+        _forget(bank)
+        raise Unwanted
+
+
+def _undo_inside(bank: MemoryBank) -> None:
+    with bank.transaction():
+        bank.agent("bob").add("kept")
+        _refuse(bank)
+
+
+def _search(bank: MemoryBank) -> None:
+    bank.search_many([("alice", "alice 0 1"), ("bob", "bob 1 1")])
+    bank.agent("alice").recall("alice 0 cold")
+    bank.commit()
+
+
+def _compact(bank: MemoryBank) -> None:
+    with bank.transaction():
+        bank.advance(1_000)
+        bank.compact()
+        bank.sweep()
+
+
+CALLS: list[Call] = [_add, _add_many, _forget, _refuse, _undo_inside, _search, _compact]
+
+
+def _acknowledged(bank: MemoryBank) -> set[str]:
+    return {
+        memory.content
+        for agent in bank.agents()
+        for heat in ("hot", "warm", "cold")
+        for memory in bank.agent(agent).all(temperature=heat)
+    }
+
+
+class Laws:
+    """Tries a call with faults on copies of a bank, and looks at what is left of it."""
+
+    def __init__(self, template: Path, folder: Path, call: Call) -> None:
+        self._template = template
+        self._folder = folder
+        self._call = call
+        self._number = 0
+        self.broken = 0
+        with self._bank() as bank:
+            self.before = bank.state_hash()
+            self.steps = steps_of(lambda: call(bank))
+            self.after = bank.state_hash()
+        with self._bank() as bank:
+            self.lines = lines_of(lambda: call(bank))
+
+    def _bank(self) -> MemoryBank:
+        self._number += 1
+        self.copy = self._folder / str(self._number)
+        shutil.copytree(self._template, self.copy)
+        return _open(self.copy)
+
+    def hold(self, steps: Steps, *, may_break: bool = True) -> None:
+        """Try the call with the faults of ``steps``."""
+        bank = self._bank()
+        whole = {self.before, self.after}
+        try:
+            with suppress(KeyboardInterrupt, MemoryError, TierMemError), steps.running():
+                self._call(bank)
+            try:
+                whole = {bank.state_hash()} & self._whole(bank)
+                assert whole, f"memory has another state after {steps.where}"
+                bank.agent("bob").add("acknowledged")
+                whole = {bank.state_hash()}
+            except BankBroken:
+                self.broken += 1
+                assert may_break, steps.where
+        finally:
+            try:
+                bank.close()
+            except Exception as error:
+                raise AssertionError(f"closing failed after {steps.where}") from error
+        with _open(self.copy) as bank:
+            assert bank.state_hash() in whole, f"the disk has another state after {steps.where}"
+        shutil.rmtree(self.copy)
+
+    def _whole(self, bank: MemoryBank) -> set[str]:
+        if self._call is not _search:
+            return {self.before, self.after}
+        bank.commit()  # each search counts by itself: the disk has what memory has
+        return {bank.state_hash()}
+
+
+def _some(steps: int, seed: int) -> Iterable[int]:
+    every = range(1, steps + 1)
+    return sorted(Random(seed).sample(every, min(MOST, steps))) if MOST else every
+
+
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: call.__name__[1:])
+@pytest.mark.parametrize("fault", [interrupt, run_out_of_memory])
+def test_a_fault_at_every_step_loses_nothing(
+    template: Path, tmp_path: Path, call: Call, fault: Fault
+) -> None:
+    laws = Laws(template, tmp_path, call)
+    for step in _some(laws.steps, 1):
+        laws.hold(Steps(step, fault), may_break=fault is not interrupt)
+
+
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: call.__name__[1:])
+def test_an_error_in_the_undoing_loses_nothing(template: Path, tmp_path: Path, call: Call) -> None:
+    laws = Laws(template, tmp_path, call)
+    random = Random(2)
+    for line in _some(laws.lines, 3):
+        laws.hold(Steps(random.randint(1, 400), line=line))
+    assert laws.broken or MOST < 60, "no fault hit an undoing"
+
+
+@pytest.mark.parametrize("fault", [interrupt, run_out_of_memory])
+def test_a_fault_at_every_step_of_closing_loses_nothing(
+    template: Path, tmp_path: Path, fault: Fault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Ledger, "SNAPSHOT_ON_CLOSE", 1)
+
+    def opened(number: int) -> MemoryBank:
+        folder = tmp_path / str(number)
+        shutil.copytree(template, folder)
+        bank = _open(folder)
+        bank.search_many([("alice", "alice 0 1")])  # closing writes it
+        return bank
+
+    bank = opened(0)
+    steps = steps_of(bank.close)
+    with _open(tmp_path / "0") as bank:
+        whole = {bank.state_hash()}
+    with _open(template) as bank:
+        whole.add(bank.state_hash())
+    for step in _some(steps, 4):
+        bank = opened(step)
+        made = Steps(step, fault)
+        with suppress(KeyboardInterrupt, MemoryError, TierMemError), made.running():
+            bank.close()
+        with suppress(Exception):  # if closing was cut short, this process still has the lock
+            bank.parts.release()
+        with _open(tmp_path / str(step)) as bank:
+            assert bank.state_hash() in whole, made.where
+        shutil.rmtree(tmp_path / str(step))
