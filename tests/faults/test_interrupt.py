@@ -108,10 +108,15 @@ def test_a_signal_waits_for_a_change_and_comes_inside_a_transaction() -> None:
     with MemoryBank.ephemeral(embedder=Directions()) as bank:
         alice = bank.agent("alice")
         handler = signal.getsignal(signal.SIGINT)
-        with pytest.raises(KeyboardInterrupt), bank.transaction():
-            alice.add("undone")
-            signal.raise_signal(signal.SIGINT)
-            alice.add("never")
+
+        def interrupted() -> None:
+            with bank.transaction():
+                alice.add("undone")
+                signal.raise_signal(signal.SIGINT)
+                alice.add("never")
+
+        with pytest.raises(KeyboardInterrupt):
+            interrupted()
         assert alice.all() == []
         assert signal.getsignal(signal.SIGINT) is handler
         alice.add("kept")

@@ -40,7 +40,7 @@ def restore(checkpoint: Checkpoint, folder: Path, *, same_bank: bool = False) ->
             )
         sync_file(temporary)
         # SQLite must not take the log of the old journal for the log of the new one.
-        discard(path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm"))
+        discard(*[path.with_name(path.name + end) for end in ("-wal", "-shm", "-head")])
         temporary.replace(path)
         sync_folder(folder)
     except OSError as error:

@@ -7,9 +7,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from ...errors import BankError, CommitFailed, TickNotKept
+from ...errors import BankDamaged, BankError, CommitFailed, TickNotKept
 from ..shelf.rows import Changes, ShelfTable
 from .file import JournalFile
+from .head import Acknowledged, HeadRecord
 from .redaction import Redaction, redact, redacted_digest
 from .schema import Commit, Snapshot, SnapshotRow
 from .ticks import TickNote, TickRow
@@ -30,9 +31,14 @@ class Journal:
     """
 
     def __init__(self, path: Path | None, copied: Path | None = None) -> None:
+        source = copied or path
+        record = HeadRecord(source) if source else None
+        # It is read first: another process may write more commits while the journal is copied.
+        acknowledged = record.read() if record else None
+        self._record = HeadRecord(path) if path else None
         self.file = file = JournalFile(path, copied)
         self.get, self.set, self.reading = file.get, file.set, file.reading
-        self.check_there, self.close = file.check_there, file.close
+        self.check_there = file.check_there
         self._db = file.db
         self.shelf = ShelfTable(file.db)
         self.base: int
@@ -44,9 +50,30 @@ class Journal:
             with self.reading():
                 self.base, self.base_tick = self.get("base") or (0, 0)
                 self.head, self.tick, self.hash = self._last()
+            if record and acknowledged:
+                self._check_acknowledged(acknowledged, record.path)
         except BaseException:
             self.close()
             raise
+
+    def close(self) -> None:
+        """Close the journal's files."""
+        if self._record:
+            self._record.close()
+        self.file.close()
+
+    def _check_acknowledged(self, last: Acknowledged, path: Path) -> None:
+        """Raise :class:`BankDamaged` if commits are missing that were acknowledged."""
+        if last.commit < self.head or last == (self.head, self.hash):
+            return
+        why = f"it ends at commit {self.head}, and {last.commit} were acknowledged"
+        if last.commit == self.head:
+            why = f"its commit {self.head} is another than was acknowledged"
+        raise BankDamaged(
+            f"the journal {self.file.name} has lost commits: {why}; its log was damaged or lost, "
+            "or an older copy is in its place; nothing was changed",
+            hint=f"restore a checkpoint or a copy; to go on with what is left, delete {path}",
+        )
 
     def _last(self) -> tuple[int, int, bytes]:
         """The last commit; its hash covers all before it, and what is kept of it covers it."""
@@ -106,6 +133,8 @@ class Journal:
                     self.file.put({"purged": True})
                 self.file.put({"head": (self.head + 1, tick, digest.hex())})
             self.head, self.tick, self.hash = self.head + 1, tick, digest
+            if self._record:
+                self._record.write(self.head, digest)
         except CommitFailed:
             raise
         except BaseException:  # perhaps it came right after the COMMIT
@@ -168,6 +197,8 @@ class Journal:
         :class:`TickNotKept` for a commit before the checkpoint that the journal was made from.
         """
         snapshot = self.snapshot()
+        if self._record:
+            self._record.forget()
         with self.file.writing():
             row = self._db.execute(
                 "SELECT id, tick, hash FROM commits WHERE id = ?", (commit,)

@@ -1,0 +1,118 @@
+"""Damage in the journal's write-ahead log, and an older journal in the place of a newer one."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from agents import BankDamaged, MemoryBank
+from agents.bank import history
+from embedders import Directions
+
+LOST = "has lost commits"
+
+
+def _open(folder: Path) -> MemoryBank:
+    return MemoryBank.open(folder, embedder=Directions(), storage={"sync": "manual"})
+
+
+@pytest.fixture(scope="module")
+def left_behind(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The files of a bank whose process was killed, and the hash of its state."""
+    folder = tmp_path_factory.mktemp("bank")
+    copy = tmp_path_factory.mktemp("copy") / "bank"
+    with _open(folder) as bank:
+        for number in range(30):
+            bank.agent("alice").add(f"memory {number}")
+        copy.mkdir()
+        for name in ("journal.db", "journal.db-wal", "journal.db-head"):
+            shutil.copy2(folder / name, copy / name)
+        return copy, bank.state_hash()
+
+
+@pytest.mark.parametrize("place", range(24))
+@pytest.mark.parametrize("how", ["cut", "flip", "zero"])
+def test_a_damaged_log_never_takes_acknowledged_commits_along_in_silence(
+    left_behind: tuple[Path, str], tmp_path: Path, place: int, how: str
+) -> None:
+    template, state = left_behind
+    folder = tmp_path / "bank"
+    shutil.copytree(template, folder)
+    log = folder / "journal.db-wal"
+    data = bytearray(log.read_bytes())
+    start = len(data) * place // 24
+    if how == "cut":
+        del data[start:]
+    elif how == "flip":
+        data[start] ^= 1
+    else:
+        data[start : start + 512] = bytes(min(512, len(data) - start))
+    log.write_bytes(data)
+    try:
+        bank = _open(folder)
+    except BankDamaged:
+        return
+    with bank:
+        assert bank.state_hash() == state
+
+
+def test_the_error_says_how_many_commits_are_missing_and_what_to_do(
+    left_behind: tuple[Path, str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "bank"
+    shutil.copytree(left_behind[0], folder)
+    (folder / "journal.db-wal").write_bytes(b"")
+    with pytest.raises(BankDamaged, match=LOST) as caught:
+        _open(folder)
+    assert "ends at commit 0, and 30 were acknowledged" in str(caught.value)
+    head = folder / "journal.db-head"
+    assert str(head) in caught.value.hint
+    head.unlink()
+    with _open(folder) as bank:  # as the hint says
+        assert bank.agents() == []
+
+
+def test_an_older_copy_of_the_journal_is_noticed(tmp_path: Path) -> None:
+    folder = tmp_path / "bank"
+    with _open(folder) as bank:
+        bank.agent("alice").add("one")
+    shutil.copy2(folder / "journal.db", tmp_path / "older.db")
+    with _open(folder) as bank:
+        bank.agent("alice").add("two")
+    shutil.copy2(tmp_path / "older.db", folder / "journal.db")
+    with pytest.raises(BankDamaged, match=LOST):
+        _open(folder)
+    with pytest.raises(BankDamaged, match=LOST):
+        MemoryBank.at(folder)
+
+
+def test_a_bank_that_goes_back_on_purpose_opens(tmp_path: Path) -> None:
+    folder = tmp_path / "bank"
+    with _open(folder) as bank:
+        bank.agent("alice").add("one")
+        bank.checkpoint(tmp_path / "one.tmck")
+        bank.advance(1)
+        bank.agent("alice").add("two")
+    history.rewind(folder, 0)
+    with _open(folder) as bank:
+        assert [memory.content for memory in bank.agent("alice").all()] == ["one"]
+        bank.agent("alice").add("three")
+        bank.agent("alice").add("four")
+    options = {"embedder": Directions(), "storage": {"sync": "manual"}}
+    with MemoryBank.restore(tmp_path / "one.tmck", folder, **options) as bank:
+        assert [memory.content for memory in bank.agent("alice").all()] == ["one"]
+    with _open(folder) as bank:
+        bank.agent("alice").add("five")
+    with _open(folder) as bank:
+        assert [memory.content for memory in bank.agent("alice").all()] == ["one", "five"]
+
+
+@pytest.mark.parametrize("data", [b"", b"tmhd", bytes(48), b"x" * 100])
+def test_a_record_that_is_not_whole_is_no_record(tmp_path: Path, data: bytes) -> None:
+    folder = tmp_path / "bank"
+    with _open(folder) as bank:
+        bank.agent("alice").add("one")
+        state = bank.state_hash()
+    (folder / "journal.db-head").write_bytes(data)
+    with _open(folder) as bank:
+        assert bank.state_hash() == state
