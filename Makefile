@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # One more than there are cores: many tests wait for a process.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
-.PHONY: help setup test test-all check demo bench bench-simulation bench-scaling bench-million bench-temperature bench-compaction bench-recall bench-http quality reference inspector faults format clean
+.PHONY: help setup test test-all check demo bench bench-simulation bench-scaling bench-million bench-temperature bench-compaction bench-safety bench-recall bench-http quality reference inspector faults format clean
 help:            ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /	/' | expand -t 14
 
@@ -48,6 +48,9 @@ bench-temperature: $(STAMP) ## use, decay, compaction, status and cold memories
 bench-compaction: $(STAMP) ## compaction and counting from 100 to 10,000 agents
 	$(BIN)/python benchmarks/compaction.py $(ARGS)
 
+bench-safety: $(STAMP) ## what the record of the last commit and waiting signals cost a tick
+	$(BIN)/python benchmarks/safety.py $(ARGS)
+
 bench-recall: $(STAMP) ## searching by words as well, and indexing notes
 	$(BIN)/python benchmarks/recall.py $(ARGS)
 
@@ -70,8 +73,9 @@ reference: $(STAMP) ## docs/reference.md, from the table of operations
 inspector: $(STAMP) ## the MCP inspector against `tiermem mcp`, over stdio and HTTP; needs Node and the npm registry
 	TIERMEM_INSPECTOR=1 $(BIN)/python -m pytest -rA tests/interfaces/mcp/test_mcp_inspector.py
 
-faults: $(STAMP) ## kill a writing process 1,000 times and a run 500 times: nothing may be lost
-	TIERMEM_KILLS=1000 TIERMEM_RUN_KILLS=500 TIERMEM_NOTE_KILLS=300 $(BIN)/python -m pytest tests/faults -k kill
+faults: $(STAMP) ## kill a writer 1,000 times, a run 500 times, and an error at every step of a call: nothing may be lost
+	TIERMEM_KILLS=1000 TIERMEM_RUN_KILLS=500 TIERMEM_NOTE_KILLS=300 TIERMEM_STEPS=0 \
+		$(BIN)/python -m pytest tests/faults -k "kill or every_step"
 
 format: $(STAMP) ## let ruff format the code
 	$(BIN)/ruff format .
