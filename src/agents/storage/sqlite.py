@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+import struct
 import zlib
 from collections.abc import Callable
 from functools import partial
@@ -21,11 +22,13 @@ __all__ = [
 DAMAGE = (
     sqlite3.Error,
     zlib.error,
+    struct.error,
     ValueError,  # broken JSON and broken UTF-8 are ValueErrors
     TypeError,
     AttributeError,
     LookupError,
     OverflowError,
+    RecursionError,  # JSON of a thousand brackets
 )
 """The errors that reading a damaged file can lead to."""
 

@@ -34,7 +34,7 @@ class Journal:
         self.get, self.set, self.reading = file.get, file.set, file.reading
         self.check_there, self.close = file.check_there, file.close
         self._db = file.db
-        self.shelf = ShelfTable(file.db)
+        self.shelf = ShelfTable(file.db, file.reading)
         self.base: int
         self.base_tick: int
         self.head: int
