@@ -9,6 +9,7 @@ from shlex import quote
 
 from ..errors import BankError, BankNotFound, InvalidInput
 from ..memory.requests import check_whole
+from ..storage.bank_mark import lost_journal, mark
 from ..storage.checkpoint import file as checkpoint
 from ..storage.checkpoint import restore as restoring
 from ..storage.identity import with_new_id
@@ -61,6 +62,7 @@ def branch(folder: Path, tick: int, into: Path) -> None:
         journal.rewind(commit, bank=identity, store=None, notes_unwritten=True)
     finally:
         journal.close()
+    mark(into, identity["id"])
 
 
 def past(folder: Path, tick: int | None) -> Journal:
@@ -91,9 +93,11 @@ def check_unused(folder: Path) -> None:
     lock_folder(folder).release()
 
 
-def no_bank(folder: str | PathLike[str]) -> BankNotFound:
-    """The error for a folder without a bank."""
-    hint = f"make one with: tiermem init {quote(str(folder))}"
+def no_bank(folder: str | PathLike[str], hint: str = "") -> BankError:
+    """The error for a folder without a bank, or with a bank that lost its journal."""
+    if lost := lost_journal(Path(folder)):
+        return lost
+    hint = hint or f"make one with: tiermem init {quote(str(folder))}"
     if (Path(folder) / "bank" / "journal.db").is_file():
         hint = f"the run's bank is {Path(folder) / 'bank'}"
     return BankNotFound(f"there is no bank in {folder}", hint=hint)
@@ -103,6 +107,8 @@ def _journal_of(folder: Path) -> Path:
     if not str(folder):
         raise InvalidInput("a bank needs a folder; got an empty path", hint="name a folder")
     path = folder / "journal.db"
+    if lost := lost_journal(folder):
+        raise lost
     if not path.is_file():
         raise no_bank(folder)
     return path

@@ -141,6 +141,13 @@ class StoreSync:
                     raise StoreDamaged(f"mem0's store in {self._store.path} is damaged: {problem}")
             self._store.open(written=cursor.commit > 0)
 
+    def check_journal(self) -> None:
+        """Raise :class:`BankDamaged` if :meth:`catch_up` would find damage; nothing is written."""
+        if self.behind and not self._is_stale:
+            for _, changes in self._changes():
+                for agent, sequence in changes:
+                    self._resident.memory(agent, sequence)
+
     def catch_up(self) -> None:
         """Write what a killed process left unwritten.
 

@@ -4,18 +4,22 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from ...errors import BankDamaged, BankError, BankTooNew, BankTooOld, CommitFailed
-from ..sqlite import DAMAGE, copy_database, is_of_the_system, sync_folder
+from ..sqlite import DAMAGE, copy_database, is_of_the_system, log_of, sync_folder
 from .schema import SCHEMA
 
 __all__ = ["JournalFile"]
 
 _APPLICATION_ID = 0x746D656D  # "tmem": tells our files from other SQLite databases
 _FORMAT = 6
+_HELP = (
+    "restore it from a backup, or a checkpoint with MemoryBank.restore(); tiermem doctor BANK says "
+    "what is damaged, and tiermem export BANK --salvage takes out what is whole"
+)
 
 
 class JournalFile:
@@ -27,6 +31,7 @@ class JournalFile:
     def __init__(self, path: Path | None, copied: Path | None = None) -> None:
         self.name = str(path or copied or "in memory")
         self._path = path and path.absolute()  # the process may go to another folder
+        self._had_log = self._path is not None and log_of(self._path).exists()
         with self.reading():
             self.db = sqlite3.connect(
                 # A copy may be large: SQLite keeps it in a file without a name.
@@ -40,7 +45,7 @@ class JournalFile:
                     copy_database(copied, self.db)
                 self._open(path)
         except BaseException:
-            self.close()  # or SQLite would remember the file for the next to open it
+            self.leave()  # or SQLite would remember the file for the next to open it
             raise
         self._file = _identity(path) if path else None
 
@@ -76,6 +81,17 @@ class JournalFile:
     def close(self) -> None:
         """Fold the write-ahead log into the file and close it."""
         self.db.close()
+
+    def leave(self) -> None:
+        """Close the file as it is: a refused opening leaves its write-ahead log as it was."""
+        with ExitStack() as last:
+            if self._path is not None and self._had_log:
+                # Only the last connection folds the log, and one that may not write can't.
+                uri = f"{self._path.as_uri()}?mode=ro"
+                keeper = last.enter_context(closing(sqlite3.connect(uri, uri=True)))
+                with suppress(sqlite3.Error):
+                    keeper.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            self.db.close()
 
     # Settings and cursors
 
@@ -146,7 +162,7 @@ class JournalFile:
         """The error that says what is wrong with this file."""
         return BankDamaged(
             f"the journal {self.name} can't be read: {why}; nothing was changed",
-            hint="restore it from a backup",
+            hint=_HELP,
         )
 
 

@@ -32,7 +32,7 @@ class Journal:
     def __init__(self, path: Path | None, copied: Path | None = None) -> None:
         self.file = file = JournalFile(path, copied)
         self.get, self.set, self.reading = file.get, file.set, file.reading
-        self.check_there, self.close = file.check_there, file.close
+        self.check_there, self.close, self.leave = file.check_there, file.close, file.leave
         self._db = file.db
         self.shelf = ShelfTable(file.db, file.reading)
         self.base: int
@@ -45,7 +45,7 @@ class Journal:
                 self.base, self.base_tick = self.get("base") or (0, 0)
                 self.head, self.tick, self.hash = self._last()
         except BaseException:
-            self.close()
+            self.leave()
             raise
 
     def _last(self) -> tuple[int, int, bytes]:
