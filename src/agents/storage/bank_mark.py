@@ -13,7 +13,7 @@ from pathlib import Path
 from shlex import quote
 
 from ..errors import BankDamaged
-from .sqlite import DAMAGE, sync_folder
+from .sqlite import DAMAGE, discard, sync_folder
 
 __all__ = ["lost_journal", "mark", "marked"]
 
@@ -22,19 +22,21 @@ _MOST_NAMED = 3
 
 
 def mark(folder: Path, bank_id: str) -> None:
-    """Say that the folder holds this bank; its journal is on disk."""
+    """Say that the folder holds this bank; its journal is on disk.
+
+    A full disk is no error: the bank can be used, and the next opening marks it.
+    """
     if marked(folder) == bank_id:
         return
     temporary = folder / f".{_FILE}.{os.getpid()}.tmp"
-    try:
+    with suppress(OSError):
         with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
             file.write(f"{bank_id}\n")
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(folder / _FILE)
         sync_folder(folder)
-    finally:
-        temporary.unlink(missing_ok=True)
+    discard(temporary)
 
 
 def marked(folder: Path) -> str | None:

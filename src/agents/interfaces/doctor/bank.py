@@ -3,10 +3,9 @@
 import fcntl
 import os
 import shutil
-import sqlite3
 import stat
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -14,13 +13,15 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from .checks import Check, Finding, Findings, run_checks
+from .checks import Check, Finding, Findings, of_error, run_checks
 from .installation import embedding, space
 
 if TYPE_CHECKING:
     from ...bank.memory_bank import MemoryBank
 
 __all__ = ["bank_checks"]
+
+_MOST_NAMED = 10
 
 
 def bank_checks(folder: Path) -> list[Check]:
@@ -110,11 +111,19 @@ def _memories(folder: Path) -> Findings:
     """The journal, and if it is sound, the embedder, the store and the notes."""
     from ...bank import history
     from ...bank.memory_bank import MemoryBank
+    from ...errors import BankDamaged, BankTooNew, BankTooOld
+    from ...exchange.salvage import stand_in
 
-    yield _journal(folder)
+    try:
+        yield _journal(folder)
+    except (BankTooNew, BankTooOld):
+        raise
+    except BankDamaged as error:
+        yield _damage(folder, of_error("journal", error))
+        return
     with closing(history.past(folder, None)) as journal:  # a copy of the bank has no store
         identity, kept = journal.get("bank"), journal.get("store")
-    with MemoryBank.at(folder, embedder=_stand_in(identity["embedder"])) as bank:
+    with MemoryBank.at(folder, embedder=stand_in(identity["embedder"])) as bank:
         yield from run_checks(
             [
                 Check("embedder", partial(_embedder, bank)),
@@ -125,47 +134,46 @@ def _memories(folder: Path) -> Findings:
 
 
 def _journal(folder: Path) -> Finding:
-    """The pages of the file, the hash of every commit, and the records of ticks."""
+    """The pages of the file, and the hash of every commit, tick, snapshot and cold memory."""
     from ...bank import history
-    from ...errors import BankDamaged, BankError
-    from ...storage.sqlite import copy_database, is_of_the_system
+    from ...errors import BankDamaged
+    from ...storage.checkpoint.restore import read_all
 
-    path = folder / "journal.db"
-    with closing(sqlite3.connect("")) as copy:
-        try:
-            copy_database(path, copy)
-            (found,) = copy.execute("PRAGMA integrity_check(1)").fetchone()
-        except sqlite3.Error as error:
-            if is_of_the_system(error):
-                raise BankError(
-                    f"{path} can't be read now: {error}; nothing is known to be wrong with it",
-                    hint="look for missing permissions, or for a full disk where TMPDIR is",
-                ) from error
-            raise BankDamaged(f"{path} can't be read: {error}") from error
-    if found != "ok":
-        raise BankDamaged(f"{path} is damaged: {found}")
-    journal = history.past(folder, None)
-    with closing(journal):
-        base = journal.base
-        # A journal that was made from a checkpoint may lack the hash before its first commit.
-        first = base if base in (0, journal.snapshot().commit) else base + 1
-        for _ in journal.commits(after=first):
-            pass
-        for _ in journal.tick_rows():
-            pass
-        number = journal.head - base
+    with closing(history.past(folder, None)) as journal:
+        with journal.reading():
+            (found,) = journal.file.db.execute("PRAGMA integrity_check(1)").fetchone()
+        if found != "ok":
+            raise BankDamaged(f"{folder / 'journal.db'} is damaged: {' '.join(found.split())}")
+        read_all(journal)
+        number = journal.head - journal.base
         said = f"{number:,} commits up to tick {journal.tick:,}, each with the right hash"
     return Finding("ok", "journal", said)
 
 
-def _stand_in(kept: dict[str, Any]) -> Any:
-    """An embedder with the name of the bank's own, which has a check of its own."""
-    from ...storage.embedding.embedders import NoEmbedder
+def _damage(folder: Path, found: Finding) -> Finding:
+    """The finding that the journal is damaged, with the agents touched and what can be saved."""
+    from ...errors import BankDamaged
+    from ...exchange.salvage import salvage
 
-    class StandIn(NoEmbedder):
-        name, dims = kept["name"], kept["dims"]
+    try:
+        saved = salvage(folder)
+    except BankDamaged:  # nothing can be read
+        return found
+    with saved.bank as bank:
+        agents = bank.agents()
+        memories = sum(bank.agent(each).count() for each in agents)
+    said = f"agents touched: {_some(saved.touched) or 'none that is known'}"
+    if saved.problems:
+        said += f"; damaged: {_some(saved.problems)}"
+    what = "all" if saved.is_complete else "some"
+    said += f"; {memories:,} memories of {len(agents):,} agents can be saved, which is {what}"
+    todo = f"save them first with: tiermem export {quote(str(folder))} --salvage --to FILE.jsonl"
+    return found._replace(said=f"{found.said}; {said}", todo=f"{found.todo}; {todo}")
 
-    return StandIn()
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _embedder(bank: "MemoryBank") -> Findings:

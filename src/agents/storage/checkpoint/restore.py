@@ -12,7 +12,7 @@ from ..sqlite import discard, log_of, sync_file, sync_folder
 from ..state import snapshots
 from .file import Checkpoint
 
-__all__ = ["restore"]
+__all__ = ["read_all", "restore"]
 
 
 def restore(checkpoint: Checkpoint, folder: Path, *, same_bank: bool = False) -> None:
@@ -70,7 +70,7 @@ def _replaced(
     try:
         with closing(Journal(path)) as old:  # closing it also folds its log into the file
             identity, store = old.get("bank"), old.get("store")
-            _read_all(old)
+            read_all(old)
     except (BankTooNew, BankTooOld):
         raise
     except BankDamaged:  # a journal that can't be read is kept
@@ -84,7 +84,7 @@ def _replaced(
     return bank, {**store, "stale": True} if store else None
 
 
-def _read_all(journal: Journal) -> None:
+def read_all(journal: Journal) -> None:
     """Raise :class:`BankDamaged` if something in a journal is not what was written."""
     for row in journal.snapshots():
         snapshots.check(row)

@@ -1,6 +1,5 @@
 """The journal: every change to a bank, in SQLite. It is the truth; all else is rebuilt from it."""
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
@@ -12,6 +11,7 @@ from ..shelf.rows import Changes, ShelfTable
 from .file import JournalFile
 from .redaction import Redaction, redact, redacted_digest
 from .schema import Commit, Snapshot, SnapshotRow
+from .schema import chained as _chained
 from .ticks import TickNote, TickRow
 
 __all__ = ["Journal"]
@@ -315,14 +315,3 @@ class Journal:
 
 def _hex(total: int) -> str:
     return f"{total % (1 << 256):064x}"
-
-
-def _chained(before: bytes, tick: int, events: str, vectors: bytes, note: bytes) -> bytes:
-    """The hash of a commit: over the hash before it and all that the commit recorded."""
-    text = events.encode()
-    digest = hashlib.sha256(before)
-    digest.update(f"{tick} {len(text)} {len(vectors)} ".encode())
-    digest.update(text)
-    digest.update(vectors)
-    digest.update(note)
-    return digest.digest()

@@ -19,7 +19,7 @@ from ...memory.metadata import KeptMetadata
 from ..digests import of_shelved
 from ..full_record import ColdFact, Shelved, Stored, traits_of
 
-__all__ = ["SHELF_SCHEMA", "Changes", "Group", "Key", "ShelfTable"]
+__all__ = ["SHELF_SCHEMA", "Changes", "Group", "Key", "ShelfTable", "checked_row"]
 
 SHELF_SCHEMA = """
 CREATE TABLE shelf (
@@ -142,7 +142,7 @@ class ShelfTable:
     def all_now(self) -> Iterator[tuple[Any, ...]]:
         """Every row, checked, by agent, oldest first; :meth:`adopt` takes these rows."""
         return self._read(
-            "SELECT * FROM shelf WHERE until IS NULL ORDER BY agent, sequence", _checked
+            "SELECT * FROM shelf WHERE until IS NULL ORDER BY agent, sequence", checked_row
         )
 
     def due(
@@ -303,7 +303,8 @@ def _stored(row: Sequence[Any]) -> Stored:
     return Stored(record, digest)
 
 
-def _checked(row: Sequence[Any]) -> tuple[Any, ...]:
+def checked_row(row: Sequence[Any]) -> tuple[Any, ...]:
+    """The row; :class:`BankDamaged` if it is not what was written."""
     _stored(row)
     return tuple(row)
 
