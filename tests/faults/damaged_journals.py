@@ -12,6 +12,8 @@ from typing import Any
 from agents import MemoryBank, TierMemError
 from agents.engine import upkeep
 from agents.exchange.memory_rows import exported
+from agents.exchange.salvage import salvage
+from agents.memory.records import memory_id
 from agents.memory.retention import Retention
 from banks import MANUAL
 from embedders import Directions
@@ -54,8 +56,6 @@ def ids(bank: MemoryBank, agent: str) -> list[str]:
     """The ids of an agent's first memories, cold, archived and deleted ones among them."""
     resident = bank.parts.ledger.resident
     prefix = resident.block(agent).prefix
-    from agents.memory.records import memory_id
-
     return [memory_id(prefix, sequence) for sequence in range(1, 40, 3)]
 
 
@@ -140,10 +140,9 @@ def damages(data: bytes, pages: Iterator[int] | range, seed: int) -> Iterator[tu
 def untyped(sound: Path, broken: bytes, work: Path) -> list[str]:
     """The calls that raise something else than an error of TierMem, with what they raise."""
     found: list[str] = []
-    for calls in (list(CALLS)[:13], list(CALLS)[13:18], list(CALLS)[18:]):
-        shutil.rmtree(work, ignore_errors=True)
-        shutil.copytree(sound, work)
-        (work / "journal.db").write_bytes(broken)
+    names = list(CALLS)
+    for calls in (names[:13], names[13:18], names[18:]):
+        place(work, broken)
         bank = None
         for name in ("open", *calls, "close"):
             try:
@@ -161,19 +160,25 @@ def untyped(sound: Path, broken: bytes, work: Path) -> list[str]:
     return found + untyped_outside(sound, broken, work)
 
 
+def place(folder: Path, journal: bytes) -> None:
+    """Make the folder of a bank that has only this journal."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    (folder / "journal.db").write_bytes(journal)
+
+
 def untyped_outside(sound: Path, broken: bytes, work: Path) -> list[str]:
-    """The same for calls that need no open bank."""
+    """The same for calls that need no open bank; a checkpoint takes the place of any damage."""
     found: list[str] = []
     outside: dict[str, Callable[[], object]] = {
         "at": lambda: MemoryBank.at(work, 1, embedder=Directions()).close(),
+        "salvage": lambda: list(salvage(work).rows(archived=True)),
         "restore over it": lambda: MemoryBank.restore(
             sound.parent / "sound.tmck", work, **OPTIONS
         ).close(),
     }
-    shutil.rmtree(work, ignore_errors=True)
-    shutil.copytree(sound, work)
     for name, call in outside.items():
-        (work / "journal.db").write_bytes(broken)
+        place(work, broken)
         try:
             call()
         except TierMemError as error:

@@ -219,6 +219,8 @@ def _store(bank: "MemoryBank", folder: Path, kept: dict[str, Any] | None) -> Fin
                 damage = store.probe(0 if behind else kept["rows"])
             if damage is None:
                 store.open(written=kept["commit"] > 0)
+                if store.path is not None and not kept["stale"]:
+                    damage = _differing(bank, store.rows(), is_in_step=not behind)
         except StoreError as error:
             damage = error.why
         finally:
@@ -231,6 +233,30 @@ def _store(bank: "MemoryBank", folder: Path, kept: dict[str, Any] | None) -> Fin
         yield Finding("warning", "mem0", f"mem0's store is {late}", todo)
     else:
         yield Finding("ok", "mem0", f"{settings.provider}, {kept['rows']:,} memories, in step")
+
+
+def _differing(
+    bank: "MemoryBank", rows: Iterable[tuple[str, dict[str, Any]]], *, is_in_step: bool
+) -> str | None:
+    """How the rows of a store differ from the memories of its bank; None if they do not.
+
+    The text of a memory never changes, so a store that is behind has the same texts.
+    """
+    found = {key: own for key, own in rows if "user_id" in own}
+    memories = [memory for each in bank.agents() for memory in bank.agent(each).all()]
+    changed = [
+        memory
+        for memory in memories
+        if (own := found.get(memory.id)) is not None
+        and (own.get("data"), own["user_id"]) != (memory.content, memory.agent_id)
+    ]
+    if changed:
+        names = sorted({memory.agent_id for memory in changed})
+        which = "1 memory" if len(changed) == 1 else f"{len(changed):,} memories"
+        return f"it has another text for {which} of {_some(names)} ({changed[0].id})"
+    if is_in_step and (missing := sum(memory.id not in found for memory in memories)):
+        return f"{missing:,} memories of the bank are not in it"
+    return None
 
 
 def _notes(bank: "MemoryBank", folder: Path) -> Findings:

@@ -16,10 +16,6 @@ __all__ = ["JournalFile"]
 
 _APPLICATION_ID = 0x746D656D  # "tmem": tells our files from other SQLite databases
 _FORMAT = 6
-_HELP = (
-    "restore it from a backup, or a checkpoint with MemoryBank.restore(); tiermem doctor BANK says "
-    "what is damaged, and tiermem export BANK --salvage takes out what is whole"
-)
 
 
 class JournalFile:
@@ -160,10 +156,7 @@ class JournalFile:
 
     def damaged(self, why: str) -> BankDamaged:
         """The error that says what is wrong with this file."""
-        return BankDamaged(
-            f"the journal {self.name} can't be read: {why}; nothing was changed",
-            hint=_HELP,
-        )
+        return BankDamaged(f"the journal {self.name} can't be read: {why}; nothing was changed")
 
 
 _to_json = json.JSONEncoder(sort_keys=True).encode

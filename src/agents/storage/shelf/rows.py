@@ -298,7 +298,6 @@ def _stored(row: Sequence[Any]) -> Stored:
         raise BankDamaged(
             f"what the journal keeps of memory {sequence} of {agent} is not what was written; "
             "nothing was changed",
-            hint="restore the bank from a backup",
         )
     return Stored(record, digest)
 

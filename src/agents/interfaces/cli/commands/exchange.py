@@ -86,8 +86,8 @@ def _salvage(folder: Path, agent: str | None, to: Path, everything: bool, force:
     say(f"not everything is there: {first_of(found.problems)}", err=True)
     for name, number in list(found.lost.items())[:_MOST_AGENTS]:
         say(f"  {name}: {counted(number, 'memory', 'memories')} missing", err=True)
-    if more := len(found.lost) - _MOST_AGENTS:
-        typer.echo(f"  and memories of {more:,} more agents", err=True) if more > 0 else None
+    if (more := len(found.lost) - _MOST_AGENTS) > 0:
+        typer.echo(f"  and memories of {more:,} more agents", err=True)
     if not found.lost:
         typer.echo("how many memories are missing is not known", err=True)
     raise typer.Exit(1)
