@@ -14,7 +14,8 @@ from damaged_journals import AGENTS, OPTIONS, PAGE, damages, make, place, untype
 from agents import BankDamaged, BankError, BankNotFound, InvalidInput, MemoryBank
 from agents.exchange.salvage import Salvaged, salvage
 from agents.storage.state.ledger import Ledger
-from banks import change
+from banks import OpenBank, change
+from embedders import Directions
 
 Row = dict[str, Any]
 
@@ -81,6 +82,20 @@ def test_the_error_says_what_to_do(copy: Path) -> None:
             with pytest.raises(BankDamaged) as raised:
                 call()
             assert "tiermem export BANK --salvage" in raised.value.hint
+
+
+@pytest.mark.parametrize("damaged", ["x'01'", "'text'"])
+def test_a_damaged_vector_of_a_text_is_named(
+    open_bank: OpenBank, folder: Path, damaged: str
+) -> None:
+    class Paid(Directions):
+        reproducible = False
+
+    open_bank(embedder=Paid()).agent("alice").add("x <1 1>")
+    open_bank(embedder=Paid()).close()
+    change(folder, f"UPDATE embeddings SET vector = {damaged}")
+    with pytest.raises(BankDamaged, match="a vector"):
+        open_bank(embedder=Paid()).agent("alice").add("x <1 1>")
 
 
 # What is whole

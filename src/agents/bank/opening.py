@@ -70,7 +70,6 @@ def open_folder(
         parts = OpenBank(path, journal, settings, chosen, count_tokens, lock)
         undo.callback(parts.store.close)
         if settings.storage.sync != "manual":
-            parts.store.check_journal()  # before anything touches the files of the store
             parts.store.check()  # a broken store is reported now, not when the bank is closed
         if apply_caps:
             with parts.changing():

@@ -124,8 +124,12 @@ class StoreSync:
     def check(self) -> None:
         """Raise :class:`StoreError` if the store is gone, is broken or belongs to another bank.
 
-        A child process tries the store, unless its files are as the last write left them.
+        A child process tries the store, unless its files are as the last write left them. What
+        :meth:`catch_up` will read of the journal is read first.
         """
+        if self.behind and not self._is_stale:  # damage shows before the store's files are touched
+            for key in (key for _, changes in self._changes() for key in changes):
+                self._resident.memory(*key)
         cursor = self._cursor
         if not (cursor.commit or cursor.writing) and self._store.files() is None:
             return  # nothing was ever written, and nothing is there
@@ -140,13 +144,6 @@ class StoreSync:
                 if problem:
                     raise StoreDamaged(f"mem0's store in {self._store.path} is damaged: {problem}")
             self._store.open(written=cursor.commit > 0)
-
-    def check_journal(self) -> None:
-        """Raise :class:`BankDamaged` if :meth:`catch_up` would find damage; nothing is written."""
-        if self.behind and not self._is_stale:
-            for _, changes in self._changes():
-                for agent, sequence in changes:
-                    self._resident.memory(agent, sequence)
 
     def catch_up(self) -> None:
         """Write what a killed process left unwritten.
@@ -376,12 +373,8 @@ class StoreSync:
             self._store.update(memories, unit(_as_array(vectors)))
 
     def _done(self) -> None:
-        self._save(
-            commit=self._journal.head,
-            rows=self._total(),
-            files=self._store.files(),
-            stale=False,
-        )
+        head, rows, files = self._journal.head, self._total(), self._store.files()
+        self._save(commit=head, rows=rows, files=files, stale=False)
 
     def _save(self, **changes: Any) -> None:
         self._cursor = replace(self._cursor, **changes)

@@ -15,6 +15,8 @@ import pytest
 
 from agents import EmbedderError, MemoryBank
 from agents.storage.embedding.embedders import OfflineEmbedder
+from agents.storage.state.ledger import Ledger
+from banks import change
 
 pytestmark = [
     # Third-party code, on Python 3.11 and what it depends on.
@@ -282,3 +284,17 @@ def test_damage_names_the_agents_that_it_touches(tiermem: Command) -> None:
     assert "agents touched: bob;" in row["said"]
     assert "2 memories of 2 agents can be saved, which is all" in row["said"]
     assert "tiermem export crew --salvage" in row["todo"]
+
+
+def test_a_lost_cold_memory_is_found_behind_a_snapshot(
+    tiermem: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Opening reads the snapshot, and no cold memory."""
+    monkeypatch.setattr(Ledger, "SNAPSHOT_ON_CLOSE", 1)
+    with MemoryBank.open("crew", storage={"sync": "manual"}) as bank:
+        bank.agent("alice").add("The well is in the north", temperature="cold")
+        bank.agent("bob").add("The mill is in the east", temperature="cold")
+    change(Path("crew"), "DELETE FROM shelf WHERE agent = 'bob'")
+    row = only(tiermem("doctor", "crew", "--json"), "journal", "problem")
+    assert "has lost memories of bob" in row["said"]
+    assert "agents touched: bob;" in row["said"]

@@ -5,6 +5,7 @@ import os
 import shutil
 import stat
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -115,7 +116,7 @@ def _memories(folder: Path) -> Findings:
     from ...exchange.salvage import stand_in
 
     try:
-        yield _journal(folder)
+        sound = _journal(folder)
     except (BankTooNew, BankTooOld):
         raise
     except BankDamaged as error:
@@ -124,6 +125,11 @@ def _memories(folder: Path) -> Findings:
     with closing(history.past(folder, None)) as journal:  # a copy of the bank has no store
         identity, kept = journal.get("bank"), journal.get("store")
     with MemoryBank.at(folder, embedder=stand_in(identity["embedder"])) as bank:
+        if touched := _incomplete(bank):
+            lost = BankDamaged(f"the journal has lost memories of {_some(touched)}")
+            yield _damage(folder, of_error("journal", lost))
+            return
+        yield sound
         yield from run_checks(
             [
                 Check("embedder", partial(_embedder, bank)),
@@ -148,6 +154,15 @@ def _journal(folder: Path) -> Finding:
         number = journal.head - journal.base
         said = f"{number:,} commits up to tick {journal.tick:,}, each with the right hash"
     return Finding("ok", "journal", said)
+
+
+def _incomplete(bank: "MemoryBank") -> list[str]:
+    """The agents whose memories that are not resident do not add up to the hash over them."""
+    sums = Counter[str]()
+    for row in bank.parts.ledger.journal.shelf.all_now():
+        sums[row[0]] += int.from_bytes(row[5], "big")
+    blocks = bank.parts.ledger.resident.blocks
+    return [name for name in sorted(blocks) if (blocks[name].shelf_sum - sums[name]) % (1 << 256)]
 
 
 def _damage(folder: Path, found: Finding) -> Finding:

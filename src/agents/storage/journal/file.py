@@ -4,7 +4,7 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -83,9 +83,9 @@ class JournalFile:
         with ExitStack() as last:
             if self._path is not None and self._had_log:
                 # Only the last connection folds the log, and one that may not write can't.
-                uri = f"{self._path.as_uri()}?mode=ro"
-                keeper = last.enter_context(closing(sqlite3.connect(uri, uri=True)))
                 with suppress(sqlite3.Error):
+                    keeper = sqlite3.connect(f"{self._path.as_uri()}?mode=ro", uri=True)
+                    last.callback(keeper.close)
                     keeper.execute("SELECT count(*) FROM sqlite_master").fetchone()
             self.db.close()
 

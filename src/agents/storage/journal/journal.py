@@ -246,8 +246,14 @@ class Journal:
         one = "SELECT * FROM embeddings WHERE hash = ?"
         with self.reading():
             if hashes is None:
-                return dict(self._db.execute("SELECT * FROM embeddings ORDER BY hash"))
-            return dict(chain.from_iterable(self._db.execute(one, (each,)) for each in hashes))
+                found = dict(self._db.execute("SELECT * FROM embeddings ORDER BY hash"))
+            else:
+                found = dict(chain.from_iterable(self._db.execute(one, (each,)) for each in hashes))
+            if found:
+                dims = self.get("bank")["embedder"]["dims"]
+                if any(type(own) is not bytes or len(own) != dims for own in found.values()):
+                    raise self.file.damaged("a vector that it keeps is not what was written")
+            return found
 
     # The shelf
 
