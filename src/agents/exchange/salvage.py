@@ -52,7 +52,16 @@ def salvage(folder: str | PathLike[str]) -> Salvaged:
     """
     if not isinstance(folder, str | PathLike):
         raise InvalidInput(f"a bank's folder is a path; got {folder!r:.60}", hint="name a folder")
-    found = read_whole(history.journal_of(Path(folder)))
+    path = history.journal_of(Path(folder))
+    result, has_lost_rows = _opened(read_whole(path))
+    if has_lost_rows:
+        result.bank.close()
+        result, _ = _opened(read_whole(path, has_lost_rows=True))
+    return result
+
+
+def _opened(found: Salvage) -> tuple[Salvaged, bool]:
+    """The result, and whether the shelf lacks rows that the rest of the journal speaks of."""
     journal = found.journal
     try:
         kept = found.identity or {
@@ -68,28 +77,29 @@ def salvage(folder: str | PathLike[str]) -> Salvaged:
     except BaseException:
         journal.close()
         raise
-    return _result(found, bank)
+    incomplete, lost = _missing(found, bank)
+    result = Salvaged(
+        bank,
+        tuple(found.problems),
+        tuple(sorted({*found.touched, *incomplete, *({} if found.is_complete else lost)})),
+        {} if found.is_complete else lost,
+        found.is_complete,
+        found.identity is not None,
+    )
+    return result, found.is_complete and not found.is_of_commits and bool(incomplete)
 
 
-def _result(found: Salvage, bank: MemoryBank) -> Salvaged:
-    touched, lost, resident = set(found.touched), {}, bank.parts.ledger.resident
-    for agent, block in resident.blocks.items():
+def _missing(found: Salvage, bank: MemoryBank) -> tuple[list[str], dict[str, int]]:
+    """The agents whose shelf lacks rows, and how many memories of each agent are missing."""
+    incomplete, lost, resident = [], {}, bank.parts.ledger.resident
+    for agent, block in sorted(resident.blocks.items()):
         if (block.shelf_sum - found.on_shelf.get(agent, 0)) % (1 << 256):
-            touched.add(agent)
+            incomplete.append(agent)
         numbers = range(1, block.next_sequence)
         there = {memory.sequence for memory in resident.memories(agent, numbers)}
         if missing := len(set(numbers) - there - found.purged.get(agent, set())):
             lost[agent] = missing
-    if found.is_complete:
-        lost = {}
-    return Salvaged(
-        bank,
-        tuple(found.problems),
-        tuple(sorted(touched | lost.keys())),
-        dict(sorted(lost.items())),
-        found.is_complete,
-        found.identity is not None,
-    )
+    return incomplete, lost
 
 
 def stand_in(kept: dict[str, Any]) -> Any:

@@ -51,6 +51,8 @@ class Salvage(NamedTuple):
     touched: set[str]
     """Agents with a damaged row."""
     problems: list[str]
+    is_of_commits: bool
+    """Whether the commits alone gave the new journal, without snapshots and shelf."""
     is_complete: bool
     """Whether the new journal lacks nothing that was committed."""
 
@@ -65,12 +67,14 @@ class _Found(NamedTuple):
     snapshots: dict[str, SnapshotRow]
     shelf: list[tuple[Any, ...]]
     touched: set[str]
-    problems: list[str]
+    problems: dict[str, None]
+    """What is damaged, each once."""
 
 
-def salvage(path: Path) -> Salvage:
+def salvage(path: Path, *, has_lost_rows: bool = False) -> Salvage:
     """Read what is whole of the journal at ``path``, which is not changed.
 
+    ``has_lost_rows`` says that rows of the shelf are missing, which no damaged row shows.
     :class:`BankDamaged` if not even its tables can be told apart.
     """
     with _copy(path) as file:
@@ -82,9 +86,10 @@ def salvage(path: Path) -> Salvage:
     base = (found.meta.get("base") or [0])[0]
     missing = [number for number in range(base + 1, head + 1) if number not in commits]
     is_late = any(number > snapshot.commit for number in missing)
-    has_lost_rows, is_told = bool(found.problems), not found.unknown
+    has_lost_rows, is_told = has_lost_rows or bool(found.problems), not found.unknown
     if missing:
-        found.problems.append(f"{len(missing):,} of {head - base:,} commits ({_ranges(missing)})")
+        said = f"{len(missing):,} of {head - base:,} commits ({_ranges(missing)})"
+        found.problems[said] = None
     from_commits = base == 0 and has_lost_rows and (not missing or "snapshot" in found.unknown)
     dims = identity["embedder"]["dims"] if identity else _dims_of(found)
     journal = Journal(None)
@@ -105,7 +110,8 @@ def salvage(path: Path) -> Salvage:
         sums,
         _purged(commits.values()),
         found.touched,
-        found.problems,
+        list(found.problems),
+        from_commits,
         is_complete=is_told and not (missing if from_commits else has_lost_rows or is_late),
     )
 
@@ -139,14 +145,14 @@ def _copy(path: Path) -> Iterator[JournalFile]:
 
 
 def _read(file: JournalFile) -> _Found:
-    found = _Found({}, set(), {}, {}, [], set(), [])
+    found = _Found({}, set(), {}, {}, [], set(), {})
     database = file.db
     for key in ("bank", "head", "base", "snapshot", "purged"):
         try:
             found.meta[key] = file.get(key)
         except BankDamaged:
             found.unknown.add(key)
-            found.problems.append(f"what the journal keeps as {key}")
+            found.problems[f"what the journal keeps as {key}"] = None
     redactions = {row[1]: row[2] for row in _rows(database, "redactions", [])}
     _read_commits(found, list(_rows(database, "commits", [])), redactions)
     lost: list[int] = []
@@ -155,16 +161,16 @@ def _read(file: JournalFile) -> _Found:
         if _is_whole(snapshots.check, own):
             found.snapshots[own.agent] = own
         else:
-            _count(found, "snapshot", own.agent)
+            _count(found, "the snapshot", own.agent)
     lost_shelf: list[int] = []
     for row in _rows(database, "shelf", lost_shelf):
         if _is_whole(checked_row, row[1:]):
             found.shelf.append(tuple(row[1:]))
         else:
-            _count(found, "memory on the shelf", row[1])
+            _count(found, "memories that are not resident", row[1])
     for name, rows in (("snapshots", lost), ("the shelf", lost_shelf)):
         if rows:
-            found.problems.append(f"pages of {name}")
+            found.problems[f"pages of {name}"] = None
     return found
 
 
@@ -222,9 +228,9 @@ def _is_whole(check: Any, row: Any) -> bool:
 def _count(found: _Found, what: str, agent: object) -> None:
     if isinstance(agent, str) and agent.isprintable():
         found.touched.add(agent)
-        found.problems.append(f"a {what} of {agent}")
+        found.problems[f"{what} of {agent}"] = None
     else:
-        found.problems.append(f"a {what} of an agent whose name is damaged")
+        found.problems[f"{what} of an agent whose name is damaged"] = None
 
 
 # Writing

@@ -298,3 +298,4 @@ def test_a_lost_cold_memory_is_found_behind_a_snapshot(
     row = only(tiermem("doctor", "crew", "--json"), "journal", "problem")
     assert "has lost memories of bob" in row["said"]
     assert "agents touched: bob;" in row["said"]
+    assert "2 memories of 2 agents can be saved, which is all" in row["said"]
