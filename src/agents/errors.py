@@ -186,10 +186,7 @@ class BankDamaged(BankError):
     """The journal can't be read, was changed from outside, or is of another version."""
 
     what = "the bank's journal can't be trusted"
-    hint = (
-        "restore it from a backup, or a checkpoint with MemoryBank.restore(); tiermem doctor BANK "
-        "says what is damaged, and tiermem export BANK --salvage takes out what is whole"
-    )
+    hint = "restore a backup or a checkpoint; tiermem export BANK --salvage saves what is whole"
 
 
 class BankTooNew(BankDamaged):
