@@ -37,6 +37,7 @@ TESTS = {
         "test_a_flipped_bit_is_refused_or_changes_nothing",
         "test_a_restored_bank_that_goes_on_keeps_its_store_exact",
     },
+    "test_damaged_pages.py": {"test_damage_on_every_page_is_named"},
     "test_journal_damage.py": {"test_no_flipped_byte_of_the_file_changes_a_memory_unnoticed"},
     "test_mcp_command.py": {
         "test_a_client_that_is_gone_ends_it_and_loses_nothing",
@@ -68,6 +69,11 @@ TESTS = {
 
 # By file: tests of which the first case is quick.
 TESTS_OF_CASES = {
+    "test_damaged_pages.py": {
+        "test_a_damaged_page_under_cold_memories_is_named",
+        "test_a_refused_opening_changes_no_file",
+        "test_whole_commits_give_back_everything",
+    },
     "test_mcp_command.py": {
         "test_a_request_with_text_that_is_not_unicode_is_answered_by_its_id",
     },

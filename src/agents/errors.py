@@ -199,7 +199,7 @@ class BankDamaged(BankError):
     """The journal can't be read, was changed from outside, or is of another version."""
 
     what = "the bank's journal can't be trusted"
-    hint = "restore the folder from a copy or a checkpoint"
+    hint = "restore a backup or a checkpoint; tiermem export BANK --salvage saves what is whole"
 
 
 class BankTooNew(BankDamaged):

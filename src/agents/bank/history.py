@@ -9,6 +9,7 @@ from shlex import quote
 
 from ..errors import BankError, BankNotFound, InvalidInput
 from ..memory.requests import check_whole
+from ..storage.bank_mark import lost_journal, mark
 from ..storage.checkpoint import file as checkpoint
 from ..storage.checkpoint import restore as restoring
 from ..storage.identity import with_new_id
@@ -16,7 +17,7 @@ from ..storage.journal.journal import Journal
 from ..storage.lock import lock_folder
 from ..storage.store_sync import stale_store
 
-__all__ = ["branch", "check_unused", "no_bank", "past", "restore", "rewind"]
+__all__ = ["branch", "check_unused", "journal_of", "no_bank", "past", "restore", "rewind"]
 
 
 def restore(path: Path, folder: Path, *, same_bank: bool = False) -> None:
@@ -37,7 +38,7 @@ def rewind(folder: Path, tick: int) -> None:
     """Remove everything after ``tick`` from a bank, for good."""
     lock = lock_folder(folder)
     try:
-        journal = Journal(_journal_of(folder))
+        journal = Journal(journal_of(folder))
         try:
             commit = journal.commit_of(check_whole("tick", tick))
             values = stale_store(journal, commit)
@@ -50,7 +51,7 @@ def rewind(folder: Path, tick: int) -> None:
 
 def branch(folder: Path, tick: int, into: Path) -> None:
     """Make a new bank in ``into``: the bank in ``folder`` as it was after ``tick``."""
-    source = _journal_of(folder)
+    source = journal_of(folder)
     if into.exists():
         raise BankError(f"{into} exists already", hint="a branch needs a folder of its own")
     into.mkdir(parents=True)
@@ -61,11 +62,12 @@ def branch(folder: Path, tick: int, into: Path) -> None:
         journal.rewind(commit, bank=identity, store=None, notes_unwritten=True)
     finally:
         journal.close()
+    mark(into, identity["id"])
 
 
 def past(folder: Path, tick: int | None) -> Journal:
     """A copy in memory of a bank's journal, as it was after ``tick`` or as it is now."""
-    journal = Journal(None, copied=_journal_of(folder))
+    journal = Journal(None, copied=journal_of(folder))
     try:
         if journal.get("bank") is None:
             raise BankError(
@@ -91,18 +93,23 @@ def check_unused(folder: Path) -> None:
     lock_folder(folder).release()
 
 
-def no_bank(folder: str | PathLike[str]) -> BankNotFound:
-    """The error for a folder without a bank."""
-    hint = f"make one with: tiermem init {quote(str(folder))}"
+def no_bank(folder: str | PathLike[str], hint: str = "") -> BankError:
+    """The error for a folder without a bank, or with a bank that lost its journal."""
+    if lost := lost_journal(Path(folder)):
+        return lost
+    hint = hint or f"make one with: tiermem init {quote(str(folder))}"
     if (Path(folder) / "bank" / "journal.db").is_file():
         hint = f"the run's bank is {Path(folder) / 'bank'}"
     return BankNotFound(f"there is no bank in {folder}", hint=hint)
 
 
-def _journal_of(folder: Path) -> Path:
+def journal_of(folder: Path) -> Path:
+    """The journal of the bank in a folder; an error if there is none, or if it was lost."""
     if not str(folder):
         raise InvalidInput("a bank needs a folder; got an empty path", hint="name a folder")
     path = folder / "journal.db"
+    if lost := lost_journal(folder):
+        raise lost
     if not path.is_file():
         raise no_bank(folder)
     return path

@@ -14,6 +14,7 @@ from ..engine.open_bank import OpenBank
 from ..errors import InvalidInput
 from ..memory.context import TokenCounter
 from ..notes.opening import open_notes
+from ..storage.bank_mark import lost_journal, mark
 from ..storage.embedding.embedders import Embedder
 from ..storage.identity import prepare
 from ..storage.journal.journal import Journal
@@ -57,9 +58,11 @@ def open_folder(
     lock = lock_folder(path)
     with ExitStack() as undo:
         undo.callback(lock.release)
+        if lost := lost_journal(path):
+            raise lost
         undo.callback(as_it_was(path / "journal.db"))
         journal = Journal(path / "journal.db")
-        undo.callback(journal.close)
+        undo.callback(journal.leave)
         identity = journal.get("bank")
         settings = load(base=identity and identity["settings"])
         check_providers(settings)
@@ -77,6 +80,7 @@ def open_folder(
             parts.store.catch_up()
         open_notes(parts)
         parts.observed()
+        mark(path, journal.get("bank")["id"])
         undo.pop_all()
     return parts
 

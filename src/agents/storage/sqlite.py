@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+import struct
 import zlib
 from collections.abc import Callable
 from functools import partial
@@ -13,6 +14,7 @@ __all__ = [
     "copy_database",
     "discard",
     "is_of_the_system",
+    "log_of",
     "sync_file",
     "sync_folder",
 ]
@@ -21,11 +23,13 @@ __all__ = [
 DAMAGE = (
     sqlite3.Error,
     zlib.error,
+    struct.error,
     ValueError,  # broken JSON and broken UTF-8 are ValueErrors
     TypeError,
     AttributeError,
     LookupError,
     OverflowError,
+    RecursionError,  # JSON of a thousand brackets
 )
 """The errors that reading a damaged file can lead to."""
 
@@ -47,17 +51,23 @@ def is_of_the_system(error: sqlite3.Error) -> bool:
 
 def as_it_was(path: Path) -> Callable[[], object]:
     """A function that undoes the making of a database, if there is none yet or an empty file."""
+    log = log_of(path)
     if not path.exists():
-        return partial(path.unlink, missing_ok=True)
-    if not path.stat().st_size and not path.with_name(f"{path.name}-wal").exists():
+        return partial(discard, path, log, path.with_name(f"{path.name}-shm"))
+    if not path.stat().st_size and not log.exists():
         return partial(path.write_bytes, b"")
     return lambda: None
+
+
+def log_of(path: Path) -> Path:
+    """The write-ahead log of a database."""
+    return path.with_name(f"{path.name}-wal")
 
 
 def copy_database(path: Path, target: sqlite3.Connection) -> None:
     """Copy a database, which another process may have open, into an empty one."""
     # Without a log no process has it open, and SQLite need not make a log.
-    quiet = "" if path.with_name(f"{path.name}-wal").exists() else "&immutable=1"
+    quiet = "" if log_of(path).exists() else "&immutable=1"
     source = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro{quiet}", uri=True)
     try:
         source.backup(target)

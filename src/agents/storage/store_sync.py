@@ -124,8 +124,12 @@ class StoreSync:
     def check(self) -> None:
         """Raise :class:`StoreError` if the store is gone, is broken or belongs to another bank.
 
-        A child process tries the store, unless its files are as the last write left them.
+        A child process tries the store, unless its files are as the last write left them. What
+        :meth:`catch_up` will read of the journal is read first.
         """
+        if self.behind and not self._is_stale:  # damage shows before the store's files are touched
+            for key in (key for _, changes in self._changes() for key in changes):
+                self._resident.memory(*key)
         cursor = self._cursor
         if not (cursor.commit or cursor.writing) and self._store.files() is None:
             return  # nothing was ever written, and nothing is there
@@ -369,12 +373,8 @@ class StoreSync:
             self._store.update(memories, unit(_as_array(vectors)))
 
     def _done(self) -> None:
-        self._save(
-            commit=self._journal.head,
-            rows=self._total(),
-            files=self._store.files(),
-            stale=False,
-        )
+        head, rows, files = self._journal.head, self._total(), self._store.files()
+        self._save(commit=head, rows=rows, files=files, stale=False)
 
     def _save(self, **changes: Any) -> None:
         self._cursor = replace(self._cursor, **changes)

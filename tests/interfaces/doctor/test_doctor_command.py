@@ -15,6 +15,8 @@ import pytest
 
 from agents import EmbedderError, MemoryBank
 from agents.storage.embedding.embedders import OfflineEmbedder
+from agents.storage.state.ledger import Ledger
+from banks import change
 
 pytestmark = [
     # Third-party code, on Python 3.11 and what it depends on.
@@ -236,3 +238,64 @@ def test_a_full_disk_is_a_problem(
 
 def test_what_is_no_bank_is_one_clear_error(tiermem: Command) -> None:
     assert tiermem("doctor", "nowhere").is_one_error(1, "no bank in nowhere", "tiermem init")
+
+
+def test_a_text_that_was_changed_in_the_store_is_a_problem(tiermem: Command, folder: Path) -> None:
+    database = sqlite3.connect(folder / "chroma" / "chroma.sqlite3")
+    with database:
+        changed = database.execute(
+            "UPDATE embedding_metadata SET string_value = replace(string_value, 'north', 'south') "
+            "WHERE key = 'data' AND string_value LIKE '%north%'"
+        )
+    database.close()
+    assert changed.rowcount == 1
+    done = tiermem("doctor", folder, "--json")
+    assert done.code == 1
+    row = only(done, "mem0", "problem")
+    assert "another text for 1 memory of alice" in row["said"]
+    assert row["todo"] == "tiermem repair crew"
+
+
+def test_a_memory_that_was_taken_out_of_the_store_is_a_problem(
+    tiermem: Command, folder: Path
+) -> None:
+    database = sqlite3.connect(folder / "chroma" / "chroma.sqlite3")
+    with database:
+        database.execute(
+            "UPDATE embeddings SET embedding_id = 'other' WHERE id = (SELECT id FROM "
+            "embedding_metadata WHERE key = 'data' AND string_value LIKE '%north%')"
+        )
+    database.close()
+    done = tiermem("doctor", folder, "--json")
+    assert only(done, "mem0", "problem")["todo"] == "tiermem repair crew"
+
+
+def test_damage_names_the_agents_that_it_touches(tiermem: Command) -> None:
+    with MemoryBank.open("crew", storage={"sync": "manual"}) as bank:
+        bank.agent("alice").add("The well is in the north", temperature="cold")
+        bank.agent("bob").add("The mill is in the east", temperature="cold")
+    database = sqlite3.connect("crew/journal.db")
+    with database:
+        database.execute("UPDATE shelf SET content = 'The mill burnt' WHERE agent = 'bob'")
+    database.close()
+    done = tiermem("doctor", "crew", "--json")
+    assert done.code == 1
+    row = only(done, "journal", "problem")
+    assert "agents touched: bob;" in row["said"]
+    assert "2 memories of 2 agents can be saved, which is all" in row["said"]
+    assert "tiermem export crew --salvage" in row["todo"]
+
+
+def test_a_lost_cold_memory_is_found_behind_a_snapshot(
+    tiermem: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Opening reads the snapshot, and no cold memory."""
+    monkeypatch.setattr(Ledger, "SNAPSHOT_ON_CLOSE", 1)
+    with MemoryBank.open("crew", storage={"sync": "manual"}) as bank:
+        bank.agent("alice").add("The well is in the north", temperature="cold")
+        bank.agent("bob").add("The mill is in the east", temperature="cold")
+    change(Path("crew"), "DELETE FROM shelf WHERE agent = 'bob'")
+    row = only(tiermem("doctor", "crew", "--json"), "journal", "problem")
+    assert "has lost memories of bob" in row["said"]
+    assert "agents touched: bob;" in row["said"]
+    assert "2 memories of 2 agents can be saved, which is all" in row["said"]

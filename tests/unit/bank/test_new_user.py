@@ -57,6 +57,10 @@ def test_a_lost_journal_beside_a_full_store_is_not_taken_for_a_new_bank(
         os.truncate(tmp_path / "journal.db", 0)
     else:
         (tmp_path / "journal.db").unlink()
+    for storage in ({}, MANUAL):
+        with pytest.raises(BankDamaged, match="the journal was lost"):
+            MemoryBank.open(tmp_path, storage=storage)
+    (tmp_path / "bank.id").unlink()  # without its mark, the store still shows that a bank was here
     with pytest.raises(BankDamaged, match="the journal was lost"):
         MemoryBank.open(tmp_path)
     with (

@@ -9,7 +9,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from ...errors import BankError, BankNotFound
+from ...errors import BankError
 from ...memory.requests import check_agent_id
 from .output import first_of
 from .signals import telling
@@ -111,4 +111,6 @@ def check_agent(bank: "MemoryBank", folder: Path, agent: str | None) -> None:
 def check_bank(folder: Path, create: bool, hint: str) -> None:
     """Refuse a folder without a bank, unless the command may make one."""
     if not create and not (folder / "journal.db").is_file():
-        raise BankNotFound(f"there is no bank in {folder}", hint=hint)
+        from ...bank.history import no_bank
+
+        raise no_bank(folder, hint)

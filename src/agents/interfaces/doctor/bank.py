@@ -3,10 +3,10 @@
 import fcntl
 import os
 import shutil
-import sqlite3
 import stat
 import tempfile
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -14,13 +14,15 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from .checks import Check, Finding, Findings, run_checks
+from .checks import Check, Finding, Findings, of_error, run_checks
 from .installation import embedding, space
 
 if TYPE_CHECKING:
     from ...bank.memory_bank import MemoryBank
 
 __all__ = ["bank_checks"]
+
+_MOST_NAMED = 10
 
 
 def bank_checks(folder: Path) -> list[Check]:
@@ -110,11 +112,24 @@ def _memories(folder: Path) -> Findings:
     """The journal, and if it is sound, the embedder, the store and the notes."""
     from ...bank import history
     from ...bank.memory_bank import MemoryBank
+    from ...errors import BankDamaged, BankTooNew, BankTooOld
+    from ...exchange.salvage import stand_in
 
-    yield _journal(folder)
+    try:
+        sound = _journal(folder)
+    except (BankTooNew, BankTooOld):
+        raise
+    except BankDamaged as error:
+        yield _damage(folder, of_error("journal", error))
+        return
     with closing(history.past(folder, None)) as journal:  # a copy of the bank has no store
         identity, kept = journal.get("bank"), journal.get("store")
-    with MemoryBank.at(folder, embedder=_stand_in(identity["embedder"])) as bank:
+    with MemoryBank.at(folder, embedder=stand_in(identity["embedder"])) as bank:
+        if touched := _incomplete(bank):
+            lost = BankDamaged(f"the journal has lost memories of {_some(touched)}")
+            yield _damage(folder, of_error("journal", lost))
+            return
+        yield sound
         yield from run_checks(
             [
                 Check("embedder", partial(_embedder, bank)),
@@ -125,47 +140,55 @@ def _memories(folder: Path) -> Findings:
 
 
 def _journal(folder: Path) -> Finding:
-    """The pages of the file, the hash of every commit, and the records of ticks."""
+    """The pages of the file, and the hash of every commit, tick, snapshot and cold memory."""
     from ...bank import history
-    from ...errors import BankDamaged, BankError
-    from ...storage.sqlite import copy_database, is_of_the_system
+    from ...errors import BankDamaged
+    from ...storage.checkpoint.restore import read_all
 
-    path = folder / "journal.db"
-    with closing(sqlite3.connect("")) as copy:
-        try:
-            copy_database(path, copy)
-            (found,) = copy.execute("PRAGMA integrity_check(1)").fetchone()
-        except sqlite3.Error as error:
-            if is_of_the_system(error):
-                raise BankError(
-                    f"{path} can't be read now: {error}; nothing is known to be wrong with it",
-                    hint="look for missing permissions, or for a full disk where TMPDIR is",
-                ) from error
-            raise BankDamaged(f"{path} can't be read: {error}") from error
-    if found != "ok":
-        raise BankDamaged(f"{path} is damaged: {found}")
-    journal = history.past(folder, None)
-    with closing(journal):
-        base = journal.base
-        # A journal that was made from a checkpoint may lack the hash before its first commit.
-        first = base if base in (0, journal.snapshot().commit) else base + 1
-        for _ in journal.commits(after=first):
-            pass
-        for _ in journal.tick_rows():
-            pass
-        number = journal.head - base
+    with closing(history.past(folder, None)) as journal:
+        with journal.reading():
+            (found,) = journal.file.db.execute("PRAGMA integrity_check(1)").fetchone()
+        if found != "ok":
+            raise BankDamaged(f"{folder / 'journal.db'} is damaged: {' '.join(found.split())}")
+        read_all(journal)
+        number = journal.head - journal.base
         said = f"{number:,} commits up to tick {journal.tick:,}, each with the right hash"
     return Finding("ok", "journal", said)
 
 
-def _stand_in(kept: dict[str, Any]) -> Any:
-    """An embedder with the name of the bank's own, which has a check of its own."""
-    from ...storage.embedding.embedders import NoEmbedder
+def _incomplete(bank: "MemoryBank") -> list[str]:
+    """The agents whose memories that are not resident do not add up to the hash over them."""
+    sums = Counter[str]()
+    for row in bank.parts.ledger.journal.shelf.all_now():
+        sums[row[0]] += int.from_bytes(row[5], "big")
+    blocks = bank.parts.ledger.resident.blocks
+    return [name for name in sorted(blocks) if (blocks[name].shelf_sum - sums[name]) % (1 << 256)]
 
-    class StandIn(NoEmbedder):
-        name, dims = kept["name"], kept["dims"]
 
-    return StandIn()
+def _damage(folder: Path, found: Finding) -> Finding:
+    """The finding that the journal is damaged, with the agents touched and what can be saved."""
+    from ...errors import BankDamaged
+    from ...exchange.salvage import salvage
+
+    try:
+        saved = salvage(folder)
+    except BankDamaged:  # nothing can be read
+        return found
+    with saved.bank as bank:
+        agents = bank.agents()
+        memories = sum(bank.agent(each).count() for each in agents)
+    said = f"agents touched: {_some(saved.touched) or 'none that is known'}"
+    if saved.problems:
+        said += f"; damaged: {_some(saved.problems)}"
+    what = "all" if saved.is_complete else "some"
+    said += f"; {memories:,} memories of {len(agents):,} agents can be saved, which is {what}"
+    todo = f"save them first with: tiermem export {quote(str(folder))} --salvage --to FILE.jsonl"
+    return found._replace(said=f"{found.said}; {said}", todo=f"{found.todo}; {todo}")
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _embedder(bank: "MemoryBank") -> Findings:
@@ -211,6 +234,8 @@ def _store(bank: "MemoryBank", folder: Path, kept: dict[str, Any] | None) -> Fin
                 damage = store.probe(0 if behind else kept["rows"])
             if damage is None:
                 store.open(written=kept["commit"] > 0)
+                if store.path is not None and not kept["stale"]:
+                    damage = _differing(bank, store.rows(), is_in_step=not behind)
         except StoreError as error:
             damage = error.why
         finally:
@@ -223,6 +248,30 @@ def _store(bank: "MemoryBank", folder: Path, kept: dict[str, Any] | None) -> Fin
         yield Finding("warning", "mem0", f"mem0's store is {late}", todo)
     else:
         yield Finding("ok", "mem0", f"{settings.provider}, {kept['rows']:,} memories, in step")
+
+
+def _differing(
+    bank: "MemoryBank", rows: Iterable[tuple[str, dict[str, Any]]], *, is_in_step: bool
+) -> str | None:
+    """How the rows of a store differ from the memories of its bank; None if they do not.
+
+    The text of a memory never changes, so a store that is behind has the same texts.
+    """
+    found = {key: own for key, own in rows if "user_id" in own}
+    memories = [memory for each in bank.agents() for memory in bank.agent(each).all()]
+    changed = [
+        memory
+        for memory in memories
+        if (own := found.get(memory.id)) is not None
+        and (own.get("data"), own["user_id"]) != (memory.content, memory.agent_id)
+    ]
+    if changed:
+        names = sorted({memory.agent_id for memory in changed})
+        which = "1 memory" if len(changed) == 1 else f"{len(changed):,} memories"
+        return f"it has another text for {which} of {_some(names)} ({changed[0].id})"
+    if is_in_step and (missing := sum(memory.id not in found for memory in memories)):
+        return f"{missing:,} memories of the bank are not in it"
+    return None
 
 
 def _notes(bank: "MemoryBank", folder: Path) -> Findings:

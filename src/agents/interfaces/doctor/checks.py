@@ -6,7 +6,7 @@ from typing import NamedTuple
 from ...errors import BankDamaged, BankTooNew, BankTooOld, EmbedderError, TierMemError
 from .. import failures
 
-__all__ = ["Check", "Finding", "Findings", "run_checks"]
+__all__ = ["Check", "Finding", "Findings", "of_error", "run_checks"]
 
 
 class Finding(NamedTuple):
@@ -39,7 +39,7 @@ def run_checks(checks: Iterable[Check]) -> Findings:
             yield _not_checked(check.about, error)
         except TierMemError as error:
             lacking = error.__cause__ if isinstance(error.__cause__, ImportError) else None
-            yield _not_checked(check.about, lacking) if lacking else _of_error(check.about, error)
+            yield _not_checked(check.about, lacking) if lacking else of_error(check.about, error)
         except OSError as error:
             _, why, todo = failures.of_system(error)
             yield Finding("problem", check.about, f"it can't be checked: {why}", todo)
@@ -55,7 +55,8 @@ def _not_checked(about: str, error: ImportError) -> Finding:
     return Finding("warning", about, f"not checked: it needs {missing}", todo)
 
 
-def _of_error(about: str, error: TierMemError) -> Finding:
+def of_error(about: str, error: TierMemError) -> Finding:
+    """The finding that a check ended with an error."""
     if isinstance(error, EmbedderError):
         return Finding("problem", "embedder", error.why, error.hint)
     if isinstance(error, BankDamaged) and not isinstance(error, BankTooNew | BankTooOld):

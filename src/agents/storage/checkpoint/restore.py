@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import BankDamaged, BankError, BankTooNew, BankTooOld, CheckpointError
+from ..bank_mark import mark, marked
 from ..identity import with_new_id
 from ..journal.journal import Journal
-from ..sqlite import discard, sync_file, sync_folder
+from ..sqlite import discard, log_of, sync_file, sync_folder
 from ..state import snapshots
 from .file import Checkpoint
 
-__all__ = ["restore"]
+__all__ = ["read_all", "restore"]
 
 
 def restore(checkpoint: Checkpoint, folder: Path, *, same_bank: bool = False) -> None:
@@ -43,6 +44,7 @@ def restore(checkpoint: Checkpoint, folder: Path, *, same_bank: bool = False) ->
         discard(*[path.with_name(path.name + end) for end in ("-wal", "-shm", "-head")])
         temporary.replace(path)
         sync_folder(folder)
+        mark(folder, bank["id"])
     except OSError as error:
         raise CheckpointError(
             f"the checkpoint can't be restored into {folder}: {error}; nothing was changed"
@@ -58,14 +60,17 @@ def _replaced(
 
     A copy gets another id, because two banks that write to one store would not notice each other.
     """
+    if path.exists() and not path.stat().st_size and log_of(path).exists():
+        _move_aside(path)  # SQLite would delete the log of an empty journal
     if not path.exists():
         # A store without a journal: most likely this is the bank, and its journal is lost.
         lost = any(each.is_dir() and each.name != "notes" for each in path.parent.iterdir())
-        return bank if same_bank or lost else with_new_id(bank), None
+        same_bank = same_bank or lost or marked(path.parent) == bank["id"]
+        return bank if same_bank else with_new_id(bank), None
     try:
         with closing(Journal(path)) as old:  # closing it also folds its log into the file
             identity, store = old.get("bank"), old.get("store")
-            _read_all(old)
+            read_all(old)
     except (BankTooNew, BankTooOld):
         raise
     except BankDamaged:  # a journal that can't be read is kept
@@ -79,7 +84,7 @@ def _replaced(
     return bank, {**store, "stale": True} if store else None
 
 
-def _read_all(journal: Journal) -> None:
+def read_all(journal: Journal) -> None:
     """Raise :class:`BankDamaged` if something in a journal is not what was written."""
     for row in journal.snapshots():
         snapshots.check(row)

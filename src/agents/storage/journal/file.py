@@ -4,12 +4,12 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from ...errors import BankDamaged, BankError, BankTooNew, BankTooOld, CommitFailed, CommitUnknown
-from ..sqlite import DAMAGE, copy_database, is_of_the_system, sync_folder
+from ..sqlite import DAMAGE, copy_database, is_of_the_system, log_of, sync_folder
 from .schema import SCHEMA
 
 __all__ = ["JournalFile"]
@@ -27,6 +27,7 @@ class JournalFile:
     def __init__(self, path: Path | None, copied: Path | None = None) -> None:
         self.name = str(path or copied or "in memory")
         self._path = path and path.absolute()  # the process may go to another folder
+        self._had_log = self._path is not None and log_of(self._path).exists()
         with self.reading():
             self.db = sqlite3.connect(
                 # A copy may be large: SQLite keeps it in a file without a name.
@@ -40,7 +41,7 @@ class JournalFile:
                     copy_database(copied, self.db)
                 self._open(path)
         except BaseException:
-            self.close()  # or SQLite would remember the file for the next to open it
+            self.leave()  # or SQLite would remember the file for the next to open it
             raise
         self._file = _identity(path) if path else None
 
@@ -76,6 +77,17 @@ class JournalFile:
     def close(self) -> None:
         """Fold the write-ahead log into the file and close it."""
         self.db.close()
+
+    def leave(self) -> None:
+        """Close the file as it is: a refused opening leaves its write-ahead log as it was."""
+        with ExitStack() as last:
+            if self._path is not None and self._had_log:
+                # Only the last connection folds the log, and one that may not write can't.
+                with suppress(sqlite3.Error):
+                    keeper = sqlite3.connect(f"{self._path.as_uri()}?mode=ro", uri=True)
+                    last.callback(keeper.close)
+                    keeper.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            self.db.close()
 
     # Settings and cursors
 
@@ -151,10 +163,7 @@ class JournalFile:
 
     def damaged(self, why: str) -> BankDamaged:
         """The error that says what is wrong with this file."""
-        return BankDamaged(
-            f"the journal {self.name} can't be read: {why}; nothing was changed",
-            hint="restore it from a backup",
-        )
+        return BankDamaged(f"the journal {self.name} can't be read: {why}; nothing was changed")
 
 
 _to_json = json.JSONEncoder(sort_keys=True).encode

@@ -1,6 +1,5 @@
 """The journal: every change to a bank, in SQLite. It is the truth; all else is rebuilt from it."""
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
@@ -12,7 +11,7 @@ from ..shelf.rows import Changes, ShelfTable
 from .file import JournalFile
 from .head import Acknowledged, HeadRecord
 from .redaction import Redaction, redact, redacted_digest
-from .schema import Commit, Snapshot, SnapshotRow
+from .schema import Commit, Snapshot, SnapshotRow, chained
 from .ticks import TickNote, TickRow
 
 __all__ = ["Journal"]
@@ -40,7 +39,7 @@ class Journal:
         self.get, self.set, self.reading = file.get, file.set, file.reading
         self.check_there = file.check_there
         self._db = file.db
-        self.shelf = ShelfTable(file.db)
+        self.shelf = ShelfTable(file.db, file.reading)
         self.base: int
         self.base_tick: int
         self.head: int
@@ -53,14 +52,22 @@ class Journal:
             if record and acknowledged:
                 self._check_acknowledged(acknowledged, record.path)
         except BaseException:
-            self.close()
+            self.leave()
             raise
 
     def close(self) -> None:
-        """Close the journal's files."""
+        """Fold the log into the journal, and close the files."""
+        self._close_record()
+        self.file.close()
+
+    def leave(self) -> None:
+        """Close the files, and leave them as they were before they were opened."""
+        self._close_record()
+        self.file.leave()
+
+    def _close_record(self) -> None:
         if self._record:
             self._record.close()
-        self.file.close()
 
     def _check_acknowledged(self, last: Acknowledged, path: Path) -> None:
         """Raise :class:`BankDamaged` if commits are missing that were acknowledged."""
@@ -114,7 +121,7 @@ class Journal:
         """
         row = None if note is None else note.row(tick, self.head + 1)
         mark = row.digest if row else b""
-        digest = _chained(self.hash, tick, events, vectors, mark)
+        digest = chained(self.hash, tick, events, vectors, mark)
         try:
             with self.file.writing():
                 self._db.execute(
@@ -154,7 +161,7 @@ class Journal:
             before, expected = self.hash_of(after) or bytes(32), after + 1
             for raw in self._db.execute("SELECT * FROM commits WHERE id > ? ORDER BY id", (after,)):
                 commit = Commit(*raw)
-                digest = _chained(before, commit.tick, commit.events, commit.vectors, commit.note)
+                digest = chained(before, commit.tick, commit.events, commit.vectors, commit.note)
                 if commit.id != expected or (commit.hash != digest and not self._is_left(commit)):
                     raise self.file.damaged(f"commit {expected} is not what was written")
                 before, expected = commit.hash, expected + 1
@@ -289,8 +296,14 @@ class Journal:
         one = "SELECT * FROM embeddings WHERE hash = ?"
         with self.reading():
             if hashes is None:
-                return dict(self._db.execute("SELECT * FROM embeddings ORDER BY hash"))
-            return dict(chain.from_iterable(self._db.execute(one, (each,)) for each in hashes))
+                found = dict(self._db.execute("SELECT * FROM embeddings ORDER BY hash"))
+            else:
+                found = dict(chain.from_iterable(self._db.execute(one, (each,)) for each in hashes))
+            if found:
+                dims = self.get("bank")["embedder"]["dims"]
+                if any(type(own) is not bytes or len(own) != dims for own in found.values()):
+                    raise self.file.damaged("a vector that it keeps is not what was written")
+            return found
 
     # The shelf
 
@@ -358,14 +371,3 @@ class Journal:
 
 def _hex(total: int) -> str:
     return f"{total % (1 << 256):064x}"
-
-
-def _chained(before: bytes, tick: int, events: str, vectors: bytes, note: bytes) -> bytes:
-    """The hash of a commit: over the hash before it and all that the commit recorded."""
-    text = events.encode()
-    digest = hashlib.sha256(before)
-    digest.update(f"{tick} {len(text)} {len(vectors)} ".encode())
-    digest.update(text)
-    digest.update(vectors)
-    digest.update(note)
-    return digest.digest()

@@ -55,10 +55,11 @@ def redact(
     for agent, sequence, created, _ in redaction.purges:
         by_agent.setdefault(agent, []).append(sequence)
         # Inside a text, quotation marks are escaped: only the event itself can match.
-        found = database.execute(
-            "SELECT id FROM commits WHERE tick >= ? AND instr(events, ?) ORDER BY id LIMIT 1",
-            (created, f'["add","{agent}",{sequence},'),
-        ).fetchone()
+        with shelf.reading():
+            found = database.execute(
+                "SELECT id FROM commits WHERE tick >= ? AND instr(events, ?) ORDER BY id LIMIT 1",
+                (created, f'["add","{agent}",{sequence},'),
+            ).fetchone()
         if found:
             by_commit.setdefault(found[0], set()).add((agent, sequence))
     for number, keys in by_commit.items():

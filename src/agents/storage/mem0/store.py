@@ -37,6 +37,8 @@ _MARK_ID = "7469656d-656d-8000-8000-000000000000"
 """The row that names the bank of the store. It has no user_id, so no agent's query finds it."""
 
 _BATCH = 2000
+_EVERYTHING = 1_000_000_000
+"""More rows than a store has; without a number, mem0 gives a hundred rows."""
 _PROBE_SECONDS = 120
 _LOCAL_PROVIDERS = {"chroma", "qdrant", "faiss"}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -217,6 +219,12 @@ class Mem0Store:
             )
             agent = filters["user_id"]
             return [str(row.id) for row in found if (row.payload or {}).get("user_id") == agent]
+
+    def rows(self) -> list[tuple[str, dict[str, Any]]]:
+        """Ids and payloads of all rows, the mark of the bank among them."""
+        with self._failing("read"):
+            found = rows_of(self._store.list(top_k=_EVERYTHING))
+            return [(str(row.id), dict(row.payload or {})) for row in found]
 
     def set_aside(self) -> Path | None:
         """Make way for a new store: move the folder of a local store, or empty a remote store.

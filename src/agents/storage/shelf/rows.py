@@ -9,15 +9,16 @@ import json
 import sqlite3
 import struct
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NamedTuple, TypeVar
 
 from ...errors import BankDamaged
 from ...memory.metadata import KeptMetadata
 from ..digests import of_shelved
 from ..full_record import ColdFact, Shelved, Stored, traits_of
 
-__all__ = ["SHELF_SCHEMA", "Changes", "Group", "Key", "ShelfTable"]
+__all__ = ["SHELF_SCHEMA", "Changes", "Group", "Key", "ShelfTable", "checked_row"]
 
 SHELF_SCHEMA = """
 CREATE TABLE shelf (
@@ -64,6 +65,8 @@ _BEFORE = "since < :commit AND (until IS NULL OR until >= :commit)"
 _ACTIVE = "until IS NULL AND retention = 0"
 """The memories that are cold and active now."""
 
+_Made = TypeVar("_Made")
+
 Key = tuple[str, int]
 """Agent and sequence number."""
 Group = tuple[str, int, int, int]
@@ -82,10 +85,18 @@ class Changes(NamedTuple):
 
 
 class ShelfTable:
-    """Reads and writes the table; the journal opens and ends the transactions."""
+    """Reads and writes the table; the journal opens and ends the transactions.
 
-    def __init__(self, database: sqlite3.Connection) -> None:
+    ``reading`` names the damaged file in the error of a read that fails.
+    """
+
+    def __init__(
+        self,
+        database: sqlite3.Connection,
+        reading: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
         self._db = database
+        self.reading = reading
 
     # Reading how the shelf was before ``commit``
 
@@ -130,11 +141,9 @@ class ShelfTable:
 
     def all_now(self) -> Iterator[tuple[Any, ...]]:
         """Every row, checked, by agent, oldest first; :meth:`adopt` takes these rows."""
-        for row in self._db.execute(
-            "SELECT * FROM shelf WHERE until IS NULL ORDER BY agent, sequence"
-        ):
-            _stored(row)
-            yield row
+        return self._read(
+            "SELECT * FROM shelf WHERE until IS NULL ORDER BY agent, sequence", checked_row
+        )
 
     def due(
         self, tick: int, deleted_before: int, agent: str | None = None
@@ -148,57 +157,69 @@ class ShelfTable:
             "retention = 0 AND expires_tick < 4611686018427387904 AND expires_tick <= :tick",
             "retention = 2 AND retained_tick <= :deleted_before",
         ):
-            yield from self._db.execute(
+            yield from self._read(
                 "SELECT agent, sequence, retention FROM shelf "  # noqa: S608
                 f"WHERE until IS NULL AND {what}{which}",
+                _due,
                 {"tick": tick, "deleted_before": deleted_before, "agent": agent},
             )
 
     def counts(self, agent: str | None = None) -> dict[Group, tuple[int, int]]:
         """The number of memories and of their tokens, by group."""
         which = "" if agent is None else "AND agent = :agent "
-        rows = self._db.execute(
-            "SELECT agent, retention, temperature, tier, count(*), sum(tokens) FROM shelf "  # noqa: S608
-            f"WHERE until IS NULL {which}GROUP BY agent, retention, temperature, tier",
-            {"agent": agent},
+        return dict(
+            self._read(
+                "SELECT agent, retention, temperature, tier, count(*), sum(tokens) FROM shelf "  # noqa: S608
+                f"WHERE until IS NULL {which}GROUP BY agent, retention, temperature, tier",
+                _count,
+                {"agent": agent},
+            )
         )
-        return {row[:4]: row[4:] for row in rows}
 
     def cold(self, agent: str) -> Iterator[ColdFact]:
         """What rules look at of an agent's cold and active memories: no texts, no vectors."""
-        for sequence, tier, created, count, last, relevance, recalls, kinds in self._db.execute(
+        return self._read(
             "SELECT sequence, tier, created_tick, access_count, last_access_tick, relevance, "  # noqa: S608
             f"recalls, traits FROM shelf WHERE agent = ? AND {_ACTIVE}",
+            _cold_fact,
             (agent,),
-        ):
-            recalled = len(json.loads(recalls)) if recalls else 0
-            own = traits_of(kinds) if kinds else None
-            yield ColdFact(sequence, tier, created, count, last, relevance, recalled, own)
+        )
 
     def with_words(self, agent: str, words: Sequence[str], most: int) -> list[int]:
         """The newest cold and active memories of an agent whose text has one of these words."""
         patterns = [f"%{_literal(word)}%" for word in words]
         found = " OR ".join(["content LIKE ? ESCAPE '\\'"] * len(patterns))
-        rows = self._db.execute(
-            f"SELECT sequence FROM shelf WHERE agent = ? AND {_ACTIVE} AND temperature = 2 "  # noqa: S608
-            f"AND ({found}) ORDER BY sequence DESC LIMIT ?",
-            (agent, *patterns, most),
+        return list(
+            self._read(
+                f"SELECT sequence FROM shelf WHERE agent = ? AND {_ACTIVE} AND temperature = 2 "  # noqa: S608
+                f"AND ({found}) ORDER BY sequence DESC LIMIT ?",
+                _sequence,
+                (agent, *patterns, most),
+            )
         )
-        return [sequence for (sequence,) in rows]
 
     def _select(self, where: str, **values: object) -> Iterator[tuple[str, Stored]]:
-        for row in self._db.execute(f"SELECT * FROM shelf WHERE {where}", values):  # noqa: S608
-            yield row[0], _stored(row)
+        query = f"SELECT * FROM shelf WHERE {where}"  # noqa: S608
+        return self._read(query, lambda row: (row[0], _stored(row)), values)
+
+    def _read(
+        self,
+        query: str,
+        make: Callable[[Sequence[Any]], _Made],
+        values: Mapping[str, object] | Sequence[object] = (),
+    ) -> Iterator[_Made]:
+        """What ``make`` makes of each row. Every read of the table comes through here."""
+        with self.reading():
+            yield from map(make, self._db.execute(query, values))
 
     # Writing
 
     def write(self, commit: int, changes: Changes) -> None:
         """Write what a commit changes."""
         for (agent, sequence), digest in changes.ended.items():
-            row = self._db.execute(
-                "SELECT rowid, since FROM shelf WHERE agent = ? AND sequence = ? AND until IS NULL",
-                (agent, sequence),
-            ).fetchone()
+            where = "agent = ? AND sequence = ? AND until IS NULL"
+            query = f"SELECT rowid, since FROM shelf WHERE {where}"  # noqa: S608
+            row = next(self._read(query, _begun, (agent, sequence)), None)
             if row is None:
                 raise BankDamaged(f"the journal has lost memory {sequence} of {agent}")
             self._db.execute(
@@ -215,13 +236,10 @@ class ShelfTable:
     def rewind(self, commit: int) -> None:
         """Bring the table back to how it was after a commit."""
         self._db.execute("DELETE FROM shelf WHERE since > ?", (commit,))
-        for number, since, digest in self._db.execute(
-            "SELECT rowid, since, digest FROM shelf WHERE until > ?", (commit,)
-        ).fetchall():
-            self._db.execute(
-                "UPDATE shelf SET until = NULL, seal = ? WHERE rowid = ?",
-                (_seal(since, None, digest), number),
-            )
+        query = "SELECT rowid, since, digest FROM shelf WHERE until > ?"
+        reopened = self._read(query, lambda row: (_seal(row[1], None, row[2]), row[0]), (commit,))
+        for each in list(reopened):
+            self._db.execute("UPDATE shelf SET until = NULL, seal = ? WHERE rowid = ?", each)
 
     def forget_versions(self, commit: int) -> None:
         """Delete the versions that ended by a commit."""
@@ -281,9 +299,50 @@ def _stored(row: Sequence[Any]) -> Stored:
         raise BankDamaged(
             f"what the journal keeps of memory {sequence} of {agent} is not what was written; "
             "nothing was changed",
-            hint="restore the bank from a backup",
         )
     return Stored(record, digest)
+
+
+def checked_row(row: Sequence[Any]) -> tuple[Any, ...]:
+    """The row; :class:`BankDamaged` if it is not what was written."""
+    _stored(row)
+    return tuple(row)
+
+
+def _cold_fact(row: Sequence[Any]) -> ColdFact:
+    _check_types(row[:6], int, int, int, int, int, float)
+    recalls, kinds = row[6:]
+    recalled = len(json.loads(recalls)) if recalls else 0
+    return ColdFact._make((*row[:6], recalled, traits_of(kinds) if kinds else None))
+
+
+def _due(row: Sequence[Any]) -> tuple[str, int, int]:
+    _check_types(row, str, int, int)
+    return row[0], row[1], row[2]
+
+
+def _count(row: Sequence[Any]) -> tuple[Group, tuple[int, int]]:
+    _check_types(row, str, int, int, int, int, int)
+    agent, retention, temperature, tier, number, tokens = row
+    if not (0 <= retention <= 2 and 0 <= temperature <= 2 and 0 <= tier <= 4):
+        raise ValueError(f"no memory is like {row!r:.100}")
+    return (agent, retention, temperature, tier), (number, tokens)
+
+
+def _sequence(row: Sequence[Any]) -> int:
+    _check_types(row, int)
+    return int(row[0])
+
+
+def _begun(row: Sequence[Any]) -> tuple[int, int]:
+    _check_types(row, int, int)
+    return row[0], row[1]
+
+
+def _check_types(row: Sequence[Any], *types: type) -> None:
+    """Raise TypeError for other types: a flipped bit can turn a number into a text."""
+    if tuple(map(type, row)) != types:
+        raise TypeError(f"a row of the shelf has values of other types: {row!r:.100}")
 
 
 def _seal(since: int, until: int | None, digest: bytes) -> int:

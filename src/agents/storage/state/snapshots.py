@@ -50,7 +50,6 @@ def check(row: SnapshotRow) -> None:
     if tuple(map(type, row)) != _TYPES or digest_of(row) != row.digest:
         raise BankDamaged(
             f"the snapshot of agent {row.agent} is not what was written; nothing was changed",
-            hint="restore the bank from a backup",
         )
 
 

@@ -268,7 +268,6 @@ class State:
         if stored is None and not self._has_purged:  # a row that a flipped bit hides
             raise BankDamaged(
                 f"the journal has lost memory {sequence} of {agent_id}; nothing was changed",
-                hint="restore the bank from a backup",
             )
         return stored.record.memory(agent_id, block.prefix) if stored else None
 

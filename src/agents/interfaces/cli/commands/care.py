@@ -16,7 +16,7 @@ from ..progress import writing
 
 __all__ = ["compact", "config", "prune", "repair", "status", "vacuum"]
 
-_NEITHER = ("notes", "tokens.json", "bank.lock")
+_NEITHER = ("notes", "tokens.json", "bank.lock", "bank.id")
 """Entries of a bank's folder that belong neither to the journal nor to mem0's store."""
 
 DryRun = Annotated[bool, Option("--dry-run", "-n", help="List what would change; change nothing.")]

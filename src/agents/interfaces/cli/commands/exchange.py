@@ -2,17 +2,17 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Argument, Option
 
 from ....errors import InvalidInput
 from ....memory.requests import check_agent_id
-from ..banks import changed, copied
+from ..banks import changed, check_agent, copied
 from ..commit_then_sync import storing
 from ..options import AsJson, Assignments, BankFolder, Force, OneAgent
-from ..output import counted, echo_exactly, echo_json, say
+from ..output import counted, echo_exactly, echo_json, first_of, say
 
 if TYPE_CHECKING:
     from ....exchange.importing import Imported
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["export", "import_"]
 
 _STANDARD = Path("-")
+_MOST_AGENTS = 10
 
 
 def export(
@@ -30,6 +31,9 @@ def export(
         Path, Option(metavar="FILE", help="FILE.jsonl, FILE.parquet, or - for stdout.")
     ] = _STANDARD,
     everything: Annotated[bool, Option("--all", help="Export the archived memories, too.")] = False,
+    salvage: Annotated[
+        bool, Option("--salvage", help="Export what is whole of a damaged bank.")
+    ] = False,
     force: Force = False,
     out: Annotated[Path | None, Option(hidden=True, help="The same as --to.")] = None,
 ) -> None:
@@ -40,20 +44,53 @@ def export(
     exported: they are Markdown files already, in the folder `notes` of the bank.
 
     The command reads a copy: the bank can be in use.
+
+    --salvage is for a bank that is damaged. It exports the memories that are as they were written,
+    says what is missing, and exits with 1 if anything is. It changes nothing in the bank.
     """
     from ....exchange.memory_rows import exported
-    from ....exchange.row_files import Format, format_of, lines, write
+    from ....exchange.row_files import format_of
 
     to = to if out is None else out
-    form = Format.JSONL if to == _STANDARD else format_of(to)
+    if to != _STANDARD:
+        format_of(to)
+    if salvage:
+        _salvage(folder, agent, to, everything, force)
+        return
     with copied(folder, agent) as bank:
         agents = bank.agents() if agent is None else [agent]
-        rows = exported(bank, agents, archived=everything)
-        if to == _STANDARD:
-            echo_exactly(lines(rows))
-            return
-        number = write(to, form, rows, force=force)
+        _write(folder, to, exported(bank, agents, archived=everything), force)
+
+
+def _write(folder: Path, to: Path, rows: "Iterable[dict[str, Any]]", force: bool) -> None:
+    from ....exchange.row_files import format_of, lines, write
+
+    if to == _STANDARD:
+        echo_exactly(lines(rows))
+        return
+    number = write(to, format_of(to), rows, force=force)
     typer.echo(f"wrote {counted(number, 'memory', 'memories')} of {folder} to {to}", err=True)
+
+
+def _salvage(folder: Path, agent: str | None, to: Path, everything: bool, force: bool) -> None:
+    from ....exchange.salvage import salvage
+
+    found = salvage(folder)
+    with found.bank as bank:
+        check_agent(bank, folder, agent)
+        rows = found.rows(None if agent is None else [agent], archived=everything)
+        _write(folder, to, rows, force)
+    if found.is_complete:
+        typer.echo("every memory of the bank is whole", err=True)
+        return
+    say(f"not everything is there: {first_of(found.problems)}", err=True)
+    for name, number in list(found.lost.items())[:_MOST_AGENTS]:
+        say(f"  {name}: {counted(number, 'memory', 'memories')} missing", err=True)
+    if (more := len(found.lost) - _MOST_AGENTS) > 0:
+        typer.echo(f"  and memories of {more:,} more agents", err=True)
+    if not found.lost:
+        typer.echo("how many memories are missing is not known", err=True)
+    raise typer.Exit(1)
 
 
 def import_(

@@ -1,0 +1,111 @@
+"""The whole memories of a bank whose journal is damaged."""
+
+from collections.abc import Iterable, Iterator
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..bank import history
+from ..bank.memory_bank import MemoryBank
+from ..config.load import load_settings
+from ..engine.open_bank import OpenBank
+from ..errors import InvalidInput
+from ..memory.context import approximate_tokens
+from ..storage.embedding.embedders import NoEmbedder
+from ..storage.salvage import Salvage
+from ..storage.salvage import salvage as read_whole
+from .memory_rows import exported
+
+__all__ = ["Salvaged", "salvage", "stand_in"]
+
+
+class Salvaged(NamedTuple):
+    """What is whole of a bank, and what is not. Close ``bank`` after use."""
+
+    bank: MemoryBank
+    """A copy in memory of all that is whole."""
+    problems: tuple[str, ...]
+    """What could not be read, or is not what was written."""
+    touched: tuple[str, ...]
+    """The agents whose memories are damaged, as far as is known."""
+    lost: dict[str, int]
+    """By agent, how many memories are lost; memories that were purged may be among them."""
+    is_complete: bool
+    """Whether the copy has every memory that the bank had."""
+    has_ids: bool
+    """Whether the ids of the memories are known: they depend on the bank's seed."""
+
+    def rows(
+        self, agents: Iterable[str] | None = None, *, archived: bool = False
+    ) -> Iterator[dict[str, Any]]:
+        """The memories as rows of an export, of all agents or of some."""
+        names = self.bank.agents() if agents is None else agents
+        for row in exported(self.bank, names, archived=archived):
+            yield row if self.has_ids else {**row, "id": None}
+
+
+def salvage(folder: str | PathLike[str]) -> Salvaged:
+    """Read what is whole of the bank in ``folder``, damaged or not. Nothing in it changes.
+
+    The texts and everything else about a memory are as they were written, or the memory is left
+    out. :class:`BankDamaged` if nothing can be read, :class:`BankNotFound` without a bank.
+    """
+    if not isinstance(folder, str | PathLike):
+        raise InvalidInput(f"a bank's folder is a path; got {folder!r:.60}", hint="name a folder")
+    path = history.journal_of(Path(folder))
+    result, has_lost_rows = _opened(read_whole(path))
+    if has_lost_rows:
+        result.bank.close()
+        result, _ = _opened(read_whole(path, has_lost_rows=True))
+    return result
+
+
+def _opened(found: Salvage) -> tuple[Salvaged, bool]:
+    """The result, and whether the shelf lacks rows that the rest of the journal speaks of."""
+    journal = found.journal
+    try:
+        kept = found.identity or {
+            "id": "",
+            "seed": 0,
+            "settings": load_settings().to_dict(redact=True),
+            "embedder": {"name": "unknown", "dims": found.dims},
+        }
+        journal.set(bank=kept)
+        own = stand_in(kept["embedder"])
+        settings = load_settings(base=kept["settings"])
+        bank = MemoryBank(OpenBank(None, journal, settings, own, approximate_tokens, None))
+    except BaseException:
+        journal.close()
+        raise
+    incomplete, lost = _missing(found, bank)
+    result = Salvaged(
+        bank,
+        tuple(found.problems),
+        tuple(sorted({*found.touched, *incomplete, *({} if found.is_complete else lost)})),
+        {} if found.is_complete else lost,
+        found.is_complete,
+        found.identity is not None,
+    )
+    return result, found.is_complete and not found.is_of_commits and bool(incomplete)
+
+
+def _missing(found: Salvage, bank: MemoryBank) -> tuple[list[str], dict[str, int]]:
+    """The agents whose shelf lacks rows, and how many memories of each agent are missing."""
+    incomplete, lost, resident = [], {}, bank.parts.ledger.resident
+    for agent, block in sorted(resident.blocks.items()):
+        if (block.shelf_sum - found.on_shelf.get(agent, 0)) % (1 << 256):
+            incomplete.append(agent)
+        numbers = range(1, block.next_sequence)
+        there = {memory.sequence for memory in resident.memories(agent, numbers)}
+        if missing := len(set(numbers) - there - found.purged.get(agent, set())):
+            lost[agent] = missing
+    return incomplete, lost
+
+
+def stand_in(kept: dict[str, Any]) -> Any:
+    """An embedder with the name and the dimensions of a bank's own, which embeds nothing."""
+
+    class StandIn(NoEmbedder):
+        name, dims = kept["name"], kept["dims"]
+
+    return StandIn()
