@@ -157,16 +157,14 @@ def _fill(
     digest = _Digest(meta)
     database.execute("BEGIN")
     blocks = [block for _, block in sorted(resident.blocks.items())]
-    inserted: Future[Any] | None = None
+    inserted: Future[None] | None = None
     synced: Future[None] | None = None
     written = 0
     for rows in _packed(blocks):  # a thread inserts rows while the next rows are packed
         for row in rows:
             digest.add(row.digest)
         _check(inserted)
-        inserted = inserting.submit(
-            database.executemany, "INSERT INTO agents VALUES (?, ?, ?, ?, ?, ?, ?)", rows
-        )
+        inserted = inserting.submit(_insert, database, rows)
         written += sum(map(_size, rows))
         if written >= _TO_DISK and (synced is None or synced.done()):
             _check(synced)
@@ -188,6 +186,12 @@ def _fill(
     database.execute("COMMIT")
 
 
+def _insert(database: sqlite3.Connection, rows: list[SnapshotRow]) -> None:
+    # The cursor dies here, in the thread that used it: its death resets the statement, which the
+    # next insert uses as well.
+    database.executemany("INSERT INTO agents VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+
+
 def _packed(blocks: Iterable[AgentColumns]) -> Iterator[list[SnapshotRow]]:
     """The states of the agents, in lists of about ``_AT_ONCE`` bytes."""
     rows: list[SnapshotRow] = []
@@ -205,7 +209,7 @@ def _size(row: SnapshotRow) -> int:
     return sum(map(len, row[2:6]))
 
 
-def _check(done: "Future[Any] | None") -> None:
+def _check(done: "Future[None] | None") -> None:
     """Wait, and raise what went wrong: a disk reports a failed write only once."""
     if done is not None:
         done.result()
