@@ -167,6 +167,7 @@ class NoteIndex:
         ``there`` is the text that the new text replaces.
         """
         check_text(path, text)
+        self.bank.ledger.journal.check_there()
         base = self._base(path) or mark_of(there)
         self._index(path, text, self._cut(text))
         note = self.kept()[path]

@@ -51,6 +51,12 @@ CREATE TABLE embeddings (hash BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT RO
 """
 # The indexes are for a bank that is used.
 _SCHEMA += SHELF_SCHEMA[: SHELF_SCHEMA.index("CREATE UNIQUE INDEX")]
+_MADE_UP = """
+SELECT 1 FROM sqlite_master WHERE type NOT IN ('table', 'index') OR rootpage = 0
+UNION ALL
+SELECT 1 FROM sqlite_master AS master, pragma_table_xinfo(master.name) AS own WHERE own.hidden
+"""
+"""Finds views, virtual tables and generated columns: what they hold is in no file."""
 
 
 class Checkpoint(NamedTuple):
@@ -229,6 +235,8 @@ def read(path: Path) -> Checkpoint:
             return _read(database, path)
         finally:
             database.close()
+    except MemoryError as error:
+        raise CheckpointError(f"{path} can't be read now: it needs more memory") from error
     except (*DAMAGE, RecursionError, BankDamaged) as error:
         if isinstance(error, sqlite3.Error) and is_of_the_system(error):
             raise CheckpointError(f"{path} can't be read now: {error}") from error
@@ -248,20 +256,21 @@ def _read(database: sqlite3.Connection, path: Path) -> Checkpoint:
             "was not changed",
             hint="use another one, or the version of TierMem that wrote it",
         )
-    texts = dict(database.execute("SELECT key, value FROM meta"))
+    rows = _Rows(database, path.stat().st_size)
+    texts = dict(rows("SELECT key, value FROM meta"))
     expected = texts.pop("sha256")
     meta = {key: json.loads(text) for key, text in texts.items()}
     digest = _Digest(meta)
-    agents = [SnapshotRow(*row) for row in database.execute("SELECT * FROM agents ORDER BY agent")]
+    agents = [SnapshotRow(*row) for row in rows("SELECT * FROM agents ORDER BY agent")]
     for agent in agents:
         snapshots.check(agent)
         digest.add(agent.digest)
-    ticks = [TickRow(*row) for row in database.execute("SELECT * FROM ticks ORDER BY tick")]
+    ticks = [TickRow(*row) for row in rows("SELECT * FROM ticks ORDER BY tick")]
     for tick in ticks:
         digest.add_tick(tick)
-    embeddings = dict(database.execute("SELECT hash, vector FROM embeddings ORDER BY hash"))
+    embeddings = dict(rows("SELECT hash, vector FROM embeddings ORDER BY hash"))
     digest.add_embeddings(embeddings)
-    shelf = list(map(digest.add_shelved, ShelfTable(database).all_now()))
+    shelf = list(map(digest.add_shelved, rows.counted(ShelfTable(database).all_now())))
     if digest.hexdigest() != expected:
         raise ValueError("its contents are not what was written")
     commit, tick_number, journal_hash = meta["head"]
@@ -276,6 +285,30 @@ def _read(database: sqlite3.Connection, path: Path) -> Checkpoint:
         versions=meta["versions"],
         extra=meta["extra"],
     )
+
+
+class _Rows:
+    """Reads rows, and at most as many bytes as the file has.
+
+    A file that somebody made can have views that make rows, and rows that share pages.
+    """
+
+    def __init__(self, database: sqlite3.Connection, size: int) -> None:
+        if database.execute(_MADE_UP).fetchone():
+            raise ValueError("it has more than plain tables")
+        database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, size)
+        self._database = database
+        self._left = size
+
+    def __call__(self, query: str) -> Iterator[tuple[Any, ...]]:
+        return self.counted(self._database.execute(query))
+
+    def counted(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+        for row in rows:
+            self._left -= sum(len(value) for value in row if isinstance(value, bytes | str))
+            if self._left < 0:
+                raise ValueError("its rows have more bytes than the file")
+            yield row
 
 
 class _Digest:
