@@ -1,9 +1,6 @@
 """Agents whose names differ only by case have folders that differ by more."""
 
 import re
-import subprocess
-import tempfile
-from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
@@ -63,34 +60,6 @@ def test_a_folder_that_is_there_already_stays(tmp_path: Path) -> None:
     with MemoryBank.open(tmp_path / "bank", storage=MANUAL) as bank:
         assert bank.agent("Alice").notes.read() == "tea\n"
     assert (tmp_path / "bank/notes/Alice/MEMORY.md").read_text() == "coffee\n"
-
-
-@pytest.fixture
-def blind() -> Iterator[Path]:
-    """A folder on a file system that ignores case."""
-    with tempfile.TemporaryDirectory() as made:
-        image, folder = Path(made, "image"), Path(made, "mounted")
-        folder.mkdir()
-        try:
-            with image.open("wb") as file:
-                file.truncate(32 << 20)
-            subprocess.run(["mkfs.vfat", image], check=True, capture_output=True)
-            subprocess.run(["mount", "-o", "loop", image, folder], check=True, capture_output=True)
-        except (OSError, subprocess.CalledProcessError) as error:
-            pytest.skip(f"no file system that ignores case can be mounted here: {error}")
-        try:
-            yield folder
-        finally:
-            subprocess.run(["umount", folder], check=True)
-
-
-def test_agents_share_no_notes_where_case_is_ignored(blind: Path) -> None:
-    with MemoryBank.open(blind / "bank", storage=MANUAL) as bank:
-        for name in ("alice", "Alice", "ALICE"):
-            bank.agent(name).notes.write("MEMORY.md", f"of {name}\n")
-    with MemoryBank.open(blind / "bank", storage=MANUAL) as bank:
-        for name in ("alice", "Alice", "ALICE"):
-            assert bank.agent(name).notes.read() == f"of {name}\n"
 
 
 # A bank that is moved while it is open
