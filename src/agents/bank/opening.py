@@ -17,6 +17,7 @@ from ..notes.opening import open_notes
 from ..storage.embedding.embedders import Embedder
 from ..storage.identity import prepare
 from ..storage.journal.journal import Journal
+from ..storage.leftovers import sweep_bank
 from ..storage.lock import lock_folder
 from ..storage.mem0.store import check_providers
 from ..storage.sqlite import as_it_was
@@ -76,6 +77,7 @@ def open_folder(
         if settings.storage.sync != "manual":
             parts.store.catch_up()
         open_notes(parts)
+        sweep_bank(path)
         parts.observed()
         undo.pop_all()
     return parts

@@ -11,6 +11,7 @@ from ..memory.requests import check_agent_id
 from .files import NoteFiles, is_extra, notes_in
 from .index import NoteIndex, Synced, files_of
 from .names import agent_of_folder, folder_of_agent
+from .safe_files import refusing
 from .settling import NOT_A_NOTE, read_or, staged
 
 __all__ = ["look_at_files", "open_notes", "sync_notes"]
@@ -75,7 +76,8 @@ def _folders(bank: OpenBank) -> list[str]:
     root = None if bank.folder is None else bank.folder / "notes"
     if root is None or root.is_symlink() or not root.is_dir():
         return []
-    return sorted(folder.name for folder in root.iterdir())
+    with refusing(str(root), "listed"):
+        return sorted(folder.name for folder in root.iterdir())
 
 
 def _name_folders(bank: OpenBank) -> None:

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -20,6 +21,7 @@ from ...errors import BankDamaged, CheckpointDamaged, CheckpointError, InvalidIn
 from ..journal.journal import Journal
 from ..journal.schema import SnapshotRow
 from ..journal.ticks import TickRow
+from ..leftovers import sweep_files
 from ..resident.agent_columns import AgentColumns
 from ..shelf.rows import SHELF_SCHEMA, ShelfTable
 from ..sqlite import DAMAGE, discard, is_of_the_system, sync_file, sync_folder
@@ -116,6 +118,8 @@ def write(path: Path, ledger: Ledger, version: str, extra: Mapping[str, object])
             raise CheckpointError(
                 f"{path} is no checkpoint, so none takes its place", hint="name another file"
             )
+        own = re.escape(path.name)
+        sweep_files(path.parent, re.compile(rf"\.(?:.+\.tmck|{own})\.(\d+)\.tmp"))
         temporary.unlink(missing_ok=True)
         # One thread inserts while this thread packs; only one of them uses the database at a time.
         database = sqlite3.connect(temporary, isolation_level=None, check_same_thread=False)
