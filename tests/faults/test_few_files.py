@@ -1,4 +1,4 @@
-"""A process without file descriptors gets errors that say so, and what killed ones left is swept."""
+"""Without file descriptors a call says so; what killed processes left behind is swept."""
 
 import os
 import subprocess
