@@ -37,7 +37,7 @@ lowest:          ## the lowest versions that pyproject.toml allows, and what the
 		--index-strategy unsafe-best-match -e '.[telemetry,notes,mcp,http]' \
 		'pytest>=8' 'hypothesis>=6.100' 'httpx>=0.27' 'opentelemetry-sdk>=1.28'
 	.venv-lowest/bin/python tests/lowest_versions.py
-	.venv-lowest/bin/python -m pytest -m "not slow" $(LOWEST)
+	.venv-lowest/bin/python -m pytest -W default -m "not slow" $(LOWEST)
 
 check: $(STAMP)  ## lint, format, types, import contracts
 	$(BIN)/ruff check .

@@ -1,9 +1,11 @@
 """Calls of a bank in a process that has few file descriptors left; prints each untyped error."""
 
 import os
+import resource
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from agents import MemoryBank, TierMemError
@@ -36,6 +38,26 @@ def calls(bank: MemoryBank, folder: Path) -> dict[str, Callable[[], object]]:
     }
 
 
+@contextmanager
+def only(left: int) -> Iterator[None]:
+    """Inside, so many file descriptors are left."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, limits[1]))
+    taken = []
+    try:
+        with suppress(OSError):
+            while True:
+                taken.append(os.open(os.devnull, os.O_RDONLY))
+        while left and taken:
+            os.close(taken.pop())
+            left -= 1
+        yield
+    finally:
+        for each in taken:
+            os.close(each)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
 def untyped(call: Callable[[], object]) -> str:
     """The error that a call ends with, unless it works or its error is one of ours."""
     try:
@@ -53,16 +75,8 @@ def main(folder: Path) -> None:
     bank.checkpoint(folder / "zero.tmck")
     for left in (0, 1, 2, 3, 5, 8):
         for name, call in calls(bank, folder).items():
-            taken = []
-            try:
-                while True:
-                    taken.append(os.open(os.devnull, os.O_RDONLY))
-            except OSError:
-                for _ in range(min(left, len(taken))):
-                    os.close(taken.pop())
-            wrong = untyped(call)
-            for each in taken:
-                os.close(each)
+            with only(left):
+                wrong = untyped(call)
             if wrong:
                 print(f"with {left} left, {name}: {wrong}")
     bank.close()
@@ -71,7 +85,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    import resource
-
-    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
     main(Path(sys.argv[1]))

@@ -3,11 +3,13 @@
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
+from few_files import calls, only
 
-from agents import MemoryBank
+from agents import MemoryBank, TierMemError
 from agents.storage.leftovers import temporary_folder
 from banks import MANUAL
 from waiting import LONG
@@ -21,6 +23,21 @@ def test_every_call_works_or_says_what_is_wrong(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout == ""
+
+
+def test_a_bank_goes_on_when_there_are_file_descriptors_again(tmp_path: Path) -> None:
+    with MemoryBank.open(tmp_path / "bank", storage=MANUAL) as bank:
+        bank.checkpoint(tmp_path / "one.tmck")
+        for name in ("append", "checkpoint", "open another", "restore"):
+            call = (
+                calls(bank, tmp_path)[name]
+                if name != "restore"
+                else partial(MemoryBank.restore, tmp_path / "one.tmck", tmp_path / "back")
+            )
+            with only(0), pytest.raises(TierMemError):
+                call()
+        bank.agent("alice").notes.append("a line", "MEMORY.md")
+        assert bank.agent("alice").notes.read() == "a line\n"
 
 
 # What killed processes left
