@@ -6,7 +6,12 @@ STAMP := $(VENV)/.installed
 # One more than there are cores: many tests wait for a process.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
-.PHONY: help setup test test-all check demo bench bench-simulation bench-scaling bench-million bench-temperature bench-compaction bench-safety bench-recall bench-http quality reference inspector faults format clean
+LOWEST := tests/unit/test_golden_histories.py tests/unit/bank tests/unit/search tests/unit/notes \
+	tests/unit/engine/test_telemetry.py tests/unit/simulation/test_report.py tests/interfaces/http/test_http_operations.py \
+	tests/interfaces/mcp/test_mcp_server.py tests/interfaces/cli/test_exchange_commands.py \
+	tests/faults/test_bombs.py
+
+.PHONY: help setup test test-all lowest check demo bench bench-simulation bench-scaling bench-million bench-temperature bench-compaction bench-safety bench-recall bench-http quality reference inspector faults format clean
 help:            ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /	/' | expand -t 14
 
@@ -24,6 +29,15 @@ test: $(STAMP)   ## every behaviour once, on all cores: about seven minutes on t
 
 test-all: $(STAMP) ## all tests: kills, every store and many examples too; about sixteen minutes
 	HYPOTHESIS_PROFILE=ci $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+lowest:          ## the lowest versions that pyproject.toml allows, and what they must be able to do
+	$(PYTHON) -m venv --clear .venv-lowest
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check uv
+	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct \
+		--index-strategy unsafe-best-match -e '.[telemetry,notes,mcp,http]' \
+		'pytest>=8' 'hypothesis>=6.100' 'httpx>=0.27' 'opentelemetry-sdk>=1.28'
+	.venv-lowest/bin/python tests/lowest_versions.py
+	.venv-lowest/bin/python -m pytest -W default -m "not slow" $(LOWEST)
 
 check: $(STAMP)  ## lint, format, types, import contracts
 	$(BIN)/ruff check .

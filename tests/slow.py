@@ -20,6 +20,7 @@ FILES = {
 
 # Their cases start a process, fill a disk or write a store each: the first case of a test is quick.
 FILES_OF_CASES = {
+    "test_bombs.py",
     "test_checkpoint_damage.py",
     "test_doctor_diagnoses.py",
     "test_import_name.py",
@@ -38,6 +39,7 @@ TESTS = {
         "test_a_restored_bank_that_goes_on_keeps_its_store_exact",
     },
     "test_damaged_pages.py": {"test_damage_on_every_page_is_named"},
+    "test_few_files.py": {"test_every_call_works_or_says_what_is_wrong"},
     "test_journal_damage.py": {"test_no_flipped_byte_of_the_file_changes_a_memory_unnoticed"},
     "test_mcp_command.py": {
         "test_a_client_that_is_gone_ends_it_and_loses_nothing",

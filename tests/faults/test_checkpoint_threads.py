@@ -120,3 +120,41 @@ def test_a_second_interrupt_does_not_close_the_file_under_who_writes_it(
     assert len(stopping.closed_by) == 1
     assert stopping.closed_by[0].startswith("tiermem-checkpoint")
     assert not list(tmp_path.glob("*tmck*"))
+
+
+class Dying(sqlite3.Cursor):
+    """A cursor that tells which thread made it and which thread let it go."""
+
+    threads: ClassVar[list[tuple[int, int]]] = []
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        super().__init__(connection)
+        self.maker = threading.get_ident()
+
+    def __del__(self) -> None:
+        Dying.threads.append((self.maker, threading.get_ident()))
+
+
+class OfDying(sqlite3.Connection):
+    """A database with these cursors."""
+
+    def executemany(self, *arguments: Any) -> sqlite3.Cursor:
+        return self.cursor(Dying).executemany(*arguments)
+
+
+def test_a_cursor_dies_in_the_thread_that_used_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cursor that dies resets its statement, which the other thread may be running."""
+    real = sqlite3.connect
+    monkeypatch.setattr(
+        sqlite3, "connect", lambda path, **options: real(path, **options, factory=OfDying)
+    )
+    monkeypatch.setattr(checkpoint, "_AT_ONCE", 1)
+    Dying.threads.clear()
+    with MemoryBank.ephemeral() as bank:
+        bank.add_many([(f"agent_{n}", "a text") for n in range(20)])
+        Dying.threads.clear()
+        bank.checkpoint(tmp_path / "one.tmck")
+    assert len({maker for maker, _ in Dying.threads}) == 2
+    assert all(maker == last for maker, last in Dying.threads)

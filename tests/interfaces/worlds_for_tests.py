@@ -94,6 +94,13 @@ class HugeMetric(Stones):
         return {"luck": 2**70}
 
 
+class DrawingMetric(Stones):
+    """Its metric would clear the screen and write a line of its own."""
+
+    def metrics(self) -> Mapping[str, float]:
+        return {"luck\x1b[2J\u202e\n  state 0000": 1.0}
+
+
 class NoMetrics(Stones):
     def metrics(self) -> Any:
         return None

@@ -18,6 +18,7 @@ from ..storage.bank_mark import lost_journal, mark
 from ..storage.embedding.embedders import Embedder
 from ..storage.identity import prepare
 from ..storage.journal.journal import Journal
+from ..storage.leftovers import sweep_bank
 from ..storage.lock import lock_folder
 from ..storage.mem0.store import check_providers
 from ..storage.sqlite import as_it_was
@@ -79,6 +80,7 @@ def open_folder(
         if settings.storage.sync != "manual":
             parts.store.catch_up()
         open_notes(parts)
+        sweep_bank(path)
         parts.observed()
         mark(path, journal.get("bank")["id"])
         undo.pop_all()

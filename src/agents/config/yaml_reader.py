@@ -205,6 +205,7 @@ class _Reader:
         self.numbered = numbered
         self.line = 1
         self.values = 0
+        self.characters = 0
         self.constructor = yaml.constructor.SafeConstructor()
 
     def count(self, line: int, depth: int) -> None:
@@ -274,6 +275,9 @@ class _Reader:
         self, node: yaml.ScalarNode, path: KeyPath, line: int, *, is_key: bool = False
     ) -> object:
         text: str = node.value
+        self.characters += len(text)
+        if self.characters > MAX_FILE_BYTES:
+            self.refuse(self.line, "more than 1 MiB of text once aliases are expanded")
         if node.tag in _TEXT_TAGS:
             value: object = text
         elif is_key and node.tag == _TAG + "merge":

@@ -23,6 +23,11 @@ __all__ = ["Format", "format_of", "lines", "read", "write"]
 _LONGEST_LINE = 8 << 20
 """More bytes than the longest memory takes with each of its characters escaped."""
 _ROWS_AT_ONCE = 2000
+_SMALL = 64 << 20
+_MOST_TIMES = 100
+"""Without another limit, rows unpack to at most this many times their file, or ``_SMALL`` bytes."""
+_ROW_BYTES = 32
+"""What a row counts at least: a file can say in a few bytes that it has very many rows."""
 _FORM = 'a line is an object, such as {"content": "…"}'
 _TORN = "was the file cut short?"
 _WHOLE = ("tier", "created_tick", "expires_tick")
@@ -49,11 +54,12 @@ def format_of(path: Path) -> Format:
     return form
 
 
-def read(path: Path, form: Format) -> Iterator[Row]:
+def read(path: Path, form: Format, max_unpacked: int | None = None) -> Iterator[Row]:
     """The rows of a file; ``-`` is standard input.
 
     A row that can't be read has a ``problem``; a file that can't be read raises
-    :class:`InvalidInput`, or the system's own error.
+    :class:`InvalidInput`, or the system's own error. So does a Parquet file whose rows have more
+    than ``max_unpacked`` bytes, before they are unpacked.
     """
     if str(path) == "-":
         if form is Format.PARQUET:
@@ -64,7 +70,7 @@ def read(path: Path, form: Format) -> Iterator[Row]:
         raise InvalidInput(f"{path} is a folder", hint="name a file")
     with _named(path), path.open("rb") as file:
         if form is Format.PARQUET:
-            yield from _read_parquet(file, path)
+            yield from _read_parquet(file, path, max_unpacked)
         else:
             yield from _read_lines(file, str(path))
 
@@ -189,16 +195,24 @@ def _write_parquet(file: BinaryIO, rows: Iterable[dict[str, Any]]) -> int:
     return number
 
 
-def _read_parquet(file: BinaryIO, path: Path) -> Iterator[Row]:
+def _read_parquet(file: BinaryIO, path: Path, max_unpacked: int | None) -> Iterator[Row]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(file) as table:
-            names = _columns(table.schema_arrow, path)
+        size = os.fstat(file.fileno()).st_size
+        budget = _Budget(path, max_unpacked or max(_SMALL, _MOST_TIMES * size))
+        meta = pq.read_metadata(file)
+        names = _columns(meta.schema.to_arrow_schema(), path)
+        groups = (meta.row_group(place).total_byte_size for place in range(meta.num_row_groups))
+        budget.check(max(_ROW_BYTES * meta.num_rows, sum(groups)))
+        leaves = [meta.schema.column(place) for place in range(meta.num_columns)]
+        # A text that is in the file once stays in memory once, until its size is known.
+        texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
+        with pq.ParquetFile(file, metadata=meta, read_dictionary=texts) as table:
             number = 0
             for batch in table.iter_batches(_ROWS_AT_ONCE, columns=names):
-                for values in batch.to_pylist():
+                for values in budget.unpacked(batch):
                     number += 1
                     yield _of_parquet(values, f"{path}, row {number}")
     except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
@@ -209,6 +223,47 @@ def _read_parquet(file: BinaryIO, path: Path) -> Iterator[Row]:
             f"{path} is no Parquet file that can be read: {reason:.200}",
             hint="name a file that tiermem export or another program wrote as Parquet",
         ) from error
+
+
+class _Budget:
+    """How many bytes the rows of a file may still have."""
+
+    def __init__(self, path: Path, most: int) -> None:
+        self._path = path
+        self._most = self._left = most
+
+    def check(self, size: int) -> None:
+        if size > self._left:
+            raise InvalidInput(
+                f"{self._path} unpacks to more than {self._most:,} bytes",
+                hint="if you trust the file, --max-unpacked allows more",
+            )
+
+    def unpacked(self, batch: Any) -> Iterator[dict[str, Any]]:
+        """The rows of a batch, a few megabytes at a time."""
+        size = _ROW_BYTES * len(batch) + sum(map(_unpacked_size, batch.columns))
+        self.check(size)
+        self._left -= size
+        step = max(1, len(batch) * _LONGEST_LINE // max(size, 1))
+        for start in range(0, len(batch), step):
+            yield from batch.slice(start, step).to_pylist()
+
+
+def _unpacked_size(column: Any) -> int:
+    """The bytes of a column's values, of which the column may have equal ones once."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_nested(column.type):
+        inner = column.flatten()
+        return sum(map(_unpacked_size, inner if isinstance(inner, list) else [inner]))
+    if not pa.types.is_dictionary(column.type):
+        return int(column.nbytes)
+    try:
+        sizes = pc.binary_length(column.dictionary)
+    except pa.ArrowNotImplementedError:  # not of text
+        return int(column.nbytes)
+    return pc.sum(pc.cast(sizes.take(column.indices), pa.int64())).as_py() or 0
 
 
 def _columns(schema: Any, path: Path) -> list[str]:

@@ -103,7 +103,9 @@ _WHEN_STOPPED = {"tiermem export": "the export is not whole"}
 
 def say_stopped(state: str, command: str) -> None:
     """Print one line about a stopped command, and the state that it leaves."""
-    state = state or _WHEN_STOPPED.get(command, "")
+    from ..memory.context import one_line
+
+    state = one_line(state or _WHEN_STOPPED.get(command, ""))
     sys.stderr.write(f"tiermem: stopped; {state}\n" if state else "tiermem: stopped\n")
     sys.stderr.flush()
 

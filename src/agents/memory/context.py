@@ -36,20 +36,36 @@ def approximate_tokens(text: str, /) -> int:
     return -(-len(text) // 4)
 
 
-# Control characters with the line ends, line and paragraph separators, marks that reorder text.
-_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+# Controls with the line ends, line and paragraph separators, marks that reorder text, halves of
+# pairs, and invisible characters that no text needs: reserved and deprecated ones, and tags, which
+# spell a text of their own. Joiners, selectors and the tags of a flag stay: scripts and emoji need
+# them.
+_UNSAFE = re.compile(
+    "(?P<flag>\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f)"
+    "|[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2065-\u206f\ufff0-\ufffb\ud800-\udfff"
+    "\U000e0000-\U000e00ff\U000e01f0-\U000e0fff]"
+)
 # Letters and symbols that are invisible.
-_FILLERS = frozenset("\u115f\u1160\u3164\uffa0\u2800")
+_FILLERS = frozenset("\u115f\u1160\u3164\uffa0\u2800\ufffc\U0001d159")
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def _escape(match: re.Match[str]) -> str:
     character = match[0]
-    return _SHORT.get(character) or f"\\u{ord(character):04x}"
+    if match["flag"]:
+        return character
+    # Two halves for a character beyond 16 bits, as in JSON.
+    code = character.encode("utf-16-be", "surrogatepass").hex()
+    halves = (f"\\u{code[at : at + 4]}" for at in range(0, len(code), 4))
+    return _SHORT.get(character) or "".join(halves)
 
 
 def one_line(text: str) -> str:
-    """The text with all characters escaped that could end or reorder a line."""
+    """The text with all characters escaped that could end, reorder or hide a part of a line.
+
+    All text of memories, notes, worlds and files goes through it on its way to a prompt, a terminal
+    or a page.
+    """
     return text if text.isprintable() else _UNSAFE.sub(_escape, text)
 
 

@@ -10,24 +10,28 @@ from unicodedata import category
 from ..errors import InvalidInput, InvalidTier
 from ..memory.context import TokenCounter, approximate_tokens
 from ..memory.tiers import TIER_NAMES, Tier, parse_tier
+from .long_lines import parts
 
-__all__ = ["Chunk", "cut", "split_lines"]
+__all__ = ["Chunk", "cut", "cut_on", "sections_before", "split_lines"]
 
 _LINE = re.compile(r"[^\r\n]*+(?:\r\n?|\n)|[^\r\n]++")
 _HEADING = re.compile(r" {0,3}(#{1,6})(?=[ \t\r\n]|\Z)")
+_HEADING_LINE = re.compile(rf"^{_HEADING.pattern}.*", re.MULTILINE)
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _CODE = re.compile(r"`[^`]*`")
 _MARKER = re.compile(r"<!--[ \t]*tier[ \t]*:([^<>]*)-->")
 _KEY = re.compile(r"tier[ \t]*:|[A-Za-z_][\w-]*[ \t]*:(?=[ \t\r\n]|\Z)")
 _TIER_KEY = re.compile(r"tier[ \t]*:(.*)")
 _COMMENT = re.compile(r"(?:\A|[ \t])#.*")
-_LAST_WORD = re.compile(r".*\S\s+(?=\S)", re.DOTALL)
 
 _BOM = "\ufeff"
 _MARKS = " #`~"
 _INVISIBLE = frozenset({"Cc", "Cf", "Zs", "Zl", "Zp"})
-_MOST_MARKS = 32
 _ALLOWED = "use one of " + ", ".join(f"{tier.value} {name}" for tier, name in TIER_NAMES.items())
+
+
+Sections = list[tuple[int, Tier | None]]
+"""The level of each section that is open, and the tier of its lines."""
 
 
 class Chunk(NamedTuple):
@@ -71,12 +75,47 @@ def cut(
         )
     lines = split_lines(text)
     start, tier = _front_matter(lines)
-    blocks = _with_headings(_blocks(lines, start, tier, count, tokens), tokens)
+    blocks = _with_headings(_blocks(lines, start, [(0, tier)], count, tokens), tokens)
     return [
         chunk
         for begin, end in _spans(blocks, tokens, min(overlap, tokens // 2))
         for chunk in _chunks(lines, blocks[begin:end], tokens, count)
     ]
+
+
+def cut_on(
+    lines: Sequence[str],
+    new: int,
+    sections: Sections,
+    tokens: int,
+    overlap: int,
+    count: TokenCounter,
+) -> list[Chunk]:
+    """The chunks of the last lines of a note, from the first line of a chunk on.
+
+    The line ``new`` is the first that the chunk before does not have. ``sections`` are the sections
+    that these lines begin in.
+    """
+    blocks = _with_headings(_blocks(lines, 0, list(sections), count, tokens), tokens)
+    start = next((at for at, block in enumerate(blocks) if block.first >= new), len(blocks))
+    start = _past_blanks(blocks, start)
+    if start == len(blocks):
+        return []
+    end = _end(blocks, 0, start, tokens)
+    spans = _spans(blocks, tokens, min(overlap, tokens // 2), 0, end)
+    return [
+        chunk
+        for begin, end in ((0, end), *spans)
+        for chunk in _chunks(lines, blocks[begin:end], tokens, count)
+    ]
+
+
+def sections_before(text: str, end: int) -> Sections:
+    """The sections that a place is in, in a text without fences: levels, and tiers they name."""
+    sections: Sections = [(0, None)]
+    for heading in _HEADING_LINE.finditer(text, 0, end):
+        _enter(sections, heading, heading[0], 0)
+    return sections
 
 
 # What the lines say
@@ -160,11 +199,10 @@ class _Block(NamedTuple):
 
 
 def _blocks(
-    lines: Sequence[str], start: int, tier: Tier | None, count: TokenCounter, limit: int
+    lines: Sequence[str], start: int, sections: Sections, count: TokenCounter, limit: int
 ) -> list[_Block]:
     """The lines from ``start`` on as blocks: each fence that fits, and each other line."""
     blocks: list[_Block] = []
-    sections: list[tuple[int, Tier | None]] = [(0, tier)]
     make, edges = tuple.__new__, (_Edge.INSIDE, _Edge.SOFT)  # make: _Block(…) at half its cost
     fence, fenced, soft = "", list[_Block](), True
     for number in range(start, len(lines)):
@@ -200,9 +238,7 @@ def _blocks(
     return blocks + _fence(fenced, limit)
 
 
-def _enter(
-    sections: list[tuple[int, Tier | None]], heading: re.Match[str], line: str, number: int
-) -> None:
+def _enter(sections: Sections, heading: re.Match[str], line: str, number: int) -> None:
     """Begin a section. Its tier is the tier that the heading names, or the outer section's."""
     level = len(heading[1])
     while sections[-1][0] >= level:
@@ -262,9 +298,10 @@ def _joined(leads: Sequence[_Block], last: _Block, limit: int) -> list[_Block]:
 # Where the cuts are
 
 
-def _spans(blocks: Sequence[_Block], limit: int, overlap: int) -> Iterator[tuple[int, int]]:
-    """The range of blocks of each chunk."""
-    begin = start = 0
+def _spans(
+    blocks: Sequence[_Block], limit: int, overlap: int, begin: int = 0, start: int = 0
+) -> Iterator[tuple[int, int]]:
+    """The range of blocks of each chunk after a chunk from ``begin`` to ``start``."""
     while (start := _past_blanks(blocks, start)) < len(blocks):
         begin = _repeat_from(blocks, begin, start, limit, overlap)
         end = _end(blocks, begin, start, limit)
@@ -319,7 +356,7 @@ def _chunks(
 ) -> Iterator[Chunk]:
     first, end, tier = blocks[0].first, blocks[-1].end, blocks[0].tier
     if blocks[0].tokens > limit:
-        for part in _parts(lines[first], blocks[0].tokens, limit, count):
+        for part in parts(lines[first], blocks[0].tokens, limit, count):
             if _visible(part):
                 yield Chunk(part, first + 1, end, tier)
         return
@@ -328,46 +365,3 @@ def _chunks(
     while not _visible(lines[end - 1]):
         end -= 1
     yield Chunk("".join(lines[first:end]), first + 1, end, tier)
-
-
-# A line that is too long
-
-
-def _parts(line: str, tokens: int, limit: int, count: TokenCounter) -> Iterator[str]:
-    """The line in parts of at most ``limit`` tokens. One character may have more."""
-    usual = max(1, len(line) * limit // tokens)
-    body = len(line.rstrip())
-    position = 0
-    while position < len(line):
-        size = usual
-        while True:
-            end = _part_end(line, position, position + size, body)
-            if end - position == 1 or count(line[position:end]) <= limit:
-                break
-            size = (end - position) // 2
-        yield line[position:end]
-        position = end
-
-
-def _part_end(line: str, position: int, end: int, body: int) -> int:
-    """The last good place for a cut up to ``end``: after a blank, or between characters."""
-    if end >= len(line):
-        return len(line)
-    if position < body <= end:  # blanks at the end of a line make no part alone
-        end = max(position + 1, body - 1)
-    word = _LAST_WORD.match(line, position, end + 1)
-    if word:
-        return word.end()
-    for place in range(end, max(position, end - _MOST_MARKS), -1):
-        if not _is_joined(line[place - 1], line[place]):
-            return place
-    return end
-
-
-def _is_joined(before: str, after: str) -> bool:
-    """Whether two code points form one visible character, as accents and joined emoji do."""
-    return (
-        category(after).startswith("M")
-        or "\u200d" in (before, after)
-        or "\U0001f3fb" <= after <= "\U0001f3ff"
-    )

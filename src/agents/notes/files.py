@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ..errors import NoteRefused
-from .names import MOST_BYTES, check_text, fault_of_name, fault_of_path
+from .names import MOST_BYTES, check_text, fault_of_name, fault_of_path, folder_of_agent
 from .safe_files import (
     IN_THE_WAY,
     Place,
@@ -211,7 +211,8 @@ class NoteFiles:
 
 def notes_in(folder: Path, agent_id: str, extra: Iterable[str]) -> NoteFiles:
     """An agent's notes in a bank's folder, and the extra notes."""
-    return NoteFiles(folder / "notes" / agent_id, [folder / path for path in extra])
+    own = folder / "notes" / folder_of_agent(agent_id)
+    return NoteFiles(own, [folder / path for path in extra])
 
 
 def is_extra(path: str) -> bool:

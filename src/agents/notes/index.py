@@ -15,6 +15,7 @@ from ..memory.tiers import Tier
 from ..storage.note import Note
 from .chunks import Chunk, cut
 from .files import NoteFiles, check_text, is_extra, notes_in
+from .growth import Growth, growth
 from .prefetch import Changed, embedded
 from .settling import mark_of, settle, stage
 
@@ -167,8 +168,10 @@ class NoteIndex:
         ``there`` is the text that the new text replaces.
         """
         check_text(path, text)
+        self.bank.ledger.journal.check_there()
         base = self._base(path) or mark_of(there)
-        self._index(path, text, self._cut(text))
+        growth = self._growth(path, text)
+        self._index(path, text, self._cut(text) if growth is None else growth.new, growth)
         note = self.kept()[path]
         if self.files is not None:
             waiting = self.waiting(path)
@@ -192,15 +195,41 @@ class NoteIndex:
             return []
         return cut(text, settings.chunk_tokens, settings.chunk_overlap, count)
 
-    def _index(self, path: str, text: str | None, chunks: list[Chunk]) -> None:
+    def _growth(self, path: str, text: str) -> Growth | None:
+        """How the chunks change if the note grows; None if all are to be looked at."""
+        old, settings = self.kept().get(path), self.bank.settings.notes
+        if old is None:
+            return None
+        count = self.bank.search.count_tokens
+        found = growth(
+            old.text, old.chunks, text, settings.chunk_tokens, settings.chunk_overlap, count
+        )
+        if found is None or not self._all_there(old.chunks[: found.kept]):
+            return None
+        return found
+
+    def _all_there(self, places: Iterable[tuple[int, int, int]]) -> bool:
+        """Whether each of these chunks has its memory."""
+        resident = self.bank.ledger.resident
+        _, others = resident.block(self.agent_id).rows_of([number for number, _, _ in places])
+        found = resident.memories(self.agent_id, others) if others else []
+        there = [each for each in found if each.retention is not Retention.DELETED]
+        return len(there) == len(others)
+
+    def _index(
+        self, path: str, text: str | None, chunks: list[Chunk], growth: Growth | None = None
+    ) -> None:
+        """Let these chunks be the note's, or the last ones of a note that grew."""
         old = self.kept().get(path)
-        known = [] if old is None else self._known(old)
+        places = () if old is None else old.chunks
+        kept = () if growth is None else places[: growth.kept]
+        known = [] if old is None else self._known(old, growth)
         numbers: dict[tuple[str, Tier | None], list[int]] = {}
         for chunk, memory in known:
             numbers.setdefault((chunk.text, chunk.tier), []).append(memory.sequence)
-        places = [numbers.get((chunk.text, chunk.tier), []) for chunk in chunks]
-        reused = [own.pop(0) if own else None for own in places]
-        gone = set() if old is None else {number for number, _, _ in old.chunks}
+        found = [numbers.get((chunk.text, chunk.tier), []) for chunk in chunks]
+        reused = [own.pop(0) if own else None for own in found]
+        gone = {number for number, _, _ in places[len(kept) :]}
         gone.difference_update(reused)
         self._drop(sorted(gone))
         lost = [(chunk, memory) for chunk, memory in known if memory.sequence in gone]
@@ -211,18 +240,22 @@ class NoteIndex:
             path,
             text,
             [
-                (next(added).sequence if number is None else number, chunk.first, chunk.last)
-                for chunk, number in zip(chunks, reused, strict=True)
+                *kept,
+                *(
+                    (next(added).sequence if number is None else number, chunk.first, chunk.last)
+                    for chunk, number in zip(chunks, reused, strict=True)
+                ),
             ],
         )
 
-    def _known(self, old: Note) -> list[tuple[Chunk, Memory]]:
-        """The chunks of a note whose memories still have the text of the chunk."""
-        chunks = self._cut(old.text)
-        if [each[1:3] for each in chunks] != [each[1:] for each in old.chunks]:
+    def _known(self, old: Note, growth: Growth | None) -> list[tuple[Chunk, Memory]]:
+        """The chunks of a note, or those at its end, whose memories have the text of the chunk."""
+        chunks = self._cut(old.text) if growth is None else growth.old
+        places = old.chunks[0 if growth is None else growth.kept :]
+        if [each[1:3] for each in chunks] != [each[1:] for each in places]:
             return []  # other settings cut the note then
         found = []
-        for chunk, (number, _, _) in zip(chunks, old.chunks, strict=True):
+        for chunk, (number, _, _) in zip(chunks, places, strict=True):
             memory = self.bank.ledger.resident.memory(self.agent_id, number)
             if memory is None or memory.retention is Retention.DELETED:
                 continue

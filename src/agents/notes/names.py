@@ -1,15 +1,18 @@
 """Which paths and which texts a note may have."""
 
-from ..errors import NoteRefused
+from ..errors import InvalidAgentId, NoteRefused
 from ..memory.context import one_line
+from ..memory.requests import check_agent_id
 
 __all__ = [
     "MOST_BYTES",
     "MOST_CHARACTERS",
+    "agent_of_folder",
     "check_text",
     "decoded",
     "fault_of_name",
     "fault_of_path",
+    "folder_of_agent",
 ]
 
 MOST_BYTES = 1 << 20
@@ -19,6 +22,26 @@ MOST_CHARACTERS = 512
 
 _MOST_NAME_CHARACTERS = 128
 _MOST_NAME_BYTES = 200  # a file system takes 255; a staged file's name has 39 more
+
+
+def folder_of_agent(agent_id: str) -> str:
+    """The name of an agent's folder. Names of two agents differ by more than case.
+
+    >>> folder_of_agent("alice"), folder_of_agent("Alice"), folder_of_agent("ALICE")
+    ('alice', 'Alice%1', 'ALICE%1f')
+    """
+    capitals = sum(1 << place for place, letter in enumerate(agent_id) if letter.isupper())
+    # Some file systems ignore a dot at the end.
+    return f"{agent_id}%{capitals:x}" if capitals or agent_id.endswith(".") else agent_id
+
+
+def agent_of_folder(name: str) -> str | None:
+    """The agent whose folder has this name; None if no agent's folder has it."""
+    try:
+        agent_id = check_agent_id(name.partition("%")[0])
+    except InvalidAgentId:
+        return None
+    return agent_id if folder_of_agent(agent_id) == name else None
 
 
 def fault_of_path(path: str) -> str | None:

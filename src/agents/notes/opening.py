@@ -10,6 +10,8 @@ from ..errors import ConfigError, InvalidAgentId, NoteRefused
 from ..memory.requests import check_agent_id
 from .files import NoteFiles, is_extra, notes_in
 from .index import NoteIndex, Synced, files_of
+from .names import agent_of_folder, folder_of_agent
+from .safe_files import refusing
 from .settling import NOT_A_NOTE, read_or, staged
 
 __all__ = ["look_at_files", "open_notes", "sync_notes"]
@@ -23,6 +25,7 @@ def open_notes(bank: OpenBank) -> None:
     The notes of a bank that was restored, rewound or branched are written as the journal has them.
     """
     _check_extra_paths(bank)
+    _name_folders(bank)
     agents = _agents(bank)
     for agent in agents:
         bank.staged[agent, ""] = Staged(partial(_bring_together, bank, agent), {})
@@ -66,14 +69,33 @@ def _agents(bank: OpenBank) -> list[str]:
     is_shared = bool(bank.settings.notes.extra_paths)
     blocks = bank.ledger.resident.blocks
     found = {agent for agent, block in blocks.items() if block.notes or is_shared}
+    return sorted(found | set(filter(None, map(agent_of_folder, _folders(bank)))))
+
+
+def _folders(bank: OpenBank) -> list[str]:
     root = None if bank.folder is None else bank.folder / "notes"
-    if root is not None and root.is_dir() and not root.is_symlink():
-        for folder in root.iterdir():
+    if root is None or root.is_symlink() or not root.is_dir():
+        return []
+    with refusing(str(root), "listed"):
+        return sorted(folder.name for folder in root.iterdir())
+
+
+def _name_folders(bank: OpenBank) -> None:
+    """Give a folder that a person named after an agent with capitals the name that it should have.
+
+    On a file system that ignores case, ``Alice`` would be the folder of alice, too.
+    """
+    there = set(_folders(bank))
+    for name in there:
+        if bank.folder is None or agent_of_folder(name):
+            continue
+        with suppress(InvalidAgentId):
+            own = folder_of_agent(check_agent_id(name))
             try:
-                found.add(check_agent_id(folder.name))
-            except InvalidAgentId:  # not a folder of an agent
-                continue
-    return sorted(found)
+                if own not in there:
+                    (bank.folder / "notes" / name).rename(bank.folder / "notes" / own)
+            except OSError as error:
+                logger.warning("the notes of %s are not read: %s", name, error)
 
 
 def _bring_together(bank: OpenBank, agent: str) -> None:

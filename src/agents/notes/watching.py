@@ -41,6 +41,7 @@ def watch_notes(bank: OpenBank, debounce: float) -> "NoteWatch":
         )
     folder = bank.folder / "notes"
     with bank.using():
+        bank.ledger.journal.check_there()
         try:
             folder.mkdir(exist_ok=True)
         except OSError as error:

@@ -212,6 +212,15 @@ def test_elsewhere_than_on_a_terminal_it_says_plain_lines(
     assert "\r" not in done.err
 
 
+def test_a_metrics_name_can_not_draw_on_a_terminal(tiermem: Command, scenario: Write) -> None:
+    path = scenario(world="worlds_for_tests:DrawingMetric")
+    done = tiermem("run", path, "--ticks", 1, "--out", "r")
+    assert done.code == 0, done.err
+    assert "  luck\\u001b[2J\\u202e\\n  state 0000   1\n" in done.err
+    assert "\x1b" not in done.err
+    assert sum(line.startswith("  state ") for line in done.err.splitlines()) == 1
+
+
 def test_quiet_says_nothing(tiermem: Command, scenario: Write) -> None:
     assert tiermem("run", scenario(), "--out", "r", "--quiet") == (0, "", "")
 

@@ -5,8 +5,9 @@ import contextlib
 import re
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -26,6 +27,7 @@ from http_service import (
 from agents import MemoryBank
 from agents.interfaces import tokens
 from agents.interfaces.http.limits import Shares
+from embedders import Directions
 from waiting import LONG
 
 MIB = 1024 * 1024
@@ -73,6 +75,37 @@ def test_one_token_has_no_more_than_a_quarter_of_the_turns(tmp_path: Path) -> No
         assert [each.result().status_code for each in others] == [200, 200]
         assert sorted(each.result().status_code for each in asked) == [200] * 2 + [503] * 4
         assert alice.get("/status").status_code == 200
+
+
+class Recording(Directions):
+    """Remembers what it embedded, in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        self.texts += texts
+        return super().embed(texts)
+
+
+def test_a_client_waits_for_one_request_of_another_and_not_for_all(tmp_path: Path) -> None:
+    embedder = Recording()
+    with (
+        served(tmp_path / "bank", embedder=embedder) as service,
+        service.agent("alice") as alice,
+        service.agent("bob") as bob,
+        concurrent.futures.ThreadPoolExecutor(10) as pool,
+    ):
+        with occupied(service.bank):
+            for number in range(8):
+                pool.submit(alice.post, "/memory", json={"content": f"alice {number}"})
+            time.sleep(0.5)
+            said = pool.submit(bob.post, "/memory", json={"content": "bob"})
+            time.sleep(0.3)
+        assert said.result().status_code == 201
+        assert "bob" in embedder.texts[:2]
+        eventually(lambda: len(embedder.texts) == 9)
 
 
 def test_a_body_that_trickles_takes_nobodys_turn(tmp_path: Path) -> None:

@@ -428,6 +428,11 @@ def test_an_alias_bomb_is_refused_before_it_expands(write: Write) -> None:
     assert refusal(write(bomb)) == "my.yaml:6: more than 10,000 values once aliases are expanded"
 
 
+def test_aliases_of_a_long_text_are_refused_before_somebody_writes_them_out(write: Write) -> None:
+    bomb = f"store:\n  config:\n    a: &a {'x' * 500_000}\n    b: [{', '.join(['*a'] * 5000)}]\n"
+    assert refusal(write(bomb)) == "my.yaml:4: more than 1 MiB of text once aliases are expanded"
+
+
 def test_aliases_that_chain_into_depth_are_refused(write: Write) -> None:
     chain = "store:\n  config:\n    a0: &a0 [x]\n"
     for n in range(1, 3000):

@@ -73,17 +73,18 @@ def table(title: str, rows: list[dict[str, Any]], as_json: bool = False) -> None
     if not rows:
         typer.echo(f"{title}: nothing")
         return
+    heads = [one_line(str(key)) for key in rows[0]]
     texts = [[one_line(_text(value)) for value in row.values()] for row in rows]
     if not sys.stdout.isatty():
-        for line in ([title] if title else [], list(map(str, rows[0])), *texts):
+        for line in ([title] if title else [], heads, *texts):
             if line:
                 typer.echo("\t".join(line))
         return
     # Of Text, not of str: Rich would read emoji names and backslashes of a memory as its own.
     drawn = Table(title=Text(title) if title else None, title_justify="left", header_style="bold")
-    for key, value in rows[0].items():
+    for head, (key, value) in zip(heads, rows[0].items(), strict=True):
         drawn.add_column(
-            Text(str(key)),
+            Text(head),
             justify="right" if _is_number(value) else "left",
             overflow="fold",
             no_wrap=key in ("id", "move"),  # a user copies an id

@@ -17,6 +17,9 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
+
+from ...memory.context import one_line
 
 __all__ = ["Screen", "interrupts", "stopping", "writing"]
 
@@ -52,9 +55,9 @@ class Screen:
             self._bar.stop()
 
     def say(self, line: str) -> None:
-        """Print a line, on a terminal or not."""
+        """Print a line; characters that could draw on a terminal are escaped."""
         if not self._quiet:
-            self.console.print(line, markup=False)
+            self.console.print(Text(one_line(line)))
 
     def meter(self, name: str, unit: str, start: int | None = None) -> Callable[[int, int], None]:
         """A function that shows progress; its arguments are the amount done and the total.

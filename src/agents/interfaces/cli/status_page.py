@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ...engine.status import Status
+from ...memory.context import one_line
 from ...rules.suggestions import share
 
 __all__ = ["Page"]
@@ -79,7 +80,7 @@ class Page:
             of_a_kind = list(alike)
             for each in of_a_kind[:_MOST_ALIKE]:
                 console.print(Text.assemble((what, "bold yellow"), " ", (each.agent_id, "cyan")))
-                console.print(Padding(Text(each.reason), (0, 0, 0, 2)))
+                console.print(Padding(Text(one_line(each.reason)), (0, 0, 0, 2)))
                 for memory_id in each.ids[:_MOST_IDS]:
                     text = self._text_of(each.agent_id, memory_id)
                     line = Text.assemble("  ", (memory_id, "dim"), "  ", (text, "italic"))
@@ -95,7 +96,7 @@ class Page:
         if whose is None:
             whose = f"{status.agents:,} {'agent' if status.agents == 1 else 'agents'}"
         kept = ", ".join(f"{number:,} {name}" for name, number in status.retention.items())
-        return f"{self._name}: {whose} after tick {status.tick:,}; {kept} memories"
+        return f"{one_line(self._name)}: {whose} after tick {status.tick:,}; {kept} memories"
 
     def _note(self) -> str | None:
         status = self._status

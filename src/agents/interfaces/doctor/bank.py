@@ -275,21 +275,18 @@ def _differing(
 
 
 def _notes(bank: "MemoryBank", folder: Path) -> Findings:
-    from ...errors import InvalidAgentId, NoteRefused
-    from ...memory.requests import check_agent_id
+    from ...errors import NoteRefused
     from ...notes.files import notes_in
+    from ...notes.names import agent_of_folder
     from ...notes.opening import look_at_files
 
     root, number, refused = folder / "notes", 0, 0
     names = set(bank.agents())
     if root.is_dir():
-        names |= {path.name for path in root.iterdir()}
+        names.update(filter(None, (agent_of_folder(path.name) for path in root.iterdir())))
     for agent in sorted(names):
         try:
-            files = notes_in(folder, check_agent_id(agent), bank.settings.notes.extra_paths)
-            paths = files.paths()
-        except InvalidAgentId:
-            continue  # not the folder of an agent
+            paths = notes_in(folder, agent, bank.settings.notes.extra_paths).paths()
         except NoteRefused as error:
             refused += 1
             yield Finding("warning", "notes", f"{agent}: {error}", "it is not indexed")

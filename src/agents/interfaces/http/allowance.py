@@ -1,7 +1,9 @@
 """The share of a service that each client has: requests a second, connections, turns, room."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from weakref import WeakValueDictionary
 
 from starlette.datastructures import Headers
 
@@ -28,6 +30,8 @@ class Allowance:
         self._addresses = Buckets(limits.rate, 2 * limits.rate)
         self._begun = Shares(most_connections(limits.connections))
         self._turns = Shares(limits.concurrent)
+        self._lines: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """Where the requests of a client wait for each other."""
         self._bodies = Shares(limits.bodies * limits.body_bytes)
 
     def admit(self, door: Door, headers: Headers, address: str) -> tuple[Grant, str]:
@@ -52,9 +56,17 @@ class Allowance:
         """A request takes a connection."""
         return self._share(self._begun, key)
 
-    def turn(self, key: str) -> AbstractContextManager[None]:
-        """A request takes a turn."""
-        return self._share(self._turns, key)
+    @asynccontextmanager
+    async def turn(self, key: str) -> AsyncIterator[None]:
+        """A request takes a turn, after the requests that its client sent before.
+
+        The bank does one thing at a time. So of each client one request waits for the bank, and
+        however long a client's requests take, another client waits for one of them.
+        """
+        with self._share(self._turns, key):
+            line = self._lines.setdefault(key, asyncio.Lock())
+            async with line:
+                yield
 
     @contextmanager
     def room(self, key: str) -> Iterator[Callable[[int], None]]:

@@ -195,7 +195,7 @@ class Gate:
         # A slow body takes a connection and room, but no turn.
         with self._allowance.begun(visit.key), self._allowance.room(visit.key) as keep:
             body = await read_body(visit, self._limits, keep)
-            with self._allowance.turn(visit.key):
+            async with self._allowance.turn(visit.key):
                 yield body
 
 

@@ -4,10 +4,10 @@ import base64
 import hashlib
 import html
 import importlib.resources
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ...memory.context import one_line
 from .plots import number
 
 __all__ = [
@@ -27,18 +27,10 @@ __all__ = [
 
 _MOST_CHARACTERS = 600
 
-# Characters that a reader can't see, or that change the order of a text: controls, separators,
-# format characters and lone surrogates. Joiners are not among them: scripts and emoji need joiners.
-_UNSEEN = re.compile(
-    "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff"
-    "\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
-)
-_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
-
 
 def escape(text: str) -> str:
     """HTML that shows all of ``text`` and does nothing."""
-    return html.escape(_UNSEEN.sub(lambda m: _SHORT.get(m[0]) or f"\\u{ord(m[0]):04x}", text))
+    return html.escape(one_line(text))
 
 
 def clipped(text: str) -> str:

@@ -16,6 +16,7 @@ from ...bank import history
 from ...config.load import load_settings
 from ...config.settings import Settings
 from ...errors import BankError, ConfigError, RunError
+from ...storage.leftovers import is_alive
 from .whole_files import replace_file
 
 __all__ = [
@@ -178,22 +179,12 @@ def _clear_up(folder: Path) -> None:
     name = re.compile(rf"\.{re.escape(folder.name)}\.(\d+)(\.old)?\.tmp")
     for path in sorted(folder.parent.glob(".*.tmp")):
         match = name.fullmatch(path.name)
-        if match is None or _is_alive(int(match[1])):
+        if match is None or is_alive(int(match[1])):
             continue
         if match[2] and not folder.exists():
             path.rename(folder)  # the process died before the new run replaced this old one
         else:
             shutil.rmtree(path, ignore_errors=True)
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        return True
-    return True
 
 
 def _check_free(folder: Path, force: bool) -> None:

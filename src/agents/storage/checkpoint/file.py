@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -20,6 +21,7 @@ from ...errors import BankDamaged, CheckpointDamaged, CheckpointError, InvalidIn
 from ..journal.journal import Journal
 from ..journal.schema import SnapshotRow
 from ..journal.ticks import TickRow
+from ..leftovers import sweep_files
 from ..resident.agent_columns import AgentColumns
 from ..shelf.rows import SHELF_SCHEMA, ShelfTable
 from ..sqlite import DAMAGE, discard, is_of_the_system, sync_file, sync_folder
@@ -51,6 +53,12 @@ CREATE TABLE embeddings (hash BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT RO
 """
 # The indexes are for a bank that is used.
 _SCHEMA += SHELF_SCHEMA[: SHELF_SCHEMA.index("CREATE UNIQUE INDEX")]
+_MADE_UP = """
+SELECT 1 FROM sqlite_master WHERE type NOT IN ('table', 'index') OR rootpage = 0
+UNION ALL
+SELECT 1 FROM sqlite_master AS master, pragma_table_xinfo(master.name) AS own WHERE own.hidden
+"""
+"""Finds views, virtual tables and generated columns: what they hold is in no file."""
 
 
 class Checkpoint(NamedTuple):
@@ -110,6 +118,8 @@ def write(path: Path, ledger: Ledger, version: str, extra: Mapping[str, object])
             raise CheckpointError(
                 f"{path} is no checkpoint, so none takes its place", hint="name another file"
             )
+        own = re.escape(path.name)
+        sweep_files(path.parent, re.compile(rf"\.(?:.+\.tmck|{own})\.(\d+)\.tmp"))
         temporary.unlink(missing_ok=True)
         # One thread inserts while this thread packs; only one of them uses the database at a time.
         database = sqlite3.connect(temporary, isolation_level=None, check_same_thread=False)
@@ -157,16 +167,14 @@ def _fill(
     digest = _Digest(meta)
     database.execute("BEGIN")
     blocks = [block for _, block in sorted(resident.blocks.items())]
-    inserted: Future[Any] | None = None
+    inserted: Future[None] | None = None
     synced: Future[None] | None = None
     written = 0
     for rows in _packed(blocks):  # a thread inserts rows while the next rows are packed
         for row in rows:
             digest.add(row.digest)
         _check(inserted)
-        inserted = inserting.submit(
-            database.executemany, "INSERT INTO agents VALUES (?, ?, ?, ?, ?, ?, ?)", rows
-        )
+        inserted = inserting.submit(_insert, database, rows)
         written += sum(map(_size, rows))
         if written >= _TO_DISK and (synced is None or synced.done()):
             _check(synced)
@@ -188,6 +196,12 @@ def _fill(
     database.execute("COMMIT")
 
 
+def _insert(database: sqlite3.Connection, rows: list[SnapshotRow]) -> None:
+    # The cursor dies here, in the thread that used it: its death resets the statement, which the
+    # next insert uses as well.
+    database.executemany("INSERT INTO agents VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+
+
 def _packed(blocks: Iterable[AgentColumns]) -> Iterator[list[SnapshotRow]]:
     """The states of the agents, in lists of about ``_AT_ONCE`` bytes."""
     rows: list[SnapshotRow] = []
@@ -205,7 +219,7 @@ def _size(row: SnapshotRow) -> int:
     return sum(map(len, row[2:6]))
 
 
-def _check(done: "Future[Any] | None") -> None:
+def _check(done: "Future[None] | None") -> None:
     """Wait, and raise what went wrong: a disk reports a failed write only once."""
     if done is not None:
         done.result()
@@ -225,6 +239,8 @@ def read(path: Path) -> Checkpoint:
             return _read(database, path)
         finally:
             database.close()
+    except MemoryError as error:
+        raise CheckpointError(f"{path} can't be read now: it needs more memory") from error
     except (*DAMAGE, RecursionError, BankDamaged) as error:
         if isinstance(error, sqlite3.Error) and is_of_the_system(error):
             raise CheckpointError(f"{path} can't be read now: {error}") from error
@@ -244,20 +260,21 @@ def _read(database: sqlite3.Connection, path: Path) -> Checkpoint:
             "was not changed",
             hint="use another one, or the version of TierMem that wrote it",
         )
-    texts = dict(database.execute("SELECT key, value FROM meta"))
+    rows = _Rows(database, path.stat().st_size)
+    texts = dict(rows("SELECT key, value FROM meta"))
     expected = texts.pop("sha256")
     meta = {key: json.loads(text) for key, text in texts.items()}
     digest = _Digest(meta)
-    agents = [SnapshotRow(*row) for row in database.execute("SELECT * FROM agents ORDER BY agent")]
+    agents = [SnapshotRow(*row) for row in rows("SELECT * FROM agents ORDER BY agent")]
     for agent in agents:
         snapshots.check(agent)
         digest.add(agent.digest)
-    ticks = [TickRow(*row) for row in database.execute("SELECT * FROM ticks ORDER BY tick")]
+    ticks = [TickRow(*row) for row in rows("SELECT * FROM ticks ORDER BY tick")]
     for tick in ticks:
         digest.add_tick(tick)
-    embeddings = dict(database.execute("SELECT hash, vector FROM embeddings ORDER BY hash"))
+    embeddings = dict(rows("SELECT hash, vector FROM embeddings ORDER BY hash"))
     digest.add_embeddings(embeddings)
-    shelf = list(map(digest.add_shelved, ShelfTable(database).all_now()))
+    shelf = list(map(digest.add_shelved, rows.counted(ShelfTable(database).all_now())))
     if digest.hexdigest() != expected:
         raise ValueError("its contents are not what was written")
     commit, tick_number, journal_hash = meta["head"]
@@ -272,6 +289,30 @@ def _read(database: sqlite3.Connection, path: Path) -> Checkpoint:
         versions=meta["versions"],
         extra=meta["extra"],
     )
+
+
+class _Rows:
+    """Reads rows, and at most as many bytes as the file has.
+
+    A file that somebody made can have views that make rows, and rows that share pages.
+    """
+
+    def __init__(self, database: sqlite3.Connection, size: int) -> None:
+        if database.execute(_MADE_UP).fetchone():
+            raise ValueError("it has more than plain tables")
+        database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, size)
+        self._database = database
+        self._left = size
+
+    def __call__(self, query: str) -> Iterator[tuple[Any, ...]]:
+        return self.counted(self._database.execute(query))
+
+    def counted(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+        for row in rows:
+            self._left -= sum(len(value) for value in row if isinstance(value, bytes | str))
+            if self._left < 0:
+                raise ValueError("its rows have more bytes than the file")
+            yield row
 
 
 class _Digest:

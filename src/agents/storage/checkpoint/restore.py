@@ -24,8 +24,8 @@ def restore(checkpoint: Checkpoint, folder: Path, *, same_bank: bool = False) ->
     """
     path, temporary = folder / "journal.db", folder / "journal.db.restoring"
     parts = [temporary.with_name(temporary.name + end) for end in ("", "-wal", "-shm")]
-    bank, store = _replaced(path, checkpoint.bank, same_bank)
     try:
+        bank, store = _replaced(path, checkpoint.bank, same_bank)
         discard(*parts)
         with closing(Journal(temporary)) as journal:
             journal.adopt(

@@ -7,6 +7,10 @@ from typing import Any, NamedTuple
 
 __all__ = ["TickNote", "TickRow"]
 
+_SMALL = 16 << 20
+_MOST_TIMES = 32
+"""A deflated state inflates to at most this many times its size, or to ``_SMALL`` bytes."""
+
 
 class TickNote(NamedTuple):
     """What the next commit keeps of a tick."""
@@ -23,7 +27,10 @@ class TickNote(NamedTuple):
         state = self.state.encode()
         # The hash covers the text: another version of zlib may deflate the text to other bytes.
         digest = hashlib.sha256(state).digest()
-        return TickRow(tick, commit, self.record, self.retrieved, digest, zlib.compress(state, 1))
+        packed = zlib.compress(state, 1)
+        if len(state) > _most_inflated(packed):
+            packed = zlib.compress(state, 0)
+        return TickRow(tick, commit, self.record, self.retrieved, digest, packed)
 
 
 class TickRow(NamedTuple):
@@ -50,7 +57,14 @@ class TickRow(NamedTuple):
         """The simulation's state after the tick; ValueError if it is not what was written."""
         if self.packed_state is None:
             raise ValueError(f"the state after tick {self.tick} is not kept")
-        text = zlib.decompress(self.packed_state)
+        inflating = zlib.decompressobj()
+        text = inflating.decompress(self.packed_state, _most_inflated(self.packed_state))
+        if inflating.unconsumed_tail:
+            raise ValueError(f"the state after tick {self.tick} inflates to over {len(text)} bytes")
         if hashlib.sha256(text).digest() != self.state_hash:
             raise ValueError(f"the state after tick {self.tick} is not what was written")
         return json.loads(text)
+
+
+def _most_inflated(packed: bytes) -> int:
+    return max(_SMALL, _MOST_TIMES * len(packed))

@@ -6,9 +6,10 @@ import importlib
 import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from typing import Any
+
+from ..leftovers import temporary_folder
 
 __all__ = ["import_mem0", "import_store"]
 
@@ -16,7 +17,7 @@ __all__ = ["import_mem0", "import_store"]
 def import_mem0(module: str) -> Any:
     """A module of mem0, imported without telemetry and without a file in the home folder."""
     if "mem0" not in sys.modules:
-        folder = tempfile.mkdtemp(prefix="tiermem-mem0-")
+        folder = temporary_folder("tiermem-mem0-")
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         with _environment(MEM0_TELEMETRY="False", MEM0_DIR=folder):
             importlib.import_module("mem0")

@@ -4,14 +4,13 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.console import Console
 from typer import Option
 
 from ....memory.temperature import TEMPERATURE_NAMES
 from ..banks import changed, check_agent, copied, opened
 from ..options import AsJson, Assignments, BankFolder, Config, OneAgent, Preset
-from ..output import counted, echo_json, short, table
+from ..output import counted, echo_json, say, short, table
 from ..progress import writing
 
 __all__ = ["compact", "config", "prune", "repair", "status", "vacuum"]
@@ -44,7 +43,7 @@ def status(folder: BankFolder, agent: OneAgent = None, as_json: AsJson = False) 
             page.draw(Console(highlight=False))
         else:
             for line in page.lines():
-                typer.echo(line)
+                say(line)
 
 
 def compact(
@@ -92,10 +91,10 @@ def compact(
         ]
         table("", moves)
     verb = "would move" if dry_run else "moved"
-    typer.echo(f"{verb} {done.hot:,} to hot, {done.warm:,} to warm, {done.cold:,} to cold")
+    say(f"{verb} {done.hot:,} to hot, {done.warm:,} to warm, {done.cold:,} to cold")
     if done.pruned:
         verb = "would archive" if dry_run else "archived"
-        typer.echo(f"{verb} {done.pruned:,} cold beyond temperature.max_cold_items")
+        say(f"{verb} {done.pruned:,} cold beyond temperature.max_cold_items")
 
 
 def prune(
@@ -128,7 +127,7 @@ def prune(
     if dry_run and rows:
         table("", [{**row, "memory": short(row["memory"])} for row in rows])
     number = counted(len(chosen), "cold memory", "cold memories")
-    typer.echo(f"{'would archive' if dry_run else 'archived'} {number}")
+    say(f"{'would archive' if dry_run else 'archived'} {number}")
 
 
 def vacuum(folder: BankFolder) -> None:
@@ -142,7 +141,7 @@ def vacuum(folder: BankFolder) -> None:
     after = _sizes(folder)
     for name, size in before.items():
         if size or after[name]:
-            typer.echo(f"{name}: {_bytes(size)} → {_bytes(after[name])}")
+            say(f"{name}: {_bytes(size)} → {_bytes(after[name])}")
 
 
 def config(
@@ -167,7 +166,8 @@ def config(
     if as_json:
         echo_json(shown)
     else:
-        typer.echo(yaml.safe_dump(shown, sort_keys=False), nl=False)
+        for line in yaml.safe_dump(shown, sort_keys=False).splitlines():
+            say(line)
 
 
 def repair(folder: BankFolder, file: Config = None, assignments: Assignments = None) -> None:
@@ -183,7 +183,7 @@ def repair(folder: BankFolder, file: Config = None, assignments: Assignments = N
     ):
         report = bank.repair_store(show)
     for line in report:
-        typer.echo(line)
+        say(line)
 
 
 def _sizes(folder: Path) -> dict[str, int]:

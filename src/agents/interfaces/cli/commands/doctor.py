@@ -4,7 +4,6 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.console import Console
 from rich.text import Text
 from typer import Argument
@@ -12,7 +11,7 @@ from typer import Argument
 from ....memory.context import one_line
 from ...doctor.checks import Check, Finding, run_checks
 from ..options import AsJson
-from ..output import counted, echo_json
+from ..output import counted, echo_json, say
 
 __all__ = ["doctor"]
 
@@ -53,7 +52,7 @@ def doctor(
 def _print(findings: list[Finding]) -> None:
     if not sys.stdout.isatty():
         for finding in findings:
-            typer.echo("\t".join(one_line(part) for part in finding if part))
+            say("\t".join(filter(None, finding)))
         return
     console = Console(highlight=False, soft_wrap=True)
     for state, about, said, todo in findings:

@@ -69,7 +69,7 @@ def _write(folder: Path, to: Path, rows: "Iterable[dict[str, Any]]", force: bool
         echo_exactly(lines(rows))
         return
     number = write(to, format_of(to), rows, force=force)
-    typer.echo(f"wrote {counted(number, 'memory', 'memories')} of {folder} to {to}", err=True)
+    say(f"wrote {counted(number, 'memory', 'memories')} of {folder} to {to}", err=True)
 
 
 def _salvage(folder: Path, agent: str | None, to: Path, everything: bool, force: bool) -> None:
@@ -81,15 +81,15 @@ def _salvage(folder: Path, agent: str | None, to: Path, everything: bool, force:
         rows = found.rows(None if agent is None else [agent], archived=everything)
         _write(folder, to, rows, force)
     if found.is_complete:
-        typer.echo("every memory of the bank is whole", err=True)
+        say("every memory of the bank is whole", err=True)
         return
     say(f"not everything is there: {first_of(found.problems)}", err=True)
     for name, number in list(found.lost.items())[:_MOST_AGENTS]:
         say(f"  {name}: {counted(number, 'memory', 'memories')} missing", err=True)
     if (more := len(found.lost) - _MOST_AGENTS) > 0:
-        typer.echo(f"  and memories of {more:,} more agents", err=True)
+        say(f"  and memories of {more:,} more agents", err=True)
     if not found.lost:
-        typer.echo("how many memories are missing is not known", err=True)
+        say("how many memories are missing is not known", err=True)
     raise typer.Exit(1)
 
 
@@ -116,6 +116,15 @@ def import_(
     skip_bad: Annotated[
         bool, Option("--skip-bad", help="Leave out the rows that are wrong, and list them.")
     ] = False,
+    max_unpacked: Annotated[
+        int | None,
+        Option(
+            min=1,
+            metavar="BYTES",
+            help="The most bytes of a Parquet file's rows; by default 100 times the file's size, "
+            "and at least 64 MiB.",
+        ),
+    ] = None,
     assignments: Assignments = None,
     as_json: AsJson = False,
 ) -> None:
@@ -138,7 +147,7 @@ def import_(
 
     if agent is not None:
         check_agent_id(agent)
-    rows = _rows(file, mem0, form, agent)
+    rows = _rows(file, mem0, form, agent, max_unpacked)
     with changed(folder, assignments=assignments, dry_run=dry_run) as bank:
         if dry_run:
             _report(check_rows(bank, rows, agent, skip_bad=skip_bad), True, as_json)
@@ -148,7 +157,11 @@ def import_(
 
 
 def _rows(
-    file: Path | None, mem0: Path | None, form: str | None, agent: str | None
+    file: Path | None,
+    mem0: Path | None,
+    form: str | None,
+    agent: str | None,
+    max_unpacked: int | None,
 ) -> "Iterable[Row]":
     """The rows of the file or of the mem0 store; naming both, or neither, is refused."""
     from ....exchange.mem0_rows import mem0_rows
@@ -164,12 +177,12 @@ def _rows(
             hint="import what? name a FILE, or a mem0 store with --mem0 CONFIG",
         )
     if form is None:
-        return read(file, Format.JSONL if file == _STANDARD else format_of(file))
+        return read(file, Format.JSONL if file == _STANDARD else format_of(file), max_unpacked)
     if form not in list(Format):
         raise InvalidInput(
             f"there is no format {form!r:.40}", hint=f"--format is {' or '.join(Format)}"
         )
-    return read(file, Format(form))
+    return read(file, Format(form), max_unpacked)
 
 
 def _report(done: "Imported", dry_run: bool, as_json: bool) -> None:
@@ -190,15 +203,15 @@ def _report(done: "Imported", dry_run: bool, as_json: bool) -> None:
     names, stored = counted(len(done.agents), "agent"), counted(done.total, "memory", "memories")
     verb = "would store" if dry_run else "stored"
     archived = f", {done.archived:,} of them archived" if done.archived else ""
-    typer.echo(f"{verb} {stored} of {names}{archived}")
+    say(f"{verb} {stored} of {names}{archived}")
     if done.moved_down:
         moved = counted(done.moved_down, "memory", "memories")
-        typer.echo(f"{moved} moved to a lower tier, because tiers were full")
+        say(f"{moved} moved to a lower tier, because tiers were full")
     if done.blank:
-        typer.echo(f"left out {counted(done.blank, 'row')} without a text")
+        say(f"left out {counted(done.blank, 'row')} without a text")
     if done.bad:
-        typer.echo(f"left out {counted(done.bad, 'row')} that can't be kept:")
+        say(f"left out {counted(done.bad, 'row')} that can't be kept:")
     for row in done.first_bad:
         say(f"  {row.place}: {row.why}")
     if more := done.bad - len(done.first_bad):
-        typer.echo(f"  and {more:,} more")
+        say(f"  and {more:,} more")

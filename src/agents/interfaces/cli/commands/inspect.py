@@ -7,7 +7,6 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from typer import Argument, Option
 
 from ....errors import BankError, ConfigError, RunError
@@ -15,7 +14,7 @@ from ....memory.tiers import TIER_NAMES
 from ....notes.chunks import split_lines
 from ..banks import copied
 from ..options import AsJson, Force, Preset, Quiet, RunFolder
-from ..output import echo_json, table
+from ..output import echo_json, say, table
 from ..progress import Screen, interrupts
 from ..signals import telling
 
@@ -137,7 +136,7 @@ def explained(
     ]
     table(f"{memory.agent_id} after tick {tick} asks: {query}", rows, as_json)
     if len(shown) < len(found) and not as_json:
-        typer.echo(f"and {len(found) - len(shown)} that were no candidates; --all lists them")
+        say(f"and {len(found) - len(shown)} that were no candidates; --all lists them")
 
 
 def diff(
@@ -191,9 +190,9 @@ def diff(
         echo_json({**result, "plot": str(target)})
         return
     if found.parted is None:
-        typer.echo(f"equal after every tick up to {found.last}")
+        say(f"equal after every tick up to {found.last}")
     else:
-        typer.echo(f"they part in tick {found.parted}")
+        say(f"they part in tick {found.parted}")
     for name, triples in pairs.items():
         rows = [{name: key, names[0]: one, names[1]: other} for key, one, other in triples]
         title = f"metrics, after tick {found.last}" if name == "metrics" else "settings that differ"
@@ -204,7 +203,7 @@ def diff(
         if rows:
             more = f", the first {_MOST_LISTED}" if len(rows) > _MOST_LISTED else ""
             table(f"{title}, after tick {found.last}: {len(rows)}{more}", rows[:_MOST_LISTED])
-    typer.echo(f"plot: {target}")
+    say(f"plot: {target}")
 
 
 def report(folder: RunFolder) -> None:
@@ -213,7 +212,7 @@ def report(folder: RunFolder) -> None:
 
     with Run.open(folder, say=Screen(quiet=False).say) as opened:
         opened.finish()
-    typer.echo(str(folder / "report.html"))
+    say(str(folder / "report.html"))
 
 
 def sweep(
@@ -269,11 +268,11 @@ def sweep(
         echo_json({"sweep": str(folder), "statistics": statistics, "failed": failed})
     elif not quiet:
         if plan.question:
-            typer.echo(plan.question)
+            say(plan.question)
         table("means, with 95 % confidence intervals", statistics)
-        typer.echo(f"report: {folder / 'report.html'}")
+        say(f"report: {folder / 'report.html'}")
     if failed:
-        typer.echo(f"{len(failed)} of {total} runs failed; run the sweep again to retry", err=True)
+        say(f"{len(failed)} of {total} runs failed; run the sweep again to retry", err=True)
         sys.exit(1)
 
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from typer import Option
 
 from ....errors import ConfigError, InvalidInput
 from ....memory.requests import check_agent_id
 from ..banks import check_bank
 from ..options import AllowHosts, AllowOrigins, Assignments, BankFolder, Config, Create, Preset
+from ..output import say
 from ..progress import stopping
 from .serve import check_access
 
@@ -99,7 +99,7 @@ def mcp(
         door, names = Door(folder, agent), Names(host, hosts or (), origins or ())
         with listen(host, _PORT if port is None else port) as sock, opened() as bank:
             where = address(host, sock) + mcp_http.PATH
-            typer.echo(f"serving {folder} on {where} for {agents}", err=True)
+            say(f"serving {folder} on {where} for {agents}", err=True)
             mcp_http.serve(
                 bank,
                 door,
@@ -139,7 +139,7 @@ def _over_streams(
     from ...mcp.stdio import serve, wire
 
     if sys.stdin.isatty():
-        typer.echo("waiting for an MCP client on standard input; Ctrl-C ends it", err=True)
+        say("waiting for an MCP client on standard input; Ctrl-C ends it", err=True)
     with wire() as (incoming, outgoing), ExitStack() as last:
         bank = opened()
         # A client kills a server that is slow to end, and mem0's store may not survive that. The

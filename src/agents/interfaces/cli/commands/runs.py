@@ -6,11 +6,10 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from typer import Argument, Option
 
 from ..options import AsJson, Assignments, Force, Preset, Quiet, RunFolder
-from ..output import echo_json
+from ..output import echo_json, say
 from ..progress import Screen, stopping
 
 if TYPE_CHECKING:
@@ -142,7 +141,7 @@ def branch(
         if as_json:
             echo_json({"run": str(out), "branch_of": str(folder), "at": at})
         elif not quiet:
-            typer.echo(f"made {out}; run it with: tiermem resume {quote(str(out))}")
+            say(f"made {out}; run it with: tiermem resume {quote(str(out))}")
         return
     with Screen(quiet=quiet or as_json) as screen, Run.open(out, say=screen.say) as opened:
         _go_on(opened, screen, as_json)
@@ -183,9 +182,9 @@ def replay(
         echo_json(result)
     elif problems:
         for problem in problems:
-            typer.echo(problem)
+            say(problem)
     elif not quiet:
-        typer.echo(f"equal: ticks {again.first} to {again.last}, bit for bit")
+        say(f"equal: ticks {again.first} to {again.last}, bit for bit")
     if problems:
         sys.exit(1)
 

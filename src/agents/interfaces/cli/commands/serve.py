@@ -28,7 +28,7 @@ from ..options import (
     Preset,
     Quiet,
 )
-from ..output import counted
+from ..output import counted, say
 from ..progress import stopping
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def serve(
             folder, file, preset=preset, assignments=assignments or (), create=create
         )
         try:
-            typer.echo(f"serving {folder} on {http.address(host, sock)} for {agents}")
+            say(f"serving {folder} on {http.address(host, sock)} for {agents}")
             sys.stdout.flush()
             http.serve(bank, door, names, sock, limits=limits, asked_to_stop=asked_to_stop)
         except KeyboardInterrupt:

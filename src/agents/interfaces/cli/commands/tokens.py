@@ -10,7 +10,7 @@ from ... import tokens
 from ..banks import check_bank
 from ..help import HelpfulCommand, HelpfulGroup
 from ..options import AsJson, BankFolder, Whose
-from ..output import table
+from ..output import say, table
 
 __all__ = ["app"]
 
@@ -47,8 +47,8 @@ def create(
             f"{folder} can't hold a bank: {error.strerror or error}", hint="name another folder"
         ) from None
     token, made = tokens.create(folder, agent, "read" if read_only else "write", name)
-    typer.echo(token)
-    typer.echo(
+    say(token)
+    say(
         f"the token {made.name} lets its bearer {made.permission} the memory of {made.agent_id}; "
         "it is not shown again",
         err=True,
@@ -80,4 +80,4 @@ def revoke(
     tokens.json in the bank's folder and restart the server.
     """
     tokens.revoke(folder, name)
-    typer.echo(f"revoked {name}")
+    say(f"revoked {name}")
