@@ -95,6 +95,8 @@ class Status(NamedTuple):
     retention: dict[str, int]
     """The number of active, archived and deleted memories."""
     suggestions: tuple[Suggestion, ...]
+    store_problem: str | None
+    """Why mem0's store lacks memories; None if its last write went well, and for one agent."""
 
     def to_dict(self) -> dict[str, Any]:
         """The status as JSON values."""
@@ -125,6 +127,7 @@ class _Look:
         self._resident = resident = bank.ledger.resident
         self._movement, self._settings, self._caps = bank.movement, bank.settings, bank.caps
         self._count, self._agent_id = bank.search.count_tokens, agent_id
+        self._store_problem = bank.store.problem if agent_id is None else None
         names = sorted(resident.blocks) if agent_id is None else [agent_id]
         self._blocks = [resident.block(name) for name in names]
         self._shelf = resident.shelf.counts(agent_id)
@@ -151,6 +154,7 @@ class _Look:
             self._tiers(),
             self._retention(),
             tuple(self._suggestions()),
+            self._store_problem,
         )
 
     def _hot_rows(self) -> list[list[int]]:

@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
 from shlex import quote
@@ -29,12 +29,12 @@ from ..errors import (
     StoreError,
     StoreMismatch,
 )
-from ..memory.events import Accessed, Added, Noted, Retained, TickAdvanced, TierChanged, decode
 from ..memory.records import Memory, memory_id
 from ..memory.retention import Retention
 from .journal.journal import Journal
 from .mem0.store import Mem0Store, store_config
 from .state.state import State
+from .store_cursor import CHANGED, RETURNED, StoreCursor, changes_after, stale_store
 from .vectors import Quantised, unit
 
 __all__ = ["Progress", "StoreSync", "stale_store"]
@@ -47,36 +47,9 @@ Progress = Callable[[int, int], None]
 _CHUNK = 5000
 _KEPT = "the journal has every memory; rebuild the store with"
 _READ = "another program reads it; end that program, and vacuum again"
+_UNUSED = "a store that this bank no longer uses; delete it if you don't need it"
 _PAUSE = 10
 """After a write that failed, commits leave the store alone, this many times as long as it took."""
-
-# What the store needs for a memory: a changed row, a new row, or a row that may be there already.
-_CHANGED, _ADDED, _RETURNED = 0, 1, 2
-
-
-@dataclass(frozen=True, slots=True)
-class _Cursor:
-    store: str
-    commit: int = 0
-    """The store has everything up to this commit."""
-    writing: int = 0
-    """A write up to this commit was begun; above ``commit``, the store may have a part of it."""
-    rows: int = 0
-    """The number of memories in the store after the last write."""
-    files: str | None = None
-    """The digest of the store's files after the last write."""
-    stale: bool = False
-    """The bank went back to an earlier state: the store has to be made anew."""
-    vacuum: bool = False
-    """A vacuum was begun: what is there has purged texts, and goes without being read."""
-
-
-def stale_store(journal: Journal, commit: int) -> dict[str, Any]:
-    """What the journal has to keep about its store when it goes back to ``commit``."""
-    kept = journal.get("store")
-    if kept is None or max(kept["commit"], kept["writing"]) <= commit:
-        return {}
-    return {"store": {**kept, "stale": True}}
 
 
 class StoreSync:
@@ -119,11 +92,11 @@ class StoreSync:
         )
 
     @functools.cached_property
-    def _cursor(self) -> _Cursor:
+    def _cursor(self) -> StoreCursor:
         kept = self._journal.get("store")
-        cursor = _Cursor(**kept) if kept else _Cursor(self._store.name)
+        cursor = StoreCursor(**kept) if kept else StoreCursor(self._store.name)
         if cursor.store != self._store.name:  # the settings name another store: it has nothing yet
-            return _Cursor(self._store.name)
+            return StoreCursor(self._store.name)
         return cursor
 
     @property
@@ -150,7 +123,7 @@ class StoreSync:
         interrupted = cursor.writing > cursor.commit
         if not interrupted and cursor.files is not None and cursor.files == self._store.files():
             return
-        with self._naming_the_repair():
+        with self._apart(StoreDamaged, StoreMismatch, ConfigError), self._naming_the_repair():
             if self._store.path is not None:
                 if self._store.files() is None and cursor.commit:
                     raise StoreDamaged(f"mem0's store is missing: {self._store.path}")
@@ -160,13 +133,14 @@ class StoreSync:
             self._store.open(written=cursor.commit > 0)
 
     def catch_up(self) -> None:
-        """Write what a killed process left unwritten; a full disk is reported apart.
+        """Write what a killed process left unwritten; an error is reported apart.
 
         A store that has to be made anew waits for the next sync, because that takes long.
         """
         if self._cursor.vacuum:
-            self._remove()
-        if not self._is_stale:
+            with self._apart():
+                self._remove()
+        elif not self._is_stale:
             self.follow_commit((), push=True)
 
     def follow_commit(self, purged: Sequence[str], *, push: bool) -> None:
@@ -175,14 +149,21 @@ class StoreSync:
         The commit is kept whatever becomes of the store: an error is reported apart, and the next
         push does what is left to do.
         """
+        if time.monotonic() >= self._paused_until:
+            with self._apart():
+                self.forget(purged)
+                if push:
+                    self.push()
+
+    @contextmanager
+    def _apart(self, *raised: type[Exception]) -> Iterator[None]:
+        """Inside, an error of the store is logged and kept; only these errors are raised."""
         begun = time.monotonic()
-        if begun < self._paused_until:
-            return
         try:
-            self.forget(purged)
-            if push:
-                self.push()
+            yield
         except (StoreError, ConfigError, CommitFailed) as error:
+            if isinstance(error, raised):
+                raise
             now = time.monotonic()
             self._paused_until = now + _PAUSE * (now - begun)
             self.problem = error.why
@@ -208,7 +189,7 @@ class StoreSync:
             self._store.open(written=self._cursor.commit > 0)
             retried = self._cursor.writing
             self._save(writing=self._journal.head)
-            for commit, changes in self._changes():
+            for commit, changes in changes_after(self._journal, self._cursor.commit):
                 self._apply(changes, known=retried > self._cursor.commit)
                 done += len(changes)
                 self._cursor = replace(self._cursor, commit=commit)
@@ -266,7 +247,7 @@ class StoreSync:
             with self._naming_the_repair():
                 self._remove()
                 self._fill(progress)
-        return left
+        return left + [f"{path}: {_UNUSED}" for path in self._store.unused()]
 
     def _fill(self, progress: Progress | None) -> str:
         """Write every memory of the journal to a new store; what was done, in a line."""
@@ -351,29 +332,6 @@ class StoreSync:
                 hint="restore it from a backup; to start anew, move the store away",
             ) from error
 
-    def _changes(self) -> Iterator[tuple[int, dict[tuple[str, int], int]]]:
-        """The memories that commits touched and what the store needs for each, in chunks."""
-        changes: dict[tuple[str, int], int] = {}
-        last = self._cursor.commit
-        for commit in self._journal.commits(after=last):
-            for event in decode(commit.events):
-                if isinstance(event, TickAdvanced | Accessed | Noted):
-                    continue  # the store does not keep what these change
-                how = {Added: _ADDED, Retained: _RETURNED}.get(type(event), _CHANGED)
-                if isinstance(event, Added | TierChanged):
-                    numbers = [event.sequence]
-                else:
-                    numbers = event.sequences
-                for sequence in numbers:
-                    key = event.agent_id, sequence
-                    changes[key] = max(changes.get(key, _CHANGED), how)
-            last = commit.id
-            if len(changes) >= _CHUNK:
-                yield last, changes
-                changes = {}
-        if changes:
-            yield last, changes
-
     def _apply(self, changes: dict[tuple[str, int], int], *, known: bool) -> None:
         """Write the memories as they are now, which may be after the commits."""
         new: list[tuple[Memory, bytes]] = []
@@ -392,12 +350,12 @@ class StoreSync:
             if memory is None:
                 gone.append(memory_id(block.prefix, sequence))
             else:
-                (new if how > _CHANGED else changed).append((memory, vector))
+                (new if how > CHANGED else changed).append((memory, vector))
         if gone:
             self._store.delete(gone)
         if new:
             memories, vectors = zip(*new, strict=True)
-            known = known or _RETURNED in changes.values()
+            known = known or RETURNED in changes.values()
             self._store.upsert(memories, unit(_as_array(vectors)), known)
         if changed:
             memories, vectors = zip(*changed, strict=True)

@@ -193,6 +193,10 @@ STATUS = object_of(
                 }
             )
         ),
+        "store_problem": {
+            "type": ["string", "null"],
+            "description": "Why mem0's store lacks memories; told of a whole bank only.",
+        },
     }
 )
 

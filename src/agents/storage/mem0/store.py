@@ -210,6 +210,15 @@ class Mem0Store:
         found = sorted(path.parent.glob(f"{escape(path.name)}.{_ASIDE}-*"))
         return [*found, path] if path.exists() else found
 
+    def unused(self) -> list[Path]:
+        """Folders in the bank's folder in which another setting kept a store."""
+        found = [
+            path
+            for name in sorted(_LOCAL_PROVIDERS)
+            for path in (self._folder / name, *self._folder.glob(f"{name}.{_ASIDE}-*"))
+        ]
+        return [path for path in found if path.is_dir() and path != self.path]
+
     def probe(self, rows: int = 0) -> str | None:
         """What is wrong with a local store, which should hold ``rows`` memories; None: nothing."""
         try:
