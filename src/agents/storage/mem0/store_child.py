@@ -4,6 +4,7 @@ A store that hangs or crashes takes this process with it, and not the process of
 """
 
 import contextlib
+import ctypes
 import fcntl
 import json
 import os
@@ -28,6 +29,8 @@ _MARK_ID = "7469656d-656d-8000-8000-000000000000"
 """The row that names the bank of the store. It has no user_id, so no agent's query finds it."""
 
 _LOCK_SECONDS = 10
+_M_PERTURB = -6
+"""glibc's number for the option that overwrites memory."""
 _FULL = ("disk is full", "no space left", "file too large", "quota exceeded")
 _OWN = "give this bank a store of its own (store.config.collection_name or path)"
 
@@ -256,8 +259,19 @@ def _receive(link: Connection, requests: SimpleQueue[tuple[str, dict[str, Any]]]
     os._exit(0)
 
 
+def _overwrite_memory() -> None:
+    """Let glibc overwrite the memory that it hands out.
+
+    Chroma fills unused parts of its files with what was in that memory before, which may be a
+    text that was forgotten, or another bank's.
+    """
+    with contextlib.suppress(AttributeError):  # another system's library
+        ctypes.CDLL(None).mallopt(_M_PERTURB, 0xFF)
+
+
 def main() -> None:
     """Answer requests from a socket, whose number is the first argument, until it is closed."""
+    _overwrite_memory()
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)  # the process of the bank decides when this one ends
     link = Connection(int(sys.argv[1]))
