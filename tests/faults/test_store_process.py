@@ -35,8 +35,13 @@ def signalled(bank: MemoryBank, number: int) -> None:
     os.kill(child._process.pid, number)
 
 
+def problem(bank: MemoryBank) -> str:
+    """What the bank's status says about the store."""
+    return "".join(each.reason for each in bank.status().suggestions if each.what == "sync")
+
+
 def assert_in_step(bank: MemoryBank) -> None:
-    assert bank.status().store_problem is None
+    assert problem(bank) == ""
     bank.parts.store.close()  # no two clients may hold a local store
     assert_store_is_exact(bank)
 
@@ -83,10 +88,10 @@ def test_a_commit_is_acknowledged_whatever_becomes_of_the_store(
         with caplog.at_level(logging.WARNING):
             alice.add("second")
         assert "the memories are kept, but mem0's store lacks some" in caplog.text
-        assert "crashes (signal 9)" in str(bank.status().store_problem)
+        assert "crashes (signal 9)" in problem(bank)
         bank.parts.store._paused_until = 0.0
         alice.forget(gone.id)
-        assert "lost this bank's memories" in str(bank.status().store_problem)
+        assert "lost this bank's memories" in problem(bank)
         with pytest.raises(StoreDamaged, match="tiermem repair"):
             bank.sync()
         assert contents(bank) == ["second"]
@@ -104,7 +109,7 @@ def test_a_store_that_failed_is_not_tried_again_with_each_commit(folder: Path) -
         alice.add("second")
         bank.parts.store._paused_until += 600
         alice.add("third")
-        assert bank.status().store_problem is not None
+        assert problem(bank)
         bank.parts.store._paused_until = 0.0
         alice.add("fourth")
         assert_in_step(bank)
@@ -160,7 +165,7 @@ def test_two_processes_never_write_one_store(folder: Path) -> None:
     try:
         with opened(folder) as bank:
             assert contents(bank) == ["first", "second"]
-            assert "left behind" in str(bank.status().store_problem)
+            assert "left behind" in problem(bank)
             os.kill(pid, signal.SIGCONT)
             until("the process of the store to end", lambda: not is_running(pid))
             assert bank.sync() == 1
@@ -201,13 +206,13 @@ with MemoryBank.open(sys.argv[1], store={"config": {"path": str(disk / "chroma")
     except StoreError as error:  # a full disk may have damaged Chroma's own files
         print("rebuilt after", error, file=sys.stderr)
         bank.repair_store()
-    assert bank.status().store_problem is None
+    assert all(each.what != "sync" for each in bank.status().suggestions)
 print("done")
 """
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may make a small disk")
-@pytest.mark.parametrize("room", [400, 0, 64, 200, 800, 1500])
+@pytest.mark.parametrize("room", [400, 0, 1500])
 def test_a_full_disk_under_the_store_ends_in_an_error_and_the_bank_goes_on(
     tmp_path: Path, room: int
 ) -> None:

@@ -193,10 +193,6 @@ STATUS = object_of(
                 }
             )
         ),
-        "store_problem": {
-            "type": ["string", "null"],
-            "description": "Why mem0's store lacks memories; told of a whole bank only.",
-        },
     }
 )
 
