@@ -50,10 +50,15 @@ class StoreChild:
         """A process that is idle, or a new one."""
         while _idle:
             child = _idle.pop()
-            if child._process.poll() is None:
+            if child.is_running:
                 return child
             child.end()
         return cls()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process has not ended."""
+        return self._process.poll() is None
 
     def give_back(self) -> None:
         """Keep the process for the next bank, or end it."""
