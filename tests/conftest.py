@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import slow
 from agents import AgentMemory, MemoryBank
-from agents.storage.mem0 import store as mem0_store
+from agents.storage.mem0 import child_process
 from agents.storage.state.ledger import Ledger
 from embedders import Directions
 from warm_children import WarmChildren
@@ -113,11 +113,12 @@ def _no_network_was_used(network_guard: NetworkGuard) -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _warm_children() -> Iterator[None]:
-    """Children that try a store have mem0 and Chroma imported already."""
+    """Children that use a store have mem0 and Chroma imported already."""
     children = WarmChildren()
-    mem0_store.subprocess = children  # type: ignore[attr-defined,assignment]
+    child_process.subprocess = children  # type: ignore[attr-defined,assignment]
     yield
-    mem0_store.subprocess = subprocess  # type: ignore[attr-defined]
+    child_process.end_idle()
+    child_process.subprocess = subprocess  # type: ignore[attr-defined]
     children.close()
 
 

@@ -28,7 +28,9 @@ FILES_OF_CASES = {
     "test_process.py",
     "test_serve_command.py",
     "test_store_damage.py",
+    "test_store_process.py",
     "test_stored.py",
+    "test_vacuum_faults.py",
 }
 
 # By file: tests whose behaviour a cheaper test shows as well.
@@ -53,6 +55,10 @@ TESTS = {
     "test_serve_command.py": {
         "test_a_second_signal_waits_for_no_operation",
         "test_killed_it_still_has_what_it_acknowledged",
+    },
+    "test_store_process.py": {
+        "test_a_full_disk_under_the_store_ends_in_an_error_and_the_bank_goes_on",
+        "test_two_processes_never_write_one_store",
     },
     "test_store_damage.py": {"test_the_command_says_what_it_found_and_did"},
     "test_run_laws.py": {

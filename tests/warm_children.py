@@ -1,17 +1,18 @@
-"""A process that has imported mem0 and Chroma, and forks for each module it is asked to run.
+"""A process that has imported mem0 and Chroma, and forks for each child that uses a store.
 
-A bank tries a local store in a child process, because a damaged one can crash whoever opens it.
-Such a child spends seconds on imports and milliseconds on the store. Here every child is a process
-of its own all the same; only the imports are made once.
+A child that uses a store spends seconds on imports and milliseconds on the store. Here every child
+is a process of its own all the same; only the imports are made once.
 """
 
-import contextlib
 import json
 import os
 import runpy
+import signal
+import socket
 import subprocess
 import sys
-import tempfile
+import threading
+import time
 import traceback
 from typing import Any, NoReturn
 
@@ -22,69 +23,96 @@ STORE_MODULES = (
 )
 
 
+class WarmProcess:
+    """What ``subprocess.Popen`` would give for ``python -m module argument``."""
+
+    def __init__(self, children: "WarmChildren", pid: int) -> None:
+        self._children = children
+        self.pid = pid
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        return self._wait(0)
+
+    def wait(self, timeout: float = 600) -> int:
+        code = self._wait(timeout)
+        if code is None:
+            raise subprocess.TimeoutExpired("store_child", timeout)
+        return code
+
+    def kill(self) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
+
+    def _wait(self, seconds: float) -> int | None:
+        if self.returncode is None:
+            self.returncode = self._children.ask({"wait": self.pid, "seconds": seconds})
+        return self.returncode
+
+
 class WarmChildren:
-    """Stands in for the module ``subprocess`` where a store is tried."""
+    """Stands in for the module ``subprocess`` where a process for a store is started."""
 
     def __init__(self) -> None:
-        self._server: subprocess.Popen[str] | None = None
+        self._server: subprocess.Popen[bytes] | None = None
+        self._link: socket.socket | None = None
+        self._turn = threading.Lock()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(subprocess, name)
 
-    def run(self, command: list[str], **options: Any) -> "subprocess.CompletedProcess[str]":
-        """What ``subprocess.run`` would give for ``python -m module``."""
-        executable, flag, module = command
+    def Popen(  # noqa: N802 - the name in subprocess
+        self, command: list[str], *, pass_fds: list[int], stderr: Any, **_: Any
+    ) -> WarmProcess:
+        executable, flag, module, _fd = command
         assert (executable, flag) == (sys.executable, "-m")
-        if self._server is None:
-            self._server = subprocess.Popen(
-                [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-            )
-        assert self._server.stdin is not None
-        assert self._server.stdout is not None
-        request = {"module": module, "input": options["input"], "folder": os.getcwd()}
-        self._server.stdin.write(json.dumps(request) + "\n")
-        self._server.stdin.flush()
-        code, out, err = json.loads(self._server.stdout.readline())
-        return subprocess.CompletedProcess(command, code, out, err)
+        request = {"module": module, "folder": os.getcwd()}
+        return WarmProcess(self, self.ask(request, [*pass_fds, stderr.fileno()]))
+
+    def ask(self, request: dict[str, Any], files: list[int] | None = None) -> Any:
+        with self._turn:
+            if self._link is None:
+                self._link, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                with theirs:
+                    self._server = subprocess.Popen(
+                        [sys.executable, __file__, str(theirs.fileno())],
+                        pass_fds=[theirs.fileno()],
+                    )
+            socket.send_fds(self._link, [json.dumps(request).encode()], files or [])
+            return json.loads(self._link.recv(65536))
 
     def close(self) -> None:
-        if self._server is not None:
-            self._server.communicate()  # it ends when its input does
+        if self._server is not None and self._link is not None:
+            self._link.close()  # the server ends with it
+            self._server.wait()
 
 
 def _be_the_child(request: dict[str, str], files: list[int]) -> NoReturn:
-    """Run the module with these files as its standard streams, and end."""
-    for number, file in enumerate(files):
-        os.dup2(file, number)
+    """Run the module with the socket that was passed, and end."""
+    link, complaints = files
+    os.dup2(complaints, 2)
     os.chdir(request["folder"])
-    code: Any = 0
+    sys.argv = ["store_child", str(link)]
+    code = 0
     try:
-        runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
-    except SystemExit as end:
-        code = end.code
+        runpy.run_module(request["module"], run_name="__main__", alter_sys=False)
     except BaseException:
         traceback.print_exc()
+        sys.stderr.flush()
         code = 1
-    if isinstance(code, str):
-        print(code, file=sys.stderr)
-        code = 1
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code or 0)
+    os._exit(code)
 
 
-def _answer(request: dict[str, str]) -> tuple[int, str, str]:
-    with contextlib.ExitStack() as stack:
-        files = [stack.enter_context(tempfile.TemporaryFile("w+")) for _ in range(3)]
-        files[0].write(request["input"])
-        files[0].seek(0)
-        child = os.fork()
-        if child == 0:
-            _be_the_child(request, [file.fileno() for file in files])
-        _, status = os.waitpid(child, 0)
-        for file in files:
-            file.seek(0)
-        return os.waitstatus_to_exitcode(status), files[1].read(), files[2].read()
+def _wait(pid: int, seconds: float) -> int | None:
+    """The exit code of a child; None if it runs on."""
+    if seconds == 0:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        return os.waitstatus_to_exitcode(status) if ended else None
+    for _ in range(int(seconds * 100)):
+        if (code := _wait(pid, 0)) is not None:
+            return code
+        time.sleep(0.01)
+    return None
 
 
 def main() -> None:
@@ -92,8 +120,22 @@ def main() -> None:
 
     for name in STORE_MODULES:
         import_mem0(name)
-    for line in sys.stdin:
-        print(json.dumps(_answer(json.loads(line))), flush=True)
+    link = socket.socket(fileno=int(sys.argv[1]))
+    while True:
+        text, files, _, _ = socket.recv_fds(link, 65536, 8)
+        if not text:
+            return
+        request = json.loads(text)
+        if "wait" in request:
+            answer = _wait(request["wait"], request["seconds"])
+        else:
+            answer = os.fork()
+            if answer == 0:
+                link.close()
+                _be_the_child(request, files)
+            for file in files:
+                os.close(file)
+        link.send(json.dumps(answer).encode())
 
 
 if __name__ == "__main__":

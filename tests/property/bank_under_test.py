@@ -102,10 +102,7 @@ class BankUnderTest(RuleBasedStateMachine):
         return MemoryBank.open(folder, **self.options, storage={"sync": sync})
 
     def copy_as_if_killed(self) -> Path:
-        """What a kill at this moment would leave on disk, of the journal and the notes.
-
-        A Chroma that is being written can't be copied so: tests/faults kills real processes.
-        """
+        """What a kill at this moment would leave on disk."""
         return shutil.copytree(self.folder, next(self.folders))
 
     def continue_with(self, folder: Path) -> None:

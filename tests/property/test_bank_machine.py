@@ -164,7 +164,6 @@ class BankMachine(BankUnderTest):
         self.model.apply_rules(replace(self.model.rules, **caps))
         self.bank, self.twin = self.open(self.folder), self.open(self.twin_folder)
 
-    @precondition(lambda self: self.switches.sync != "commit")
     @rule()
     def kill_and_reopen(self) -> None:
         self.remember_this_tick()  # else what searches did since the last commit is lost
@@ -172,7 +171,6 @@ class BankMachine(BankUnderTest):
         self.continue_with(self.copy_as_if_killed())
         assert self.bank.state_hash() == before
 
-    @precondition(lambda self: self.switches.sync != "commit")
     @rule(operations=operations)
     def kill_inside_a_transaction_and_reopen(self, operations) -> None:
         self.remember_this_tick()

@@ -340,14 +340,15 @@ class MemoryBank:
         """Rebuild mem0's store from the journal; the steps that were done, as lines of text."""
         return upkeep.repair_store(self.parts, progress)
 
-    def vacuum(self, progress: Progress | None = None) -> None:
+    def vacuum(self, progress: Progress | None = None) -> list[str]:
         """Write the journal's file anew, and the files of mem0's store if it is local.
 
         Purged memories are gone from both before. A vacuum removes them from the free space in the
-        files as well. The store is built in a separate process, because Chroma may write leftovers
-        of a process's memory to unused parts of its files.
+        files as well, and deletes stores that a repair set aside. The result names files that may
+        still hold purged texts, and why; it is empty when none does. A vacuum that is killed is
+        begun again by the next :meth:`sync`.
         """
-        upkeep.vacuum(self.parts, progress)
+        return upkeep.vacuum(self.parts, progress)
 
     def mem0_config(self) -> dict[str, Any]:
         """The ``vector_store`` config of a plain ``mem0.Memory`` that opens this bank's store."""

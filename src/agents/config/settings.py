@@ -194,6 +194,7 @@ class StoreSettings:
 
     provider: str
     config: Mapping[str, object] = field(hash=False, repr=False)  # may hold an API key
+    timeout: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -188,13 +188,10 @@ class OpenBank:
         if self.folder is None or self.ledger.in_transaction:
             return
         self.settle_notes()
-        if self.forgotten:
-            find = self.ledger.resident.memory  # finds a memory if its purge was undone
-            gone = [m.id for m in self.forgotten if not find(m.agent_id, m.sequence)]
-            self.store.forget(gone)
-            self.forgotten.clear()
-        if self.settings.storage.sync == "commit":
-            self.store.push()
+        find = self.ledger.resident.memory  # finds a memory if its purge was undone
+        gone = [m.id for m in self.forgotten if not find(m.agent_id, m.sequence)]
+        self.forgotten.clear()
+        self.store.follow_commit(gone, push=self.settings.storage.sync == "commit")
 
     def settle_undone_notes(self) -> None:
         """Drop the staged files of a transaction that was undone, if it was the outermost."""

@@ -35,7 +35,7 @@ _MOST_COLD = 10_000
 _MOST_AGENTS = 10
 """How many agents are listed by how full their hot is."""
 _LEAST_RECALLS = 2
-_ORDER = ("spill", "prune", "recall", "unpin", "stale", "boost", "duplicates")
+_ORDER = ("sync", "spill", "prune", "recall", "unpin", "stale", "boost", "duplicates")
 
 
 class Amount(NamedTuple):
@@ -125,6 +125,7 @@ class _Look:
         self._resident = resident = bank.ledger.resident
         self._movement, self._settings, self._caps = bank.movement, bank.settings, bank.caps
         self._count, self._agent_id = bank.search.count_tokens, agent_id
+        self._store_problem = bank.store.problem
         names = sorted(resident.blocks) if agent_id is None else [agent_id]
         self._blocks = [resident.block(name) for name in names]
         self._shelf = resident.shelf.counts(agent_id)
@@ -216,6 +217,7 @@ class _Look:
 
     def _suggestions(self) -> list[Suggestion]:
         found = [
+            *self._syncs(),
             *self._spills(),
             *self._colds(),
             *self._unpins(),
@@ -224,6 +226,10 @@ class _Look:
             *self._duplicates(),
         ]
         return sorted(found, key=lambda each: _ORDER.index(each.what))  # stable: by agent
+
+    def _syncs(self) -> Iterator[Suggestion]:
+        if self._agent_id is None and self._store_problem is not None:
+            yield Suggestion("sync", "", f"mem0's store lacks memories: {self._store_problem}", ())
 
     def _spills(self) -> Iterator[Suggestion]:
         limits, above = self._movement.limits, self._settings.status.spill_above

@@ -103,14 +103,12 @@ def metrics(bank: OpenBank) -> dict[str, float]:
 # The files
 
 
-def vacuum(bank: OpenBank, progress: Progress | None) -> None:
+def vacuum(bank: OpenBank, progress: Progress | None) -> list[str]:
     """:meth:`MemoryBank.vacuum`."""
     with bank.using():
         _check_outside(bank, "a bank can't be vacuumed")
         bank.ledger.commit()
-        bank.ledger.journal.vacuum()
-        if bank.store.exists:
-            bank.store.rebuild_elsewhere(bank.settings.seed, progress)
+        return bank.store.vacuum(progress)
 
 
 def sync(bank: OpenBank, progress: Progress | None) -> int:

@@ -35,7 +35,7 @@ __all__ = [
 Numbers = NDArray[np.int64]
 Rows = NDArray[np.intp]
 
-What = Literal["spill", "prune", "recall", "unpin", "duplicates", "stale", "boost"]
+What = Literal["sync", "spill", "prune", "recall", "unpin", "duplicates", "stale", "boost"]
 
 MOST_IDS = 10
 """A suggestion names at most this many memories; its reason says how many there are."""
@@ -50,6 +50,7 @@ class Suggestion(NamedTuple):
 
     what: What
     agent_id: str
+    """Empty for ``sync``, which is about the whole bank."""
     reason: str
     """A sentence with the numbers behind it, and what to do."""
     ids: tuple[str, ...]

@@ -6,15 +6,13 @@ repeated, so after a kill the rest is pushed again.
 """
 
 import functools
-import json
 import logging
 import shutil
-import subprocess
-import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
 from shlex import quote
@@ -23,13 +21,20 @@ from typing import Any
 import numpy as np
 
 from ..config.settings import StoreSettings
-from ..errors import BankDamaged, StoreDamaged, StoreError, StoreMismatch
-from ..memory.events import Accessed, Added, Noted, Retained, TickAdvanced, TierChanged, decode
+from ..errors import (
+    BankDamaged,
+    CommitFailed,
+    ConfigError,
+    StoreDamaged,
+    StoreError,
+    StoreMismatch,
+)
 from ..memory.records import Memory, memory_id
 from ..memory.retention import Retention
 from .journal.journal import Journal
 from .mem0.store import Mem0Store, store_config
 from .state.state import State
+from .store_cursor import CHANGED, RETURNED, StoreCursor, changes_after, stale_store
 from .vectors import Quantised, unit
 
 __all__ = ["Progress", "StoreSync", "stale_store"]
@@ -41,32 +46,10 @@ Progress = Callable[[int, int], None]
 
 _CHUNK = 5000
 _KEPT = "the journal has every memory; rebuild the store with"
-
-# What the store needs for a memory: a changed row, a new row, or a row that may be there already.
-_CHANGED, _ADDED, _RETURNED = 0, 1, 2
-
-
-@dataclass(frozen=True, slots=True)
-class _Cursor:
-    store: str
-    commit: int = 0
-    """The store has everything up to this commit."""
-    writing: int = 0
-    """A write up to this commit was begun; above ``commit``, the store may have a part of it."""
-    rows: int = 0
-    """The number of memories in the store after the last write."""
-    files: str | None = None
-    """The digest of the store's files after the last write."""
-    stale: bool = False
-    """The bank went back to an earlier state: the store has to be made anew."""
-
-
-def stale_store(journal: Journal, commit: int) -> dict[str, Any]:
-    """What the journal has to keep about its store when it goes back to ``commit``."""
-    kept = journal.get("store")
-    if kept is None or max(kept["commit"], kept["writing"]) <= commit:
-        return {}
-    return {"store": {**kept, "stale": True}}
+_READ = "another program reads it; end that program, and vacuum again"
+_UNUSED = "a store that this bank no longer uses; delete it if you don't need it"
+_PAUSE = 10
+"""After a write that failed, commits leave the store alone, this many times as long as it took."""
 
 
 class StoreSync:
@@ -86,6 +69,9 @@ class StoreSync:
         self._folder = folder
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
         self._bank_id = bank_id
+        self._paused_until = 0.0
+        self.problem: str | None = None
+        """Why the last write failed; None if it did not."""
 
     def config(self) -> dict[str, Any]:
         """mem0's config for the store."""
@@ -101,14 +87,16 @@ class StoreSync:
 
     @functools.cached_property
     def _store(self) -> Mem0Store:
-        return Mem0Store(self._settings, self._place(), self._resident.dims, self._bank_id)
+        return Mem0Store(
+            self._settings, self._place(), self._resident.dims, self._bank_id, self._total
+        )
 
     @functools.cached_property
-    def _cursor(self) -> _Cursor:
+    def _cursor(self) -> StoreCursor:
         kept = self._journal.get("store")
-        cursor = _Cursor(**kept) if kept else _Cursor(self._store.name)
+        cursor = StoreCursor(**kept) if kept else StoreCursor(self._store.name)
         if cursor.store != self._store.name:  # the settings name another store: it has nothing yet
-            return _Cursor(self._store.name)
+            return StoreCursor(self._store.name)
         return cursor
 
     @property
@@ -119,24 +107,28 @@ class StoreSync:
     @property
     def _is_stale(self) -> bool:
         """Whether the journal lacks the commits that lead from the store's state to its own."""
-        return self._cursor.stale or self._cursor.commit < self._journal.base
+        cursor = self._cursor
+        return cursor.stale or cursor.vacuum or cursor.commit < self._journal.base
 
     def check(self) -> None:
         """Raise :class:`StoreError` if the store is gone, is broken or belongs to another bank.
 
-        A child process tries the store, unless its files are as the last write left them. What
-        :meth:`catch_up` will read of the journal is read first.
+        The store is tried, unless its files are as the last write left them. What :meth:`catch_up`
+        will read of the journal is read first.
         """
         if self.behind and not self._is_stale:  # damage shows before the store's files are touched
-            for key in (key for _, changes in self._changes() for key in changes):
-                self._resident.memory(*key)
+            for _, changes in changes_after(self._journal, self._cursor.commit):
+                for key in changes:
+                    self._resident.memory(*key)
         cursor = self._cursor
+        if cursor.vacuum:
+            return  # nothing of it is used again
         if not (cursor.commit or cursor.writing) and self._store.files() is None:
             return  # nothing was ever written, and nothing is there
         interrupted = cursor.writing > cursor.commit
         if not interrupted and cursor.files is not None and cursor.files == self._store.files():
             return
-        with self._naming_the_repair():
+        with self._apart(StoreDamaged, StoreMismatch, ConfigError), self._naming_the_repair():
             if self._store.path is not None:
                 if self._store.files() is None and cursor.commit:
                     raise StoreDamaged(f"mem0's store is missing: {self._store.path}")
@@ -146,18 +138,51 @@ class StoreSync:
             self._store.open(written=cursor.commit > 0)
 
     def catch_up(self) -> None:
-        """Write what a killed process left unwritten.
+        """Write what a killed process left unwritten; an error is reported apart.
 
         A store that has to be made anew waits for the next sync, because that takes long.
         """
-        if not self._is_stale:
-            self.push()
+        if self._cursor.vacuum:
+            with self._apart():
+                self._remove()
+        elif not self._is_stale:
+            self.follow_commit((), push=True)
+
+    def follow_commit(self, purged: Sequence[str], *, push: bool) -> None:
+        """Delete purged memories from the store and, for ``push``, write what it lacks.
+
+        The commit is kept whatever becomes of the store: an error is reported apart, and the next
+        push does what is left to do.
+        """
+        if time.monotonic() >= self._paused_until:
+            with self._apart():
+                self.forget(purged)
+                if push:
+                    self.push()
+
+    @contextmanager
+    def _apart(self, *raised: type[Exception]) -> Iterator[None]:
+        """Inside, an error of the store is logged and kept; only these errors are raised."""
+        begun = time.monotonic()
+        try:
+            yield
+        except (StoreError, ConfigError, CommitFailed) as error:
+            if isinstance(error, raised):
+                raise
+            now = time.monotonic()
+            self._paused_until = now + _PAUSE * (now - begun)
+            self.problem = error.why
+            logger.warning("the memories are kept, but mem0's store lacks some: %s", error)
 
     def push(self, progress: Progress | None = None) -> int:
         """Write what the store lacks; the number of memories written, changed or deleted."""
         if not self.behind:
+            self.problem = None
             return 0
         self._journal.check_there()  # or a store would be made where the bank is gone
+        if self._cursor.vacuum:
+            self.vacuum(progress)
+            return self._total()
         if self._is_stale:
             with self._naming_the_repair():
                 self.rebuild(progress)
@@ -169,7 +194,7 @@ class StoreSync:
             self._store.open(written=self._cursor.commit > 0)
             retried = self._cursor.writing
             self._save(writing=self._journal.head)
-            for commit, changes in self._changes():
+            for commit, changes in changes_after(self._journal, self._cursor.commit):
                 self._apply(changes, known=retried > self._cursor.commit)
                 done += len(changes)
                 self._cursor = replace(self._cursor, commit=commit)
@@ -196,16 +221,41 @@ class StoreSync:
 
     def forget(self, ids: Sequence[str]) -> None:
         """Delete purged memories now, before the next push."""
-        if ids and self.exists:
+        if ids and self.exists and not self._cursor.vacuum:
             with self._naming_the_repair():
                 self._store.open(written=self._cursor.commit > 0)
                 self._store.delete(ids)
 
     def rebuild(self, progress: Progress | None = None) -> list[str]:
         """Replace the store by a new one with every memory of the journal; a report in lines."""
-        problem = self._diagnose()
+        problem, is_foreign = self._diagnose()
         report = [f"found: {problem or 'the store answers and is this bank’s'}"]
-        aside = self._store.set_aside()
+        aside = self._store.set_aside("of-another-bank" if is_foreign else "set-aside")
+        report.append(self._fill(progress))
+        if aside is not None and problem is None:
+            shutil.rmtree(aside)  # the new store has all that it had
+        elif aside is not None:
+            report.append(f"the old store is now in {aside}; delete it if you don't need it")
+        return report
+
+    def vacuum(self, progress: Progress | None = None) -> list[str]:
+        """Write the journal's file anew, and a local store; where purged texts may still be.
+
+        If this is interrupted, the next sync begins it again. A store that is not local stays as
+        it is.
+        """
+        is_written = self._folder is not None and self._store.path is not None and self.exists
+        if is_written:
+            self._save(vacuum=True)
+        left = [] if self._journal.vacuum() else [f"{self._journal.file.name}: {_READ}"]
+        if is_written:
+            with self._naming_the_repair():
+                self._remove()
+                self._fill(progress)
+        return left + [f"{path}: {_UNUSED}" for path in self._store.unused()]
+
+    def _fill(self, progress: Progress | None) -> str:
+        """Write every memory of the journal to a new store; what was done, in a line."""
         self._save(commit=0, writing=self._journal.head, files=None)
         total, done = self._total(), 0
         self._store.open()
@@ -217,15 +267,22 @@ class StoreSync:
             if progress:
                 progress(done, total)
         self._done()
-        report.append(
+        return (
             f"wrote {done:,} {'memory' if done == 1 else 'memories'} of {len(agents):,} "
             f"{'agent' if len(agents) == 1 else 'agents'} from the journal"
         )
-        if aside is not None and problem is None:
-            shutil.rmtree(aside)  # the new store has all that it had
-        elif aside is not None:
-            report.append(f"the old store is now in {aside}; delete it if you don't need it")
-        return report
+
+    def _remove(self) -> None:
+        """Delete a local store, and what was set aside of it, without reading them."""
+        self._store.close_for_new_process()
+        try:
+            for path in self._store.folders():
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        except OSError as error:
+            raise StoreError(
+                f"mem0's store could not be deleted: {error}",
+                hint="purged texts may still be in it; let your user delete it",
+            ) from error
 
     def _total(self) -> int:
         return len(self._resident) + self._resident.cold
@@ -243,47 +300,6 @@ class StoreSync:
                 memories = [each.record.memory(own, block_of(own).prefix) for own, each in chunk]
                 yield memories, _as_array([each.record.vector for _, each in chunk])
 
-    def rebuild_elsewhere(self, seed: int, progress: Progress | None = None) -> None:
-        """:meth:`rebuild` a local store in a new process, which never had a purged text in memory.
-
-        A store that is not local stays as it is.
-        """
-        if self._folder is None or self._store.path is None:
-            return
-        # The old store goes before the child begins, and unread: it has purged texts.
-        self._save(stale=True)  # if this is interrupted, the next sync makes the store
-        if aside := self._store.set_aside():
-            shutil.rmtree(aside)
-        request = {
-            "folder": str(self._folder),
-            "seed": seed,
-            "dims": self._resident.dims,
-            "provider": self._settings.provider,
-            "config": dict(self._settings.config),
-            "bank": self._bank_id,
-        }
-        with tempfile.TemporaryFile("w+") as complaints:
-            with subprocess.Popen(
-                [sys.executable, "-m", "tiermem.storage.store_rebuild"],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, text=True,
-            ) as child:  # fmt: skip
-                if child.stdin is not None:
-                    child.stdin.write(json.dumps(request))
-                    child.stdin.close()
-                for line in child.stdout or ():
-                    done, _, total = line.partition(" ")
-                    if progress:
-                        progress(int(done), int(total))
-            complaints.seek(0)
-            said = complaints.read().strip().splitlines()
-        del self._cursor  # the child wrote it
-        if child.returncode:
-            raise StoreError(
-                f"mem0's store could not be rebuilt: {said[-1] if said else child.returncode}",
-                hint="the journal has every memory; check the section store of the settings, "
-                "and the space on the disk",
-            )
-
     def close(self) -> None:
         """Close the store, if it is open, and keep how its files look after that."""
         if self._scratch is not None:
@@ -297,19 +313,20 @@ class StoreSync:
         if cursor.files is not None and cursor.files != (files := self._store.files()):
             self._save(files=files)
 
-    def _diagnose(self) -> str | None:
-        if self._store.path is not None and self._store.files() is None:
-            return "there is no store" if not self._cursor.commit else "the store is missing"
-        if self._store.path is not None and (problem := self._store.probe()):
-            return f"the store is damaged: {problem}"
+    def _diagnose(self) -> tuple[str | None, bool]:
+        """What is wrong with the store, if anything is, and whether it is another bank's."""
         try:
+            if self._store.path is not None and self._store.files() is None:
+                return "the store is missing" if self._cursor.commit else "there is no store", False
+            if self._store.path is not None and (problem := self._store.probe()):
+                return f"the store is damaged: {problem}", False
             self._store.open()
         except StoreMismatch as error:
             if not self._store.is_inside_bank:
                 raise  # another program may use it there
             self._refuse_an_empty_journal(error)
-            return str(error)
-        return None
+            return str(error), True
+        return None, False
 
     def _refuse_an_empty_journal(self, error: StoreMismatch) -> None:
         """Raise if the journal has no commit: beside a full store, that means it was lost."""
@@ -319,29 +336,6 @@ class StoreSync:
                 "journal was lost",
                 hint="restore it from a backup; to start anew, move the store away",
             ) from error
-
-    def _changes(self) -> Iterator[tuple[int, dict[tuple[str, int], int]]]:
-        """The memories that commits touched and what the store needs for each, in chunks."""
-        changes: dict[tuple[str, int], int] = {}
-        last = self._cursor.commit
-        for commit in self._journal.commits(after=last):
-            for event in decode(commit.events):
-                if isinstance(event, TickAdvanced | Accessed | Noted):
-                    continue  # the store does not keep what these change
-                how = {Added: _ADDED, Retained: _RETURNED}.get(type(event), _CHANGED)
-                if isinstance(event, Added | TierChanged):
-                    numbers = [event.sequence]
-                else:
-                    numbers = event.sequences
-                for sequence in numbers:
-                    key = event.agent_id, sequence
-                    changes[key] = max(changes.get(key, _CHANGED), how)
-            last = commit.id
-            if len(changes) >= _CHUNK:
-                yield last, changes
-                changes = {}
-        if changes:
-            yield last, changes
 
     def _apply(self, changes: dict[tuple[str, int], int], *, known: bool) -> None:
         """Write the memories as they are now, which may be after the commits."""
@@ -361,20 +355,26 @@ class StoreSync:
             if memory is None:
                 gone.append(memory_id(block.prefix, sequence))
             else:
-                (new if how > _CHANGED else changed).append((memory, vector))
+                (new if how > CHANGED else changed).append((memory, vector))
         if gone:
             self._store.delete(gone)
         if new:
             memories, vectors = zip(*new, strict=True)
-            known = known or _RETURNED in changes.values()
+            known = known or RETURNED in changes.values()
             self._store.upsert(memories, unit(_as_array(vectors)), known)
         if changed:
             memories, vectors = zip(*changed, strict=True)
             self._store.update(memories, unit(_as_array(vectors)))
 
     def _done(self) -> None:
-        head, rows, files = self._journal.head, self._total(), self._store.files()
-        self._save(commit=head, rows=rows, files=files, stale=False)
+        self._save(
+            commit=self._journal.head,
+            rows=self._total(),
+            files=self._store.files(),
+            stale=False,
+            vacuum=False,
+        )
+        self.problem = None
 
     def _save(self, **changes: Any) -> None:
         self._cursor = replace(self._cursor, **changes)
@@ -384,7 +384,7 @@ class StoreSync:
     def _naming_the_repair(self) -> Iterator[None]:
         try:
             yield
-        except StoreError as error:
+        except (StoreDamaged, StoreMismatch) as error:
             if isinstance(error, StoreMismatch):
                 if not self._store.is_inside_bank:
                     raise

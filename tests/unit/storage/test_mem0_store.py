@@ -194,7 +194,7 @@ def test_another_banks_store_is_an_error_and_repair_keeps_it(tmp_path: Path) -> 
         assert "another bank" in report[0]
         bank.parts.store.close()
         assert_store_is_exact(bank)
-    assert (mine / "chroma.set-aside-1" / "chroma.sqlite3").exists()
+    assert (mine / "chroma.of-another-bank-1" / "chroma.sqlite3").exists()
     with MemoryBank.open(mine) as bank:
         assert bank.agent("alice").all()[0].content == "from mine"
 

@@ -326,11 +326,12 @@ class Journal:
         if self.get("shelf_sum") not in (None, _hex(shelf_sum)):
             raise self.file.damaged("it has lost memories that are not resident")
 
-    def vacuum(self) -> None:
-        """Write the file anew, without deleted rows."""
+    def vacuum(self) -> bool:
+        """Write the file anew, without deleted rows; False if a reader keeps the old file."""
         with self.reading():
             self._db.execute("VACUUM")
-            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            is_busy, *_ = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            return not is_busy
 
     # Snapshots
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...errors import ConfigError, StoreError
-from .store import close, connect, rows_of
+from .connection import close, connect, rows_of
 
 __all__ = ["read_rows"]
 

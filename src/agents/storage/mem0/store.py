@@ -1,13 +1,11 @@
 """A bank's memories in one of mem0's vector stores."""
 
-import contextlib
 import hashlib
 import json
 import logging
-import subprocess
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -15,31 +13,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...config.settings import StoreSettings
-from ...errors import ConfigError, StoreDamaged, StoreError, StoreMismatch
+from ...errors import StoreDamaged, StoreError
 from ...memory.records import Memory
 from ...memory.temperature import TEMPERATURE_NAMES
 from ...memory.tiers import TIER_NAMES
-from .package import import_mem0
+from .child_process import ChildLost, StoreChild, end_idle
 from .providers import check_providers
 
-__all__ = [
-    "Mem0Store",
-    "check_providers",
-    "close",
-    "connect",
-    "payload",
-    "probe",
-    "rows_of",
-    "store_config",
-]
+__all__ = ["Mem0Store", "check_providers", "payload", "store_config"]
 
-_MARK_ID = "7469656d-656d-8000-8000-000000000000"
-"""The row that names the bank of the store. It has no user_id, so no agent's query finds it."""
+logger = logging.getLogger(__name__)
 
+_ASIDE = "set-aside"
 _BATCH = 2000
-_EVERYTHING = 1_000_000_000
-"""More rows than a store has; without a number, mem0 gives a hundred rows."""
-_PROBE_SECONDS = 120
+_START_SECONDS = 120
+_MEMORIES_A_SECOND = 1000
+"""Each memory in a store lengthens the time that an answer may take."""
 _LOCAL_PROVIDERS = {"chroma", "qdrant", "faiss"}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_TICK = int((datetime.max.replace(tzinfo=UTC) - _EPOCH).total_seconds())
@@ -85,15 +74,28 @@ def _time(tick: int) -> str:
 
 
 class Mem0Store:
-    """A bank's memories in a mem0 vector store."""
+    """A bank's memories in a mem0 vector store, which a child process uses.
 
-    def __init__(self, settings: StoreSettings, folder: Path, dims: int, bank_id: str) -> None:
+    Every call ends: a store that does not answer in time is given up with its process, and a new
+    process tries it again when it is next needed. ``size`` says how many memories there are.
+    """
+
+    def __init__(
+        self,
+        settings: StoreSettings,
+        folder: Path,
+        dims: int,
+        bank_id: str,
+        size: Callable[[], int] = lambda: 0,
+    ) -> None:
         self._settings = settings
         self._mem0 = store_config(settings, folder, dims)
         self._folder = folder
         self._dims = dims
         self._bank_id = bank_id
-        self._store: Any = None
+        self._size = size
+        self._child: StoreChild | None = None
+        self._is_open = False
 
     @property
     def path(self) -> Path | None:
@@ -130,241 +132,170 @@ class Mem0Store:
     @property
     def is_open(self) -> bool:
         """Whether the store is connected: it answered, and belongs to this bank."""
-        return self._store is not None
+        return self._is_open
 
     def open(self, *, written: bool = False) -> None:
         """Connect; the store must belong to this bank or, unless it was ``written``, be empty."""
-        if self._store is not None:
-            return
-        store = self._connect()
-        try:
-            mark = store.get(_MARK_ID)
-            owner = (mark.payload or {}).get("tiermem_bank") if mark else None
-            if owner is None:
-                if written:
-                    raise StoreDamaged(f"{self._place()} has lost this bank's memories")
-                if rows_of(store.list(top_k=1)):
-                    raise StoreMismatch(
-                        f"{self._place()} holds memories that no bank put there",
-                        hint="give this bank a store of its own (store.config.collection_name or "
-                        "path)",
-                    )
-                self._mark(store)
-            elif owner != self._bank_id:
-                raise StoreMismatch(
-                    f"{self._place()} belongs to another bank",
-                    hint="each needs a store of its own (store.config.collection_name or path)",
-                )
-        except StoreError:
-            close(store)
-            raise
-        except Exception as error:  # each provider has errors of its own
-            close(store)
-            raise StoreDamaged(f"{self._place()} does not answer: {error}") from error
-        self._store = store
+        if not self._is_open:
+            self._ask("open", written=written)
+            self._is_open = True
 
     def close(self) -> None:
         """Let go of the store's files and connections."""
-        if self._store is not None:
-            close(self._store)
-            self._store = None
+        if self._child is None:
+            return
+        try:
+            self._ask("close")
+        except StoreError as error:
+            logger.warning("%s", error.why)
+        else:
+            self._child.give_back()
+        self._child, self._is_open = None, False
+
+    def close_for_new_process(self) -> None:
+        """:meth:`close`; from now on, a new process uses the store.
+
+        Chroma fills unused parts of its files with bytes from the memory of its process. A process
+        that had a forgotten text in memory could write that text again; a new process never had it.
+        """
+        self.close()
+        end_idle()
 
     def upsert(self, memories: Sequence[Memory], vectors: NDArray[np.float32], known: bool) -> None:
         """Write memories; ``known`` says that the store may have some of them already."""
-        with self._failing("written"):
-            for part in _parts(len(memories)):
-                ids = [memory.id for memory in memories[part]]
-                payloads = list(map(self._payload, memories[part]))
-                rows = vectors[part].tolist()
-                if collection := self._collection():
-                    collection.upsert(ids=ids, embeddings=rows, metadatas=payloads)
-                    continue
-                if known:
-                    for identifier in ids:
-                        self._store.delete(identifier)
-                self._store.insert(vectors=rows, payloads=payloads, ids=ids)
+        self._write("upsert", memories, vectors, known=known)
 
     def update(self, memories: Sequence[Memory], vectors: NDArray[np.float32]) -> None:
         """Write what changed about memories that are in the store."""
-        with self._failing("written"):
-            if collection := self._collection():
-                for part in _parts(len(memories)):
-                    ids = [memory.id for memory in memories[part]]
-                    collection.update(ids=ids, metadatas=list(map(self._payload, memories[part])))
-                return
-            for memory, vector in zip(memories, vectors.tolist(), strict=True):
-                self._store.update(memory.id, vector=vector, payload=self._payload(memory))
+        self._write("update", memories, vectors)
 
     def delete(self, ids: Sequence[str]) -> None:
         """Delete memories; a memory that is not there is no error."""
-        with self._failing("written"):
-            if collection := self._collection():
-                for part in _parts(len(ids)):
-                    collection.delete(ids=list(ids[part]))
-                return
-            for identifier in ids:
-                self._store.delete(identifier)
+        self.open()
+        for start in range(0, len(ids), _BATCH):
+            self._ask("delete", ids=list(ids[start : start + _BATCH]))
 
     def search(
         self, vector: NDArray[np.float32], most: int, filters: Mapping[str, object]
     ) -> list[str]:
-        """The ids of the memories nearest to a vector that pass mem0's filters.
-
-        Rows of another agent, which no store should give, are left out.
-        """
-        with self._failing("searched"):
-            # Some providers also search by the words of the query; only the vector counts here.
-            found = self._store.search(
-                query="", vectors=vector.tolist(), top_k=most, filters=dict(filters)
-            )
-            agent = filters["user_id"]
-            return [str(row.id) for row in found if (row.payload or {}).get("user_id") == agent]
+        """The ids of the memories nearest to a vector that pass mem0's filters."""
+        self.open()
+        found: list[str] = self._ask("search", vector, most=most, filters=dict(filters))
+        return found
 
     def rows(self) -> list[tuple[str, dict[str, Any]]]:
         """Ids and payloads of all rows, the mark of the bank among them."""
-        with self._failing("read"):
-            found = rows_of(self._store.list(top_k=_EVERYTHING))
-            return [(str(row.id), dict(row.payload or {})) for row in found]
+        self.open()
+        return [(each, dict(entry)) for each, entry in self._ask("rows")]
 
-    def set_aside(self) -> Path | None:
+    def set_aside(self, name: str = _ASIDE) -> Path | None:
         """Make way for a new store: move the folder of a local store, or empty a remote store.
 
         Returns the folder's new path. A remote store of another bank is :class:`StoreMismatch`.
         """
-        self.close()
         path = self.path
         if path is None:
-            with self._failing("emptied"):
-                self._store.reset()
-                self._mark(self._store)
+            self.open()
+            self._ask("empty")
             return None
+        self.close()
         if not path.exists():
             return None
         number = 1
-        while (aside := path.with_name(f"{path.name}.set-aside-{number}")).exists():
+        while (aside := path.with_name(f"{path.name}.{name}-{number}")).exists():
             number += 1
         path.rename(aside)
         return aside
 
-    def probe(self, rows: int = 0) -> str | None:
-        """What is wrong with a local store; None if nothing is. It should hold ``rows`` memories.
+    def folders(self) -> list[Path]:
+        """The folder of a local store, and what was set aside of it, if they are there."""
+        path = self.path
+        if path is None:
+            return []
+        found = sorted(path.parent.glob(f"{escape(path.name)}.{_ASIDE}-*"))
+        return [*found, path] if path.exists() else found
 
-        A child process opens the store, because a damaged index can crash the process.
-        """
-        request = {"config": self._mem0, "dims": self._dims, "rows": rows}
-        child = [sys.executable, "-m", "tiermem.storage.mem0.probe_child"]
+    def unused(self) -> list[Path]:
+        """Folders in the bank's folder in which another setting kept a store."""
+        found = [
+            path
+            for name in sorted(_LOCAL_PROVIDERS)
+            for path in (self._folder / name, *self._folder.glob(f"{name}.{_ASIDE}-*"))
+        ]
+        return [path for path in found if path.is_dir() and path != self.path]
+
+    def probe(self, rows: int = 0) -> str | None:
+        """What is wrong with a local store, which should hold ``rows`` memories; None: nothing."""
         try:
-            done = subprocess.run(
-                child, input=json.dumps(request), capture_output=True, text=True,
-                timeout=_PROBE_SECONDS, check=False,
-            )  # fmt: skip
-        except subprocess.TimeoutExpired:
-            return f"it did not answer within {_PROBE_SECONDS} seconds"
-        if done.returncode < 0:
-            return f"opening it crashes (signal {-done.returncode})"
-        if done.returncode:
-            last = done.stderr.strip().splitlines()
-            if last and last[-1].startswith(("ImportError:", "ModuleNotFoundError:")):
-                raise self._lacking(last[-1].partition(": ")[2])
-            return last[-1] if last else f"opening it fails (exit code {done.returncode})"
+            self._ask("probe", rows=rows)
+        except StoreDamaged as error:
+            return error.why
         return None
 
-    def _payload(self, memory: Memory) -> dict[str, Any]:
-        entry = payload(memory)
-        if self._has_keywords:
-            lemmatize = import_mem0("mem0.utils.lemmatization").lemmatize_for_bm25
-            entry["text_lemmatized"] = lemmatize(memory.content)
-        return entry
+    def _write(
+        self,
+        call: str,
+        memories: Sequence[Memory],
+        vectors: NDArray[np.float32],
+        **arguments: object,
+    ) -> None:
+        self.open()
+        for start in range(0, len(memories), _BATCH):
+            part = memories[start : start + _BATCH]
+            self._ask(
+                call,
+                vectors[start : start + _BATCH],
+                ids=[memory.id for memory in part],
+                payloads=list(map(payload, part)),
+                **arguments,
+            )
 
-    @property
-    def _has_keywords(self) -> bool:
-        base = import_mem0("mem0.vector_stores.base").VectorStoreBase
-        return type(self._store).keyword_search is not base.keyword_search
-
-    def _collection(self) -> Any:
-        """Chroma's own collection, whose calls take many rows; mem0's calls take one row."""
-        return self._store.collection if self._settings.provider == "chroma" else None
-
-    def _connect(self) -> Any:
+    def _ask(
+        self, call: str, vectors: NDArray[np.float32] | None = None, **arguments: object
+    ) -> Any:
+        """What the child process answers; after an error, there is no child process."""
+        seconds = self._settings.timeout + self._size() / _MEMORIES_A_SECOND
+        data = None if vectors is None else np.ascontiguousarray(vectors, np.float32).tobytes()
         try:
-            return connect(self._mem0)
-        except ImportError as error:
-            raise self._lacking(str(error)) from error
-        except Exception as error:  # each provider has errors of its own
-            raise StoreDamaged(f"{self._place()} can't be opened: {error}") from error
+            if self._child is None:
+                self._child = self._started()
+            return self._child.ask(call, seconds, data, **arguments)
+        except BaseException as error:
+            self._child, self._is_open = None, False
+            if isinstance(error, ChildLost):
+                raise self._lost(error, is_probe=call == "probe") from error
+            raise
 
-    def _lacking(self, why: str) -> ConfigError:
-        """The error for a missing package, which is no damage of the store."""
-        is_chroma = self._settings.provider == "chroma"
-        return ConfigError(
-            f"{self._place()} needs a package that is missing: {why}",
-            hint="pip install 'chromadb>=1.5,<2'" if is_chroma else "install it with pip",
+    def _started(self) -> StoreChild:
+        try:
+            child = StoreChild.take()
+        except OSError as error:
+            raise StoreError(
+                f"{self._place()} can't be used: no process could be started for it ({error})",
+                hint="the journal has every memory, and the next sync goes on",
+            ) from error
+        child.ask(
+            "prepare",
+            _START_SECONDS,
+            mem0=self._mem0,
+            place=self._place(),
+            folder=str(self._folder),
+            bank=self._bank_id,
+            dims=self._dims,
         )
+        return child
 
-    def _mark(self, store: Any) -> None:
-        vector = [1.0] + [0.0] * (self._dims - 1)
-        mark = {"tiermem_bank": self._bank_id, "data": "(whose store this is)"}
-        store.insert(vectors=[vector], payloads=[mark], ids=[_MARK_ID])
+    def _lost(self, error: ChildLost, *, is_probe: bool) -> StoreError:
+        if is_probe:
+            return StoreDamaged(f"{'opening it' if error.crashed else 'it'} {error}")
+        if error.crashed:
+            return StoreDamaged(f"{self._place()} can't be used: it {error}")
+        return StoreError(
+            f"{self._place()} {error}",
+            hint="the journal has every memory, and the next sync tries again; look for a full "
+            "disk, or set store.timeout higher",
+        )
 
     def _place(self) -> str:
         where = self.path or self._mem0["config"]["collection_name"]
         return f"mem0's store ({self._settings.provider}, {where})"
-
-    @contextlib.contextmanager
-    def _failing(self, what: str) -> Iterator[None]:
-        try:
-            self.open()
-            yield
-        except (StoreError, ConfigError):
-            raise
-        except Exception as error:  # each provider has errors of its own
-            raise StoreDamaged(f"{self._place()} could not be {what}: {error}") from error
-
-
-def connect(config: Mapping[str, Any]) -> Any:
-    """mem0's store for a config made by :func:`store_config`."""
-    validated = import_mem0("mem0.vector_stores.configs").VectorStoreConfig(
-        provider=config["provider"], config=dict(config["config"])
-    )
-    factory = import_mem0("mem0.utils.factory").VectorStoreFactory
-    # mem0 logs each insert at INFO; memory text does not belong there.
-    logging.getLogger("mem0").setLevel(logging.WARNING)
-    return factory.create(validated.provider, validated.config)
-
-
-def probe(config: Mapping[str, Any], dims: int, rows: int) -> None:
-    """Use a store in every way a bank does, so that damage shows; a child process calls this."""
-    store = connect(config)
-    vector = [1.0] + [0.0] * (dims - 1)
-    store.get(_MARK_ID)
-    store.list(top_k=1)
-    if config["provider"] == "chroma":
-        total = store.collection.count()
-        found = store.collection.get(include=["embeddings", "metadatas"])
-        if len(found["ids"]) != total:
-            raise StoreDamaged(f"it counts {total} rows and gives {len(found['ids'])}")
-        if rows and total <= rows:  # the mark is one more
-            raise StoreDamaged(f"it holds {max(0, total - 1)} memories and should hold {rows}")
-        if total > 0:
-            store.collection.query(query_embeddings=[vector], n_results=min(10, total))
-    else:
-        store.search(query="probe", vectors=vector, top_k=10)
-    close(store)
-
-
-def rows_of(listed: Any) -> list[Any]:
-    """The rows of mem0's ``list``, which some providers wrap once more."""
-    rows = list(listed or [])
-    return list(rows[0]) if rows and isinstance(rows[0], (list, tuple)) else rows
-
-
-def close(store: Any) -> None:
-    """Close mem0's store, if its client can be closed."""
-    close_client = getattr(getattr(store, "client", None), "close", None)
-    if close_client is not None:
-        with contextlib.suppress(Exception):  # closing what is broken may fail
-            close_client()
-
-
-def _parts(size: int) -> Iterator[slice]:
-    return (slice(start, start + _BATCH) for start in range(0, size, _BATCH))

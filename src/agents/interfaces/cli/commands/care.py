@@ -137,11 +137,13 @@ def vacuum(folder: BankFolder) -> None:
     """
     before = _sizes(folder)
     with opened(folder, storage={"sync": "manual"}) as bank, writing() as show:
-        bank.vacuum(show)
+        left = bank.vacuum(show)
     after = _sizes(folder)
     for name, size in before.items():
         if size or after[name]:
             say(f"{name}: {_bytes(size)} → {_bytes(after[name])}")
+    for each in left:
+        say(f"forgotten texts may still be in {each}")
 
 
 def config(

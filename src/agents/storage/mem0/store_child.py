@@ -1,0 +1,294 @@
+"""Uses mem0's store for a bank: ``python -m tiermem.storage.mem0.store_child SOCKET``.
+
+A store that hangs or crashes takes this process with it, and not the process of the bank.
+"""
+
+import contextlib
+import ctypes
+import fcntl
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from multiprocessing.connection import Connection
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any
+
+import numpy as np
+
+from ...errors import ConfigError, StoreDamaged, StoreError, StoreMismatch, TierMemError
+from .connection import close, connect, rows_of
+from .package import import_mem0, import_store
+
+__all__ = ["main"]
+
+_MARK_ID = "7469656d-656d-8000-8000-000000000000"
+"""The row that names the bank of the store. It has no user_id, so no agent's query finds it."""
+
+_EVERYTHING = 1_000_000_000
+"""More rows than a store has; without a number, mem0 gives a hundred rows."""
+_LOCK_SECONDS = 10
+_M_PERTURB = -6
+"""glibc's number for the option that overwrites memory."""
+_FULL = ("disk is full", "no space left", "file too large", "quota exceeded")
+_OWN = "give this bank a store of its own (store.config.collection_name or path)"
+
+
+class ServedStore:
+    """A bank's store. Its methods are the calls that the process of the bank sends."""
+
+    def __init__(self) -> None:
+        self._store: Any = None
+        self._lock: int | None = None
+        self._mem0: dict[str, Any] = {}
+        self._place = ""
+        self._bank = ""
+        self._dims = 0
+
+    def prepare(self, mem0: dict[str, Any], place: str, folder: str, bank: str, dims: int) -> None:
+        """Import what a store needs, and wait until no other process uses it for the bank."""
+        self._mem0, self._place, self._bank, self._dims = mem0, place, bank, dims
+        try:
+            import_store(mem0["provider"])
+        except ImportError as error:
+            raise self._lacking(error) from error
+        self._lock_folder(folder)
+
+    def open(self, written: bool) -> None:
+        """Connect; the store must belong to the bank or, unless it was ``written``, be empty."""
+        if self._store is not None:
+            return
+        with self._failing("opened"):
+            store = connect(self._mem0)
+            mark = store.get(_MARK_ID)
+            owner = (mark.payload or {}).get("tiermem_bank") if mark else None
+            if owner is None:
+                if written:
+                    raise StoreDamaged(f"{self._place} has lost this bank's memories")
+                if rows_of(store.list(top_k=1)):
+                    raise StoreMismatch(
+                        f"{self._place} holds memories that no bank put there", hint=_OWN
+                    )
+                self._mark(store)
+            elif owner != self._bank:
+                raise StoreMismatch(f"{self._place} belongs to another bank", hint=_OWN)
+            self._store = store
+
+    def close(self) -> None:
+        """Let go of the store's files and connections, and of the bank's folder."""
+        if self._store is not None:
+            close(self._store)
+        if self._lock is not None:
+            os.close(self._lock)
+        self._store = self._lock = None
+
+    def upsert(
+        self, ids: list[str], payloads: list[dict[str, Any]], known: bool, vectors: bytes
+    ) -> None:
+        """Write memories; ``known`` says that the store may have some of them already."""
+        rows = _rows(vectors, len(ids))
+        with self._failing("written"):
+            entries = self._with_keywords(payloads)
+            if collection := self._collection:
+                collection.upsert(ids=ids, embeddings=rows, metadatas=entries)
+                return
+            if known:
+                for identifier in ids:
+                    self._store.delete(identifier)
+            self._store.insert(vectors=rows, payloads=entries, ids=ids)
+
+    def update(self, ids: list[str], payloads: list[dict[str, Any]], vectors: bytes) -> None:
+        """Write what changed about memories that are in the store."""
+        with self._failing("written"):
+            entries = self._with_keywords(payloads)
+            if collection := self._collection:
+                collection.update(ids=ids, metadatas=entries)
+                return
+            for identifier, row, entry in zip(ids, _rows(vectors, len(ids)), entries, strict=True):
+                self._store.update(identifier, vector=row, payload=entry)
+
+    def delete(self, ids: list[str]) -> None:
+        """Delete memories; a memory that is not there is no error."""
+        with self._failing("written"):
+            if collection := self._collection:
+                collection.delete(ids=ids)
+                return
+            for identifier in ids:
+                self._store.delete(identifier)
+
+    def search(self, most: int, filters: dict[str, Any], vectors: bytes) -> list[str]:
+        """The ids of the memories nearest to a vector that pass mem0's filters.
+
+        Rows of another agent, which no store should give, are left out.
+        """
+        with self._failing("searched"):
+            # Some providers also search by the words of the query; only the vector counts here.
+            found = self._store.search(
+                query="", vectors=_rows(vectors, 1)[0], top_k=most, filters=filters
+            )
+            agent = filters["user_id"]
+            return [str(row.id) for row in found if (row.payload or {}).get("user_id") == agent]
+
+    def rows(self) -> list[tuple[str, dict[str, Any]]]:
+        """Ids and payloads of all rows, the mark of the bank among them."""
+        with self._failing("read"):
+            found = rows_of(self._store.list(top_k=_EVERYTHING))
+            return [(str(row.id), dict(row.payload or {})) for row in found]
+
+    def empty(self) -> None:
+        """Delete all rows of the bank's store."""
+        with self._failing("emptied"):
+            self._store.reset()
+            self._mark(self._store)
+
+    def probe(self, rows: int) -> None:
+        """Use the store in every way a bank does, so that damage shows.
+
+        A store with fewer than ``rows`` memories is damaged.
+        """
+        try:
+            store = connect(self._mem0)
+            store.get(_MARK_ID)
+            store.list(top_k=1)
+            vector = [1.0] + [0.0] * (self._dims - 1)
+            if self._mem0["provider"] == "chroma":
+                _probe_chroma(store.collection, vector, rows)
+            else:
+                store.search(query="probe", vectors=vector, top_k=10)
+            close(store)
+        except Exception as error:  # each provider has errors of its own
+            why = f"{type(error).__name__}: {' '.join(str(error).split())}"
+            raise _full(error, why) or StoreDamaged(why) from error
+
+    def _with_keywords(self, payloads: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The payloads, with the words that some providers search by."""
+        base = import_mem0("mem0.vector_stores.base").VectorStoreBase
+        if type(self._store).keyword_search is base.keyword_search:
+            return payloads
+        lemmatize = import_mem0("mem0.utils.lemmatization").lemmatize_for_bm25
+        return [{**entry, "text_lemmatized": lemmatize(entry["data"])} for entry in payloads]
+
+    @property
+    def _collection(self) -> Any:
+        """Chroma's own collection, whose calls take many rows; mem0's calls take one row."""
+        return self._store.collection if self._mem0["provider"] == "chroma" else None
+
+    def _mark(self, store: Any) -> None:
+        vector = [1.0] + [0.0] * (self._dims - 1)
+        mark = {"tiermem_bank": self._bank, "data": "(whose store this is)"}
+        store.insert(vectors=[vector], payloads=[mark], ids=[_MARK_ID])
+
+    def _lock_folder(self, folder: str) -> None:
+        """A child of a killed process may still write the bank's store for an instant."""
+        self._lock = os.open(folder, os.O_RDONLY)
+        for _ in range(_LOCK_SECONDS * 20):
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                time.sleep(0.05)
+            except OSError:
+                return  # a file system that locks no folders
+            else:
+                return
+        raise StoreError(
+            f"{self._place} is in use by a process that was left behind",
+            hint="end that process: its command names store_child",
+        )
+
+    def _lacking(self, why: ImportError) -> ConfigError:
+        """The error for a missing package, which is no damage of the store."""
+        is_chroma = self._mem0["provider"] == "chroma"
+        return ConfigError(
+            f"{self._place} needs a package that is missing: {why}",
+            hint="pip install 'chromadb>=1.5,<2'" if is_chroma else "install it with pip",
+        )
+
+    @contextlib.contextmanager
+    def _failing(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except TierMemError:
+            raise
+        except ImportError as error:
+            raise self._lacking(error) from error
+        except Exception as error:  # each provider has errors of its own
+            why = f"{self._place} could not be {what}: {error}"
+            raise _full(error, why) or StoreDamaged(why) from error
+
+
+def _full(error: Exception, why: str) -> StoreError | None:
+    """The error for a full disk, which is no damage; None for another reason."""
+    if not any(each in str(error).lower() for each in _FULL):
+        return None
+    return StoreError(
+        why,
+        hint="make room on its disk; the journal has every memory, and the next sync goes on",
+    )
+
+
+def _probe_chroma(collection: Any, vector: list[float], rows: int) -> None:
+    total = collection.count()
+    found = collection.get(include=["embeddings", "metadatas"])
+    if len(found["ids"]) != total:
+        raise StoreDamaged(f"it counts {total} rows and gives {len(found['ids'])}")
+    if rows and total <= rows:  # the mark is one more
+        raise StoreDamaged(f"it holds {max(0, total - 1)} memories and should hold {rows}")
+    if total > 0:
+        collection.query(query_embeddings=[vector], n_results=min(10, total))
+
+
+def _rows(vectors: bytes, number: int) -> list[list[float]]:
+    rows: list[list[float]] = np.frombuffer(vectors, np.float32).reshape(number, -1).tolist()
+    return rows
+
+
+def _answer(store: ServedStore, call: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        return {"value": getattr(store, call)(**arguments)}
+    except TierMemError as error:
+        return {
+            "error": type(error).__name__,
+            "why": error.why,
+            "hint": vars(error).get("hint", ""),
+        }
+
+
+def _receive(link: Connection, requests: SimpleQueue[tuple[str, dict[str, Any]]]) -> None:
+    """Take in requests; when the process of the bank has ended, end at once."""
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            call, arguments = json.loads(link.recv_bytes())
+            if arguments.pop("with_vectors"):
+                arguments["vectors"] = link.recv_bytes()
+            requests.put((call, arguments))
+    os._exit(0)
+
+
+def _overwrite_memory() -> None:
+    """Let glibc overwrite the memory that it hands out.
+
+    Chroma fills unused parts of its files with what was in that memory before, which may be a
+    text that was forgotten, or another bank's.
+    """
+    with contextlib.suppress(AttributeError):  # another system's library
+        ctypes.CDLL(None).mallopt(_M_PERTURB, 0xFF)
+
+
+def main() -> None:
+    """Answer requests from a socket, whose number is the first argument, until it is closed."""
+    _overwrite_memory()
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, signal.SIG_IGN)  # the process of the bank decides when this one ends
+    link = Connection(int(sys.argv[1]))
+    requests: SimpleQueue[tuple[str, dict[str, Any]]] = SimpleQueue()
+    Thread(target=_receive, args=(link, requests), daemon=True).start()
+    store = ServedStore()
+    while True:
+        link.send_bytes(json.dumps(_answer(store, *requests.get())).encode())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,148 @@
+"""A vacuum that is killed, a reader that is in its way, a store that was set aside."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agents import MemoryBank
+from banks import contents
+from embedders import Directions
+from plain_mem0 import assert_store_is_exact
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # third-party code
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+
+KILLED = """
+import os, signal, sys
+from agents import MemoryBank
+from agents.storage import store_sync
+from agents.storage.journal.journal import Journal
+from agents.storage.store_sync import StoreSync
+from embedders import Directions
+
+def dies(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def dies_after(owner, name):
+    does = getattr(owner, name)
+    setattr(owner, name, lambda *given, **named: (does(*given, **named), dies()))
+
+def half_gone(path):
+    for file in sorted(path.rglob("*.bin")):
+        file.unlink()
+    dies()
+
+bank = MemoryBank.open(sys.argv[1], embedder=Directions(), preset="vector")
+bank.agent("alice").forget(sys.argv[2])
+step = sys.argv[3]
+if step == "noted":
+    Journal.vacuum = dies
+elif step == "journal written":
+    StoreSync._remove = dies
+elif step == "store half deleted":
+    store_sync.shutil.rmtree = half_gone
+elif step == "store deleted":
+    StoreSync._fill = dies
+elif step == "store opened":
+    StoreSync._everything = dies
+elif step == "store written":
+    StoreSync._done = dies
+elif step == "done":
+    dies_after(StoreSync, "_done")
+bank.vacuum(dies if step == "store half written" else None)
+"""
+STEPS = (
+    "store deleted", "noted", "journal written", "store half deleted", "store opened",
+    "store half written", "store written", "done",
+)  # fmt: skip
+
+
+def opened(folder: Path, **options: object) -> MemoryBank:
+    return MemoryBank.open(folder, embedder=Directions(), preset="vector", **options)  # type: ignore[arg-type]
+
+
+def files_with_the_secret(folder: Path) -> list[str]:
+    return sorted(
+        path.name
+        for path in folder.rglob("*")
+        if path.is_file() and b"swordfish" in path.read_bytes()
+    )
+
+
+def with_a_secret(folder: Path) -> str:
+    """Make a bank whose files hold a secret; the id of the memory that has it."""
+    with opened(folder) as bank:
+        alice = bank.agent("alice")
+        alice.add("first <1 0>")
+        secret = alice.add("the password is swordfish " * 20)
+        alice.add("last <0 1>", temperature="cold")
+    assert {"journal.db", "chroma.sqlite3"} <= set(files_with_the_secret(folder))
+    return secret.id
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_vacuum_that_was_killed_is_begun_again_by_itself(folder: Path, step: str) -> None:
+    secret = with_a_secret(folder)
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, str(folder), secret, step],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    with opened(folder) as bank:
+        assert contents(bank) == ["first <1 0>", "last <0 1>"]
+        assert bank.agent("alice").search("<0 1>", 1, include_cold=True)
+        bank.sync()
+        assert files_with_the_secret(folder) == []
+        bank.parts.store.close()
+        assert_store_is_exact(bank)
+    assert files_with_the_secret(folder) == []
+    assert [path.name for path in folder.iterdir() if path.is_dir()] == ["chroma"]
+
+
+def test_a_vacuum_deletes_what_a_repair_set_aside(folder: Path) -> None:
+    secret = with_a_secret(folder)
+    damaged = folder / "chroma" / "chroma.sqlite3"
+    damaged.write_bytes(b"no database" + damaged.read_bytes())
+    with opened(folder, storage={"sync": "manual"}) as bank:
+        assert "set-aside-1" in bank.repair_store()[-1]
+        bank.agent("alice").forget(secret)
+        assert bank.vacuum() == []
+        assert files_with_the_secret(folder) == []
+        bank.parts.store.close()
+        assert_store_is_exact(bank)
+    assert files_with_the_secret(folder) == []
+
+
+def test_a_vacuum_names_the_journal_that_another_program_reads(folder: Path) -> None:
+    secret = with_a_secret(folder)
+    reader = sqlite3.connect(folder / "journal.db", isolation_level=None)
+    with opened(folder, storage={"sync": "manual"}) as bank:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM commits").fetchone()
+        bank.agent("alice").forget(secret)
+        (left,) = bank.vacuum()
+        assert left.startswith(f"{folder}/journal.db: another program reads it")
+        assert files_with_the_secret(folder)
+        reader.close()
+        assert bank.vacuum() == []
+        assert files_with_the_secret(folder) == []
+
+
+def test_a_vacuum_names_a_store_that_the_settings_no_longer_use(folder: Path) -> None:
+    secret = with_a_secret(folder)
+    elsewhere = {"config": {"path": "other"}}
+    with opened(folder, store=elsewhere, storage={"sync": "manual"}) as bank:
+        bank.agent("alice").forget(secret)
+        (left,) = bank.vacuum()
+        assert left.startswith(f"{folder}/chroma: a store that this bank no longer uses")
+    assert files_with_the_secret(folder) == ["chroma.sqlite3"]
