@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, final
 
 from ..config.settings import Settings
-from ..errors import BankClosed, NoteRefused
+from ..errors import BankClosed, NoteRefused, Untrusted
 from ..memory.context import TokenCounter
 from ..memory.records import Hits, Memory
 from ..memory.requests import NewBatch, check_all_new, check_searches, check_whole
@@ -80,6 +80,8 @@ class OpenBank:
         self.search = Search(resident, self.embedder, self.store, settings, count_tokens)
         self.metrics = Metrics()
         self._extractor: Extractor | None = None
+        self.llm_refused: Untrusted | None = None
+        """Raised where the LLM is needed, if an untrusted bank remembers it."""
         self.forgotten: list[Memory] = []
         """Memories that mem0's store forgets after the commit."""
         self.staged: dict[tuple[str, str], Staged] = {}
@@ -229,6 +231,8 @@ class OpenBank:
 
     def facts_extractor(self) -> Extractor:
         """The extractor of facts from chat messages, with the configured LLM."""
+        if self.llm_refused is not None:
+            raise self.llm_refused
         if self._extractor is None:
             self._extractor = Extractor(self.settings.llm, self.embedder.units, self._nearest)
         return self._extractor
