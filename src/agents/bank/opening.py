@@ -68,7 +68,7 @@ def open_folder(
         guard.check_files()
         chosen = prepare(journal, settings, embedder, guard.embedder())
         parts = OpenBank(path, journal, settings, chosen, count_tokens, lock)
-        parts.llm_refused = guard.llm()
+        parts.guard = guard
         undo.callback(parts.store.close)
         if settings.storage.sync != "manual":
             parts.store.check()  # a broken store is reported now, not when the bank is closed
@@ -127,7 +127,7 @@ def copy_of(
         settings = guard.without_files()
         chosen = prepare(journal, settings, embedder, guard.embedder())
         parts = OpenBank(None, journal, settings, chosen, count_tokens, None)
-        parts.llm_refused = guard.llm()
+        parts.guard = guard
         undo.pop_all()
     return parts
 

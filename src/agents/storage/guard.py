@@ -1,6 +1,5 @@
 """What a bank's remembered settings may do: all if the bank is trusted, little if it is not."""
 
-import contextlib
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -45,25 +44,27 @@ class Guard:
         is_own = self._settings.llm == self._own.llm
         return self._refused(is_own, llm_wish(self._settings.llm), "or name an LLM yourself")
 
-    def check_files(self) -> None:
-        """Refuse to open a store, or notes elsewhere, that an untrusted bank remembers."""
+    def files(self) -> Untrusted | None:
+        """Why the remembered store, or notes elsewhere, may not be opened."""
         store, notes = self._settings.store, self._settings.notes.extra_paths
         # The files in the folder are a stranger's, whoever names the store.
-        is_own = store == self._own.store and not has_pickles(store, self._folder)
-        for refused in (
-            self._refused(
-                is_own, store_wish(store, self._folder), "or name another store yourself"
-            ),
-            self._refused(
-                notes == self._own.notes.extra_paths,
-                notes_wish(notes),
-                "or name notes.extra_paths yourself",
-            ),
-        ):
-            if refused is not None:
-                raise refused
-        if has_pickles(store, self._folder):
-            _check_place(self._folder, store)
+        pickled = has_pickles(store, self._folder)
+        refused = _strange_pickles(self._folder, store) if pickled else None
+        if self.is_trusted:
+            return refused
+        is_own = store == self._own.store and not pickled
+        instead = "or name another store yourself"
+        refused = refused or self._refused(is_own, store_wish(store, self._folder), instead)
+        is_own = notes == self._own.notes.extra_paths
+        instead = "or name notes.extra_paths yourself"
+        return refused or self._refused(is_own, notes_wish(notes), instead)
+
+    def check_files(self) -> None:
+        """Refuse to open what :meth:`files` refuses; otherwise claim the store's place."""
+        if refused := self.files():
+            raise refused
+        if has_pickles(self._settings.store, self._folder) and not _is_claimed(self._folder):
+            claim_store(self._folder)
 
     def without_files(self) -> Settings:
         """The settings of a copy, which neither has a store nor reads notes elsewhere."""
@@ -86,16 +87,20 @@ def claim_store(folder: Path) -> None:
     replace_file(folder / _SEAL, place_seal(place))
 
 
-def _check_place(folder: Path, store: StoreSettings) -> None:
-    """Refuse pickles that came from elsewhere: a bank's seal says nothing of its store's files."""
-    with contextlib.suppress(OSError, ValueError):
-        if (folder / _SEAL).read_text() == place_seal(folder / _PLACE):
-            return
+def _is_claimed(folder: Path) -> bool:
+    try:
+        return (folder / _SEAL).read_text() == place_seal(folder / _PLACE)
+    except (OSError, ValueError):
+        return False
+
+
+def _strange_pickles(folder: Path, store: StoreSettings) -> Untrusted | None:
+    """Why pickles in the bank's folder may not be opened: its seal says nothing of these files."""
     files = folder / str(store.config.get("path", store.provider))
-    if files.exists():
-        raise refusal(
-            folder,
-            f"open the files of its {store.provider} store, which can hold code",
-            f"or delete {files}, and rebuild it with: tiermem repair {quote(str(folder))}",
-        )
-    claim_store(folder)
+    if _is_claimed(folder) or not files.exists():
+        return None
+    return refusal(
+        folder,
+        f"open the files of its {store.provider} store, which can hold code",
+        f"or delete {files}, and rebuild it with: tiermem repair {quote(str(folder))}",
+    )

@@ -71,4 +71,6 @@ def _address(config: Mapping[str, object]) -> str:
 
 
 def _has_link(folder: Path, path: PurePath) -> bool:
-    return any((folder / part).is_symlink() for part in (path, *path.parents) if part.parts)
+    """Whether a link leads out of the folder, on the way to the store or in it."""
+    steps = [folder / part for part in (path, *path.parents) if part.parts]
+    return any(step.is_symlink() for step in (*steps, *(folder / path).rglob("*")))

@@ -9,6 +9,8 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from ...errors import BankError, BankNotFound
 from ...memory.requests import check_agent_id
 from .output import first_of
@@ -19,7 +21,15 @@ if TYPE_CHECKING:
     from ...notes.agent_notes import AgentNotes
     from ...notes.index import Synced
 
-__all__ = ["changed", "check_agent", "check_bank", "copied", "copied_with_notes", "opened"]
+__all__ = [
+    "changed",
+    "check_agent",
+    "check_bank",
+    "check_served",
+    "copied",
+    "copied_with_notes",
+    "opened",
+]
 
 
 def opened(
@@ -112,3 +122,20 @@ def check_bank(folder: Path, create: bool, hint: str) -> None:
     """Refuse a folder without a bank, unless the command may make one."""
     if not create and not (folder / "journal.db").is_file():
         raise BankNotFound(f"there is no bank in {folder}", hint=hint)
+
+
+def check_served(bank: "MemoryBank", folder: Path) -> None:
+    """Refuse to serve an untrusted bank that can't embed; warn of tokens that came with one."""
+    from .. import tokens
+
+    guard = bank.parts.guard
+    if guard is None or guard.is_trusted:
+        return
+    if refused := guard.embedder():
+        raise refused
+    if tokens.grants(folder):
+        typer.echo(
+            f"{folder} is not known as yours on this machine, and its tokens may be known to "
+            f"others; list them with: tiermem token list {quote(str(folder))}",
+            err=True,
+        )

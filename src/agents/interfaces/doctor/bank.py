@@ -117,6 +117,7 @@ def _memories(folder: Path) -> Findings:
     with MemoryBank.at(folder, embedder=_stand_in(identity["embedder"])) as bank:
         yield from run_checks(
             [
+                Check("trust", partial(_trust, bank)),
                 Check("embedder", partial(_embedder, bank)),
                 Check("mem0", partial(_store, bank, folder, kept)),
                 Check("notes", partial(_notes, bank, folder)),
@@ -168,9 +169,19 @@ def _stand_in(kept: dict[str, Any]) -> Any:
     return StandIn()
 
 
+def _trust(bank: "MemoryBank") -> Findings:
+    """What an untrusted bank wants to do, and is not checked."""
+    guard = bank.parts.guard
+    for refused in (guard.embedder(), guard.files(), guard.llm()) if guard else ():
+        if refused is not None:
+            yield Finding("warning", "trust", refused.why, refused.hint)
+
+
 def _embedder(bank: "MemoryBank") -> Findings:
     from ...storage.identity import prepare
 
+    if bank.parts.guard is not None and bank.parts.guard.embedder():
+        return
     yield from embedding(prepare(bank.parts.ledger.journal, bank.settings, None))
 
 
@@ -179,6 +190,8 @@ def _store(bank: "MemoryBank", folder: Path, kept: dict[str, Any] | None) -> Fin
     from ...storage.mem0.package import import_store
     from ...storage.mem0.store import Mem0Store
 
+    if bank.parts.guard is not None and bank.parts.guard.files():
+        return
     if kept is None or not max(kept["commit"], kept["writing"]):
         yield Finding("ok", "mem0", "nothing was written to mem0's store yet")
         return

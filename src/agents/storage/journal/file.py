@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import BankDamaged, BankError, BankTooNew, BankTooOld, CommitFailed
-from ..sqlite import DAMAGE, copy_database, is_of_the_system, sync_folder
+from ..sqlite import DAMAGE, copy_database, is_of_the_system, make_private, sync_folder
 from .schema import SCHEMA
 
 __all__ = ["JournalFile"]
@@ -28,6 +28,8 @@ class JournalFile:
         self.name = str(path or copied or "in memory")
         self._path = path and path.absolute()  # the process may go to another folder
         with self.reading():
+            if path:
+                make_private(path)
             self.db = sqlite3.connect(
                 # A copy may be large: SQLite keeps it in a file without a name.
                 path or ("" if copied else ":memory:"),

@@ -19,6 +19,7 @@ from ...errors import ConfigError, StoreDamaged, StoreError, StoreMismatch
 from ...memory.records import Memory
 from ...memory.temperature import TEMPERATURE_NAMES
 from ...memory.tiers import TIER_NAMES
+from ..private_files import make_folder
 from .package import import_mem0
 from .providers import check_providers
 
@@ -279,6 +280,8 @@ class Mem0Store:
 
     def _connect(self) -> Any:
         try:
+            if self.path is not None:  # mem0's libraries make files that the umask allows to all
+                make_folder(self.path)
             return connect(self._mem0)
         except ImportError as error:
             raise self._lacking(str(error)) from error
