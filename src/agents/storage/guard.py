@@ -1,5 +1,6 @@
 """What a bank's remembered settings may do: all if the bank is trusted, little if it is not."""
 
+import functools
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from ..errors import Untrusted
 from .identity import is_trusted
 from .private_files import new_file, replace_file
 from .trust import place_seal, refusal
-from .wishes import embedder_wish, has_pickles, llm_wish, notes_wish, store_wish
+from .wishes import embedder_wish, has_pickles, lies_inside, llm_wish, notes_wish, store_wish
 
 __all__ = ["Guard", "claim_store"]
 
@@ -28,10 +29,15 @@ class Guard:
     def __init__(
         self, folder: Path, identity: dict[str, Any] | None, settings: Settings, own: Settings
     ) -> None:
-        self.is_trusted = identity is None or is_trusted(identity)
+        self._identity = identity
         self._folder = folder
         self._settings = settings
         self._own = own
+
+    @functools.cached_property
+    def is_trusted(self) -> bool:
+        """Whether this user made the bank, makes it now, or trusts it."""
+        return self._identity is None or is_trusted(self._identity)
 
     def embedder(self) -> Untrusted | None:
         """Why the remembered embedder may not be used."""
@@ -48,11 +54,10 @@ class Guard:
         """Why the remembered store, or notes elsewhere, may not be opened."""
         store, notes = self._settings.store, self._settings.notes.extra_paths
         # The files in the folder are a stranger's, whoever names the store.
-        pickled = has_pickles(store, self._folder)
-        refused = _strange_pickles(self._folder, store) if pickled else None
-        if self.is_trusted:
-            return refused
-        is_own = store == self._own.store and not pickled
+        refused = None
+        if has_pickles(store, self._folder):
+            refused = _strange_pickles(self._folder, store)
+        is_own = store == self._own.store and not lies_inside(store, self._folder)
         instead = "or name another store yourself"
         refused = refused or self._refused(is_own, store_wish(store, self._folder), instead)
         is_own = notes == self._own.notes.extra_paths
@@ -68,13 +73,13 @@ class Guard:
 
     def without_files(self) -> Settings:
         """The settings of a copy, which neither has a store nor reads notes elsewhere."""
-        if self.is_trusted:
+        if self.files() is None:
             return self._settings
         notes = replace(self._settings.notes, extra_paths=self._own.notes.extra_paths)
         return replace(self._settings, store=self._own.store, notes=notes)
 
     def _refused(self, is_own: bool, wish: str | None, instead: str) -> Untrusted | None:
-        if self.is_trusted or is_own or wish is None:
+        if is_own or wish is None or self.is_trusted:
             return None
         return refusal(self._folder, wish, instead)
 

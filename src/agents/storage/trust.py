@@ -107,6 +107,8 @@ def listed() -> list[Trusted]:
 
 def is_listed(*seals: str) -> bool:
     """Whether one of the seals is of something that the user trusts."""
+    if _key(_state_folder()).problem:  # then no seal outlives this process
+        return False
     return any(seal in each.seals for each in listed() for seal in seals)
 
 

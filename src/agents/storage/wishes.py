@@ -4,12 +4,13 @@ Settings that a bank remembers, or that are in a run's folder, may be somebody e
 says what such settings want to do beyond reading and searching offline; None if nothing.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 
 from ..config.settings import EmbedderSettings, LlmSettings, StoreSettings
 
-__all__ = ["embedder_wish", "has_pickles", "llm_wish", "notes_wish", "store_wish"]
+__all__ = ["embedder_wish", "has_pickles", "lies_inside", "llm_wish", "notes_wish", "store_wish"]
 
 _OFFLINE = ("offline", "none")
 _PICKLED = ("qdrant", "faiss")
@@ -49,10 +50,16 @@ def notes_wish(extra_paths: Sequence[str]) -> str | None:
 
 def has_pickles(store: StoreSettings, folder: Path) -> bool:
     """Whether a store is local, in the bank's folder, and of pickles."""
-    if store.provider not in _PICKLED or store.config.keys() & {"host", "url", "api_key"}:
+    return store.provider in _PICKLED and lies_inside(store, folder)
+
+
+def lies_inside(store: StoreSettings, folder: Path) -> bool:
+    """Whether the files of a store, or a link to them, are in the bank's folder."""
+    if store.config.keys() & {"host", "url", "api_key"}:
         return False
     path = folder / str(store.config.get("path", store.provider))
-    return path.resolve().is_relative_to(folder.resolve())
+    written = Path(os.path.normpath(path))
+    return written.is_relative_to(folder) or path.resolve().is_relative_to(folder.resolve())
 
 
 def _named(kind: str, section: EmbedderSettings | LlmSettings | StoreSettings) -> str:
