@@ -57,7 +57,7 @@ from .folder import (
     write_settings,
 )
 from .scenario import code_of, first_memories, make_policy, make_world, set_up
-from .trusting import check_run, seal_run
+from .trusting import check_run, is_trusted_run, seal_run
 
 __all__ = ["Run", "Say", "go_back"]
 
@@ -203,8 +203,11 @@ class Run:
                 f"{self.folder} has {self.tick} ticks already, more than {ticks}",
                 hint="to go back, use --from-tick",
             )
+        was_trusted = is_trusted_run(self.folder)
         self.settings = load_settings(self.settings, overrides={"simulation": {"ticks": ticks}})
         write_settings(self.folder, self.settings)
+        if was_trusted:
+            seal_run(self.folder, self.settings)
 
     def sync(self) -> None:
         """Bring mem0's store up to date, unless ``storage.sync`` is manual."""
