@@ -81,7 +81,7 @@ def test_a_file_that_the_user_names_has_the_mode_of_the_umask(tmp_path: Path) ->
     run = tmp_path / "run"
     assert run_command("run", scenario, "--out", run, "--ticks", 1).code == 0
     os.umask(0o027)
-    assert run_command("export", run / "bank", "--out", tmp_path / "all.jsonl").code == 0
+    assert run_command("export", run / "bank", "--to", tmp_path / "all.jsonl").code == 0
     assert run_command("diff", run, run, "--plot", tmp_path / "plot.png").code == 0
     for name in ("all.jsonl", "plot.png"):
         assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o640
