@@ -43,7 +43,7 @@ def test_a_bank_is_private(tmp_path: Path) -> None:
     with MemoryBank.open(folder) as bank:
         alice = bank.agent("alice")
         alice.add("hello")
-        alice.notes.append("a note", "memory/2026/january.md")
+        alice.notes.append("a note", "memory/january.md")
         assert {"journal.db-wal", "journal.db-shm", "bank.lock"} <= check_private(folder)
         bank.sync()
         bank.checkpoint(folder / "checkpoints" / "one.tmck")
