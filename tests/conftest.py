@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,10 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 # A shell starts what runs in the background deaf to Ctrl-C, and children would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# What tests make is trusted by the tests alone; children inherit the folder of the key.
+_STATE = tempfile.TemporaryDirectory(prefix="tiermem-state-")
+os.environ["XDG_STATE_HOME"] = _STATE.name
 
 # A library that reads these may start threads of its own, or ask the network for a newer version.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

@@ -54,6 +54,8 @@ from .errors import (
     TickNotKept,
     TierFull,
     TierMemError,
+    TrustError,
+    Untrusted,
 )
 from .memory.records import Explanation, Hit, Hits, Memory
 from .memory.retention import Retention
@@ -67,6 +69,7 @@ if TYPE_CHECKING:
     from .bank.agent_memory import AgentMemory
     from .bank.async_bank import AsyncMemoryBank
     from .bank.memory_bank import MemoryBank
+    from .simulation.runs.trusting import trust
 
 __all__ = [
     "TIER_NAMES",
@@ -115,7 +118,10 @@ __all__ = [
     "Tier",
     "TierFull",
     "TierMemError",
+    "TrustError",
+    "Untrusted",
     "__version__",
+    "trust",
 ]
 
 
@@ -123,6 +129,7 @@ _LATER = {
     "MemoryBank": ".bank.memory_bank",
     "AgentMemory": ".bank.agent_memory",
     "AsyncMemoryBank": ".bank.async_bank",
+    "trust": ".simulation.runs.trusting",
 }
 
 

@@ -28,6 +28,8 @@ TierMemError
 │   ├── StoreDamaged
 │   └── StoreMismatch
 ├── ExtractionError                  mem0's LLM extraction is not configured or failed
+├── Untrusted                        it is somebody else's, and wants to do what only yours may do
+├── TrustError                       what you trust can't be read or kept
 ├── CheckpointError                  a checkpoint can't be written, read or restored now
 │   └── CheckpointDamaged            a file that is not a whole checkpoint of this version
 └── SimulationError                  a world or a policy failed; the run is as it was before
@@ -272,6 +274,23 @@ class ExtractionError(TierMemError):
 
     what = "nothing was extracted or stored"
     hint = "check the section llm of the settings, and that the LLM answers"
+
+
+class Untrusted(TierMemError):
+    """A bank, a checkpoint or a run of somebody else wants to run code or to use the network.
+
+    Reading and searching need no trust. The message says what it wants to do.
+    """
+
+    what = "that is only done for what you made or trust"
+    hint = "if you trust the people who had it in hand: tiermem trust PATH"
+
+
+class TrustError(TierMemError):
+    """The key or the list that says what you made and what you trust can't be used."""
+
+    what = "what you trust can't be read or kept"
+    hint = "let only your user read and write the folder that XDG_STATE_HOME names"
 
 
 class CheckpointError(TierMemError):

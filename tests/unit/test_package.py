@@ -168,7 +168,7 @@ def test_the_public_names_are_these() -> None:
         "InvalidTemperature", "InvalidTier", "Memory", "MemoryBank", "MemoryNotFound",
         "MemoryPinned", "NoteRefused", "Retention", "RunError", "SimulationError", "StoreDamaged",
         "StoreError", "StoreMismatch", "TIER_NAMES", "TIER_VALUES", "Temperature", "TickNotKept",
-        "Tier", "TierFull", "TierMemError", "__version__",
+        "Tier", "TierFull", "TierMemError", "TrustError", "Untrusted", "__version__", "trust",
     ]  # fmt: skip
 
 

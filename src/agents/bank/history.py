@@ -15,6 +15,7 @@ from ..storage.checkpoint import restore as restoring
 from ..storage.identity import with_new_id
 from ..storage.journal.journal import Journal
 from ..storage.lock import lock_folder
+from ..storage.private_files import make_folder
 from ..storage.store_sync import stale_store
 
 __all__ = ["branch", "check_unused", "journal_of", "no_bank", "past", "restore", "rewind"]
@@ -54,7 +55,7 @@ def branch(folder: Path, tick: int, into: Path) -> None:
     source = journal_of(folder)
     if into.exists():
         raise BankError(f"{into} exists already", hint="a branch needs a folder of its own")
-    into.mkdir(parents=True)
+    make_folder(into)
     journal = Journal(into / "journal.db", copied=source)
     try:
         commit = journal.commit_of(check_whole("tick", tick))

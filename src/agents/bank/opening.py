@@ -16,6 +16,7 @@ from ..memory.context import TokenCounter
 from ..notes.opening import open_notes
 from ..storage.bank_mark import lost_journal, mark
 from ..storage.embedding.embedders import Embedder
+from ..storage.guard import Guard
 from ..storage.identity import prepare
 from ..storage.journal.journal import Journal
 from ..storage.leftovers import sweep_bank
@@ -55,7 +56,7 @@ def open_folder(
     load = partial(
         load_settings, config, preset=preset, assignments=assignments, overrides=overrides
     )
-    load()  # finds most mistakes before anything is written
+    own = load()  # finds most mistakes before anything is written
     lock = lock_folder(path)
     with ExitStack() as undo:
         undo.callback(lock.release)
@@ -67,8 +68,11 @@ def open_folder(
         identity = journal.get("bank")
         settings = load(base=identity and identity["settings"])
         check_providers(settings)
-        chosen = prepare(journal, settings, embedder)
+        guard = Guard(path, identity, settings, own)
+        guard.check_files()
+        chosen = prepare(journal, settings, embedder, guard.embedder())
         parts = OpenBank(path, journal, settings, chosen, count_tokens, lock)
+        parts.guard = guard
         undo.callback(parts.store.close)
         if settings.storage.sync != "manual":
             parts.store.check()  # a broken store is reported now, not when the bank is closed
@@ -123,10 +127,13 @@ def copy_of(
         journal = history.past(folder, tick)
         undo.callback(journal.close)
         journal.set(store=None)  # a copy has no store of mem0's, and reads cold memories itself
-        base = journal.get("bank")["settings"]
-        settings = load_settings(config, preset=preset, assignments=assignments, base=base)
-        chosen = prepare(journal, settings, embedder)
+        identity = journal.get("bank")
+        load = partial(load_settings, config, preset=preset, assignments=tuple(assignments))
+        guard = Guard(folder, identity, load(base=identity["settings"]), load())
+        settings = guard.without_files()
+        chosen = prepare(journal, settings, embedder, guard.embedder())
         parts = OpenBank(None, journal, settings, chosen, count_tokens, None)
+        parts.guard = guard
         undo.pop_all()
     return parts
 

@@ -21,6 +21,7 @@ from ..search.search import Search
 from ..storage.embedding.cache import CachedEmbedder
 from ..storage.embedding.embedders import Embedder
 from ..storage.gc_pause import gc_paused
+from ..storage.guard import Guard
 from ..storage.journal.journal import Journal
 from ..storage.lock import BankLock
 from ..storage.mem0.models import Extractor
@@ -81,6 +82,8 @@ class OpenBank:
         self.search = Search(resident, self.embedder, self.store, settings, count_tokens)
         self.metrics = Metrics()
         self._extractor: Extractor | None = None
+        self.guard: Guard | None = None
+        """Says what remembered settings may do; None for a bank in memory."""
         self.forgotten: list[Memory] = []
         """Memories that mem0's store forgets after the commit."""
         self.staged: dict[tuple[str, str], Staged] = {}
@@ -232,6 +235,8 @@ class OpenBank:
 
     def facts_extractor(self) -> Extractor:
         """The extractor of facts from chat messages, with the configured LLM."""
+        if self.guard is not None and (refused := self.guard.llm()):
+            raise refused
         if self._extractor is None:
             self._extractor = Extractor(self.settings.llm, self.embedder.units, self._nearest)
         return self._extractor

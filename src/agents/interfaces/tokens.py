@@ -21,6 +21,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from ..errors import BankError, InvalidAgentId, InvalidInput
 from ..memory.requests import check_agent_id
+from ..storage.private_files import replace_file
 from ..storage.sqlite import sync_folder
 
 __all__ = ["FILE", "Created", "Grant", "are_needed", "check", "create", "grants", "revoke"]
@@ -217,19 +218,11 @@ def _write(folder: Path, kept: list[_Kept]) -> None:
         for each in kept
     ]
     text = json.dumps({"version": _VERSION, "tokens": rows}, indent=1) + "\n"
-    temporary = folder / f".{FILE}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
     try:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        with os.fdopen(os.open(temporary, flags, 0o600), "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(folder / FILE)
+        replace_file(folder / FILE, text)
         sync_folder(folder)
     except OSError as error:
         raise BankError(
             f"{folder / FILE} can't be written: {error}",
             hint="make room on the disk, and let your user write there",
         ) from None
-    finally:
-        temporary.unlink(missing_ok=True)

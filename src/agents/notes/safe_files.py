@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ..errors import NoteRefused
+from ..storage.private_files import FILE_MODE, FOLDER_MODE
 from .names import MOST_BYTES, MOST_CHARACTERS, decoded, fault_of_name, fault_of_path
 
 __all__ = [
@@ -95,7 +96,7 @@ def _make_folder(name: str, parent: int | None) -> None:
     if parent is None and not os.path.isdir(above):
         _make_folder(above, None)
     try:
-        os.mkdir(name, dir_fd=parent)
+        os.mkdir(name, FOLDER_MODE, dir_fd=parent)
     except FileExistsError:
         return
     if parent is not None:
@@ -194,7 +195,7 @@ def write(name: str, folder: int, data: bytes) -> None:
     """Write a new file durably; if that fails, the file is deleted."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(name, dir_fd=folder)
-    file = os.open(name, _NEW, 0o666, dir_fd=folder)
+    file = os.open(name, _NEW, FILE_MODE, dir_fd=folder)
     try:
         try:
             rest = memoryview(data)

@@ -13,6 +13,7 @@ from typing import Self, final
 
 from ..engine.open_bank import OpenBank
 from ..errors import BankClosed, ConfigError, InvalidInput, NoteRefused, TierMemError
+from ..storage.private_files import FOLDER_MODE
 from .opening import sync_notes
 
 __all__ = ["NoteWatch", "watch_notes"]
@@ -43,7 +44,7 @@ def watch_notes(bank: OpenBank, debounce: float) -> "NoteWatch":
     with bank.using():
         bank.ledger.journal.check_there()
         try:
-            folder.mkdir(exist_ok=True)
+            folder.mkdir(FOLDER_MODE, exist_ok=True)
         except OSError as error:
             raise NoteRefused(
                 f"{folder} can't hold notes: {error.strerror or error}",

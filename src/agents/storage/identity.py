@@ -1,21 +1,29 @@
 """What a bank keeps from its beginning: its id, its seed, its settings and its embedder."""
 
+import hmac
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 from ..config.settings import Settings
-from ..errors import BankDamaged, EmbedderError
+from ..errors import BankDamaged, EmbedderError, Untrusted
 from .embedding.embedders import Embedder, NoEmbedder, OfflineEmbedder
 from .journal.journal import Journal
 from .mem0.models import Mem0Embedder
+from .trust import is_listed, sealed
 
-__all__ = ["prepare", "with_new_id"]
+__all__ = ["is_trusted", "prepare", "with_new_id"]
 
 _MOST_DIMS = 65_536
 
 
-def prepare(journal: Journal, settings: Settings, given: Embedder | None) -> Embedder:
-    """The embedder to use: ``given``, or the configured one.
+def prepare(
+    journal: Journal,
+    settings: Settings,
+    given: Embedder | None,
+    refused: Untrusted | None = None,
+) -> Embedder:
+    """The embedder to use: ``given``, or the configured one, which raises ``refused`` when used.
 
     A new journal keeps its name and its dimensions; with an old journal they must be the same.
     """
@@ -27,7 +35,7 @@ def prepare(journal: Journal, settings: Settings, given: Embedder | None) -> Emb
     if given is not None and not callable(getattr(given, "embed", None)):
         raise EmbedderError(f"an embedder has name, dims and embed(); {given!r:.60} has not")
     kept = identity["embedder"] if identity else None
-    embedder = given or _configured(settings, kept["dims"] if kept else None)
+    embedder = given or _configured(settings, kept["dims"] if kept else None, refused)
     if not isinstance(embedder.dims, int) or not 1 <= embedder.dims <= _MOST_DIMS:
         raise EmbedderError(
             f"the embedder {embedder.name} has {embedder.dims!r} dimensions",
@@ -35,12 +43,14 @@ def prepare(journal: Journal, settings: Settings, given: Embedder | None) -> Emb
         )
     if kept is None:
         journal.set(
-            bank={
-                "id": _new_id(),
-                "seed": settings.seed,
-                "settings": settings.to_dict(redact=True),
-                "embedder": {"name": embedder.name, "dims": embedder.dims},
-            }
+            bank=sealed(
+                {
+                    "id": _new_id(),
+                    "seed": settings.seed,
+                    "settings": settings.to_dict(redact=True),
+                    "embedder": {"name": embedder.name, "dims": embedder.dims},
+                }
+            )
         )
     elif (embedder.name, embedder.dims) != (kept["name"], kept["dims"]):
         raise EmbedderError(
@@ -51,9 +61,24 @@ def prepare(journal: Journal, settings: Settings, given: Embedder | None) -> Emb
     return embedder
 
 
+def is_trusted(identity: dict[str, Any]) -> bool:
+    """Whether this user made the bank of this identity, or trusts it.
+
+    The seal covers the settings and not the memories: what the settings may do is theirs to say.
+    """
+    right = sealed(identity)["seal"]
+    found = identity.get("seal")
+    return (isinstance(found, str) and _same(found, right)) or is_listed(right)
+
+
 def with_new_id(identity: dict[str, Any]) -> dict[str, Any]:
     """The identity of a copy, which must not write to the store of the first bank."""
-    return {**identity, "id": _new_id()}
+    copy = {**identity, "id": _new_id()}
+    return sealed(copy) if is_trusted(identity) else copy
+
+
+def _same(one: str, other: str) -> bool:
+    return hmac.compare_digest(one.encode(), other.encode())
 
 
 def _new_id() -> str:
@@ -61,9 +86,22 @@ def _new_id() -> str:
     return str(uuid.uuid4())
 
 
-def _configured(settings: Settings, dims: int | None) -> Embedder:
+class _RefusedEmbedder(Mem0Embedder):
+    """The embedder of an untrusted bank: it has a name, and embeds nothing."""
+
+    def __init__(self, settings: Settings, dims: int | None, refused: Untrusted) -> None:
+        super().__init__(settings.embedder, dims)
+        self._refused = refused
+
+    def embed(self, texts: Sequence[str], /) -> list[list[float]]:
+        raise self._refused
+
+
+def _configured(settings: Settings, dims: int | None, refused: Untrusted | None) -> Embedder:
     if settings.embedder.provider == "offline":
         return OfflineEmbedder()
     if settings.embedder.provider == "none":
         return NoEmbedder()
+    if refused is not None:
+        return _RefusedEmbedder(settings, dims, refused)
     return Mem0Embedder(settings.embedder, dims)

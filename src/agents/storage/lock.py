@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from ..errors import BankError, BankLocked
+from .private_files import FILE_MODE, make_folder
 
 __all__ = ["BankLock", "lock_folder"]
 
@@ -19,7 +20,8 @@ class BankLock:
 
     def __init__(self, folder: Path, name: str = "bank.lock") -> None:
         path = folder / name
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        self._file = os.open(path, flags, FILE_MODE)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -51,7 +53,7 @@ class BankLock:
 def lock_folder(folder: Path, name: str = "bank.lock") -> BankLock:
     """Lock a folder, which is made if there is none; by default with a bank's lock."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         return BankLock(folder, name)
     except (FileExistsError, NotADirectoryError) as error:
         file = next(

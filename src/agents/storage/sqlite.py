@@ -1,5 +1,6 @@
 """SQLite's files and the disk, for the journal and for checkpoints."""
 
+import contextlib
 import os
 import sqlite3
 import struct
@@ -8,6 +9,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from .private_files import new_file
+
 __all__ = [
     "DAMAGE",
     "as_it_was",
@@ -15,6 +18,7 @@ __all__ = [
     "discard",
     "is_of_the_system",
     "log_of",
+    "make_private",
     "sync_file",
     "sync_folder",
 ]
@@ -62,6 +66,16 @@ def as_it_was(path: Path) -> Callable[[], object]:
 def log_of(path: Path) -> Path:
     """The write-ahead log of a database."""
     return path.with_name(f"{path.name}-wal")
+
+
+def make_private(path: Path) -> None:
+    """Make a database's file, unless it exists; SQLite gives its log and its index the same mode.
+
+    A file that exists is not opened here: to close it would end SQLite's own locks on it. If the
+    file can't be made, SQLite says why.
+    """
+    with contextlib.suppress(OSError, ValueError):
+        os.close(new_file(path))
 
 
 def copy_database(path: Path, target: sqlite3.Connection) -> None:

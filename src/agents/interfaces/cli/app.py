@@ -177,6 +177,7 @@ COMMANDS: dict[str, tuple[Entry, ...]] = {
         ("config", "care:config", "Check settings, and print all of them."),
         ("repair", "care:repair", "Rebuild mem0's store from the bank's journal."),
         ("vacuum", "care:vacuum", "Free the space of purged memories."),
+        ("trust", "trust:trust", "Trust a bank or a run that somebody else made."),
     ),
 }
 

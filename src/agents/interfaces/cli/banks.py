@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import BankError
 from ...memory.requests import check_agent_id
-from .output import first_of
+from .output import first_of, say
 from .signals import telling
 
 if TYPE_CHECKING:
@@ -19,7 +19,15 @@ if TYPE_CHECKING:
     from ...notes.agent_notes import AgentNotes
     from ...notes.index import Synced
 
-__all__ = ["changed", "check_agent", "check_bank", "copied", "copied_with_notes", "opened"]
+__all__ = [
+    "changed",
+    "check_agent",
+    "check_bank",
+    "check_served",
+    "copied",
+    "copied_with_notes",
+    "opened",
+]
 
 
 def opened(
@@ -114,3 +122,20 @@ def check_bank(folder: Path, create: bool, hint: str) -> None:
         from ...bank.history import no_bank
 
         raise no_bank(folder, hint)
+
+
+def check_served(bank: "MemoryBank", folder: Path) -> None:
+    """Refuse to serve an untrusted bank that can't embed; warn of tokens that came with one."""
+    from .. import tokens
+
+    guard = bank.parts.guard
+    if guard is None or guard.is_trusted:
+        return
+    if refused := guard.embedder():
+        raise refused
+    if tokens.grants(folder):
+        say(
+            f"{folder} is not known as yours on this machine, and its tokens may be known to "
+            f"others; list them with: tiermem token list {quote(str(folder))}",
+            err=True,
+        )

@@ -132,6 +132,7 @@ def _memories(folder: Path) -> Findings:
         yield sound
         yield from run_checks(
             [
+                Check("trust", partial(_trust, bank)),
                 Check("embedder", partial(_embedder, bank)),
                 Check("mem0", partial(_store, bank, folder, kept)),
                 Check("notes", partial(_notes, bank, folder)),
@@ -191,9 +192,19 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:_MOST_NAMED]) + (f" and {more:,} more" if more > 0 else "")
 
 
+def _trust(bank: "MemoryBank") -> Findings:
+    """What an untrusted bank wants to do, and is not checked."""
+    guard = bank.parts.guard
+    for refused in (guard.embedder(), guard.files(), guard.llm()) if guard else ():
+        if refused is not None:
+            yield Finding("warning", "trust", refused.why, refused.hint)
+
+
 def _embedder(bank: "MemoryBank") -> Findings:
     from ...storage.identity import prepare
 
+    if bank.parts.guard is not None and bank.parts.guard.embedder():
+        return
     yield from embedding(prepare(bank.parts.ledger.journal, bank.settings, None))
 
 
@@ -202,6 +213,8 @@ def _store(bank: "MemoryBank", folder: Path, kept: dict[str, Any] | None) -> Fin
     from ...storage.mem0.package import import_store
     from ...storage.mem0.store import Mem0Store
 
+    if bank.parts.guard is not None and bank.parts.guard.files():
+        return
     if kept is None or not max(kept["commit"], kept["writing"]):
         yield Finding("ok", "mem0", "nothing was written to mem0's store yet")
         return

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...errors import Diverged, RunError
+from ...storage.private_files import FILE_MODE
 from ...storage.sqlite import sync_folder
 
 __all__ = ["Cassette", "Exchange", "hash_prompt"]
@@ -146,7 +147,8 @@ class Cassette:
     def _append(self, line: bytes) -> None:
         new = self._end == 0
         try:
-            with self.path.open("ab", buffering=0) as file:
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+            with os.fdopen(os.open(self.path, flags, FILE_MODE), "ab", buffering=0) as file:
                 try:
                     rest = memoryview(line)
                     while rest:

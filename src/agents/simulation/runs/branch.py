@@ -1,6 +1,5 @@
 """Branches: a new run starts from a tick of another run, with changed settings or memories."""
 
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
@@ -14,10 +13,12 @@ from ...config.settings import Settings
 from ...config.yaml_reader import read_file
 from ...errors import ConfigError, RunError, TierMemError
 from ...memory.records import Memory
+from ...storage.private_files import copy_file
 from ...version import __version__
 from .compare import last_tick
 from .folder import as_run_error, make_folder, places_of_code, read_folder
 from .run import check_scenario
+from .trusting import check_run, is_trusted_run, seal_run
 
 __all__ = ["branch", "read_edits"]
 
@@ -72,13 +73,16 @@ def branch(
                 f"edit {index}: there is no agent {edit['agent']!r:.60} in {parent}",
                 hint=f"list its agents with: tiermem show {quote(str(parent))}",
             )
+    check_run(parent, changed)
     code = check_scenario(changed, places_of_code(parent, about))
 
     def fill(new: Path) -> None:
         with as_run_error(f"{parent} can't be branched at tick {tick}"):
             history.branch(parent / "bank", tick, new / "bank")
         if (parent / "cassette.jsonl").exists():
-            shutil.copy(parent / "cassette.jsonl", new / "cassette.jsonl")
+            copy_file(parent / "cassette.jsonl", new / "cassette.jsonl")
+        if is_trusted_run(parent):
+            seal_run(new, changed)
         with MemoryBank.open(new / "bank", changed, storage={"sync": "manual"}) as bank:
             _edit(bank, edits)
 

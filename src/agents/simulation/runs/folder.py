@@ -16,8 +16,9 @@ from ...bank import history
 from ...config.load import load_settings
 from ...config.settings import Settings
 from ...errors import BankError, ConfigError, RunError
+from ...storage import private_files
 from ...storage.leftovers import is_alive
-from .whole_files import replace_file
+from ...storage.private_files import replace_file
 
 __all__ = [
     "FORMAT",
@@ -38,7 +39,7 @@ _OURS = frozenset(
     {
         "config.yaml", "run.json", "code", "bank", "checkpoints", "cassette.jsonl",
         "metrics.parquet", "ticks.parquet", "summary.json", "report.html", "diff.png",
-        "error.txt",
+        "error.txt", "run.seal",
     }
 )  # fmt: skip
 
@@ -64,12 +65,13 @@ def make_folder(
     temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
     try:
         shutil.rmtree(temporary, ignore_errors=True)
-        temporary.mkdir(parents=True)
+        private_files.make_folder(temporary)
         write_settings(temporary, settings)
         replace_file(temporary / "run.json", json.dumps(dict(about), indent=2) + "\n")
         for name, file in code.items():
-            (temporary / "code" / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(file, temporary / "code" / name)
+            private_files.make_folder(temporary / "code")
+            private_files.make_folder((temporary / "code" / name).parent)
+            private_files.copy_file(file, temporary / "code" / name)
         if fill:
             fill(temporary)
         _check_free(folder, force)

@@ -22,10 +22,10 @@ from ...config.settings import Settings
 from ...errors import RunError, SimulationError
 from ...memory.records import Memory
 from ...memory.tiers import TIER_NAMES, Tier
+from ...storage.private_files import replace_file
 from ..loop.loop import check_number
 from ..protocols import World
 from ..reports.report import RemarkableMemory, RunResults, render_run
-from .whole_files import replace_file
 
 __all__ = ["by_agent_of", "metric_rows", "most_retrieved", "rows_of", "table", "tick_rows", "write"]
 

@@ -16,6 +16,7 @@ from .compare import Difference, differences
 from .folder import as_run_error, checkpoints, places_of_code, read_folder
 from .run import is_of_run
 from .scenario import first_memories, make_policy, make_world
+from .trusting import check_run
 
 __all__ = ["Divergence", "Replay", "verify_files"]
 
@@ -43,6 +44,7 @@ class Replay:
     def __init__(self, folder: Path, from_tick: int | None = None) -> None:
         self._folder = folder
         self._settings, about = read_folder(folder)
+        check_run(folder, self._settings, replay=True)
         parent = about.get("parent")
         start = from_tick if from_tick is not None else (parent["tick"] if parent else None)
         with MemoryBank.at(folder / "bank") as bank:

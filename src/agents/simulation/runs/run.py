@@ -4,6 +4,7 @@
 config.yaml               every setting of the run, without secrets
 run.json                  what made the run, and which run it branched from
 code/                     copies of the user's own modules
+run.seal                  says who made the run, if it has code or uses a network
 bank/                     the memories, and the record of each tick
 checkpoints/              portable files to go back to
 cassette.jsonl            the questions to an LLM and its answers, if the run has an LLM
@@ -39,6 +40,7 @@ from ...errors import (
 )
 from ...storage.checkpoint import file as checkpoint
 from ...storage.mem0.store import check_providers
+from ...storage.private_files import replace_file
 from ...storage.store_sync import Progress
 from ...version import __version__
 from ..loop.loop import Loop
@@ -55,7 +57,7 @@ from .folder import (
     write_settings,
 )
 from .scenario import code_of, first_memories, make_policy, make_world, set_up
-from .whole_files import replace_file
+from .trusting import check_run, is_trusted_run, seal_run
 
 __all__ = ["Run", "Say", "go_back"]
 
@@ -108,6 +110,7 @@ class Run:
         }
 
         def fill(new: Path) -> None:  # the folder gets its name when tick 0 is in it
+            seal_run(new, settings)
             cls(new, settings, about).close(sync=False)
 
         make_folder(folder, settings, about, code, force=force, fill=fill)
@@ -129,6 +132,7 @@ class Run:
                     "which it does not keep, are given again",
                     hint="to change others, branch it with: tiermem branch",
                 )
+        check_run(folder, settings)
         return cls(folder, load_settings(settings, assignments=texts), about, say)
 
     def close(self, *, sync: bool = True) -> None:
@@ -199,8 +203,11 @@ class Run:
                 f"{self.folder} has {self.tick} ticks already, more than {ticks}",
                 hint="to go back, use --from-tick",
             )
+        was_trusted = is_trusted_run(self.folder)
         self.settings = load_settings(self.settings, overrides={"simulation": {"ticks": ticks}})
         write_settings(self.folder, self.settings)
+        if was_trusted:
+            seal_run(self.folder, self.settings)
 
     def sync(self) -> None:
         """Bring mem0's store up to date, unless ``storage.sync`` is manual."""

@@ -190,11 +190,14 @@ def _import_from(name: str, folder: Path, *neighbours: Path) -> tuple[Any, list[
     paths = [str(place) for place in places]
     sys.path[:0] = paths
     importlib.invalidate_caches()
+    # Python's copies of compiled code would be files that the run's seal does not know.
+    writes_none, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
         module = importlib.import_module(name)
         new = [key for key in set(sys.modules) - before if _is_own(key, [folder])]
         return module, sorted(Path(str(_file_of(key))) for key in new)
     finally:
+        sys.dont_write_bytecode = writes_none
         del sys.path[: len(paths)]
         # At the end of sys.path the folders stay, because a method may import later.
         sys.path += [path for path in paths if path not in sys.path]

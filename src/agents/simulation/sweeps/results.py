@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import RunError
+from ...storage.private_files import replace_file
 from ..reports import plots
 from ..reports.report import SweepResults, render_sweep
 from ..runs import outputs
-from ..runs.whole_files import replace_file
 from ..statistics import differences, interval_of, summarise
 from .sweep import Sweep
 

@@ -20,9 +20,9 @@ from ...config.settings import Settings
 from ...config.yaml_reader import read_file
 from ...errors import ConfigError, RunError
 from ...storage.lock import lock_folder
+from ...storage.private_files import make_folder, replace_file
 from ..runs.run import Run
 from ..runs.scenario import code_of, make_world, set_up
-from ..runs.whole_files import replace_file
 
 __all__ = ["Cell", "Sweep", "read_sweep", "run_cells"]
 
@@ -232,7 +232,8 @@ def _prepare(sweep: Sweep, folder: Path, force: bool) -> None:
         lock_folder(folder, _LOCK).release()  # raises if another process runs the sweep
         shutil.rmtree(folder)
     try:
-        (folder / "cells").mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
+        make_folder(folder / "cells")
         replace_file(made, text)
     except OSError as error:
         raise RunError(

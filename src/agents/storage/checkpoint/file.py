@@ -22,9 +22,10 @@ from ..journal.journal import Journal
 from ..journal.schema import SnapshotRow
 from ..journal.ticks import TickRow
 from ..leftovers import sweep_files
+from ..private_files import make_folder
 from ..resident.agent_columns import AgentColumns
 from ..shelf.rows import SHELF_SCHEMA, ShelfTable
-from ..sqlite import DAMAGE, discard, is_of_the_system, sync_file, sync_folder
+from ..sqlite import DAMAGE, discard, is_of_the_system, make_private, sync_file, sync_folder
 from ..state import snapshots
 from ..state.ledger import Ledger
 from ..state.state import State
@@ -113,7 +114,7 @@ def write(path: Path, ledger: Ledger, version: str, extra: Mapping[str, object])
         raise InvalidInput(f"what goes with a checkpoint must be JSON: {error}") from None
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         if path.exists() and not _is_ours(path):
             raise CheckpointError(
                 f"{path} is no checkpoint, so none takes its place", hint="name another file"
@@ -121,6 +122,7 @@ def write(path: Path, ledger: Ledger, version: str, extra: Mapping[str, object])
         own = re.escape(path.name)
         sweep_files(path.parent, re.compile(rf"\.(?:.+\.tmck|{own})\.(\d+)\.tmp"))
         temporary.unlink(missing_ok=True)
+        make_private(temporary)
         # One thread inserts while this thread packs; only one of them uses the database at a time.
         database = sqlite3.connect(temporary, isolation_level=None, check_same_thread=False)
         with (

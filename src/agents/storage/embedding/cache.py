@@ -6,7 +6,7 @@ from concurrent.futures import Executor
 
 import numpy as np
 
-from ...errors import EmbedderError
+from ...errors import EmbedderError, Untrusted
 from ..vectors import Quantised, quantise, unit
 from .embedders import Embedder, OfflineEmbedder, WordVectors
 
@@ -112,7 +112,7 @@ class CachedEmbedder:
             return np.empty((0, self.dims), np.int8)
         try:
             rows = self.embedder.embed(texts)
-        except EmbedderError:
+        except (EmbedderError, Untrusted):
             raise
         except Exception as error:  # a caller's own embedder may raise anything
             raise EmbedderError(f"the embedder {self.embedder.name} failed: {error}") from error

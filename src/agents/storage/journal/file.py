@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import BankDamaged, BankError, BankTooNew, BankTooOld, CommitFailed, CommitUnknown
-from ..sqlite import DAMAGE, copy_database, is_of_the_system, log_of, sync_folder
+from ..sqlite import DAMAGE, copy_database, is_of_the_system, log_of, make_private, sync_folder
 from .schema import SCHEMA
 
 __all__ = ["JournalFile"]
@@ -29,6 +29,8 @@ class JournalFile:
         self._path = path and path.absolute()  # the process may go to another folder
         self._had_log = self._path is not None and log_of(self._path).exists()
         with self.reading():
+            if path:
+                make_private(path)
             self.db = sqlite3.connect(
                 # A copy may be large: SQLite keeps it in a file without a name.
                 path or ("" if copied else ":memory:"),

@@ -12,12 +12,16 @@ import zlib
 from pathlib import Path
 from typing import NamedTuple
 
+from ..private_files import FILE_MODE
+
 __all__ = ["Acknowledged", "HeadRecord"]
 
 logger = logging.getLogger(__name__)
 
 _RECORD = struct.Struct("<4sQ32s")
 _MAGIC = b"tmhd"
+# A bank from somebody else may have a link there, to a file that is not its own.
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class Acknowledged(NamedTuple):
@@ -55,7 +59,7 @@ class HeadRecord:
         record = _RECORD.pack(_MAGIC, commit, digest)
         try:
             if self._file < 0:
-                self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                self._file = os.open(self.path, _FLAGS, FILE_MODE)
             os.pwrite(self._file, record + _check(record), 0)
         except OSError as error:
             logger.warning("the last commit could not be recorded in %s: %s", self.path, error)

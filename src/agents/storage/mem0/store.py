@@ -1,5 +1,6 @@
 """A bank's memories in one of mem0's vector stores."""
 
+import contextlib
 import hashlib
 import json
 import logging
@@ -17,6 +18,7 @@ from ...errors import StoreDamaged, StoreError
 from ...memory.records import Memory
 from ...memory.temperature import TEMPERATURE_NAMES
 from ...memory.tiers import TIER_NAMES
+from ..private_files import make_folder
 from .child_process import ChildLost, StoreChild, end_idle
 from .providers import check_providers
 
@@ -137,8 +139,18 @@ class Mem0Store:
     def open(self, *, written: bool = False) -> None:
         """Connect; the store must belong to this bank or, unless it was ``written``, be empty."""
         if not self._is_open:
+            self._make_folder()
             self._ask("open", written=written)
             self._is_open = True
+
+    def _make_folder(self) -> None:
+        """Make the folder of a local store: its library makes files that the umask allows to all.
+
+        If it can't be made, the store says why.
+        """
+        if self.path is not None:
+            with contextlib.suppress(OSError):
+                make_folder(self.path)
 
     def close(self) -> None:
         """Let go of the store's files and connections."""

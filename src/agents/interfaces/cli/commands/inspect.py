@@ -153,7 +153,7 @@ def diff(
     """
     from ....simulation.reports import plots
     from ....simulation.runs.compare import compare_runs
-    from ....simulation.runs.whole_files import replace_file
+    from ....storage.private_files import FILE_MODE, SHARED_MODE, replace_file
 
     found = compare_runs(first, second)
     names = (str(first), str(second)) if first != second else ("first", "second")
@@ -167,7 +167,7 @@ def diff(
         diverged=found.parted,
     )
     try:
-        replace_file(target, picture)
+        replace_file(target, picture, SHARED_MODE if plot else FILE_MODE)
     except OSError as error:
         raise RunError(
             f"the plot {target} can't be written: {error.strerror or error}",

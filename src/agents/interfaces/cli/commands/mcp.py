@@ -4,13 +4,14 @@ import importlib.util
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
 from ....errors import ConfigError, InvalidInput
 from ....memory.requests import check_agent_id
-from ..banks import check_bank
+from ..banks import check_bank, check_served
 from ..options import AllowHosts, AllowOrigins, Assignments, BankFolder, Config, Create, Preset
 from ..output import say
 from ..progress import stopping
@@ -86,7 +87,7 @@ def mcp(
 
     with stopping() as asked_to_stop:
         if not http:
-            _over_streams(agent or "", read_only, opened, asked_to_stop)
+            _over_streams(agent or "", read_only, folder, opened, asked_to_stop)
             return
 
         from ...http.access import Door, Names
@@ -98,6 +99,7 @@ def mcp(
         agents = check_access(folder, host, agent)
         door, names = Door(folder, agent), Names(host, hosts or (), origins or ())
         with listen(host, _PORT if port is None else port) as sock, opened() as bank:
+            check_served(bank, folder)
             where = address(host, sock) + mcp_http.PATH
             say(f"serving {folder} on {where} for {agents}", err=True)
             mcp_http.serve(
@@ -129,6 +131,7 @@ def _check(agent: str | None, http: bool, only_http: Mapping[str, object]) -> No
 def _over_streams(
     name: str,
     read_only: bool,
+    folder: Path,
     opened: "Callable[[], MemoryBank]",
     asked_to_stop: Callable[[], bool],
 ) -> None:
@@ -145,6 +148,7 @@ def _over_streams(
         # A client kills a server that is slow to end, and mem0's store may not survive that. The
         # store catches up when the bank is opened again.
         last.callback(bank.close, sync=False)
+        check_served(bank, folder)
         agent = AsyncMemoryBank(bank).agent(name)
         access = Access(agent, may_write=not read_only)
         serve(make_server(lambda _: access), incoming, outgoing, asked_to_stop)

@@ -17,7 +17,7 @@ from typer import Option
 
 from ....errors import ConfigError
 from ....memory.requests import check_agent_id
-from ..banks import check_bank
+from ..banks import check_bank, check_served
 from ..options import (
     AllowHosts,
     AllowOrigins,
@@ -103,6 +103,7 @@ def serve(
             folder, file, preset=preset, assignments=assignments or (), create=create
         )
         try:
+            check_served(bank, folder)
             say(f"serving {folder} on {http.address(host, sock)} for {agents}")
             sys.stdout.flush()
             http.serve(bank, door, names, sock, limits=limits, asked_to_stop=asked_to_stop)

@@ -6,6 +6,7 @@ import typer
 from typer import Argument, Option
 
 from ....errors import BankError
+from ....storage.private_files import make_folder
 from ... import tokens
 from ..banks import check_bank
 from ..help import HelpfulCommand, HelpfulGroup
@@ -41,7 +42,7 @@ def create(
     """
     check_bank(folder, make, "--create makes the folder for one")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
     except OSError as error:
         raise BankError(
             f"{folder} can't hold a bank: {error.strerror or error}", hint="name another folder"

@@ -1,0 +1,163 @@
+"""Trust in runs, banks and checkpoints: which run is the user's own, and trusting what is not.
+
+A run of this user has a file ``run.seal``. One seal in it covers the settings and the code, one
+covers the place of the run's folder: the user may mend the code there.
+"""
+
+import contextlib
+from collections.abc import Iterator
+from os import PathLike
+from pathlib import Path
+
+from ...bank import history
+from ...config.load import load_settings
+from ...config.settings import Settings
+from ...errors import InvalidInput
+from ...storage.checkpoint import file as checkpoint
+from ...storage.guard import claim_store
+from ...storage.private_files import replace_file
+from ...storage.trust import (
+    Trusted,
+    file_seal,
+    is_listed,
+    listed,
+    place_seal,
+    refusal,
+    sealed,
+    update_list,
+)
+from ...storage.wishes import embedder_wish, has_pickles, llm_wish, notes_wish, store_wish
+from ..worlds import WORLDS
+from .folder import read_folder
+
+__all__ = ["check_run", "is_trusted_run", "seal_run", "trust", "trusted", "untrust", "wishes"]
+
+_SEAL = "run.seal"
+
+
+def seal_run(folder: Path, settings: Settings) -> None:
+    """Say that a run is the user's own, unless nothing depends on that."""
+    if any(_wishes_of(folder, settings)):
+        replace_file(folder / _SEAL, "".join(f"{seal}\n" for seal in _seals(folder)))
+
+
+def is_trusted_run(folder: Path) -> bool:
+    """Whether this user made the run, or trusts it."""
+    right = _seals(folder)
+    with contextlib.suppress(OSError, ValueError):
+        if not {*right}.isdisjoint((folder / _SEAL).read_text().split()):
+            return True
+    return is_listed(*right)
+
+
+def check_run(folder: Path, settings: Settings, *, replay: bool = False) -> None:
+    """Refuse what an untrusted run may not do; a replay asks no LLM."""
+    found = list(_wishes_of(folder, settings, replay=replay))
+    if not found:
+        return
+    if not is_trusted_run(folder):
+        raise refusal(folder, " and to ".join(found))
+    if not replay:
+        with contextlib.suppress(OSError):  # it stays trusted as it was
+            seal_run(folder, settings)  # the code may have been mended, or the folder copied
+
+
+def trust(path: str | PathLike[str]) -> list[str]:
+    """Trust a run, a bank or a checkpoint; what its settings want to do, as lines of text.
+
+    The trust is kept in your own state folder, for what is there now: later changes to the settings
+    or to a run's code elsewhere need to be trusted again. Trust what came from people whose code
+    you would run.
+    """
+    place = Path(path)
+    entry = _entry(place)
+    found = list(wishes(place))
+    update_list(lambda known: [*(each for each in known if each.path != entry.path), entry])
+    for bank in (place, place / "bank"):
+        if (bank / "journal.db").is_file() and has_pickles(_remembered(bank).store, bank):
+            claim_store(bank)
+    return found
+
+
+def untrust(path: str | PathLike[str]) -> None:
+    """Trust a run, a bank or a checkpoint no more; :class:`InvalidInput` if it was not trusted."""
+    place = Path(path).absolute()
+    known = listed()
+    kept = [each for each in known if each.path != str(place)]
+    if len(kept) == len(known):
+        raise InvalidInput(
+            f"{place} is not in the list of what you trust",
+            hint="see it with: tiermem trust --list",
+        )
+    update_list(lambda now: [each for each in now if each.path != str(place)])
+    for file in (place / _SEAL, place / "store.seal", place / "bank" / "store.seal"):
+        file.unlink(missing_ok=True)
+
+
+def trusted() -> list[Trusted]:
+    """What the user trusts besides what the user made."""
+    return listed()
+
+
+def wishes(path: Path) -> Iterator[str]:
+    """What a run, a bank or a checkpoint wants to do that needs trust."""
+    if (path / "run.json").is_file():
+        return _wishes_of(path, read_folder(path)[0])
+    return _settings_wishes(_remembered(path), path)
+
+
+def _entry(path: Path) -> Trusted:
+    place = str(path.absolute())
+    if (path / "run.json").is_file():
+        read_folder(path)
+        return Trusted(place, "run", [*_seals(path), _bank_seal(path / "bank")])
+    kind = "bank" if path.is_dir() else "checkpoint"
+    return Trusted(place, kind, [_bank_seal(path)])
+
+
+def _bank_seal(path: Path) -> str:
+    return str(sealed(_identity(path))["seal"])
+
+
+def _identity(path: Path) -> dict[str, object]:
+    """The identity in a bank's folder, or in a checkpoint."""
+    if path.is_file():
+        return checkpoint.read(path).bank
+    with contextlib.closing(history.past(path, None)) as journal:
+        identity: dict[str, object] = journal.get("bank")
+        return identity
+
+
+def _remembered(path: Path) -> Settings:
+    settings = _identity(path)["settings"]
+    return load_settings(base=settings)  # type: ignore[arg-type]
+
+
+def _seals(folder: Path) -> tuple[str, str]:
+    code = folder / "code"
+    files = [folder / "run.json", folder / "config.yaml", *sorted(code.rglob("*"))]
+    if code.is_symlink():
+        files.append(code)
+    return (
+        file_seal((str(path.relative_to(folder)), path) for path in files),
+        place_seal(folder / "run.json"),
+    )
+
+
+def _wishes_of(folder: Path, settings: Settings, *, replay: bool = False) -> Iterator[str]:
+    simulation = settings.simulation
+    for name in (simulation.world, simulation.policy):
+        if name and ":" in name and name not in WORLDS:
+            yield f"run the code of {name!r:.80}"
+    asks = simulation.policy == "llm" and not replay
+    yield from _settings_wishes(settings, folder / "bank", llm=asks)
+
+
+def _settings_wishes(settings: Settings, folder: Path, *, llm: bool = True) -> Iterator[str]:
+    found = (
+        embedder_wish(settings.embedder),
+        store_wish(settings.store, folder),
+        llm_wish(settings.llm) if llm else None,
+        notes_wish(settings.notes.extra_paths),
+    )
+    yield from (wish for wish in found if wish)
