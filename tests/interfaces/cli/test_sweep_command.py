@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+import warm_children
 from agents.storage.lock import lock_folder
 from waiting import ended
 
@@ -281,7 +282,7 @@ def test_ctrl_c_ends_a_sweep_which_then_goes_on(
 ) -> None:
     file = write_sweep(scenario(ticks=60), seeds=14)
     command = [str(Path(sys.executable).with_name("tiermem")), "sweep", str(file), "--out", "s"]
-    with subprocess.Popen(
+    with warm_children.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         while not list(Path("s").glob("cells/*/summary.json")):
