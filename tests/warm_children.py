@@ -51,7 +51,7 @@ COMMANDS = {
 }
 """By a word of what is run: what it imports as well."""
 STORE = ("mem0.vector_stores.configs", "mem0.utils.factory", "mem0.vector_stores.chroma")
-STORE_WORDS = ("tiermem.storage", "vacuum", "repair", "with_store")
+STORE_WORDS = ("tiermem.storage", "doctor", "repair", "sync()", "vacuum")
 _BECOME_SUBREAPER = 36
 _LONGEST = 1 << 20
 

@@ -8,7 +8,7 @@ import difflib
 import functools
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import is_dataclass
+from dataclasses import is_dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, cast, get_origin, get_type_hints
@@ -54,7 +54,7 @@ def load_settings(
     from .messages import check
     from .yaml_reader import copy_plain
 
-    merged = _defaults()
+    merged = defaults = _defaults()
     given: list[Document] = []
     if isinstance(config, Settings):
         merged = config.to_dict()
@@ -76,7 +76,7 @@ def load_settings(
         layers.insert(0, [copy_plain(base, "the bank's settings")])
     if overrides is not None:
         layers.append([_overrides(overrides)])
-    check([document for layer in layers for document in layer], _validator())
+    check([_changed(document, defaults) for layer in layers for document in layer], _validator())
     for layer in layers:
         together: dict[str, Any] = {}
         for document in layer:
@@ -88,6 +88,19 @@ def load_settings(
             hint="use keyword or hybrid",
         )
     return cast(Settings, _made(Settings, merged))
+
+
+def _changed(document: "Document", defaults: Mapping[str, object]) -> "Document":
+    """The document without the sections that are the defaults, which were checked once."""
+    if not isinstance(document.value, dict):
+        return document
+    changed = {
+        name: section
+        for name, section in document.value.items()
+        # 1 equals true, and is written otherwise.
+        if section != defaults.get(name) or repr(section) != repr(defaults.get(name))
+    }
+    return replace(document, value=changed)
 
 
 def _file(path: str | os.PathLike[str]) -> "Document":
