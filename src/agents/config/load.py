@@ -97,8 +97,9 @@ def _changed(document: "Document", defaults: Mapping[str, object]) -> "Document"
     changed = {
         name: section
         for name, section in document.value.items()
-        # 1 equals true, and is written otherwise.
-        if section != defaults.get(name) or repr(section) != repr(defaults.get(name))
+        if name not in defaults
+        or section != defaults[name]
+        or repr(section) != repr(defaults[name])  # 1 equals true, and is written otherwise
     }
     return replace(document, value=changed)
 
