@@ -6,6 +6,7 @@ accepts; ``settings.py`` declares the types; ``config/presets`` holds the preset
 
 import difflib
 import functools
+import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import is_dataclass, replace
@@ -99,7 +100,7 @@ def _changed(document: "Document", defaults: Mapping[str, object]) -> "Document"
         for name, section in document.value.items()
         if name not in defaults
         or section != defaults[name]
-        or repr(section) != repr(defaults[name])  # 1 equals true, and is written otherwise
+        or _text(section) != _text(defaults[name])  # 1 equals true, and is written otherwise
     }
     return replace(document, value=changed)
 
@@ -184,6 +185,7 @@ def _apply(below: dict[str, Any], layer: dict[str, Any]) -> dict[str, Any]:
 
 
 _types = functools.cache(get_type_hints)
+_text = functools.partial(json.dumps, sort_keys=True)
 
 
 def _made(kind: Any, value: Any) -> Any:
