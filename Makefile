@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# Python keeps what it compiled: else each of hundreds of processes compiles the package again.
+unexport PYTHONDONTWRITEBYTECODE
 # One more than there are cores: many tests wait for a process.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 

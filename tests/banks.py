@@ -3,15 +3,16 @@
 import gc
 import os
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 from agents import MemoryBank
 from waiting import ended
+from warm_children import Popen
 
 OpenBank = Callable[..., MemoryBank]
 
@@ -59,12 +60,12 @@ def flipped(data: bytes | str | int) -> bytes | str | int:
     return data[:-1] + bytes([data[-1] ^ 1])
 
 
-def child(code: str, *arguments: object, **environment: str) -> str:
-    """Run ``code`` in a fresh process and give what it printed."""
-    with subprocess.Popen(
+def child(code: str, *arguments: object, start: Any = Popen, **environment: str) -> str:
+    """Run ``code`` in a process of its own and give what it printed."""
+    with start(
         [sys.executable, "-c", code, *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stdout=PIPE,
+        stderr=PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": str(TESTS), **environment},
     ) as process:

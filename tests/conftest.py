@@ -2,6 +2,7 @@
 
 import ipaddress
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -18,11 +19,28 @@ sys.path.insert(0, str(Path(__file__).parent / "property"))
 sys.path.insert(0, str(Path(__file__).parent))
 
 import slow
+import warm_children
 from agents import AgentMemory, MemoryBank
 from agents.storage.mem0 import child_process
 from agents.storage.state.ledger import Ledger
 from embedders import Directions
-from warm_children import WarmChildren
+
+
+def _use_memory_as_disk() -> None:
+    """Tests wait for the disk most of all: a folder in memory, where it has room, waits for none.
+
+    The variable TMPDIR names another folder.
+    """
+    folder = Path("/dev/shm")
+    if "TMPDIR" in os.environ or not os.access(folder, os.W_OK):
+        return
+    if shutil.disk_usage(folder).free > _ROOM:
+        os.environ["TMPDIR"] = str(folder)
+        tempfile.tempdir = None  # is found anew
+
+
+_ROOM = 2 * 2**30
+_use_memory_as_disk()
 
 # How long a test takes is the machine's affair. There are many laws: a few examples of each while
 # somebody works, half of Hypothesis' own number in CI; HYPOTHESIS_PROFILE=thorough tries more.
@@ -119,12 +137,11 @@ def _no_network_was_used(network_guard: NetworkGuard) -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def _warm_children() -> Iterator[None]:
     """Children that use a store have mem0 and Chroma imported already."""
-    children = WarmChildren()
-    child_process.subprocess = children  # type: ignore[attr-defined,assignment]
+    warm_children.use_stores_warm(warm_children)
     yield
     child_process.end_idle()
-    child_process.subprocess = subprocess  # type: ignore[attr-defined]
-    children.close()
+    warm_children.use_stores_warm(subprocess)
+    warm_children.close()
 
 
 OpenBank = Callable[..., MemoryBank]

@@ -1,142 +1,307 @@
-"""A process that has imported mem0 and Chroma, and forks for each child that uses a store.
+"""Processes that start warm: each is forked from a server that has made the imports already.
 
-A child that uses a store spends seconds on imports and milliseconds on the store. Here every child
-is a process of its own all the same; only the imports are made once.
+``tiermem`` spends a second on imports, and mem0 and Chroma take three more. A warm process is a
+process of its own all the same, with its own id, files, signals and exit code; the process that
+started it is its parent. What is asked of Python itself (``PYTHONHASHSEED``, another program) and
+any system but Linux get a process from scratch.
 """
 
+import atexit
+import ctypes
+import gc
+import importlib
+import io
 import json
 import os
 import runpy
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import threading
-import time
-import traceback
-from typing import Any, NoReturn
+import types
+from pathlib import Path
+from typing import Any
 
-STORE_MODULES = (
-    "mem0.vector_stores.configs",
-    "mem0.utils.factory",
-    "mem0.vector_stores.chroma",
+from agents.storage.mem0.package import import_mem0
+
+SCRIPT = str(Path(sys.executable).with_name("tiermem"))
+MODULES = (
+    "agents.bank.history",
+    "agents.bank.memory_bank",
+    "agents.config.messages",
+    "agents.config.yaml_reader",
+    "agents.interfaces.cli.app",
+    "agents.notes.agent_notes",
+    "jsonschema",
+    "tokenizers",
 )
+COMMANDS = {
+    "mcp": ("agents.interfaces.mcp.http", "agents.interfaces.mcp.stdio"),
+    "serve": ("agents.interfaces.http.server",),
+    "run": ("agents.simulation.runs.run", "agents.simulation.runs.outputs", "pyarrow.parquet"),
+    "tiermem": (
+        "agents.interfaces.cli.commands.inspect",
+        "agents.interfaces.cli.commands.memories",
+        "pydantic",
+        "rich.table",
+    ),
+}
+"""By a word of what is run: what it imports as well."""
+STORE = ("mem0.vector_stores.configs", "mem0.utils.factory", "mem0.vector_stores.chroma")
+STORE_WORDS = ("tiermem.storage", "doctor", "repair", "sync()", "vacuum")
+_BECOME_SUBREAPER = 36
+_LONGEST = 1 << 20
 
 
-class WarmProcess:
-    """What ``subprocess.Popen`` would give for ``python -m module argument``."""
-
-    def __init__(self, children: "WarmChildren", pid: int) -> None:
-        self._children = children
-        self.pid = pid
-        self.returncode: int | None = None
-
-    def poll(self) -> int | None:
-        return self._wait(0)
-
-    def wait(self, timeout: float = 600) -> int:
-        code = self._wait(timeout)
-        if code is None:
-            raise subprocess.TimeoutExpired("store_child", timeout)
-        return code
-
-    def kill(self) -> None:
-        if self.poll() is None:
-            os.kill(self.pid, signal.SIGKILL)
-
-    def _wait(self, seconds: float) -> int | None:
-        if self.returncode is None:
-            self.returncode = self._children.ask({"wait": self.pid, "seconds": seconds})
-        return self.returncode
-
-
-class WarmChildren:
-    """Stands in for the module ``subprocess`` where a process for a store is started."""
+class _Server:
+    """The process that forks, and the socket on which it is asked to."""
 
     def __init__(self) -> None:
-        self._server: subprocess.Popen[bytes] | None = None
-        self._link: socket.socket | None = None
-        self._turn = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._socket: socket.socket | None = None
+        self._owner = 0
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(subprocess, name)
+    def start(self, request: dict[str, Any], files: list[int]) -> int:
+        """The id of a new child of this process."""
+        if self._owner != os.getpid():  # the first time, and after a fork
+            self._begin()
+        assert self._socket is not None
+        socket.send_fds(self._socket, [json.dumps(request).encode()], files)
+        return int(self._socket.recv(64))
 
-    def Popen(  # noqa: N802 - the name in subprocess
-        self, command: list[str], *, pass_fds: list[int], stderr: Any, **_: Any
-    ) -> WarmProcess:
-        executable, flag, module, _fd = command
-        assert (executable, flag) == (sys.executable, "-m")
-        request = {"module": module, "folder": os.getcwd()}
-        return WarmProcess(self, self.ask(request, [*pass_fds, stderr.fileno()]))
+    def _begin(self) -> None:
+        # The server's children end up as children of this process.
+        ctypes.CDLL(None).prctl(_BECOME_SUBREAPER, 1, 0, 0, 0)
+        self._socket, its_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with its_end:
+            self._process = subprocess.Popen(
+                [sys.executable, __file__, str(its_end.fileno())],
+                pass_fds=[its_end.fileno()],
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        self._owner = os.getpid()
 
-    def ask(self, request: dict[str, Any], files: list[int] | None = None) -> Any:
-        with self._turn:
-            if self._link is None:
-                self._link, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-                with theirs:
-                    self._server = subprocess.Popen(
-                        [sys.executable, __file__, str(theirs.fileno())],
-                        pass_fds=[theirs.fileno()],
-                    )
-            socket.send_fds(self._link, [json.dumps(request).encode()], files or [])
-            return json.loads(self._link.recv(65536))
+    def leave_behind(self) -> None:
+        """In a child of a server: fork a server of its own, which never has what the child has."""
+        ctypes.CDLL(None).prctl(_BECOME_SUBREAPER, 1, 0, 0, 0)
+        self._socket, its_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._owner = os.getpid()
+        if os.fork() == 0:
+            self._socket.close()
+            nothing = os.open(os.devnull, os.O_RDWR)
+            for number in range(3):
+                os.dup2(nothing, number)
+            serve(its_end)
+            os._exit(0)
+        its_end.close()
 
     def close(self) -> None:
-        if self._server is not None and self._link is not None:
-            self._link.close()  # the server ends with it
-            self._server.wait()
+        if self._owner == os.getpid() and self._socket and self._process:
+            self._socket.close()  # the server ends with it
+            self._process.wait()
+            self._owner = 0
 
 
-def _be_the_child(request: dict[str, str], files: list[int]) -> NoReturn:
-    """Run the module with the socket that was passed, and end."""
-    link, complaints = files
-    os.dup2(complaints, 2)
-    os.chdir(request["folder"])
-    sys.argv = ["store_child", str(link)]
-    code = 0
-    try:
-        runpy.run_module(request["module"], run_name="__main__", alter_sys=False)
-    except BaseException:
-        traceback.print_exc()
-        sys.stderr.flush()
-        code = 1
-    os._exit(code)
+_SERVER = _Server()
+close = _SERVER.close
 
 
-def _wait(pid: int, seconds: float) -> int | None:
-    """The exit code of a child; None if it runs on."""
-    if seconds == 0:
-        ended, status = os.waitpid(pid, os.WNOHANG)
-        return os.waitstatus_to_exitcode(status) if ended else None
-    for _ in range(int(seconds * 100)):
-        if (code := _wait(pid, 0)) is not None:
-            return code
-        time.sleep(0.01)
-    return None
+def _can_be_warm(arguments: list[str], options: dict[str, Any]) -> bool:
+    own, environment = os.environ, options.get("env") or os.environ
+    asked_of_python = {
+        name
+        for name in own.keys() | environment.keys()
+        if name.startswith(("PYTHON", "LANG", "LC_", "MEM0", "HOME"))
+        and name != "PYTHONPATH"
+        and own.get(name) != environment.get(name)
+    }
+    simple = {"args", "stdin", "stdout", "stderr", "text", "env", "cwd", "start_new_session"}
+    is_known = arguments[0] == SCRIPT or (
+        arguments[0] == sys.executable
+        and (arguments[1].startswith(("-c", "/")) or arguments[2].startswith("tiermem.storage."))
+    )
+    return sys.platform == "linux" and is_known and not asked_of_python and options.keys() <= simple
 
 
-def main() -> None:
-    from agents.storage.mem0.package import import_mem0
+class Popen(subprocess.Popen):  # type: ignore[type-arg]
+    """``subprocess.Popen``, forked from the server where ``tiermem`` or Python's code is run."""
 
-    for name in STORE_MODULES:
-        import_mem0(name)
-    link = socket.socket(fileno=int(sys.argv[1]))
-    while True:
-        text, files, _, _ = socket.recv_fds(link, 65536, 8)
-        if not text:
+    def __init__(self, args: Any, **options: Any) -> None:
+        arguments = [str(part) for part in args]
+        self._is_warm = _can_be_warm(arguments, options)
+        super().__init__(arguments, **options)
+
+    def _execute_child(self, args: Any, *more: Any) -> None:
+        """Called by ``subprocess.Popen`` with the files that it has made for the child."""
+        if not self._is_warm:
+            super()._execute_child(args, *more)  # type: ignore[misc]
             return
-        request = json.loads(text)
-        if "wait" in request:
-            answer = _wait(request["wait"], request["seconds"])
-        else:
-            answer = os.fork()
-            if answer == 0:
-                link.close()
-                _be_the_child(request, files)
-            for file in files:
-                os.close(file)
-        link.send(json.dumps(answer).encode())
+        cwd, env = more[4], more[5]
+        read, _, _, out, _, err = pipes = more[9:15]
+        request = {
+            "arguments": args,
+            "folder": os.fspath(cwd or os.getcwd()),
+            "environment": dict(env or os.environ),
+            "session": more[20],
+        }
+        files = [own if file == -1 else file for own, file in enumerate((read, out, err))]
+        self.pid = _SERVER.start(request, files)
+        self._child_created = True
+        self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
+
+
+def run(args: Any, **options: Any) -> "subprocess.CompletedProcess[Any]":
+    """``subprocess.run`` of a process that starts warm."""
+    given, timeout = options.pop("input", None), options.pop("timeout", None)
+    check = options.pop("check", False)
+    if given is not None:
+        options["stdin"] = subprocess.PIPE
+    if options.pop("capture_output", False):
+        options |= {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with Popen(args, **options) as process:
+        try:
+            out, err = process.communicate(given, timeout=timeout)
+        except BaseException:
+            process.kill()
+            raise
+    done = subprocess.CompletedProcess(process.args, process.returncode, out, err)
+    if check:
+        done.check_returncode()
+    return done
+
+
+def use_stores_warm(children: Any) -> None:
+    """Let a bank use its store in ``children``, which stand in for ``subprocess``."""
+    from agents.storage.mem0 import child_process
+
+    child_process.subprocess = children
+
+
+def __getattr__(name: str) -> Any:
+    """The rest of ``subprocess``: this module stands in for it."""
+    return getattr(subprocess, name)
+
+
+# The server
+
+
+def _next_child(asked: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
+    """In the server: fork for each request until there are no more; in a child: its request."""
+    while True:
+        data, files, _, _ = socket.recv_fds(asked, _LONGEST, 3)
+        if not data:
+            return None
+        request = json.loads(data)
+        _import_for(" ".join(request["arguments"]))
+        told, tell = os.pipe()
+        between = os.fork()
+        if between == 0:
+            child = os.fork()
+            if child == 0:
+                os.close(told)
+                os.close(tell)
+                return request, files
+            os.write(tell, str(child).encode())
+            os._exit(0)  # and so the child goes to the process that asked
+        os.waitpid(between, 0)
+        asked.send(os.read(told, 64))
+        for file in (told, tell, *files):
+            os.close(file)
+
+
+def _take_over(request: dict[str, Any], files: list[int]) -> None:
+    """Become the process that was asked for."""
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+    for file in set(files) - {0, 1, 2}:
+        os.close(file)
+    if request["session"]:
+        os.setsid()
+    os.chdir(request["folder"])
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    sys.path[:0] = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    atexit.unregister(shutil.rmtree)  # the server's folder of mem0
+    sys.stdin = sys.__stdin__ = _text(0, "r", "strict")
+    sys.stdout = sys.__stdout__ = _text(1, "w", "strict")
+    sys.stderr = sys.__stderr__ = _text(2, "w", "backslashreplace", line_buffering=True)
+
+
+def _text(file: int, mode: str, errors: str, line_buffering: bool = False) -> Any:
+    made = open(file, mode, errors=errors, closefd=False)  # noqa: SIM115 - open to the end
+    if line_buffering and isinstance(made, io.TextIOWrapper):
+        made.reconfigure(line_buffering=True)
+    return made
+
+
+def _run(arguments: list[str]) -> None:
+    """What Python does with these arguments."""
+    program, *rest = arguments
+    if program == SCRIPT:
+        sys.argv = arguments
+        runpy.run_path(program, run_name="__main__")
+    elif rest[0] == "-m":
+        sys.argv = rest[1:]
+        runpy.run_module(rest[1], run_name="__main__", alter_sys=True)
+    elif rest[0] != "-c":
+        sys.argv = rest
+        sys.path.insert(0, str(Path(rest[0]).parent))
+        runpy.run_path(rest[0], run_name="__main__")
+    else:
+        sys.argv = ["-c", *rest[2:]]
+        sys.path.insert(0, "")
+        main = sys.modules["__main__"] = types.ModuleType("__main__")
+        exec(compile(rest[1], "<string>", "exec"), main.__dict__)
+
+
+def _import_for(command: str) -> None:
+    """Import, once, what a command needs: each child has it then."""
+    for word, modules in COMMANDS.items():
+        for name in modules if word in command else ():
+            importlib.import_module(name)
+    if any(word in command for word in STORE_WORDS):
+        for name in STORE:
+            import_mem0(name)
+    gc.freeze()
+
+
+def serve(asked: socket.socket) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    found = _next_child(asked)
+    asked.close()
+    if found is not None:
+        request, files = found
+        _take_over(request, files)
+        if "mem0" in sys.modules:
+            _SERVER.leave_behind()
+            use_stores_warm(sys.modules["__main__"])
+        _run_and_end(request["arguments"])
+
+
+def _run_and_end(arguments: list[str]) -> None:
+    """End as Python does, but let the system take apart what was imported."""
+    code: Any = 0
+    try:
+        _run(arguments)
+    except SystemExit as end:
+        code = end.code
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    if isinstance(code, str):
+        print(code, file=sys.stderr)
+        code = 1
+    for stream in (sys.stdout, sys.stderr):
+        if not stream.closed:
+            stream.flush()
+    os._exit(code or 0)
 
 
 if __name__ == "__main__":
-    main()
+    for module in MODULES:
+        importlib.import_module(module)
+    del sys.path[0]  # the folder of this file
+    serve(socket.socket(fileno=int(sys.argv[1])))

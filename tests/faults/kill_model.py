@@ -1,37 +1,11 @@
 """What a bank should hold after a kill, in plain Python; it shares no code with the package."""
 
-import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-PINNED, CRITICAL, IMPORTANT, NORMAL, LOW = range(5)
+PINNED, CRITICAL = range(2)
 _HEATS = ("hot", "warm", "cold")
-NAMES = ("pinned", "critical", "important", "normal", "low")
-
-DIMS = 4
-
-
-def embed(text: str) -> list[int]:
-    """Few directions, so that equal scores are frequent; one text in eight is the zero vector."""
-    digest = hashlib.sha256(text.encode()).digest()
-    if digest[0] % 8 == 0:
-        return [0] * DIMS
-    spread = 7 if digest[0] % 8 == 1 else 3
-    return [byte % spread - spread // 2 for byte in digest[1 : DIMS + 1]]
-
-
-class SmallEmbedder:
-    """:func:`embed`, as a bank takes it."""
-
-    name = "small/hash-4"
-    dims = DIMS
-
-    def __init__(self, *, reproducible: bool = True) -> None:
-        self.reproducible = reproducible
-
-    def embed(self, texts: Sequence[str], /) -> list[list[int]]:
-        return [embed(text) for text in texts]
 
 
 class NotThere(Exception):
@@ -85,11 +59,6 @@ class ModelBank:
     max_pinned: int
     max_critical: int
     reject: bool
-    boosts: tuple[float, ...] = (1.0, 0.3, 0.15, 0.0, -0.1)
-    multiplier: int = 3
-    default_limit: int = 5
-    context_tokens: int | None = None
-    embed: Callable[[str], Sequence[float]] = embed
     tick: int = 0
     memories: dict[str, list[Remembered]] = field(default_factory=dict)
     issued: dict[str, int] = field(default_factory=dict)
@@ -281,16 +250,5 @@ class ModelBank:
             falling = _oldest(present) if full else None
 
 
-def _last_used(memory: Remembered) -> int:
-    last = memory.last_access_tick
-    return memory.created_tick if last is None else max(last, memory.created_tick)
-
-
 def _oldest(memories: list[Remembered]) -> Remembered:
     return min(memories, key=lambda memory: memory.age)
-
-
-def quantise(vector: Sequence[float]) -> list[int]:
-    """Whole numbers, the largest ±127."""
-    largest = max(abs(float(number)) for number in vector)
-    return [round(float(number) / (largest or 1.0) * 127) for number in vector]

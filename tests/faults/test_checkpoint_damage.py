@@ -7,13 +7,13 @@ import random
 import shutil
 import signal
 import sqlite3
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import warm_children
 from agents import (
     BankError,
     CheckpointDamaged,
@@ -337,7 +337,7 @@ os.kill(os.getpid(), 9)
 def test_the_log_of_a_lost_journal_is_not_taken_for_that_of_a_restored_one(tmp_path: Path) -> None:
     folder, path = tmp_path / "bank", tmp_path / "kept.tmck"
     environment = {**os.environ, "PYTHONPATH": str(TESTS)}
-    done = subprocess.run(
+    done = warm_children.run(
         [sys.executable, "-c", KILLED, folder, path], env=environment, check=False
     )
     assert done.returncode == -signal.SIGKILL

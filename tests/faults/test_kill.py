@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kill_model import ModelBank, SmallEmbedder, embed, quantise
+from kill_model import ModelBank
+from model_reading import SmallEmbedder, embed, quantise
 from writer import AGENTS, CAPS, HEAT, READY, commits, imagine
 
+import warm_children
 from agents import BankLocked, MemoryBank, StoreError
 from plain_mem0 import PlainMem0, assert_store_is_exact
 
@@ -29,7 +31,7 @@ class Writer:
     def __init__(self, folder: Path, seed: int, sync: str = "manual") -> None:
         self.errors = folder.parent / "errors.txt"
         self._stderr = self.errors.open("w")
-        self._process = subprocess.Popen(
+        self._process = warm_children.Popen(
             [sys.executable, str(Path(__file__).with_name("writer.py")), folder, str(seed), sync],
             stdout=subprocess.PIPE,
             stderr=self._stderr,

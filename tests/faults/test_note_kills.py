@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import warm_children
 from agents import MemoryBank
 
 KILLS = int(os.environ.get("TIERMEM_NOTE_KILLS", "15"))
@@ -15,7 +16,7 @@ KILLS = int(os.environ.get("TIERMEM_NOTE_KILLS", "15"))
 
 def write_until_killed(folder: Path, seconds: float) -> int:
     """The last line that it acknowledged."""
-    process = subprocess.Popen(
+    process = warm_children.Popen(
         [sys.executable, str(Path(__file__).with_name("note_writer.py")), folder],
         stdout=subprocess.PIPE,
     )

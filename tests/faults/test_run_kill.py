@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from runner import Life
 
+import warm_children
 from agents import MemoryBank
 from agents.simulation.runs.replay import Replay, verify_files
 from agents.simulation.runs.run import checkpoints
@@ -49,7 +50,7 @@ class Runner:
 
     def __init__(self) -> None:
         environment = {**os.environ, "TOKENIZERS_PARALLELISM": "false", "OPENAI_API_KEY": "unused"}
-        self._process = subprocess.Popen(
+        self._process = warm_children.Popen(
             [sys.executable, str(Path(__file__).with_name("runner.py"))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

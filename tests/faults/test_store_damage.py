@@ -2,13 +2,13 @@
 
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import warm_children
 from agents import MemoryBank, StoreDamaged
 from plain_mem0 import assert_store_is_exact
 
@@ -81,7 +81,7 @@ def test_open_names_the_repair_and_the_repair_rebuilds_the_store(copy: Path, dam
 
 def test_the_command_says_what_it_found_and_did(copy: Path) -> None:
     DAMAGE["links are zero, which crashes Chroma"](copy)
-    done = subprocess.run(
+    done = warm_children.run(
         [sys.executable, "-m", "agents.interfaces.cli.app", "repair", str(copy)],
         capture_output=True,
         text=True,

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from temperature_writer import AGENTS, READY, open_bank, steps
 
+import warm_children
 from agents import MemoryBank
 from agents.memory.retention import Retention
 
@@ -22,7 +23,7 @@ def acknowledged(folder: Path, seed: int, lines: int, seconds: float) -> list[st
     errors = folder.parent / "errors.txt"
     writer = Path(__file__).with_name("temperature_writer.py")
     with errors.open("w") as stderr:
-        process = subprocess.Popen(
+        process = warm_children.Popen(
             [sys.executable, str(writer), folder, str(seed)],
             stdout=subprocess.PIPE,
             stderr=stderr,

@@ -14,10 +14,11 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from kill_model import IsPinned, ModelBank, NotThere, SmallEmbedder
+from kill_model import IsPinned, ModelBank, NotThere
 
 from agents import MemoryBank, MemoryNotFound, MemoryPinned
 from agents.memory.records import id_prefix, memory_id
+from property.model_reading import SmallEmbedder
 
 AGENTS = ("alice", "bob")
 CAPS = {"max_pinned": 2, "max_critical": 3}

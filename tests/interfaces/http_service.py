@@ -18,6 +18,7 @@ from agents.interfaces.http import server
 from agents.interfaces.http.access import Door, Names
 from agents.interfaces.http.limits import Limits
 from waiting import LONG, ended, until
+from warm_children import Popen
 
 COMMAND = [str(Path(sys.executable).with_name("tiermem"))]
 MANUAL = {"sync": "manual"}
@@ -105,7 +106,7 @@ def child(folder: Path, *options: object, files: int | None = None) -> Iterator[
     if files is not None:
         command = ["sh", "-c", f'ulimit -n {files} && exec "$@"', "sh", *command]
     environment = {**os.environ, "TOKENIZERS_PARALLELISM": "false"}
-    with subprocess.Popen(
+    with Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
     ) as process:
         assert process.stdout is not None

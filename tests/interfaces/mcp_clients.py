@@ -19,6 +19,7 @@ from agents.interfaces.http.limits import DEFAULT, Limits
 from agents.interfaces.http.server import address, listen
 from agents.interfaces.mcp import http as mcp_http
 from waiting import LONG
+from warm_children import Popen
 
 MANUAL = {"sync": "manual"}
 COMMAND = (sys.executable, "-c", "from agents.interfaces.cli.app import main; main()", "mcp")
@@ -59,7 +60,7 @@ def child(
     folder: Path, *options: object, command: tuple[str, ...] = COMMAND
 ) -> Iterator[subprocess.Popen[bytes]]:
     """The command, to be spoken to by hand; killed in the end if it still runs."""
-    with subprocess.Popen(
+    with Popen(
         [*command, str(folder), *map(str, options)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -5,12 +5,12 @@ import os
 import pty
 import re
 import struct
-import subprocess
 import sys
 import termios
 from pathlib import Path
 
 from waiting import exit_code
+from warm_children import Popen
 
 
 def on_a_terminal(*arguments: object, columns: int = 100) -> str:
@@ -19,7 +19,7 @@ def on_a_terminal(*arguments: object, columns: int = 100) -> str:
     fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     command = [str(Path(sys.executable).with_name("tiermem")), *map(str, arguments)]
     environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": str(columns)}
-    with subprocess.Popen(command, stdout=inside, stderr=inside, env=environment) as process:
+    with Popen(command, stdout=inside, stderr=inside, env=environment) as process:
         os.close(inside)
         shown = b""
         while True:

@@ -6,9 +6,10 @@ accepts; ``settings.py`` declares the types; ``config/presets`` holds the preset
 
 import difflib
 import functools
+import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import is_dataclass
+from dataclasses import is_dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, cast, get_origin, get_type_hints
@@ -54,7 +55,7 @@ def load_settings(
     from .messages import check
     from .yaml_reader import copy_plain
 
-    merged = _defaults()
+    merged = defaults = _defaults()
     given: list[Document] = []
     if isinstance(config, Settings):
         merged = config.to_dict()
@@ -76,7 +77,7 @@ def load_settings(
         layers.insert(0, [copy_plain(base, "the bank's settings")])
     if overrides is not None:
         layers.append([_overrides(overrides)])
-    check([document for layer in layers for document in layer], _validator())
+    check([_changed(document, defaults) for layer in layers for document in layer], _validator())
     for layer in layers:
         together: dict[str, Any] = {}
         for document in layer:
@@ -88,6 +89,20 @@ def load_settings(
             hint="use keyword or hybrid",
         )
     return cast(Settings, _made(Settings, merged))
+
+
+def _changed(document: "Document", defaults: Mapping[str, object]) -> "Document":
+    """The document without the sections that are the defaults, which were checked once."""
+    if not isinstance(document.value, dict):
+        return document
+    changed = {
+        name: section
+        for name, section in document.value.items()
+        if name not in defaults
+        or section != defaults[name]
+        or _text(section) != _text(defaults[name])  # 1 equals true, and is written otherwise
+    }
+    return replace(document, value=changed)
 
 
 def _file(path: str | os.PathLike[str]) -> "Document":
@@ -170,6 +185,7 @@ def _apply(below: dict[str, Any], layer: dict[str, Any]) -> dict[str, Any]:
 
 
 _types = functools.cache(get_type_hints)
+_text = functools.partial(json.dumps, sort_keys=True)
 
 
 def _made(kind: Any, value: Any) -> Any:

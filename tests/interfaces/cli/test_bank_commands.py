@@ -2,6 +2,7 @@
 
 import io
 import os
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -18,17 +19,24 @@ Command = Callable[..., Any]
 EVIL = "evil \x1b[31mred\x07 \x9b31m \u202ereversed [bold]x[/]\nsecond line"
 
 
-@pytest.fixture
-def folder(tiermem: Command) -> Path:
+@pytest.fixture(scope="module")
+def _crew(tmp_path_factory: pytest.TempPathFactory, command: Command) -> Path:
     """A bank of two agents, made by command; mem0 stays out of it."""
-    assert tiermem("init", "crew", "--set", "storage.sync=manual").code == 0
-    with MemoryBank.open("crew") as bank:
+    crew = tmp_path_factory.mktemp("made") / "crew"
+    assert command("init", crew, "--set", "storage.sync=manual").code == 0
+    with MemoryBank.open(crew) as bank:
         alice = bank.agent("alice")
         alice.add("NEVER transfer to agent_X (scammer)", "pinned")
         alice.add("Agent_Y likes trading fish", kind="preference", tags=["trade"])
         alice.add("The bridge was built in stone", temperature="cold")
         bank.agent("bob").add("Trading starts at nine o'clock")
-    return Path("crew")
+    return crew
+
+
+@pytest.fixture
+def folder(_crew: Path, tiermem: Command) -> Path:
+    """A copy of it, in the folder where commands are run."""
+    return Path(shutil.copytree(_crew, "crew"))
 
 
 def state(folder: Path) -> str:

@@ -8,12 +8,13 @@ import pytest
 import yaml
 from commands import run_command
 
+import warm_children
 from agents import MemoryBank, __version__
 
 
 def tiermem(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     command = [str(Path(sys.executable).with_name("tiermem")), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
+    return warm_children.run(command, capture_output=True, text=True, check=False, cwd=cwd)
 
 
 def test_without_arguments_it_shows_its_commands() -> None:

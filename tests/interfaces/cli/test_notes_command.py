@@ -1,7 +1,6 @@
 """``tiermem notes``: an agent's Markdown notes from the command line."""
 
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 from terminals import on_a_terminal
 
+import warm_children
 from agents import MemoryBank
 from agents.bank import history
 
@@ -159,7 +159,7 @@ def test_get_gives_every_byte_whatever_the_locale(folder: Path) -> None:
     on_disk(folder, "memory/odd.md").write_bytes(data)
     command = [Path(sys.executable).with_name("tiermem"), "notes", folder, "-a", "alice", "get"]
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
-    done = subprocess.run([*command, "memory/odd.md"], capture_output=True, env=environment)
+    done = warm_children.run([*command, "memory/odd.md"], capture_output=True, env=environment)
     assert (done.returncode, done.stdout, done.stderr) == (0, data, b"")
 
 

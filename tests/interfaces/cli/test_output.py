@@ -4,7 +4,6 @@ import json
 import os
 import pty
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 from terminals import on_a_terminal
 
+import warm_children
 from agents import BankError, InvalidInput, InvalidTier, MemoryBank
 from agents.interfaces.cli import progress as screen
 from agents.interfaces.cli.progress import Screen
@@ -32,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_json_is_json_where_output_is_not_utf_8(folder: Path) -> None:
-    done = subprocess.run(
+    done = warm_children.run(
         [TIERMEM, "show", str(folder), "-a", "alice", "--json"],
         capture_output=True,
         check=True,
@@ -70,7 +70,7 @@ def test_problems_of_notes_are_red_unless_no_colour_is_wanted(
     outside, inside = pty.openpty()
     environment = {**os.environ, "TERM": "xterm-256color", "NO_COLOR": no_color}
     command = [TIERMEM, "notes", str(folder), "-a", "alice", "sync"]
-    done = subprocess.run(command, stdout=inside, stderr=inside, env=environment, check=False)
+    done = warm_children.run(command, stdout=inside, stderr=inside, env=environment, check=False)
     os.close(inside)
     shown = os.read(outside, 65536).decode()
     os.close(outside)

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+import warm_children
 from agents import MemoryBank
 from agents.simulation.runs.run import Run
 
@@ -166,7 +166,7 @@ def test_code_that_imports_its_neighbour_goes_on_in_a_new_process(
     if gone:
         shutil.rmtree(path.parent)
     command = [str(Path(sys.executable).with_name("tiermem")), "resume", "r", "--ticks", "3"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = warm_children.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 

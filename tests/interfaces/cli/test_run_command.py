@@ -18,6 +18,7 @@ import pytest
 import yaml
 from commands import WORLDS
 
+import warm_children
 from agents import MemoryBank
 from agents.memory.tiers import TIER_NAMES
 from agents.simulation.runs.run import Run
@@ -235,7 +236,7 @@ def test_on_a_terminal_it_draws_a_bar(scenario: Write, tmp_path: Path) -> None:
     master, slave = pty.openpty()
     arguments = [TIERMEM, "run", str(scenario()), "--out", str(tmp_path / "r")]
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
-    with subprocess.Popen(arguments, stdout=slave, stderr=slave, env=environment) as process:
+    with warm_children.Popen(arguments, stdout=slave, stderr=slave, env=environment) as process:
         os.close(slave)
         shown = b""
         while True:
@@ -285,7 +286,7 @@ def test_a_signal_stops_a_real_process_between_two_ticks(
 ) -> None:
     folder = tmp_path / "r"
     arguments = [TIERMEM, "run", str(scenario(ticks=100_000)), "--out", str(folder)]
-    with subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True) as process:
+    with warm_children.Popen(arguments, stderr=subprocess.PIPE, text=True) as process:
         while not (folder / "checkpoints").is_dir():
             time.sleep(0.02)
             assert process.poll() is None

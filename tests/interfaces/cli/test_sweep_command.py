@@ -1,6 +1,7 @@
 """``tiermem sweep``: many runs at once, and what can be said of them."""
 
 import json
+import multiprocessing
 import os
 import shutil
 import signal
@@ -9,12 +10,16 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 import yaml
 
+import warm_children
+from agents.simulation.runs import outputs
+from agents.simulation.sweeps import sweep
 from agents.storage.lock import lock_folder
 from waiting import ended
 
@@ -46,6 +51,15 @@ def _swept(command: Command, scenario_in: Write, tmp_path_factory: pytest.TempPa
     assert done.code == 0, done.err
     (folder / "said").write_text(done.out)
     return folder
+
+
+@pytest.fixture(autouse=True)
+def _warm_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The processes of a sweep, but for ``_swept``, start with imports that are made once."""
+    forked = multiprocessing.get_context("forkserver")
+    forked.set_forkserver_preload([sweep.__name__, outputs.__name__, "pyarrow.parquet"])
+    warm = SimpleNamespace(get_context=lambda kind: forked)
+    monkeypatch.setattr(sweep, "multiprocessing", warm)
 
 
 @pytest.fixture
@@ -281,7 +295,7 @@ def test_ctrl_c_ends_a_sweep_which_then_goes_on(
 ) -> None:
     file = write_sweep(scenario(ticks=60), seeds=14)
     command = [str(Path(sys.executable).with_name("tiermem")), "sweep", str(file), "--out", "s"]
-    with subprocess.Popen(
+    with warm_children.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         while not list(Path("s").glob("cells/*/summary.json")):

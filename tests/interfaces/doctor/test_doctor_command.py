@@ -4,7 +4,6 @@ import hashlib
 import os
 import shutil
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Callable
 from importlib import metadata
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import warm_children
 from agents import EmbedderError, MemoryBank
 from agents.storage.embedding.embedders import OfflineEmbedder
 from agents.storage.state.ledger import Ledger
@@ -98,7 +98,7 @@ def test_it_says_who_has_the_bank_open(tiermem: Command, folder: Path) -> None:
 
 def test_a_process_that_was_killed_holds_no_lock(tiermem: Command, folder: Path) -> None:
     code = "import os; from agents import MemoryBank; MemoryBank.open('crew'); os._exit(9)"
-    subprocess.run([sys.executable, "-c", code], check=False)
+    warm_children.run([sys.executable, "-c", code], check=False)
     assert (folder / "bank.lock").read_text().strip()
     (lock,) = [row for row in tiermem("doctor", folder, "--json").json if row["about"] == "lock"]
     assert lock["said"] == "nobody has the bank open"

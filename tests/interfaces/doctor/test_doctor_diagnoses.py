@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import warm_children
 from agents import MemoryBank
 from agents.interfaces.doctor import bank as doctor_bank
 from embedders import Directions
@@ -36,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
 
 def as_user(*arguments: object) -> subprocess.CompletedProcess[str]:
     command = [*AS_USER, TIERMEM, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return warm_children.run(command, capture_output=True, text=True, check=False)
 
 
 def problems(text: str) -> dict[str, dict[str, str]]:

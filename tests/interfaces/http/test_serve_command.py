@@ -5,7 +5,6 @@ import concurrent.futures
 import json
 import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -18,6 +17,7 @@ import httpx
 import pytest
 from http_service import child, client, eventually, is_problem
 
+import warm_children
 from agents import MemoryBank
 from agents.interfaces import tokens
 from openai_server import OpenAIServer
@@ -341,7 +341,7 @@ def test_killed_it_still_has_what_it_acknowledged(folder: Path) -> None:
 
 
 def test_help_names_what_matters() -> None:
-    shown = subprocess.run(
+    shown = warm_children.run(
         [*http_service.COMMAND, "serve", "--help"], capture_output=True, text=True, check=True,
         env={"COLUMNS": "200", "PATH": "/usr/bin"},
     ).stdout  # fmt: skip

@@ -15,6 +15,7 @@ from mcp import Client
 from mcp_clients import COMMAND, bank_in, child, over_streams, text_of, texts
 
 import waiting
+import warm_children
 from agents import MemoryBank
 from agents.tools import OPERATIONS
 from banks import ROOT
@@ -323,7 +324,7 @@ def test_nothing_but_the_protocol_is_on_standard_output(folder: Path) -> None:
     )
     command = [sys.executable, "-c", noisy, "mcp", str(folder), "-a", "alice", *QUIET]
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+    with warm_children.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
         talk = Talk(process)
         answer = talk.ask("tools/call", {"name": "memory_status"})
         assert answer["result"]["structuredContent"] == {}

@@ -60,7 +60,11 @@ def test_a_lost_journal_beside_a_full_store_is_not_taken_for_a_new_bank(
     for storage in ({}, MANUAL):
         with pytest.raises(BankDamaged, match="the journal was lost"):
             MemoryBank.open(tmp_path, storage=storage)
-    (tmp_path / "bank.id").unlink()  # without its mark, the store still shows that a bank was here
+    for mark in (
+        "bank.id",
+        "journal.db-head",
+    ):  # without, the store still shows that a bank was here
+        (tmp_path / mark).unlink()
     with pytest.raises(BankDamaged, match="the journal was lost"):
         MemoryBank.open(tmp_path)
     with (

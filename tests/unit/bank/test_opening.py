@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import warm_children
 from agents import (
     BankClosed,
     BankDamaged,
@@ -179,7 +180,7 @@ bank.agent("alice").add("x")
 print("open", flush=True)
 sys.stdin.read()
 """
-    holder = subprocess.Popen(
+    holder = warm_children.Popen(
         [sys.executable, "-c", code, str(folder)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

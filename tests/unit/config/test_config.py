@@ -323,6 +323,7 @@ def test_a_flood_of_problems_is_cut(write: Write) -> None:
     ("key", "written", "allowed", "found"),
     [
         ("seed", "true", "a whole number from 0 to 9223372036854775807", "true"),
+        ("seed", "false", "a whole number from 0 to 9223372036854775807", "false"),
         ("seed", "3.0", "a whole number from 0 to 9223372036854775807", "3.0"),
         ("seed", "9223372036854775808", "a whole number from 0 to", "9223372036854775808"),
         ("memory.max_pinned", "'3'", "a whole number, 0 or more", "the text '3'"),

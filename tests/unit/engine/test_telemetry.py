@@ -1,6 +1,7 @@
 """Metrics through OpenTelemetry, for those who ask for it."""
 
 import gc
+import subprocess
 import sys
 import weakref
 from collections.abc import Callable, Iterator
@@ -133,7 +134,7 @@ with MemoryBank.ephemeral() as bank:
 names = [name for name in sys.modules if name == "tiermem.engine.telemetry"]
 print(names + [name for name in sys.modules if "opentelemetry" in name])
 """
-    assert child(code) == "[]"
+    assert child(code, start=subprocess.Popen) == "[]"
 
 
 def test_where_it_is_not_installed_the_error_says_how(monkeypatch: pytest.MonkeyPatch) -> None:

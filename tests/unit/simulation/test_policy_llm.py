@@ -24,7 +24,7 @@ from agents.storage.mem0.models import ChatFailed, ChatModel
 from banks import child
 from embedders import Directions
 from openai_server import OpenAIServer
-from waiting import LONG
+from waiting import LONG, until
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # third-party code
@@ -259,6 +259,7 @@ def test_a_hanging_reply_times_out_and_nobody_asks_again_behind_our_back(
     (action,) = decide(policy(server, path, retries=1, timeout=1.0))
     assert action.name == NO_OP
     assert len(recorded(path)) == 2
+    until("the server has both requests", lambda: len(server.requests) == 2)
     time.sleep(0.7)  # the client's own retries would come 0.5 s after its timeout
     assert len(server.requests) == 2
     release.set()
@@ -282,7 +283,7 @@ def test_a_late_reply_is_not_taken_for_that_of_another_attempt(path: Path) -> No
             time.sleep(0.1)
             return WAVES
 
-    made = Llm(Slow(), Cassette(path), ACTIONS, timeout=2.0, pause=0.0)
+    made = Llm(Slow(), Cassette(path), ACTIONS, timeout=4.0, pause=0.0)
     assert decide(made) == [WAVE]
     assert [line["kind"] for line in recorded(path)] == ["Timeout", None]
 

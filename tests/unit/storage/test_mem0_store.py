@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import warm_children
 from agents import MemoryBank, StoreDamaged, StoreMismatch
 from agents.storage.mem0.package import import_mem0
 from plain_mem0 import PlainMem0, assert_store_is_exact
@@ -150,7 +151,7 @@ def test_what_a_killed_process_left_unwritten_is_pushed_on_open(tmp_path: Path) 
         alice.add("after the sync")
         os.kill(os.getpid(), signal.SIGKILL)
     """
-    subprocess.run([sys.executable, "-c", textwrap.dedent(script)], check=False)
+    warm_children.run([sys.executable, "-c", textwrap.dedent(script)], check=False)
     with MemoryBank.open(tmp_path / "bank") as bank:
         bank.parts.store.close()
         assert bank.agent("alice").count() == 2

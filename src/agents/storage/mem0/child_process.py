@@ -38,9 +38,8 @@ class StoreChild:
             undo.enter_context(ours)
             self._complaints = undo.enter_context(tempfile.TemporaryFile())
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tiermem.storage.mem0.store_child", str(theirs.fileno())],
-                pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                stderr=self._complaints,
+                [sys.executable, "-m", "tiermem.storage.mem0.store_child"],
+                stdin=theirs.fileno(), stdout=subprocess.DEVNULL, stderr=self._complaints,
             )  # fmt: skip
             undo.pop_all()
         self._link = Connection(ours.detach())

@@ -1,4 +1,4 @@
-"""Uses mem0's store for a bank: ``python -m tiermem.storage.mem0.store_child SOCKET``.
+"""Uses mem0's store for a bank, whose process has the other end of the socket that is stdin.
 
 A store that hangs or crashes takes this process with it, and not the process of the bank.
 """
@@ -278,11 +278,11 @@ def _overwrite_memory() -> None:
 
 
 def main() -> None:
-    """Answer requests from a socket, whose number is the first argument, until it is closed."""
+    """Answer requests from the socket that is standard input, until it is closed."""
     _overwrite_memory()
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)  # the process of the bank decides when this one ends
-    link = Connection(int(sys.argv[1]))
+    link = Connection(sys.stdin.fileno())
     requests: SimpleQueue[tuple[str, dict[str, Any]]] = SimpleQueue()
     Thread(target=_receive, args=(link, requests), daemon=True).start()
     store = ServedStore()

@@ -6,6 +6,7 @@ second structure to keep true. The index is made from the memories' texts when a
 searched, and is never written to disk.
 """
 
+import functools
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
@@ -44,21 +45,33 @@ class Query(NamedTuple):
     """Each term as it may stand in a text: the word of the query, not its stem."""
 
 
+def _stem_of(language: str | None) -> Stem | None:
+    if language is None:
+        return None
+    import Stemmer
+
+    stem: Stem = Stemmer.Stemmer(language).stemWord
+    return stem
+
+
+@functools.cache
+def _function_terms(language: str | None) -> tuple[tuple[str, ...], ...]:
+    """The terms of the words that say little in any text."""
+    stem = _stem_of(language)
+    return tuple(words_of(word, stem).terms for word in sorted(FUNCTION_WORDS))
+
+
 class Vocabulary:
     """The terms of all agents of a bank, numbered in the order in which they come up."""
 
     def __init__(self, language: str | None) -> None:
-        self._stem: Stem | None = None
-        if language is not None:
-            import Stemmer
-
-            self._stem = Stemmer.Stemmer(language).stemWord
+        self._stem = _stem_of(language)
         self._terms: dict[str, int] = {}
         self._pieces: dict[str, tuple[int, ...]] = {}
         self._spoken: dict[str, Words] = {}
         self._queries: dict[str, tuple[int, Query]] = {}
         self._marks = np.zeros(1024, np.uint8)
-        spoken = [words_of(word, self._stem).terms for word in sorted(FUNCTION_WORDS)]
+        spoken = _function_terms(language)
         self._common = {number for terms in spoken for number in self._numbers(terms)}
 
     def terms(self, text: str) -> list[int]:
