@@ -51,6 +51,7 @@ TESTS = {
         "test_a_second_signal_waits_for_no_operation",
         "test_killed_it_still_has_what_it_acknowledged",
     },
+    "test_restore_races.py": {"test_one_of_two_restores_wins_and_the_other_is_refused"},
     "test_store_damage.py": {"test_the_command_says_what_it_found_and_did"},
     "test_run_laws.py": {
         "test_a_later_tick_of_a_restored_bank_looks_as_it_was_or_is_refused",
@@ -63,6 +64,10 @@ TESTS = {
         "test_a_sweep_whose_code_has_changed_is_not_mixed_with_the_old_one",
         "test_ctrl_c_ends_a_sweep_which_then_goes_on",
         "test_more_seeds_go_on_with_what_is_there",
+    },
+    "test_sweep_workers.py": {
+        "test_a_cell_whose_worker_is_always_killed_is_named_and_the_others_count",
+        "test_workers_end_with_a_command_that_is_killed",
     },
 }
 

@@ -1,12 +1,14 @@
 """The parts of an open bank, and how they work together."""
 
 import logging
+import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, final
+from weakref import WeakSet
 
 from ..config.settings import Settings
 from ..errors import BankClosed, NoteRefused
@@ -33,6 +35,9 @@ from .metrics import Metrics
 __all__ = ["OpenBank", "Staged"]
 
 logger = logging.getLogger(__name__)
+
+_with_files = WeakSet["OpenBank"]()
+"""The banks of this process that have files."""
 
 
 class Staged(NamedTuple):
@@ -67,6 +72,7 @@ class OpenBank:
         self.lock = lock
         self.turn = threading.RLock()
         self.is_open = True
+        self._closed = "this bank was closed", "open it again"
         self._is_observed = False
         memory = settings.memory
         self.caps = Caps(memory.max_pinned, memory.max_critical, memory.on_tier_full == "reject")
@@ -86,6 +92,8 @@ class OpenBank:
         """Notes, by agent and path, that wait for a commit, or for the disk after a commit. An
         empty path stands for all notes of an agent, whose files may be of another journal.
         """
+        if lock is not None:
+            _with_files.add(self)
 
     @property
     def tick(self) -> int:
@@ -101,6 +109,21 @@ class OpenBank:
             parts.callback(self.ledger.journal.close)
             parts.callback(self.ledger.close)
             parts.callback(self.store.close)
+
+    def leave_to_parent(self) -> None:
+        """In a forked process: the bank is the parent's, and closed for this process.
+
+        Nothing of it is ever freed here: SQLite and Chroma would tidy up the parent's files.
+        """
+        import ctypes  # only forked processes need it
+
+        self.is_open = False
+        self.turn = threading.RLock()  # a thread of the parent may hold the old one
+        self._closed = (
+            "this process was forked from the one that has the bank open, and can't use it",
+            "use the bank in the process that opened it, or start processes by spawn",
+        )
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
 
     def add_many(self, items: Iterable[tuple[object, ...]]) -> Sequence[Memory]:
         """Check and store new memories; :meth:`MemoryBank.add_many`."""
@@ -166,7 +189,7 @@ class OpenBank:
         """Inside, the bank is open and no other thread uses it."""
         with self.turn:
             if not self.is_open:
-                raise BankClosed("this bank was closed", hint="open it again")
+                raise BankClosed(self._closed[0], hint=self._closed[1])
             yield
 
     @contextmanager
@@ -243,3 +266,12 @@ class OpenBank:
     def _nearest(self, agent_id: str, query: str, limit: int) -> list[tuple[str, dict[str, Any]]]:
         (hits,) = self.search_many([(agent_id, query)], limit)
         return [(hit.memory.id, payload(hit.memory)) for hit in hits]
+
+
+def _leave_to_parent() -> None:
+    for bank in _with_files:
+        if bank.is_open:
+            bank.leave_to_parent()
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
