@@ -5,20 +5,25 @@ a round decide all of it but the moments of signals. Ends with exit code 1 if a 
 """
 
 import argparse
+import json
+import logging
 import os
 import random
 import shutil
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, NoReturn
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "faults")]
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-from chaos_shim import is_loaded, scratch_of_shim, start_with_shim
+from chaos_shim import is_loaded, scratch_of_shim, start_with_shim  # noqa: E402
 
 _SAY_EVERY = 15.0
 
@@ -40,6 +45,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, help="a random one, unless given")
     parser.add_argument("--only", default="", help="names of faults, with commas between")
     parser.add_argument("--replay", metavar="SEED:ROUND", help="play one round alone")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="rounds at once")
     parser.add_argument("--folder", help="where banks are made; a real disk, to be exact")
     given = parser.parse_args()
     if given.replay:
@@ -52,7 +58,7 @@ def _arguments() -> argparse.Namespace:
 
 
 class Chaos:
-    """Rounds, one after the other, and what came of them."""
+    """Rounds in a few processes, and what came of them."""
 
     def __init__(self, given: argparse.Namespace, scratch: Path) -> None:
         from chaos_faults import FAULTS
@@ -63,34 +69,59 @@ class Chaos:
             sys.exit(f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(FAULTS)}")
         self._left_out = [name for name in names if FAULTS[name][2] and not is_loaded()]
         self._faults = {name: FAULTS[name] for name in names if name not in self._left_out}
-        self._counts: Counter[tuple[str, str]] = Counter()
-        self._broken: list[str] = []
-        self._acknowledged = 0
+        self._began = time.monotonic()
+        _warm_up()
 
     def run(self) -> int:
-        began = said = time.monotonic()
-        number = self._given.first
+        """Play rounds until the time is over, and print what came of them."""
         _say(f"chaos with seed {self._given.seed}")
-        while self._goes_on(number, began):
-            self._round(number)
-            number += 1
+        parts = range(1 if self._given.replay else self._given.jobs)
+        running = {os.fork() or self._play(part, len(parts)) for part in parts}
+        said, failed = self._began, False
+        while running:
+            time.sleep(0.1)
+            ended = [os.waitpid(each, os.WNOHANG) for each in running]
+            running -= {each for each, _ in ended}
+            failed = failed or any(status for _, status in ended)
             if time.monotonic() - said > _SAY_EVERY:
                 said = time.monotonic()
-                minutes = f"{(said - began) / 60:.1f} of {self._given.minutes:g} min"
-                _say(f"{minutes}: {self._tried()} faults, {len(self._broken)} broken laws")
-        self._print(number - self._given.first)
-        return 1 if self._broken else 0
+                found, minutes = self._found(), (said - self._began) / 60
+                tried, broken = sum(found.counts.values()), len(found.broken)
+                _say(f"{minutes:.1f} min: {tried} faults, {broken} broken laws")
+        found = self._found()
+        self._print(found)
+        return 1 if found.broken or failed else 0
 
-    def _goes_on(self, number: int, began: float) -> bool:
+    def _play(self, part: int, parts: int) -> NoReturn:
+        """Play every round of this part, in a process of its own."""
+        found = Found()
+        number = self._given.first + part
+        code = 1
+        try:
+            while self._goes_on(number):
+                self._round(number, found)
+                number += parts
+                found.rounds += 1
+                found.write(self._scratch / f"part-{part}.json")
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+
+    def _goes_on(self, number: int) -> bool:
         if self._given.rounds is not None:
             return bool(number < self._given.first + self._given.rounds)
-        return time.monotonic() - began < self._given.minutes * 60
+        return time.monotonic() - self._began < self._given.minutes * 60
 
-    def _tried(self) -> int:
-        return sum(self._counts.values())
+    def _found(self) -> "Found":
+        result = Found()
+        for path in sorted(self._scratch.glob("part-*.json")):
+            result.add(json.loads(path.read_text()))
+        return result
 
-    def _round(self, number: int) -> None:
-        from chaos_round import HELD, NAMED, Broken, Outcome, Round
+    def _round(self, number: int, found: "Found") -> None:
+        from chaos_round import Broken, Outcome, Round
 
         play = Round(self._given.seed, number, self._scratch)
         try:
@@ -101,37 +132,80 @@ class Chaos:
                     outcomes = list(self._faults[name][0](play))
                 except Broken as broken:
                     outcomes = [Outcome(name, broken.verdict, broken.detail)]
-                for fault, verdict, detail in outcomes:
-                    self._counts[fault, verdict] += 1
-                    if verdict not in (HELD, NAMED):
-                        self._tell(number, fault, verdict, detail)
-                if any(each.verdict not in (HELD, NAMED) for each in outcomes):
+                for each in outcomes:
+                    found.counts[f"{each.fault} {each.verdict}"] += 1
+                broken_laws = [each for each in outcomes if not each.holds]
+                found.broken += [self._told(number, *each) for each in broken_laws]
+                if broken_laws:
                     break
         finally:
-            self._acknowledged += play.acknowledged
+            found.acknowledged += play.acknowledged
             play.end()
 
-    def _tell(self, number: int, fault: str, verdict: str, detail: str) -> None:
+    def _told(self, number: int, fault: str, verdict: str, detail: str) -> str:
         only = f" --only {self._given.only}" if self._given.only else ""
         line = f"{verdict}: {fault}: {detail} [--replay {self._given.seed}:{number}{only}]"
-        self._broken.append(line)
         _say(line)
+        return line
 
-    def _print(self, rounds: int) -> None:
+    def _print(self, found: "Found") -> None:
         from chaos_round import VERDICTS
 
-        names = sorted({fault for fault, _ in self._counts})
+        names = sorted({key.split()[0] for key in found.counts})
         print("| fault | tried | " + " | ".join(VERDICTS) + " |")
         print("|---|" + "--:|" * (len(VERDICTS) + 1))
         for name in [*names, "all"]:
             rows = [name] if name != "all" else names
-            counts = [sum(self._counts[row, verdict] for row in rows) for verdict in VERDICTS]
+            counts = [sum(found.counts[f"{row} {verdict}"] for row in rows) for verdict in VERDICTS]
             print(f"| {name} | {sum(counts)} | " + " | ".join(map(str, counts)) + " |")
-        print(f"\nseed {self._given.seed}, {rounds} banks, {self._acknowledged} acknowledged steps")
+        minutes = (time.monotonic() - self._began) / 60
+        print(
+            f"\nseed {self._given.seed}, {minutes:.1f} minutes, {found.rounds} banks, "
+            f"{found.acknowledged} acknowledged steps"
+        )
         if self._left_out:
             print(f"not tried, because there is no C compiler: {', '.join(self._left_out)}")
-        for line in self._broken:
+        for line in found.broken:
             print(line)
+
+
+@dataclass
+class Found:
+    """What came of rounds."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    """By fault and verdict."""
+    broken: list[str] = field(default_factory=list)
+    rounds: int = 0
+    acknowledged: int = 0
+
+    def write(self, path: Path) -> None:
+        whole = path.with_suffix(".tmp")
+        whole.write_text(json.dumps(vars(self)))
+        whole.replace(path)
+
+    def add(self, other: dict[str, Any]) -> None:
+        self.counts.update(other["counts"])
+        self.broken += other["broken"]
+        self.rounds += other["rounds"]
+        self.acknowledged += other["acknowledged"]
+
+
+def _warm_up() -> None:
+    """Import and read what every child needs: children are forked from this process."""
+    from chaos_steps import SmallEmbedder, do, steps
+
+    from agents import MemoryBank
+    from agents.storage.mem0.package import import_mem0
+    from warm_children import STORE_MODULES
+
+    for name in ("mem0", *STORE_MODULES):
+        import_mem0(name)
+    logging.getLogger("mem0").setLevel(logging.ERROR)  # it has advice on Chroma for each child
+    with MemoryBank.ephemeral(embedder=SmallEmbedder()) as bank:
+        for step, _ in zip(steps(0), range(20), strict=False):
+            if step[0] not in ("note", "checkpoint", "vacuum"):
+                do(bank, step, Path(), has_store=False)
 
 
 def _say(line: str) -> None:

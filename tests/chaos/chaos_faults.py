@@ -69,7 +69,7 @@ def _failing_calls(play: Round, name: str) -> Iterator[Outcome]:
 
 
 def _call(play: Round) -> int:
-    """The number of a system call: the first ones, which open the bank, are as likely as late ones."""
+    """The number of a system call: early ones, which open the bank, are as likely as late ones."""
     return int(math.exp(play.rng.uniform(0, math.log(1500))))
 
 
@@ -241,7 +241,10 @@ def checkpoints(play: Round) -> Iterator[Outcome]:
     _worked(play)
     if not (play.scratch / CHECKPOINT).exists():
         return
+    shutil.rmtree(play.scratch / "whole", ignore_errors=True)
     whole = play.ask(lambda: restore(play.scratch, play.scratch / "whole"))
+    if "typed" in whole:
+        raise Broken(LOST, f"a whole checkpoint is refused: {whole}")
     for each in range(MUTATIONS):
         folder = play.copy(f"checkpoint-{each}")
         done = mutate(folder.parent / CHECKPOINT, play.rng)

@@ -1,6 +1,7 @@
 """What must hold of a bank after a fault."""
 
 import itertools
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from agents.storage.journal.journal import Journal
 from plain_mem0 import assert_store_is_exact
 
 Answer = dict[str, Any]
-"""What a look at a bank came to: its digest and hash; or an error, typed or not; or a broken law."""
+"""What a look at a bank came to: its digest and hash, an error, or a broken law."""
 
 
 def possible(before: list[Imagined], seed: int, said: Said) -> list[Imagined]:
@@ -155,10 +156,8 @@ def check_repaired(folder: Path) -> Answer:
     """Open a bank whose store may be damaged, rebuild the store, and compare the two."""
 
     def repaired() -> Answer:
-        try:
+        with suppress(StoreError):
             open_bank(folder, "commit").close()
-        except StoreError:
-            pass
         with open_bank(folder, "manual") as bank:
             bank.repair_store()
             assert_store_is_exact(bank)

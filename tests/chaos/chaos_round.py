@@ -25,6 +25,10 @@ class Outcome(NamedTuple):
     verdict: str
     detail: str = ""
 
+    @property
+    def holds(self) -> bool:
+        return self.verdict in (HELD, NAMED)
+
 
 class Broken(Exception):
     """A law is broken: how, and what was seen."""
@@ -148,5 +152,7 @@ class Round:
 
 
 def _last_line(path: Path) -> str:
+    """The last error that a worker printed, and the line of ours that it came from."""
     lines = path.read_text(errors="replace").strip().splitlines() if path.exists() else []
-    return lines[-1][:200] if lines else ""
+    ours = [line.split("/agents/")[-1] for line in lines if "/agents/" in line]
+    return f"{lines[-1][:200]} ({''.join(ours[-1:])})" if lines else ""

@@ -1,4 +1,4 @@
-"""Faults at system calls: a shim in C, built if there is a compiler, armed by the process itself."""
+"""Faults at system calls: a shim in C, built where there is a compiler. A process arms its own."""
 
 import ctypes
 import errno
