@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # One more than there are cores: many tests wait for a process.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
-.PHONY: help setup test test-all check demo bench bench-simulation bench-scaling bench-million bench-temperature bench-compaction bench-recall bench-http quality reference inspector faults format clean
+.PHONY: help setup test test-all check demo bench bench-simulation bench-scaling bench-million bench-temperature bench-compaction bench-recall bench-http quality reference inspector faults chaos format clean
 help:            ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /	/' | expand -t 14
 
@@ -72,6 +72,9 @@ inspector: $(STAMP) ## the MCP inspector against `tiermem mcp`, over stdio and H
 
 faults: $(STAMP) ## kill a writing process 1,000 times and a run 500 times: nothing may be lost
 	TIERMEM_KILLS=1000 TIERMEM_RUN_KILLS=500 TIERMEM_NOTE_KILLS=300 $(BIN)/python -m pytest tests/faults -k kill
+
+chaos: $(STAMP)  ## random faults for 30 minutes (ARGS="--minutes 5 --seed 7 --only kill,ctrl-c"): no law may break
+	$(BIN)/python tests/chaos/chaos.py $(ARGS)
 
 format: $(STAMP) ## let ruff format the code
 	$(BIN)/ruff format .

@@ -20,7 +20,9 @@ from chaos_steps import do, open_bank, steps
 from agents import MemoryBank, TierMemError
 
 HANGS = 60.0
-"""Seconds after which a process hangs."""
+"""Seconds in which a process that does not hang has used the processor, or has ended."""
+LONGEST = 10 * HANGS
+"""Seconds in which a process that does not hang has ended, on the busiest machine."""
 _MEBIBYTE = 1 << 20
 
 
@@ -70,15 +72,32 @@ def fork(work: Callable[[], object]) -> int:
 
 def wait(child: int, limit: float = HANGS) -> int:
     """The wait status of a process that has to end now; :class:`Hung` if it does not."""
-    end = time.monotonic() + limit
+    began = time.monotonic()
+    end, used = began + limit, 0
     while True:
         found, status = os.waitpid(child, os.WNOHANG)
         if found:
             return status
-        if time.monotonic() > end:
-            end_group(child)
-            raise Hung
+        if (now := time.monotonic()) > end:
+            before, used = used, _processor_time(child)
+            if used == before or now - began > LONGEST:
+                end_group(child)
+                raise Hung
+            end = now + limit
         time.sleep(0.002)
+
+
+def _processor_time(group: int) -> int:
+    """The ticks of the processor that the processes of a group have used; 0 if nobody knows."""
+    total = 0
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            words = path.read_text().rsplit(")", 1)[1].split()
+        except OSError:  # it has ended
+            continue
+        if int(words[2]) == group:
+            total += sum(map(int, words[11:15]))
+    return total
 
 
 def end_group(child: int) -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from chaos_child import Hung, Job, Said, Worker, answer, end_group, fork, wait
+from chaos_child import LONGEST, Hung, Job, Said, Worker, answer, end_group, fork, wait
 from chaos_laws import Answer, check, possible, prefixes
 from chaos_steps import CHECKPOINT, Imagined
 
@@ -73,7 +73,7 @@ class Round:
 
     def until_said(self, job: Job, child: int, what: str, count: int = 1) -> bool:
         """Wait until the worker's log has so many lines of a kind; False if it ended before."""
-        end = time.monotonic() + 60
+        end = time.monotonic() + LONGEST
         while time.monotonic() < end:
             if job.log.exists() and job.log.read_text().count(what) >= count:
                 return True
