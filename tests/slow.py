@@ -32,7 +32,10 @@ FILES_OF_CASES = {
 
 # By file: tests whose behaviour a cheaper test shows as well.
 TESTS = {
-    "test_chaos.py": {"test_a_minute_of_faults_breaks_no_law"},
+    "test_chaos.py": {
+        "test_a_minute_of_faults_breaks_no_law",
+        "test_a_round_of_kills_holds",
+    },
     "test_checkpoint_damage.py": {
         "test_a_checkpoint_that_was_cut_short_is_refused_or_has_lost_nothing",
         "test_a_flipped_bit_is_refused_or_changes_nothing",
