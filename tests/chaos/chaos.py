@@ -144,6 +144,7 @@ class Chaos:
 
     def _told(self, number: int, fault: str, verdict: str, detail: str) -> str:
         only = f" --only {self._given.only}" if self._given.only else ""
+        detail = " ".join(detail.split())
         line = f"{verdict}: {fault}: {detail} [--replay {self._given.seed}:{number}{only}]"
         _say(line)
         return line

@@ -217,7 +217,7 @@ def _noticed(
         return Outcome(fault, broken.verdict, f"{broken.detail} ({done})")
     outcome = play.judge(fault, found, allowed, done)
     if outcome.verdict == WRONG and (found["digest"] in states or not states):
-        return Outcome(fault, LOST, f"a silent roll back ({done})")
+        return Outcome(fault, LOST, f"another state, and no error ({done})")
     return outcome
 
 
