@@ -204,7 +204,8 @@ def journal_pages(play: Round) -> Iterator[Outcome]:
     allowed = {play.models[0].digest()}
     for each in range(MUTATIONS):
         folder = play.copy(f"mutated-{each}")
-        path = play.rng.choice(sorted(folder.glob("journal.db*")))
+        paths = sorted(folder.glob("journal.db*"))
+        path = paths[int(play.rng.random() * len(paths))]
         yield _noticed(play, "journal-pages", folder, allowed, [], mutate(path, play.rng))
 
 

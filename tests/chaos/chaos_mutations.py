@@ -8,13 +8,15 @@ _PAGE = 4096
 
 def mutate(path: Path, rng: random.Random, *, tail: bool = False) -> str:
     """Damage a file, anywhere or at its tail; what was done to it, in words."""
+    rng = random.Random(rng.random())  # one draw, whatever the size: a replay damages alike
     data = bytearray(path.read_bytes())
     if not data:
         path.write_bytes(b"\0" * 16)
         return f"{path.name}: 16 zeros in an empty file"
     ways = (_cut, _garble, _zero) if tail else (_flip, _flip, _cut, _garble, _zero, _swap, _empty)
+    way = rng.choice(ways)
     first = len(data) * rng.randrange(50, 100) // 100 if tail else 0
-    done = rng.choice(ways)(data, first, rng)
+    done = way(data, first, rng)
     path.write_bytes(data)
     return f"{path.name}: {done}"
 
