@@ -13,7 +13,7 @@ LOWEST := tests/unit/test_golden_histories.py tests/unit/bank tests/unit/search 
 	tests/interfaces/mcp/test_mcp_server.py tests/interfaces/cli/test_exchange_commands.py \
 	tests/faults/test_bombs.py
 
-.PHONY: help setup test test-all lowest check demo bench bench-simulation bench-scaling bench-million bench-temperature bench-compaction bench-safety bench-recall bench-http quality reference inspector faults format clean
+.PHONY: help setup test test-all lowest check demo bench bench-simulation bench-scaling bench-million bench-temperature bench-compaction bench-safety bench-recall bench-http quality reference inspector faults chaos format clean
 help:            ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /	/' | expand -t 14
 
@@ -92,6 +92,9 @@ inspector: $(STAMP) ## the MCP inspector against `tiermem mcp`, over stdio and H
 faults: $(STAMP) ## kill a writer 1,000 times, a run 500 times, and an error at every step of a call: nothing may be lost
 	TIERMEM_KILLS=1000 TIERMEM_RUN_KILLS=500 TIERMEM_NOTE_KILLS=300 TIERMEM_STEPS=0 \
 		$(BIN)/python -m pytest tests/faults -k "kill or every_step"
+
+chaos: $(STAMP)  ## random faults for 30 minutes (ARGS="--minutes 5 --seed 7 --only kill,ctrl-c"): no law may break
+	$(BIN)/python tests/chaos/chaos.py $(ARGS)
 
 format: $(STAMP) ## let ruff format the code
 	$(BIN)/ruff format .

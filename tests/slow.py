@@ -35,6 +35,10 @@ FILES_OF_CASES = {
 
 # By file: tests whose behaviour a cheaper test shows as well.
 TESTS = {
+    "test_chaos.py": {
+        "test_a_minute_of_faults_breaks_no_law",
+        "test_a_round_of_kills_holds",
+    },
     "test_checkpoint_damage.py": {
         "test_a_checkpoint_that_was_cut_short_is_refused_or_has_lost_nothing",
         "test_a_flipped_bit_is_refused_or_changes_nothing",
@@ -60,6 +64,7 @@ TESTS = {
         "test_a_full_disk_under_the_store_ends_in_an_error_and_the_bank_goes_on",
         "test_two_processes_never_write_one_store",
     },
+    "test_restore_races.py": {"test_one_of_two_restores_wins_and_the_other_is_refused"},
     "test_store_damage.py": {"test_the_command_says_what_it_found_and_did"},
     "test_run_laws.py": {
         "test_a_later_tick_of_a_restored_bank_looks_as_it_was_or_is_refused",
@@ -72,6 +77,10 @@ TESTS = {
         "test_a_sweep_whose_code_has_changed_is_not_mixed_with_the_old_one",
         "test_ctrl_c_ends_a_sweep_which_then_goes_on",
         "test_more_seeds_go_on_with_what_is_there",
+    },
+    "test_sweep_workers.py": {
+        "test_a_cell_whose_worker_is_always_killed_is_named_and_the_others_count",
+        "test_workers_end_with_a_command_that_is_killed",
     },
 }
 

@@ -2,7 +2,9 @@
 
 import os
 import signal
+import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -11,15 +13,29 @@ from agents.simulation.protocols import Action, Observation, Outcome
 
 
 class Stones:
-    """Agents count stones. In tick ``fail_at`` it raises; in tick ``interrupt_at``, Ctrl-C."""
+    """Agents count stones. In tick ``fail_at`` it raises; in tick ``interrupt_at``, Ctrl-C.
+
+    In tick ``kill_at`` its process is killed; with ``kill_once``, only if there is no file of that
+    name, which it makes. With ``wait_in``, it leaves its pid in that folder and never ends.
+    """
 
     actions: Mapping[str, str] = {"step": "take a step"}
 
-    def __init__(self, fail_at: int = 0, interrupt_at: int = 0) -> None:
+    def __init__(
+        self,
+        fail_at: int = 0,
+        interrupt_at: int = 0,
+        kill_at: int = 0,
+        kill_once: str = "",
+        wait_in: str = "",
+    ) -> None:
         if fail_at < 0:
             raise ValueError("fail_at is a tick")
         self._fail_at = fail_at
         self._interrupt_at = interrupt_at
+        self._kill_at = kill_at
+        self._kill_once = kill_once
+        self._wait_in = wait_in
         self._tick = 0
 
     def setup(self, rng: Random, agent_ids: Sequence[str]) -> None:
@@ -41,6 +57,14 @@ class Stones:
             os.kill(os.getpid(), signal.SIGINT)
         if self._tick == self._fail_at:
             raise RuntimeError("the sky fell")
+        if self._tick == self._kill_at and not (self._kill_once and Path(self._kill_once).exists()):
+            if self._kill_once:
+                Path(self._kill_once).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        if self._wait_in:
+            (Path(self._wait_in) / str(os.getpid())).touch()
+            while True:
+                time.sleep(0.1)
 
     def metrics(self) -> Mapping[str, float]:
         return {"steps": sum(self._steps.values()), "luck": self._rng.random()}

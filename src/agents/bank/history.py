@@ -14,25 +14,28 @@ from ..storage.checkpoint import file as checkpoint
 from ..storage.checkpoint import restore as restoring
 from ..storage.identity import with_new_id
 from ..storage.journal.journal import Journal
-from ..storage.lock import lock_folder
+from ..storage.lock import BankLock, lock_folder
 from ..storage.private_files import make_folder
 from ..storage.store_sync import stale_store
 
 __all__ = ["branch", "check_unused", "journal_of", "no_bank", "past", "restore", "rewind"]
 
 
-def restore(path: Path, folder: Path, *, same_bank: bool = False) -> None:
+def restore(path: Path, folder: Path, *, same_bank: bool = False) -> BankLock:
     """Give the bank in ``folder`` the state of a checkpoint, or make it with that state.
 
     An existing bank must be the bank that the checkpoint was made of. ``same_bank`` asserts this
-    for a bank that lost its journal.
+    for a bank that lost its journal. The result is the bank's lock, held: until it is released,
+    no other process can restore or open the bank.
     """
     found = checkpoint.read(path)
     lock = lock_folder(folder)
     try:
         restoring.restore(found, folder, same_bank=same_bank)
-    finally:
+    except BaseException:
         lock.release()
+        raise
+    return lock
 
 
 def rewind(folder: Path, tick: int) -> None:

@@ -23,7 +23,7 @@ from ..storage.embedding.embedders import Embedder
 from ..storage.store_sync import Progress
 from ..version import __version__
 from .agent_memory import AgentMemory
-from .opening import Config, copy_of, open_folder, open_in_memory, restore_folder
+from .opening import Config, copy_of, open_folder, open_in_memory, open_restored
 from .tick_log import TickLog
 
 __all__ = ["MemoryBank"]
@@ -78,13 +78,13 @@ class MemoryBank:
             open_folder(
                 folder,
                 config,
-                preset,
-                assignments,
-                embedder,
-                count_tokens,
-                overrides,
+                preset=preset,
+                assignments=assignments,
                 create=create,
                 apply_caps=apply_caps,
+                embedder=embedder,
+                count_tokens=count_tokens,
+                **overrides,
             )
         )
 
@@ -251,8 +251,7 @@ class MemoryBank:
         or closing the bank, makes mem0's store equal to the restored state. ``options`` are those
         of :meth:`open`.
         """
-        restore_folder(Path(path), into, config, options)
-        return cls.open(into, config, **options)
+        return cls(open_restored(Path(path), into, config, options))
 
     @classmethod
     def at(

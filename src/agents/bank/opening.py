@@ -12,7 +12,7 @@ from ..config.settings import Settings
 from ..engine import upkeep
 from ..engine.open_bank import OpenBank
 from ..errors import InvalidInput
-from ..memory.context import TokenCounter
+from ..memory.context import TokenCounter, approximate_tokens
 from ..notes.opening import open_notes
 from ..storage.bank_mark import lost_journal, mark
 from ..storage.embedding.embedders import Embedder
@@ -20,12 +20,12 @@ from ..storage.guard import Guard
 from ..storage.identity import prepare
 from ..storage.journal.journal import Journal
 from ..storage.leftovers import sweep_bank
-from ..storage.lock import lock_folder
+from ..storage.lock import BankLock, lock_folder
 from ..storage.mem0.store import check_providers
 from ..storage.sqlite import as_it_was
 from . import history
 
-__all__ = ["Config", "copy_of", "open_folder", "open_in_memory", "restore_folder"]
+__all__ = ["Config", "copy_of", "open_folder", "open_in_memory", "open_restored"]
 
 Config = str | PathLike[str] | Mapping[str, object] | Settings | None
 """Settings: the path of a YAML file, a mapping, or settings that are loaded already."""
@@ -35,16 +35,21 @@ _NOT_SETTINGS = {"create", "apply_caps", "embedder", "count_tokens", "assignment
 def open_folder(
     folder: str | PathLike[str],
     config: Config,
-    preset: str | None,
-    assignments: Iterable[str],
-    embedder: Embedder | Mapping[str, object] | None,
-    count_tokens: TokenCounter,
-    overrides: dict[str, object],
+    lock: BankLock | None = None,
+    /,
     *,
-    create: bool,
-    apply_caps: bool,
+    preset: str | None = None,
+    assignments: Iterable[str] = (),
+    create: bool = True,
+    apply_caps: bool = True,
+    embedder: Embedder | Mapping[str, object] | None = None,
+    count_tokens: TokenCounter = approximate_tokens,
+    **overrides: object,
 ) -> OpenBank:
-    """:meth:`MemoryBank.open`. If opening fails, the folder is as it was before."""
+    """:meth:`MemoryBank.open`. If opening fails, the folder is as it was before.
+
+    ``lock`` is the folder's lock, if the caller holds it.
+    """
     path = _path_of(folder)
     if isinstance(assignments, str):
         raise InvalidInput("assignments is a list of texts such as 'memory.max_pinned=3'")
@@ -57,7 +62,7 @@ def open_folder(
         load_settings, config, preset=preset, assignments=assignments, overrides=overrides
     )
     own = load()  # finds most mistakes before anything is written
-    lock = lock_folder(path)
+    lock = lock or lock_folder(path)
     with ExitStack() as undo:
         undo.callback(lock.release)
         if lost := lost_journal(path):
@@ -138,10 +143,10 @@ def copy_of(
     return parts
 
 
-def restore_folder(
+def open_restored(
     path: Path, into: str | PathLike[str], config: Config, options: Mapping[str, Any]
-) -> None:
-    """Give the bank in ``into`` the state of a checkpoint; wrong settings are refused first."""
+) -> OpenBank:
+    """:meth:`MemoryBank.restore`. Wrong settings are refused first."""
     folder = _path_of(into)
     load_settings(
         config,
@@ -149,7 +154,12 @@ def restore_folder(
         assignments=options.get("assignments", ()),
         overrides={name: own for name, own in options.items() if name not in _NOT_SETTINGS},
     )
-    history.restore(path, folder)
+    lock = history.restore(path, folder)
+    try:
+        return open_folder(folder, config, lock, **options)
+    except BaseException:
+        lock.release()
+        raise
 
 
 def _path_of(folder: str | PathLike[str]) -> Path:

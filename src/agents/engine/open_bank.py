@@ -1,12 +1,14 @@
 """The parts of an open bank, and how they work together."""
 
 import logging
+import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, final
+from weakref import WeakSet
 
 from ..config.settings import Settings
 from ..errors import BankClosed, NoteRefused
@@ -35,6 +37,9 @@ from .metrics import Metrics
 __all__ = ["Changing", "OpenBank", "Staged"]
 
 logger = logging.getLogger(__name__)
+
+_with_files = WeakSet["OpenBank"]()
+"""The banks of this process that have files."""
 
 
 class Staged(NamedTuple):
@@ -69,6 +74,7 @@ class OpenBank:
         self.lock = lock
         self.turn = threading.RLock()
         self.is_open = True
+        self._closed = "this bank was closed", "open it again"
         self._is_observed = False
         memory = settings.memory
         self.caps = Caps(memory.max_pinned, memory.max_critical, memory.on_tier_full == "reject")
@@ -90,6 +96,8 @@ class OpenBank:
         """Notes, by agent and path, that wait for a commit, or for the disk after a commit. An
         empty path stands for all notes of an agent, whose files may be of another journal.
         """
+        if lock is not None:
+            _with_files.add(self)
 
     @property
     def tick(self) -> int:
@@ -108,6 +116,21 @@ class OpenBank:
             parts.callback(self.ledger.journal.close)
             parts.callback(self.ledger.close)
             parts.callback(self.store.close)
+
+    def leave_to_parent(self) -> None:
+        """In a forked process: the bank is the parent's, and closed for this process.
+
+        Nothing of it is ever freed here: SQLite and Chroma would tidy up the parent's files.
+        """
+        import ctypes  # only forked processes need it
+
+        self.is_open = False
+        self.turn = threading.RLock()  # a thread of the parent may hold the old one
+        self._closed = (
+            "this process was forked from the one that has the bank open, and can't use it",
+            "use the bank in the process that opened it, or start processes by spawn",
+        )
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
 
     def add_many(self, items: Iterable[tuple[object, ...]]) -> Sequence[Memory]:
         """Check and store new memories; :meth:`MemoryBank.add_many`."""
@@ -178,7 +201,7 @@ class OpenBank:
     def check_usable(self) -> None:
         """Raise :class:`BankClosed` or :class:`BankBroken` if the bank can't be used."""
         if not self.is_open:
-            raise BankClosed("this bank was closed", hint="open it again")
+            raise BankClosed(self._closed[0], hint=self._closed[1])
         self.ledger.check()
 
     def changing(self) -> "Changing":
@@ -262,13 +285,14 @@ class Changing:
 
     def __init__(self, bank: OpenBank) -> None:
         self._bank = bank
+        self._turn = bank.turn  # a forked process gets another
         self._is_open = False
         self._depth = 0
 
     @whole
     def __enter__(self) -> None:
         hold_signals()
-        self._bank.turn.acquire()
+        self._turn.acquire()
         self._is_open = True
         self._depth = self._bank.ledger.depth
         try:
@@ -289,7 +313,7 @@ class Changing:
     def _leave(self) -> None:
         self._bank.ledger.give_up(self._depth)
         self._is_open = False
-        self._bank.turn.release()
+        self._turn.release()
         let_signals_come()
 
     def __del__(self) -> None:
@@ -299,6 +323,10 @@ class Changing:
 
     def _end(self, *, undo: bool) -> None:
         bank = self._bank
+        if not bank.is_open:  # this process was forked inside the block: nothing is its own
+            if not undo:
+                bank.check_usable()
+            return
         try:
             bank.ledger.end(undo=undo)
         except BaseException:
@@ -308,3 +336,12 @@ class Changing:
             bank.settle_undone_notes()
         else:
             bank.after_commit()
+
+
+def _leave_to_parent() -> None:
+    for bank in _with_files:
+        if bank.is_open:
+            bank.leave_to_parent()
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)

@@ -4,24 +4,37 @@ import contextlib
 import fcntl
 import os
 from pathlib import Path
+from weakref import WeakSet
 
 from ..errors import BankError, BankLocked
 from .private_files import FILE_MODE, make_folder
 
 __all__ = ["BankLock", "lock_folder"]
 
+_held = WeakSet["BankLock"]()
+_of_the_parent = set[tuple[int, int]]()
+"""The lock files that the parent of this process held when it forked, by device and number."""
+
 
 class BankLock:
     """An exclusive lock on a bank's folder, held until released or until the process ends.
 
     The operating system releases the lock when the process ends, even by a kill. The file holds
-    the owner's pid, which the error in another process names.
+    the owner's pid, which the error in another process names. A forked process does not hold the
+    lock of its parent, and can't get it: SQLite would take the parent's locks for its own.
     """
 
     def __init__(self, folder: Path, name: str = "bank.lock") -> None:
         path = folder / name
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         self._file = os.open(path, flags, FILE_MODE)
+        if _identity(self._file) in _of_the_parent:
+            os.close(self._file)
+            raise BankLocked(
+                f"this process was forked from one that had {folder} open",
+                pid=None,
+                hint="open it in a process that is not forked, or before it is open there",
+            )
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -40,14 +53,32 @@ class BankLock:
         except OSError:
             os.close(self._file)  # and with it the lock
             raise
+        _held.add(self)
 
     def release(self) -> None:
         """Let other processes open the bank."""
         if self._file >= 0:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._file, 0)
-            os.close(self._file)
-            self._file = -1
+            self._close()
+
+    def leave_to_parent(self) -> None:
+        """In a forked process: the lock is the parent's, as if this process never had it."""
+        if self._file >= 0:
+            _of_the_parent.add(_identity(self._file))
+            self._close()
+
+    def _close(self) -> None:
+        os.close(self._file)
+        self._file = -1
+
+
+def _leave_to_parent() -> None:
+    for lock in _held:
+        lock.leave_to_parent()
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 def lock_folder(folder: Path, name: str = "bank.lock") -> BankLock:
@@ -69,6 +100,11 @@ def lock_folder(folder: Path, name: str = "bank.lock") -> BankLock:
             f"{str(folder)!r} can't hold a bank: {error}",
             hint="name another folder, or let your user write there",
         ) from error
+
+
+def _identity(file: int) -> tuple[int, int]:
+    found = os.fstat(file)
+    return found.st_dev, found.st_ino
 
 
 def _read_pid(file: int) -> int | None:

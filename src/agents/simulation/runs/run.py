@@ -348,7 +348,7 @@ def _restore_newest(
         if tick is not None and checkpoint_tick(path) > tick:
             continue
         if _read_whole(path, settings, about, say):
-            history.restore(path, folder / "bank", same_bank=True)
+            history.restore(path, folder / "bank", same_bank=True).release()
             say(f"continuing from the checkpoint {path.name}")
             return
     upto = "" if tick is None else f" up to tick {tick}"

@@ -7,10 +7,14 @@ import multiprocessing
 import os
 import re
 import shutil
+import threading
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import yaml
@@ -178,8 +182,8 @@ def run_cells(
 ) -> Iterator[tuple[Cell, dict[str, Any] | str]]:
     """Run the unfinished cells; give each cell with its summary or its error message.
 
-    Finished cells come first. An interrupted cell starts again. A lock keeps other processes from
-    running the same sweep.
+    Finished cells come first. An interrupted cell starts again. A cell whose process is killed is
+    run once more. A lock keeps other processes from running the same sweep.
     """
     _prepare(sweep, folder, force)
     lock = lock_folder(folder, _LOCK)
@@ -200,18 +204,71 @@ def _run_waiting(
         else:
             yield cell, done
     workers = min(workers or os.cpu_count() or 1, max(1, len(waiting)))
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+    with ExitStack() as ended, ThreadPoolExecutor(workers) as threads:
+        idle = SimpleQueue[_Worker]()
+        for _ in range(workers):
+            idle.put(worker := _Worker())
+            ended.callback(worker.end)
         jobs = {
-            pool.submit(_run_cell, sweep, cell, folder / "cells" / cell.name): cell
+            threads.submit(_try_cell, idle, sweep, cell, folder / "cells" / cell.name): cell
             for cell in waiting
         }
         try:
             for job in as_completed(jobs):
                 yield jobs[job], job.result()
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
+            threads.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+class _Worker:
+    """A process that runs one cell at a time; a new one, after it was killed."""
+
+    def __init__(self) -> None:
+        self._start()
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._pool = ProcessPoolExecutor(1, context, initializer=_end_with_parent)
+
+    def run(self, sweep: Sweep, cell: Cell, folder: Path) -> dict[str, Any] | str | None:
+        """The cell's summary or its error message; None if the process was killed."""
+        try:
+            return self._pool.submit(_run_cell, sweep, cell, folder).result()
+        except BrokenProcessPool:
+            self.end()
+            self._start()
+            return None
+
+    def end(self) -> None:
+        self._pool.shutdown()
+
+
+def _try_cell(
+    idle: "SimpleQueue[_Worker]", sweep: Sweep, cell: Cell, folder: Path
+) -> dict[str, Any] | str:
+    """Run a cell in an idle worker, and once more if the worker is killed."""
+    for _ in range(2):
+        worker = idle.get()
+        try:
+            result = worker.run(sweep, cell, folder)
+        finally:
+            idle.put(worker)
+        if result is not None:
+            return result
+    return "its process was killed, twice; it may need more memory than there is"
+
+
+def _end_with_parent() -> None:
+    """End this process when its parent ends, however that happens."""
+    parent = multiprocessing.parent_process()
+
+    def wait() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _prepare(sweep: Sweep, folder: Path, force: bool) -> None:

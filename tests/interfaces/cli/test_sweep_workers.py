@@ -1,0 +1,78 @@
+"""``tiermem sweep`` when a worker is killed, or the command itself."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import yaml
+
+from waiting import ended, until
+
+Command = Callable[..., Any]
+Write = Callable[..., Path]
+
+KILLED = "simulation.world_options.kill_at"
+
+
+def write_sweep(beside: Path, **values: Any) -> Path:
+    path = beside.with_name("sweep.yaml")
+    path.write_text(yaml.safe_dump({"scenario": beside.name, **values}))
+    return path
+
+
+def test_a_cell_whose_worker_is_always_killed_is_named_and_the_others_count(
+    tiermem: Command, scenario: Write
+) -> None:
+    variants = {"fine": {}, "deadly": {KILLED: 2}}
+    file = write_sweep(scenario(ticks=3), variants=variants, seeds=1)
+    done = tiermem("sweep", file, "--out", "s", "--workers", 1)
+    assert done.code == 1
+    assert "deadly_seed=1: its process was killed, twice" in done.err
+    assert "1 of 2 runs failed" in done.err
+    assert "Traceback" not in done.err
+    rows = pq.read_table("s/results.parquet").to_pylist()
+    assert [row["variant"] for row in rows] == ["fine"]
+
+
+def test_a_cell_whose_worker_is_killed_once_is_run_again(
+    tiermem: Command, scenario: Write, tmp_path: Path
+) -> None:
+    options = {KILLED: 2, "simulation.world_options.kill_once": str(tmp_path / "killed")}
+    file = write_sweep(scenario(ticks=3), variants={"unlucky": options}, seeds=2)
+    assert tiermem("sweep", file, "--out", "s", "-q", "--workers", 1).code == 0
+    assert (tmp_path / "killed").exists()
+    assert len(pq.read_table("s/results.parquet")) == 2
+
+
+def test_workers_end_with_a_command_that_is_killed(scenario: Write, tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    started.mkdir()
+    options = {"simulation.world_options.wait_in": str(started)}
+    file = write_sweep(scenario(ticks=3), variants={"waiting": options}, seeds=2)
+    command = [Path(sys.executable).with_name("tiermem"), "sweep", file, "--out", tmp_path / "s"]
+    with subprocess.Popen(
+        [*map(str, command), "--workers", "2"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        until("both workers run", lambda: len(list(started.iterdir())) == 2)
+        workers = [int(each.name) for each in started.iterdir()]
+        process.kill()
+        ended(process)
+    try:
+        until("the workers end", lambda: not any(map(_is_running, workers)), seconds=60)
+    finally:
+        for worker in filter(_is_running, workers):
+            os.kill(worker, signal.SIGKILL)
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    state = Path(f"/proc/{process}/stat")  # a process that ended may wait for its parent to look
+    return not state.exists() or state.read_text().rsplit(")", 1)[1].split()[0] != "Z"
