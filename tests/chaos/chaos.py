@@ -20,7 +20,12 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "faults")]
+sys.path[:0] = [
+    str(HERE),
+    str(HERE.parent),
+    str(HERE.parent / "faults"),
+    str(HERE.parent / "property"),
+]
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from chaos_shim import is_loaded, scratch_of_shim, start_with_shim  # noqa: E402

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kill_model import ModelBank, SmallEmbedder
+from kill_model import ModelBank
+from model_reading import SmallEmbedder
 from writer import AGENTS, CAPS, HEAT, commits, imagine, write
 
 from agents import MemoryBank

@@ -1,7 +1,6 @@
 """``make chaos``: it notices what is lost, and finds nothing lost in a bank."""
 
 import os
-import random
 import re
 import subprocess
 import sys
@@ -35,7 +34,7 @@ def test_a_round_of_kills_holds(tmp_path: Path) -> None:
 
 
 def test_a_minute_of_faults_breaks_no_law(tmp_path: Path) -> None:
-    code, said = chaos(tmp_path, "--minutes", 1, "--seed", random.randrange(10**6))
+    code, said = chaos(tmp_path, "--minutes", 1, "--seed", 1)
     assert code == 0, said
 
 
@@ -49,15 +48,15 @@ def test_an_unknown_fault_is_one_clear_error(tmp_path: Path) -> None:
 TAMPERS = """
 import sys
 from pathlib import Path
-sys.path[:0] = sys.argv[1:3]
+sys.path[:0] = sys.argv[1:4]
 from chaos_round import Broken, Round
 from agents.storage.journal.journal import Journal
-play = Round(1, 0, Path(sys.argv[3]))
+play = Round(1, 0, Path(sys.argv[4]))
 play.sync = "manual"
 job = play.job(30)
 play.wait(play.start(job))
 journal = Journal(play.folder / "journal.db")
-journal.rewind(journal.head - int(sys.argv[4]))
+journal.rewind(journal.head - int(sys.argv[5]))
 journal.close()
 try:
     play.settle(job)
@@ -71,5 +70,6 @@ except Broken as broken:
 def test_acknowledged_steps_that_are_gone_are_noticed(
     tmp_path: Path, commits: int, verdict: str
 ) -> None:
-    paths = CHAOS.parent, CHAOS.parent.parent / "faults"
+    tests = CHAOS.parent.parent
+    paths = CHAOS.parent, tests / "faults", tests / "property"
     assert child(TAMPERS, *paths, tmp_path, commits) == verdict

@@ -39,7 +39,8 @@ class Steps:
     @contextmanager
     def running(self) -> Iterator[None]:
         """Inside, steps are counted and faults happen."""
-        before = sys.gettrace()
+        before, reported = sys.gettrace(), sys.unraisablehook
+        sys.unraisablehook = lambda _: None  # what reports it must not get the next fault
         sys.settrace(self._on_line if self._line else before)
         sys.setprofile(self._on_step)
         try:
@@ -47,6 +48,7 @@ class Steps:
         finally:
             sys.setprofile(None)
             sys.settrace(before)
+            sys.unraisablehook = reported
 
     def _on_step(self, frame: FrameType, event: str, argument: Any) -> None:
         if self._waits:

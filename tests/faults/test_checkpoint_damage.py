@@ -491,6 +491,7 @@ def test_a_full_disk_while_restoring_leaves_the_bank_as_it_was(tmp_path: Path, l
         "bank.id",
         "bank.lock",
         "journal.db",
+        "journal.db-head",
     ]
     assert same
 
@@ -566,7 +567,7 @@ def test_a_full_disk_while_a_run_is_opened_costs_it_nothing(tmp_path: Path, limi
     assert said == []
     assert run_to(folder, 6) == before
     names = sorted(each.name for each in (folder / "bank").iterdir())
-    assert names == ["bank.id", "bank.lock", "journal.db"]
+    assert names == ["bank.id", "bank.lock", "journal.db", "journal.db-head"]
 
 
 @pytest.mark.parametrize("place", ["bank/journal.db/x", "x\0", ".", ""])

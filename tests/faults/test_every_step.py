@@ -6,7 +6,8 @@ bank that can't be sure says so by BankBroken, and writes nothing.
 
 import os
 import shutil
-from collections.abc import Callable, Iterable
+import signal
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -15,11 +16,9 @@ import pytest
 from every_step import Steps, interrupt, lines_of, run_out_of_memory, steps_of
 
 from agents import BankBroken, MemoryBank, TierMemError
+from agents.storage.signals import let_signals_come
 from agents.storage.state.ledger import Ledger
 from embedders import Directions
-
-# A fault may hit the end of a generator that nobody waits for: Python reports it and goes on.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 MOST = int(os.environ.get("TIERMEM_STEPS", 60 if "HYPOTHESIS_PROFILE" in os.environ else 10))
 """How many steps of each call are tried; 0 stands for all."""
@@ -39,6 +38,16 @@ def _open(folder: Path) -> MemoryBank:
         memory={"max_pinned": 2, "max_critical": 3},
         storage={"sync": "manual"},
     )
+
+
+@pytest.fixture(autouse=True)
+def _no_signal_waits_for_another_test() -> Iterator[None]:
+    """An error in the bookkeeping of signals leaves our handler in place, which is harmless."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    while signal.getsignal(signal.SIGINT) is not before:
+        with suppress(KeyboardInterrupt):
+            let_signals_come()
 
 
 @pytest.fixture(scope="module")

@@ -160,11 +160,11 @@ assert not {"mem0", "chromadb", "openai", "posthog"} & set(sys.modules)
 
 def test_the_public_names_are_these() -> None:
     assert sorted(tiermem.__all__) == [
-        "AgentMemory", "AsyncMemoryBank", "BankClosed", "BankDamaged", "BankError", "BankLocked",
-        "BankNotFound", "BankTooNew", "BankTooOld",
-        "CheckpointDamaged", "CheckpointError", "CommitFailed", "ConfigError", "Diverged",
-        "EmbedderError", "Explanation", "ExtractionError", "Hit", "Hits", "InvalidAction",
-        "InvalidAgentId", "InvalidContent", "InvalidInput", "InvalidMetadata",
+        "AgentMemory", "AsyncMemoryBank", "BankBroken", "BankClosed", "BankDamaged", "BankError",
+        "BankLocked", "BankNotFound", "BankTooNew", "BankTooOld",
+        "CheckpointDamaged", "CheckpointError", "CommitFailed", "CommitUnknown", "ConfigError",
+        "Diverged", "EmbedderError", "Explanation", "ExtractionError", "Hit", "Hits",
+        "InvalidAction", "InvalidAgentId", "InvalidContent", "InvalidInput", "InvalidMetadata",
         "InvalidTemperature", "InvalidTier", "Memory", "MemoryBank", "MemoryNotFound",
         "MemoryPinned", "NoteRefused", "Retention", "RunError", "SimulationError", "StoreDamaged",
         "StoreError", "StoreMismatch", "TIER_NAMES", "TIER_VALUES", "Temperature", "TickNotKept",

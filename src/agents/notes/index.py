@@ -294,7 +294,7 @@ class NoteIndex:
         """The path itself, or :class:`NoteRefused` if no note may have it."""
         if isinstance(path, str) and path in self.kept():  # a copy of a bank has no files
             return path
-        return (self.files or NoteFiles(Path("notes"))).check(path)
+        return (self.files or NoteFiles(Path("/notes"))).check(path)
 
     def writable(self, path: object) -> str:
         """The path itself, or :class:`NoteRefused` if the agent may not write the note."""

@@ -159,7 +159,7 @@ os._exit(0)
 
 def test_the_end_of_a_forked_process_touches_neither_journal_nor_lock(tmp_path: Path) -> None:
     said = child(ENDS_LATE, tmp_path / "bank")
-    assert said == "['journal.db', 'journal.db-shm', 'journal.db-wal'] True"
+    assert said == "['journal.db', 'journal.db-head', 'journal.db-shm', 'journal.db-wal'] True"
     with MemoryBank.open(tmp_path / "bank", storage=MANUAL) as bank:
         assert [each.content for each in bank.agent("alice").all()] == ["one", "two", "three"]
 

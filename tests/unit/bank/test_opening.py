@@ -222,4 +222,4 @@ def test_a_refused_open_leaves_a_lost_journal_as_it_was(tmp_path: Path) -> None:
         with pytest.raises(BankDamaged, match="the journal was lost"):
             MemoryBank.open(tmp_path / "bank")
         assert journal.read_bytes() == b""
-        assert not [each.name for each in journal.parent.glob("journal.db-*")]
+        assert [each.name for each in journal.parent.glob("journal.db-*")] == ["journal.db-head"]

@@ -125,8 +125,10 @@ def test_an_undone_inner_transaction_leaves_what_the_outer_one_wrote(
     assert notes.read() == "outer\n"
 
 
-def test_a_bank_in_memory_has_notes_without_files(tmp_path: Path) -> None:
-    os.chdir(tmp_path)
+def test_a_bank_in_memory_has_notes_without_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     with MemoryBank.ephemeral() as bank:
         alice = bank.agent("alice")
         alice.notes.write("MEMORY.md", "the dragon sleeps at noon\n")

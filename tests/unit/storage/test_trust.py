@@ -206,7 +206,7 @@ def test_branches_and_checkpoints_are_as_trusted_as_their_bank(tmp_path: Path) -
         history.branch(folder, 0, tmp_path / f"{name}-branch")
         with MemoryBank.at(folder) as bank:
             bank.checkpoint(tmp_path / f"{name}.tmck")
-        history.restore(tmp_path / f"{name}.tmck", tmp_path / f"{name}-restored")
+        history.restore(tmp_path / f"{name}.tmck", tmp_path / f"{name}-restored").release()
     for made_of in ("branch", "restored"):
         MemoryBank.open(tmp_path / f"mine-{made_of}").close()
         with pytest.raises(Untrusted):

@@ -16,6 +16,8 @@ __all__ = ["JournalFile"]
 
 _APPLICATION_ID = 0x746D656D  # "tmem": tells our files from other SQLite databases
 _FORMAT = 6
+_UNSURE = (sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC)
+"""The commit is written, and whether it is on disk is not known."""
 
 
 class JournalFile:
@@ -136,7 +138,7 @@ class JournalFile:
             is_last = True
             self.db.execute("COMMIT")
         except sqlite3.Error as error:
-            if is_last and error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_IOERR:
+            if is_last and error.sqlite_errorcode in _UNSURE:
                 raise CommitUnknown(
                     f"the journal {self.name} could not be made durable ({error}); whether this "
                     "commit was kept is known when the bank is opened again"
