@@ -64,9 +64,11 @@ class _Held:
     @whole
     def replace(self) -> None:
         self.waiting.clear()
-        self.handlers = {number: own for number in _SIGNALS if callable(own := _get(number))}
+        found = {number: own for number in _SIGNALS if callable(own := _get(number))}
+        # An error may have left ours in place.
+        self.handlers |= {number: own for number, own in found.items() if own != self.handle}
         try:
-            for number in self.handlers:
+            for number in found:
                 _set(number, self.handle)
         except BaseException:
             self.put_back()
@@ -109,7 +111,7 @@ def let_signals_come() -> None:
     """
     if threading.current_thread() is not threading.main_thread():
         return
-    _held.depth -= 1
+    _held.depth = max(0, _held.depth - 1)
     if not _held.depth:
         _held.put_back()
     if _held.waiting:
