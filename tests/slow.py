@@ -94,7 +94,10 @@ TESTS_OF_CASES = {
     "test_mcp_command.py": {
         "test_a_request_with_text_that_is_not_unicode_is_answered_by_its_id",
     },
-    "test_run_command.py": {"test_a_signal_stops_a_real_process_between_two_ticks"},
+    "test_run_command.py": {
+        "test_a_run_that_was_interrupted_by_quick_presses_becomes_the_same_run",
+        "test_a_signal_stops_a_real_process_between_two_ticks",
+    },
     "test_sweep_command.py": {"test_a_grid_may_hold_values_of_any_kind"},
 }
 
