@@ -42,8 +42,8 @@ two it is.
 
 ## Other errors
 
-What else Python code can meet when it opens, keeps or simulates a bank. `except TierMemError` catches
-all errors of TierMem; the tree is in `src/agents/errors.py`.
+What else Python code can meet when it opens, keeps or simulates a bank. `except TierMemError`
+catches all errors of TierMem; the tree is in `src/agents/errors.py`.
 
 {others}"""
 
