@@ -30,8 +30,8 @@ and DELETE the query string.
 _ERRORS = """\
 ## Errors
 
-An operation that is refused has changed nothing. It gives, instead of its result, an error that a
-model or a person can act on:
+An operation that is refused has changed nothing (but see `CommitUnknown`). It gives, instead of its
+result, an error that a model or a person can act on:
 
 {example}
 
@@ -39,7 +39,13 @@ model or a person can act on:
 {table}
 `tools.call` never raises an exception: it gives an `Outcome`, whose `is_error` says which of the
 two it is.
-"""
+
+## Other errors
+
+What else Python code can meet when it opens, keeps or simulates a bank. `except TierMemError`
+catches all errors of TierMem; the tree is in `src/agents/errors.py`.
+
+{others}"""
 
 _TOLD = (
     errors.InvalidInput,
@@ -55,8 +61,10 @@ _TOLD = (
     errors.CommitUnknown,
     errors.BankClosed,
     errors.BankBroken,
+    errors.BankDamaged,
+    errors.Untrusted,
 )
-"""The errors that a call can meet."""
+"""The errors that an operation can meet."""
 
 
 def reference() -> str:
@@ -198,11 +206,21 @@ def _memory() -> str:
 
 def _errors() -> str:
     failure = Failure("MemoryNotFound", "alice has no memory '42'")
-    rows = [(f"`{each.__name__}`", _first_line(each)) for each in _TOLD]
+    rows = [_meaning(each) for each in _TOLD]
     rows.append(("`InternalError`", "Something went wrong inside TierMem; its log says what."))
-    table = _table(("type", "meaning"), rows)
-    example, fields = _json(failure.to_dict()), _fields_table(ERROR)
-    return _ERRORS.format(example=example, fields=fields, table=table)
+    every = (each for each in vars(errors).values() if isinstance(each, type))
+    others = [each for each in every if each not in _TOLD and issubclass(each, Exception)]
+    heads = ("type", "meaning")
+    return _ERRORS.format(
+        example=_json(failure.to_dict()),
+        fields=_fields_table(ERROR),
+        table=_table(heads, rows),
+        others=_table(heads, map(_meaning, others)),
+    )
+
+
+def _meaning(error: type) -> tuple[str, str]:
+    return f"`{error.__name__}`", _first_line(error)
 
 
 # Markdown

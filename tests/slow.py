@@ -66,6 +66,9 @@ TESTS = {
     },
     "test_restore_races.py": {"test_one_of_two_restores_wins_and_the_other_is_refused"},
     "test_store_damage.py": {"test_the_command_says_what_it_found_and_did"},
+    "test_run_command.py": {
+        "test_a_run_that_was_interrupted_by_quick_presses_becomes_the_same_run",
+    },
     "test_run_laws.py": {
         "test_a_later_tick_of_a_restored_bank_looks_as_it_was_or_is_refused",
         "test_an_earlier_tick_looks_as_it_was",

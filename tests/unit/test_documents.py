@@ -14,6 +14,7 @@ import tiermem
 from banks import ROOT
 from tiermem import MemoryBank
 from tiermem.config.load import load_settings
+from tiermem.interfaces import tokens
 from tiermem.simulation import Loop, Run
 from tiermem.simulation.policies.cassette import Cassette
 from tiermem.simulation.runs.branch import read_edits
@@ -189,6 +190,17 @@ def test_the_tree_of_the_overview_has_every_room() -> None:
         above[len(indent) // 2 - 1 :] = [name]
         rooms.append("/".join(above))
     assert sorted(rooms) == sorted(str(room) for room in ROOMS if room.parts)
+
+
+def test_the_module_page_names_every_file_of_a_bank(tmp_path: Path) -> None:
+    page = (ROOT / "docs/architecture/current/tiermem.md").read_text()
+    with MemoryBank.open(tmp_path / "bank", storage={"sync": "manual"}) as bank:
+        bank.agent("alice").notes.append("a note", "MEMORY.md")
+        tokens.create(tmp_path / "bank", "alice")
+        names = {path.name for path in (tmp_path / "bank").iterdir()}
+    assert len(names) == 8
+    assert [name for name in names - {"notes"} if f"`{name}`" not in page] == []
+    assert "`notes/AGENT/MEMORY.md`" in page
 
 
 def test_the_module_page_names_every_public_name() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 __all__ = ["is_alive", "sweep_bank", "sweep_files", "temporary_folder"]
 
-_OF_A_BANK = re.compile(r"\.(?:.+\.tmck|tokens\.json)\.(\d+)(?:\.[0-9a-f]+)?\.tmp")
+_OF_A_BANK = re.compile(r"\.(?:.+\.tmck|tokens\.json|bank\.id)\.(\d+)(?:\.[0-9a-f]+)?\.tmp")
 
 
 def sweep_bank(folder: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import random
 import shlex
 import shutil
 import signal
@@ -11,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -278,6 +280,32 @@ def test_a_run_that_was_interrupted_becomes_the_run_it_would_have_been(
 def test_ctrl_c_in_the_last_tick_is_a_finished_run(tiermem: Command, scenario: Write) -> None:
     done = tiermem("run", scenario(world_options={"interrupt_at": 12}), "--out", "r", "--json")
     assert (done.code, done.json["finished"]) == (0, True)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_run_that_was_interrupted_by_quick_presses_becomes_the_same_run(
+    scenario: Write, tmp_path: Path, seed: int
+) -> None:
+    path, chance = str(scenario(ticks=150)), random.Random(seed)
+    whole, folder = tmp_path / "whole" / "r", tmp_path / "r"
+
+    def start(*arguments: object) -> subprocess.Popen[str]:
+        return warm_children.Popen([TIERMEM, *map(str, arguments), "-q"], stderr=PIPE, text=True)
+
+    with start("run", path, "--out", whole) as process:
+        assert ended(process)[1] == ""
+    with start("run", path, "--out", folder) as process:
+        while not (folder / "checkpoints").is_dir():
+            time.sleep(0.01)
+        for _ in range(3):
+            time.sleep(chance.uniform(0, 0.03))
+            process.send_signal(signal.SIGINT)
+        assert "Traceback" not in ended(process)[1]
+    assert process.returncode == 130
+    with start("resume", folder) as process:
+        assert ended(process)[1] == ""
+    for name in ("metrics.parquet", "ticks.parquet", "summary.json"):
+        assert (whole / name).read_bytes() == (folder / name).read_bytes(), name
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -183,6 +183,17 @@ def asked_at_once(
     return others
 
 
+def test_its_end_does_not_wait_for_mem0s_store(tmp_path: Path) -> None:
+    folder = tmp_path / "bank"
+    MemoryBank.open(folder).close()
+    with child(folder, "--agent", "alice", "--set", "storage.sync=close") as process:
+        Talk(process).store("fact")
+        process.send_signal(signal.SIGTERM)
+        assert ended(process) == (0, b"")
+    assert "fact" in texts(folder)
+    assert not (folder / "chroma").exists()
+
+
 def test_all_that_was_asked_before_the_input_ended_is_done_and_answered(folder: Path) -> None:
     wanted = [f"fact {n}" for n in range(50)]
     calls = [

@@ -152,7 +152,8 @@ os.close(go[1])
 assert os.waitpid(forked, 0)[1] == 0
 names = sorted(each for each in os.listdir(folder) if each.startswith("journal"))
 bank.agent("alice").add("three")
-print(names, open(os.path.join(folder, "bank.lock")).read().strip() == str(os.getpid()))
+is_own = open(os.path.join(folder, "bank.lock")).read().strip() == str(os.getpid())
+print(names, is_own, flush=True)
 os._exit(0)
 """
 
@@ -171,13 +172,16 @@ from agents import MemoryBank
 folder, gone = sys.argv[1:]
 bank = MemoryBank.open(folder, storage={"sync": "manual"}, embedder={"provider": "none"})
 bank.agent("alice").add("one")
+began, begin = os.pipe()
 forked = os.fork()
 if not forked:
+    os.write(begin, b"x")
     while not os.path.exists(gone):
         pass
     del bank
     open(gone + ".ended", "w").close()
     sys.exit()
+os.read(began, 1)
 print(forked, flush=True)
 os._exit(0)
 """

@@ -1,5 +1,6 @@
 """Calls commit together or not at all."""
 
+import sqlite3
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agents import BankError, InvalidContent, MemoryBank, TierMemError
-from banks import OpenBank, contents, undone, value
+from banks import OpenBank, connection, contents, undone, value
 
 
 def test_a_transaction_commits_together(open_bank: OpenBank, folder: Path) -> None:
@@ -142,11 +143,56 @@ def test_every_call_outside_a_transaction_is_in_the_journal_when_it_returns(
         lambda: alice.unpin(memory.id),
         lambda: bank.advance(1),
         lambda: alice.record_observation("y"),
+        lambda: alice.add_many(["1", "2"]),
+        lambda: alice.promote(memory.id),
+        lambda: alice.archive(memory.id),
+        lambda: alice.restore(memory.id),
         lambda: alice.delete(memory.id),
+        lambda: alice.forget(memory.id),
     ]
     for count, step in enumerate(steps, start=2):
         step()
         assert value(folder, "SELECT count(*) FROM commits") == count
+
+
+def test_sqlite_is_told_to_wait_for_the_disk_at_each_commit(
+    open_bank: OpenBank, folder: Path
+) -> None:
+    open_bank()
+    database = connection(folder)
+    (mode,) = database.execute("PRAGMA journal_mode").fetchone()
+    (synchronous,) = database.execute("PRAGMA synchronous").fetchone()
+    assert (mode, synchronous) == ("wal", 2)  # 2 is FULL: an fsync of the log before COMMIT returns
+
+
+def test_no_code_of_the_user_runs_while_a_transaction_is_undone(open_bank: OpenBank) -> None:
+    asked: list[str] = []
+
+    def count(text: str) -> int:
+        asked.append(text)
+        return len(text)
+
+    bank = open_bank(count_tokens=count)
+    alice = bank.agent("alice")
+    alice.add_many([("hot", "pinned"), "warm"])
+    alice.add("cold", temperature="cold")
+    with undone(bank):
+        alice.add("new", temperature="cold")
+        alice.promote(alice.all()[1].id)
+        asked.clear()
+    assert asked == []
+    assert contents(bank) == ["hot", "warm", "cold"]
+
+
+def test_a_database_tool_sees_each_event(open_bank: OpenBank, folder: Path) -> None:
+    bank = open_bank()
+    with bank.transaction():
+        bank.agent("alice").add_many(["one", "two"])
+        bank.agent("bob").add("three")
+    database = sqlite3.connect(folder / "journal.db")
+    rows = database.execute("SELECT kind, content FROM events WHERE agent = 'alice'").fetchall()
+    database.close()
+    assert rows == [("add", "one"), ("add", "two")]
 
 
 def test_a_bank_cannot_be_closed_inside_a_transaction(bank: MemoryBank) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import tiermem
 from agents.memory.tiers import TIER_NAMES
 from agents.tools import OPERATIONS
 from agents.tools.shapes import MEMORY
@@ -97,6 +98,14 @@ def test_the_page_says_what_an_error_looks_like() -> None:
     named = [row[0].strip("`") for row in rows(errors)[1:]]
     assert {"InvalidInput", "MemoryNotFound", "TierFull", "InternalError"} <= set(named)
     assert {"error.type", "error.message"} <= set(named)
+
+
+def test_the_page_lists_every_error_once() -> None:
+    page = reference().partition("## Errors")[2]
+    for name in tiermem.__all__:
+        error = getattr(tiermem, name)
+        if isinstance(error, type) and issubclass(error, tiermem.TierMemError):
+            assert page.count(f"\n| `{name}` | ") == 1, name
 
 
 def test_the_links_within_the_page_lead_somewhere() -> None:
