@@ -85,7 +85,7 @@ NO_RUN = ("there is no run nowhere", "tiermem run makes a run")
         ("repair nowhere", *NO_BANK),
         ("repair empty", "there is no bank in empty", "tiermem init empty"),
         ("repair done", "there is no bank in done", "the run's bank is done/bank"),
-        ("repair foreign", "can't be read", "restore it from a backup"),
+        ("repair foreign", "can't be read", "restore a backup or a checkpoint"),
         ("init crew", "crew is a bank already", "tiermem status crew"),
         ("init done", "done is a run", "choose another folder"),
         ("add nowhere --agent alice hello", *NO_BANK),

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from agents.simulation.runs.run import Run
+from agents.simulation.runs.trusting import trust
 
 Command = Callable[..., Any]
 Write = Callable[..., Path]
@@ -25,6 +26,7 @@ def change_code(run: Path, old: str, new: str) -> None:
     code = run / "code" / "worlds_for_tests.py"
     assert old in code.read_text()
     code.write_text(code.read_text().replace(old, new))
+    trust(run)  # the run is a copy: its code is trusted as long as it is the same
 
 
 def test_a_run_replays(tiermem: Command, whole: Path) -> None:

@@ -49,7 +49,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 def test_a_run_has_its_settings_its_bank_its_checkpoints_and_what_came_out(whole: Path) -> None:
     assert {path.name for path in whole.iterdir()} == {
-        "config.yaml", "run.json", "code", "bank", "checkpoints", *OUTPUTS,
+        "config.yaml", "run.json", "run.seal", "code", "bank", "checkpoints", *OUTPUTS,
     }  # fmt: skip
     assert (whole / "bank" / "journal.db").is_file()
     assert sorted(path.name for path in (whole / "checkpoints").iterdir()) == [

@@ -73,7 +73,7 @@ def branch(
                 f"edit {index}: there is no agent {edit['agent']!r:.60} in {parent}",
                 hint=f"list its agents with: tiermem show {quote(str(parent))}",
             )
-    check_run(parent, changed)
+    check_run(parent, changed, is_parent=True)
     code = check_scenario(changed, places_of_code(parent, about))
 
     def fill(new: Path) -> None:

@@ -50,14 +50,16 @@ def is_trusted_run(folder: Path) -> bool:
     return is_listed(*right)
 
 
-def check_run(folder: Path, settings: Settings, *, replay: bool = False) -> None:
-    """Refuse what an untrusted run may not do; a replay asks no LLM."""
+def check_run(
+    folder: Path, settings: Settings, *, replay: bool = False, is_parent: bool = False
+) -> None:
+    """Refuse what an untrusted run may not do; a replay asks no LLM, a parent is left as it is."""
     found = list(_wishes_of(folder, settings, replay=replay))
     if not found:
         return
     if not is_trusted_run(folder):
         raise refusal(folder, " and to ".join(found))
-    if not replay:
+    if not (replay or is_parent):
         with contextlib.suppress(OSError):  # it stays trusted as it was
             seal_run(folder, settings)  # the code may have been mended, or the folder copied
 
