@@ -203,9 +203,9 @@ def _warm_up() -> None:
 
     from agents import MemoryBank
     from agents.storage.mem0.package import import_mem0
-    from warm_children import STORE_MODULES
+    from warm_children import STORE
 
-    for name in ("mem0", *STORE_MODULES):
+    for name in ("mem0", *STORE):
         import_mem0(name)
     logging.getLogger("mem0").setLevel(logging.ERROR)  # it has advice on Chroma for each child
     with MemoryBank.ephemeral(embedder=SmallEmbedder()) as bank:

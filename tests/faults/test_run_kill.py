@@ -258,7 +258,7 @@ def test_files_that_a_killed_process_left_unfinished_are_cleared_away(
     runner: Runner, tmp_path: Path
 ) -> None:
     folder = tmp_path / "run"
-    for operation in range(2, 6):
+    for operation in range(2, 16):
         runner(folder, MARKET, after="tick 6", operation=operation)
         if list(folder.glob("**/.*.tmp")):
             break

@@ -224,7 +224,7 @@ class Mem0Store:
         path = self.path
         if path is None:
             return []
-        found = sorted(path.parent.glob(f"{escape(path.name)}.{_ASIDE}-*"))
+        found = _found(path.parent, f"{escape(path.name)}.{_ASIDE}-*")
         return [*found, path] if path.exists() else found
 
     def unused(self) -> list[Path]:
@@ -232,7 +232,7 @@ class Mem0Store:
         found = [
             path
             for name in sorted(_LOCAL_PROVIDERS)
-            for path in (self._folder / name, *self._folder.glob(f"{name}.{_ASIDE}-*"))
+            for path in (self._folder / name, *_found(self._folder, f"{name}.{_ASIDE}-*"))
         ]
         return [path for path in found if path.is_dir() and path != self.path]
 
@@ -311,3 +311,11 @@ class Mem0Store:
     def _place(self) -> str:
         where = self.path or self._mem0["config"]["collection_name"]
         return f"mem0's store ({self._settings.provider}, {where})"
+
+
+def _found(folder: Path, pattern: str) -> list[Path]:
+    """The paths in a folder that match a pattern, in alphabetical order."""
+    try:
+        return sorted(folder.glob(pattern))
+    except OSError as error:
+        raise StoreError(f"the folder {folder} can't be read: {error}") from error
