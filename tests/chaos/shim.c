@@ -35,7 +35,8 @@ static int is_below(int file) {
     ssize_t size = readlink(link, path, sizeof path - 1);
     if (size < 0) return 0;
     path[size] = 0;
-    return !strncmp(path, folder, strlen(folder));
+    size_t below = strlen(folder);  /* the worker's log is beside the folder, with a longer name */
+    return !strncmp(path, folder, below) && path[below] == '/';
 }
 
 static void end_now(void) { kill(getpid(), SIGKILL); pause(); }

@@ -75,7 +75,11 @@ def _checkpoints(folder: Path, bank_id: str | None) -> list[Path]:
     """The checkpoints of the bank in its folder and beside it, the latest tick first."""
     places = (folder, folder / "checkpoints", folder.parent, folder.parent / "checkpoints")
     found: dict[Path, int] = {}
-    for path in (each for place in places for each in place.glob("*.tmck")):
+    paths: list[Path] = []
+    for place in places:
+        with suppress(OSError):  # a folder that can't be listed
+            paths += place.glob("*.tmck")
+    for path in paths:
         with suppress(OSError, *DAMAGE):  # a damaged checkpoint can't help
             owner, tick = _about(path)
             if bank_id in (None, owner):
