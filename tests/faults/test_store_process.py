@@ -219,7 +219,7 @@ def test_a_full_disk_under_the_store_ends_in_an_error_and_the_bank_goes_on(
     disk = tmp_path / "disk"
     disk.mkdir()
     made = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", disk], capture_output=True, check=False
+        ["mount", "-t", "tmpfs", "-o", "size=96m", "tmpfs", disk], capture_output=True, check=False
     )
     if made.returncode:
         pytest.skip("no disk can be mounted here")

@@ -115,7 +115,7 @@ class OpenBank:
                 parts.callback(self.lock.release)
             parts.callback(self.ledger.journal.close)
             parts.callback(self.ledger.close)
-            parts.callback(self.store.close)
+            parts.callback(self.store.close, keep=not self.ledger.is_broken)
 
     def leave_to_parent(self) -> None:
         """In a forked process: the bank is the parent's, and closed for this process.

@@ -56,8 +56,10 @@ def lost_journal(folder: Path) -> BankDamaged | None:
     is_there = path.is_file()
     if is_there and path.stat().st_size:
         return None
+    if bank_id is None and not is_there:
+        return None
     found = _checkpoints(folder, bank_id)
-    if bank_id is None and not (is_there and any(each.parent == folder for each in found)):
+    if bank_id is None and not any(each.parent == folder for each in found):
         return None
     named = ", ".join(map(str, found[:_MOST_NAMED]))
     help_of = "restore journal.db from a backup"

@@ -300,8 +300,8 @@ class StoreSync:
                 memories = [each.record.memory(own, block_of(own).prefix) for own, each in chunk]
                 yield memories, _as_array([each.record.vector for _, each in chunk])
 
-    def close(self) -> None:
-        """Close the store, if it is open, and keep how its files look after that."""
+    def close(self, *, keep: bool = True) -> None:
+        """Close the store, if it is open, and if ``keep``, note how its files look after that."""
         if self._scratch is not None:
             self._store.close()
             self._scratch.cleanup()
@@ -310,7 +310,8 @@ class StoreSync:
             return
         self._store.close()
         cursor = self._cursor
-        if cursor.files is not None and cursor.files != (files := self._store.files()):
+        files = self._store.files()
+        if keep and cursor.files is not None and cursor.files != files:
             self._save(files=files)
 
     def _diagnose(self) -> tuple[str | None, bool]:

@@ -12,6 +12,7 @@ import zlib
 from pathlib import Path
 from typing import NamedTuple
 
+from ...errors import CommitFailed
 from ..private_files import FILE_MODE
 
 __all__ = ["Acknowledged", "HeadRecord"]
@@ -65,9 +66,15 @@ class HeadRecord:
             logger.warning("the last commit could not be recorded in %s: %s", self.path, error)
 
     def forget(self) -> None:
-        """The journal is about to go back, or to be replaced."""
+        """The journal is about to go back."""
         self.close()
-        self.path.unlink(missing_ok=True)
+        try:
+            self.path.unlink(missing_ok=True)
+        except OSError as error:
+            raise CommitFailed(
+                f"{self.path} could not be deleted ({error}), and so the journal can't go back; "
+                "nothing was changed"
+            ) from error
 
     def close(self) -> None:
         """Close the file."""

@@ -204,8 +204,6 @@ class Journal:
         :class:`TickNotKept` for a commit before the checkpoint that the journal was made from.
         """
         snapshot = self.snapshot()
-        if self._record:
-            self._record.forget()
         with self.file.writing():
             row = self._db.execute(
                 "SELECT id, tick, hash FROM commits WHERE id = ?", (commit,)
@@ -223,6 +221,8 @@ class Journal:
                     f"the journal {self.file.name} can't go back to commit {commit}: it was made "
                     f"from a checkpoint, and has commits from {snapshot.commit} on"
                 )
+            if self._record:
+                self._record.forget()
             self._db.execute("DELETE FROM commits WHERE id > ?", (commit,))
             self._db.execute("DELETE FROM ticks WHERE commit_id > ?", (commit,))
             self._db.execute("DELETE FROM redactions WHERE commit_id > ?", (commit,))
