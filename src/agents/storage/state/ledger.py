@@ -216,7 +216,7 @@ class Ledger:
     ) -> None:
         """Count the memories that searches gave; ``agents`` has the agent of each search.
 
-        The next commit writes the uses. They are no reason for a commit of their own.
+        The next commit writes the uses, or :meth:`save_searches` if there are many.
         """
         kind = "recall" if recalled else "access"
         pending = self._pending
