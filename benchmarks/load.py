@@ -20,20 +20,21 @@ import sys
 import tempfile
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import AsyncExitStack
 from multiprocessing import get_context
 from pathlib import Path
 from time import perf_counter
 
 import numpy as np
 from http_load import Answer
-from load_clients import Agent, Client, way_to
+from load_clients import Agent, Client
 from load_hostile import attack
 from report import Goal, console, goals, machine, number, table
 
 _CACHED = 4096
 """Embeddings that a server keeps, so that the cache is full when the measuring begins."""
 _BETWEEN_CHECKPOINTS = 15.0
+_ATTACKED = 20.0
+"""Seconds of attack at least, and until all sessions were opened."""
 _FEW = 4
 """Clients of each server that go on under attack."""
 
@@ -157,17 +158,18 @@ class Load:
     async def run(self, seconds: float, agents: list[Agent]) -> list[Client]:
         """A writer and a reader for each of these agents."""
         start = perf_counter() + min(5.0, seconds / 5)
-        async with AsyncExitStack() as ways:
-            clients = []
-            for n, agent in enumerate(agents):
-                url = self.servers[agent.by_mcp].url
-                for writes in (True, False):
-                    way = way_to(url, self._tokens[agent.name], by_mcp=agent.by_mcp)
-                    seed = self._seed + 2 * n + writes
-                    own = await ways.enter_async_context(way)
-                    clients.append(Client(agent, own, seed, writes=writes))
-            until = start + seconds
-            await asyncio.gather(*(client.run(until, start) for client in clients))
+        clients = [
+            Client(
+                agent,
+                self.servers[agent.by_mcp].url,
+                self._tokens[agent.name],
+                self._seed + 2 * n + writes,
+                writes=writes,
+            )
+            for n, agent in enumerate(agents)
+            for writes in (True, False)
+        ]
+        await asyncio.gather(*(client.run(start + seconds, start) for client in clients))
         return clients
 
     async def peace(self, seconds: float) -> tuple[list[Client], tuple[int, int]]:
@@ -228,7 +230,7 @@ async def both(load: Load, seconds: float, sessions: int) -> bool:
         console.print(f"{server.name}: {first:.0f} MiB at first, {last:.0f} MiB at last")
         reached.append(Goal(f"memory of {server.name}, last to first", 1.1, last / first))
     began = perf_counter()
-    some, done = await load.war(min(60.0, seconds), sessions)
+    some, done = await load.war(min(_ATTACKED, seconds), sessions)
     took = perf_counter() - began
     show("The same under attack", [each for c in some for each in c.answers], took)
     for what, count in sorted(done.items()):

@@ -150,9 +150,9 @@ class Agent:
 class Client:
     """Asks as fast as it is answered, as a writer or as a reader."""
 
-    def __init__(self, agent: Agent, way: Way, seed: int, *, writes: bool) -> None:
+    def __init__(self, agent: Agent, url: str, token: str, seed: int, *, writes: bool) -> None:
         self.agent = agent
-        self._way = way
+        self._url, self._token = url, token
         self._random = random.Random(seed)
         self._texts = texts(2000, seed)
         self._kinds = _WRITES if writes else _READS
@@ -163,26 +163,38 @@ class Client:
         self.first_errors: list[str] = []
 
     async def run(self, until: float, counted_from: float) -> None:
+        """Ask until then; a connection that fails is counted, and made again."""
+        while perf_counter() < until:
+            try:
+                async with way_to(self._url, self._token, by_mcp=self.agent.by_mcp) as way:
+                    await self._ask(way, until, counted_from)
+            except Exception as error:  # noqa: BLE001  # counted, and it ends the load in failure
+                self._failed("the connection", _cause(error))
+
+    async def _ask(self, way: Way, until: float, counted_from: float) -> None:
         while perf_counter() < until:
             if self._writes and len(self.agent.kept) > KEPT:
-                await self._one("memory_forget", counted_from)
+                await self._one(way, "memory_forget", counted_from)
             name = self._random.choices(list(self._kinds), list(self._kinds.values()))[0]
-            await self._one(name, counted_from)
+            await self._one(way, name, counted_from)
 
-    async def _one(self, name: str, counted_from: float) -> None:
+    def _failed(self, what: str, said: str) -> None:
+        self.statuses[_FAILED] += 1
+        if len(self.first_errors) < 3:
+            self.first_errors.append(f"{what}: {said:.200}")
+
+    async def _one(self, way: Way, name: str, counted_from: float) -> None:
         arguments = self._arguments(name)
         began = perf_counter()
-        try:
-            said = await self._way.call(name, arguments)
-        except Exception as error:  # noqa: BLE001  # counted, and it ends the load with exit code 1
-            said = Said(_FAILED, f"{type(error).__name__}: {error}")
+        said = await way.call(name, arguments)
         if began >= counted_from:
             way = "MCP" if self.agent.by_mcp else "HTTP"
             taken = perf_counter() - began
             self.answers.append(Answer(f"{way} {name}", said.status, taken))
+        if said.status >= 500:
+            self._failed(name, f"{said.status} {said.result}")
+            return
         self.statuses[said.status] += 1
-        if said.status >= 500 and len(self.first_errors) < 3:
-            self.first_errors.append(f"{name}: {said.status} {said.result!s:.200}")
         if said.status < 300:
             self._acknowledged(name, arguments, said.result)
 
@@ -208,3 +220,10 @@ class Client:
         elif name == "memory_forget":
             del self.agent.kept[arguments["memory_id"]]
             self.agent.purged.append(arguments["memory_id"])
+
+
+def _cause(error: BaseException) -> str:
+    """The first error inside groups of errors."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return f"{type(error).__name__}: {error}"
