@@ -26,7 +26,7 @@ from time import perf_counter
 
 import numpy as np
 from http_load import Answer
-from load_clients import Agent, Client
+from load_clients import Agent, Client, fill, way_to
 from load_hostile import attack
 from report import Goal, console, goals, machine, number, table
 
@@ -174,6 +174,11 @@ class Load:
 
     async def peace(self, seconds: float) -> tuple[list[Client], tuple[int, int]]:
         """All clients, and checkpoints."""
+        for agent in (self._of(False)[0], self._of(True)[0]):
+            url, token = self.servers[agent.by_mcp].url, self._tokens[agent.name]
+            async with way_to(url, token, by_mcp=agent.by_mcp) as way:
+                await way.call("memory_add", {"content": "The load begins"})
+                await fill(way)
         until = perf_counter() + seconds
         made = asyncio.create_task(checkpoints(self.servers, self.agents, until))
         return await self.run(seconds, self.agents), await made

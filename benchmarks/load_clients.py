@@ -135,6 +135,13 @@ async def way_to(url: str, token: str, *, by_mcp: bool) -> AsyncIterator[Way]:
         yield OverMcp(client)
 
 
+async def fill(way: Way) -> None:
+    """Ask with so many words that the server's cache of words is full."""
+    for number in range(25):
+        words = " ".join(f"q{number}x{place}" for place in range(1000))
+        await way.call("memory_search", {"query": words})
+
+
 class Agent:
     """What the clients of an agent know of its memories."""
 
