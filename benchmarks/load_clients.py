@@ -23,7 +23,7 @@ _READS = {
     "memory_recall": 10,
     "memory_status": 5,
 }
-_FAILED = 599
+FAILED = 599
 """The status where MCP or the connection failed, and no operation was refused."""
 
 
@@ -106,7 +106,7 @@ class OverMcp:
         try:
             result = await self._client.call_tool(name, arguments)
         except MCPError as error:
-            return Said(_FAILED, str(error))
+            return Said(FAILED, str(error))
         if not result.is_error:
             return Said(200, result.structured_content)
         text = result.content[0].text
@@ -185,8 +185,8 @@ class Client:
             name = self._random.choices(list(self._kinds), list(self._kinds.values()))[0]
             await self._one(way, name, counted_from)
 
-    def _failed(self, what: str, said: str) -> None:
-        self.statuses[_FAILED] += 1
+    def _failed(self, what: str, said: str, status: int = FAILED) -> None:
+        self.statuses[status] += 1
         if len(self.first_errors) < 3:
             self.first_errors.append(f"{what}: {said:.200}")
 
@@ -199,7 +199,7 @@ class Client:
             taken = perf_counter() - began
             self.answers.append(Answer(f"{way} {name}", said.status, taken))
         if said.status >= 500:
-            self._failed(name, f"{said.status} {said.result}")
+            self._failed(name, f"{said.status} {said.result}", said.status)
             return
         self.statuses[said.status] += 1
         if said.status < 300:
