@@ -13,7 +13,7 @@ LOWEST := tests/unit/test_golden_histories.py tests/unit/bank tests/unit/search 
 	tests/interfaces/mcp/test_mcp_server.py tests/interfaces/cli/test_exchange_commands.py \
 	tests/faults/test_bombs.py
 
-.PHONY: help setup test test-all lowest check demo bench bench-simulation bench-scaling bench-million bench-temperature bench-compaction bench-safety bench-recall bench-http quality reference inspector faults chaos format clean
+.PHONY: help setup test test-all lowest check demo bench bench-simulation bench-scaling bench-million bench-temperature bench-compaction bench-safety bench-recall bench-http quality reference inspector faults chaos load format clean
 help:            ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /	/' | expand -t 14
 
@@ -95,6 +95,9 @@ faults: $(STAMP) ## kill a writer 1,000 times, a run 500 times, and an error at 
 
 chaos: $(STAMP)  ## random faults for 30 minutes (ARGS="--minutes 5 --seed 7 --only kill,ctrl-c"): no law may break
 	$(BIN)/python tests/chaos/chaos.py $(ARGS)
+
+load: $(STAMP)   ## 32 clients over HTTP and MCP, then hostile ones (ARGS="--minutes 10 --sessions 100000"): nothing lost, memory flat
+	$(BIN)/python benchmarks/load.py $(ARGS)
 
 format: $(STAMP) ## let ruff format the code
 	$(BIN)/ruff format .

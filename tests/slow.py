@@ -11,6 +11,7 @@ import pytest
 FILES = {
     "test_http_schema.py",
     "test_kill.py",
+    "test_load.py",
     "test_mcp_inspector.py",
     "test_note_kills.py",
     "test_note_races.py",

@@ -114,6 +114,7 @@ def recall(
             if worthy:
                 changing.enter_context(bank.changing())
                 notes += _promote_all(bank, agent_id, worthy)
+        bank.ledger.save_searches()
         resident = bank.ledger.resident
         items = [resident.memory(agent_id, hit.memory.sequence) or hit.memory for hit in hits]
     return Recall(

@@ -176,6 +176,7 @@ class OpenBank:
                 self.metrics.answered += sum([len(each.members) for each in accesses])
                 if not self._is_observed:
                     self.ledger.used(request.agents, accesses)
+                self.ledger.save_searches()
                 return found.hits
 
     @contextmanager

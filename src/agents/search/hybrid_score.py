@@ -262,13 +262,17 @@ class QueryReader:
         weights = settings.spread
         self._spread = weights if any(weights[:3]) or weights.speaker else None
         self._is_plain = settings.mode == "vector" and not settings.sif and self._spread is None
-        self._vocabulary = Vocabulary(None if settings.stemmer == "none" else settings.stemmer)
+        self._language = None if settings.stemmer == "none" else settings.stemmer
+        self._vocabulary = Vocabulary(self._language)
         self._weighs = settings.sif > 0.0 and settings.mode != "keyword" and embedder.is_additive
         self._words = embedder.words
         self._has_embedder = not isinstance(embedder.embedder, NoEmbedder)
 
     def read(self, blocks: Sequence[AgentColumns], texts: Sequence[str], tick: int) -> HybridScore:
         """Read queries that are not blank, each for the memories of its block in this tick."""
+        if self._vocabulary.is_worn():
+            worn, self._vocabulary = self._vocabulary, Vocabulary(self._language)
+            worn.clear()
         by_words = self.settings.mode != "vector"
         wordings: list[Wording | None] = [None] * len(texts)
         weighted: list[_Weighted | None] = [None] * len(texts)

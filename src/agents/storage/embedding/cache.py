@@ -12,13 +12,17 @@ from .embedders import Embedder, OfflineEmbedder, WordVectors
 
 __all__ = ["CachedEmbedder"]
 
+_LETTERS = 256
+"""Letters that a kept text may have on average; when there are more, all texts are forgotten."""
+
 
 class CachedEmbedder:
     """An embedder whose vectors come out quantised, each text embedded once.
 
-    The newest ``size`` texts are kept in memory, and so are the words of the offline embedder,
-    whose vectors sum to a text's. The vectors of an embedder that is not reproducible are
-    also kept in the bank's journal; new ones wait in ``unsaved`` for the next commit.
+    The newest ``size`` texts, or fewer if they are long, are kept in memory, and so are the words
+    of the offline embedder, whose vectors sum to a text's. The vectors of an embedder that is not
+    reproducible are also kept in the bank's journal; new ones wait in ``unsaved`` for the next
+    commit.
     """
 
     def __init__(
@@ -129,20 +133,30 @@ class _Newest:
         self._texts: list[str | None] = []
         """The text of each row; None if it was forgotten."""
         self._next = 0
+        self._letters = 0
+        """How many letters the texts have together."""
 
     def keep(self, texts: list[str], vectors: Quantised) -> None:
         """Keep the vectors of these texts; the oldest texts make room."""
         if not self._size:
             return
         texts, vectors = texts[-self._size :], vectors[-self._size :]
+        letters, most = sum(map(len, texts)), _LETTERS * self._size
+        if letters > most:
+            return
+        if self._letters + letters > most:
+            self._forget_all()
+        self._letters += letters
         self._grow(min(self._size, len(self._texts) + len(texts)))
         while texts:
             start, stop = self._next, min(self._next + len(texts), len(self.vectors))
             self._next = stop % self._size
             count = stop - start
             for row, old in enumerate(self._texts[start:stop], start):
-                if old is not None and self.rows.get(old) == row:
-                    del self.rows[old]
+                if old is not None:
+                    self._letters -= len(old)
+                    if self.rows.get(old) == row:
+                        del self.rows[old]
             self._texts[start:stop] = texts[:count]
             self.vectors[start:stop] = vectors[:count]
             self.rows.update(zip(texts, range(start, stop), strict=False))
@@ -153,7 +167,14 @@ class _Newest:
         row = self.rows.pop(text, None)
         if row is not None:
             self._texts[row] = None
+            self._letters -= len(text)
             self.vectors[row] = 0
+
+    def _forget_all(self) -> None:
+        self.rows.clear()
+        self._texts.clear()
+        self.vectors = self.vectors[:0]
+        self._next = self._letters = 0
 
     def _grow(self, rows: int) -> None:
         if rows > len(self.vectors):

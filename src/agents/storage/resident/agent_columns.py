@@ -306,7 +306,7 @@ class AgentColumns:
     def keywords(self, vocabulary: Vocabulary) -> KeywordIndex:
         """The words of all memories; new memories are indexed now, when somebody searches."""
         index = self._keywords
-        if index is None:
+        if index is None or index.vocabulary is not vocabulary:
             index = self._keywords = KeywordIndex(vocabulary)
         if index.size < self.size:
             index.extend(self.cells.contents[index.size : self.size].tolist())

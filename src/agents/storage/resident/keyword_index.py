@@ -10,6 +10,7 @@ import functools
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
+from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,8 @@ _MOST_TERMS = 255
 _MOST_PIECES = 100_000
 _LONGEST_PIECE = 40
 _MOST_QUERIES, _LONGEST_QUERY = 4096, 1000
+_FEW_TERMS = 100_000
+"""A vocabulary with at most this many terms is never worn."""
 _MOST_WORDS = 1000
 """The vector of a query is made from its first words, up to this many."""
 
@@ -71,8 +74,23 @@ class Vocabulary:
         self._spoken: dict[str, Words] = {}
         self._queries: dict[str, tuple[int, Query]] = {}
         self._marks = np.zeros(1024, np.uint8)
+        self.indexes: WeakSet[KeywordIndex] = WeakSet()
+        """The indexes that use the numbers of these terms."""
+        self._most = _FEW_TERMS
         spoken = _function_terms(language)
         self._common = {number for terms in spoken for number in self._numbers(terms)}
+
+    def is_worn(self) -> bool:
+        """Whether there are many terms, and most are of memories that are gone."""
+        if len(self._terms) <= self._most:
+            return False
+        self._most = max(_FEW_TERMS, 2 * sum(index.entries for index in self.indexes))
+        return len(self._terms) > self._most
+
+    def clear(self) -> None:
+        """Forget all words; an index that still has this vocabulary is of no use."""
+        for known in (self._terms, self._pieces, self._spoken, self._queries):
+            known.clear()
 
     def terms(self, text: str) -> list[int]:
         """The terms of a text; a term that comes twice is there twice."""
@@ -164,18 +182,20 @@ class KeywordIndex:
     """The terms of one agent's memories, of which the oldest ``size`` are indexed."""
 
     __slots__ = (
+        "__weakref__",
         "_counts",
         "_lengths",
         "_memories",
         "_terms",
         "_used",
-        "_vocabulary",
         "size",
         "total",
+        "vocabulary",
     )
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        self._vocabulary = vocabulary
+        self.vocabulary = vocabulary
+        vocabulary.indexes.add(self)
         self.size = 0
         self.total = 0
         """How many terms all memories have together."""
@@ -186,9 +206,14 @@ class KeywordIndex:
         self._counts: NDArray[np.float32] = np.empty(0, np.float32)
         self._lengths: NDArray[np.float64] = np.empty(0)
 
+    @property
+    def entries(self) -> int:
+        """How many pairs of a term and a memory there are."""
+        return self._used
+
     def extend(self, texts: Sequence[str]) -> None:
         """Index the next memories."""
-        terms_of, flat, counts = self._vocabulary.terms, list[int](), list[int]()
+        terms_of, flat, counts = self.vocabulary.terms, list[int](), list[int]()
         lengths, entries = [], []
         for text in texts:
             terms = terms_of(text)
@@ -234,7 +259,7 @@ class KeywordIndex:
 
     def find(self, query: Query) -> Matches:
         """Where the query's terms are, and how often."""
-        marks = self._vocabulary.marks()
+        marks = self.vocabulary.marks()
         places = (query.terms >= 0).nonzero()[0]
         known = query.terms[places]
         try:
@@ -250,7 +275,7 @@ class KeywordIndex:
 
     def contents(self) -> list[list[str]]:
         """The terms of each memory, in order: equal for two indexes of the same memories."""
-        names = self._vocabulary.names()
+        names = self.vocabulary.names()
         result: list[list[str]] = [[] for _ in range(self.size)]
         columns = (each[: self._used] for each in (self._terms, self._memories, self._counts))
         for term, memory, count in zip(*columns, strict=True):

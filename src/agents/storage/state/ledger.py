@@ -56,6 +56,9 @@ class Ledger:
     SNAPSHOT_ON_COMMIT = 1_000_000
     """A commit writes a snapshot after this many events, if they are twice as many as memories."""
 
+    MOST_OF_SEARCHES = 20_000
+    """Uses of searches, or vectors of queries, that wait for a commit; more get their own."""
+
     def __init__(self, journal: Journal, resident: State) -> None:
         self.journal = journal
         self.resident = resident
@@ -213,7 +216,7 @@ class Ledger:
     ) -> None:
         """Count the memories that searches gave; ``agents`` has the agent of each search.
 
-        The next commit writes the uses. They are no reason for a commit of their own.
+        The next commit writes the uses, or :meth:`save_searches` if there are many.
         """
         kind = "recall" if recalled else "access"
         pending = self._pending
@@ -233,6 +236,18 @@ class Ledger:
                 finally:
                     let_signals_come()
             raise
+
+    def save_searches(self) -> None:
+        """Commit what searches left, if it is much and no transaction is open."""
+        left = max(len(self._pending.accesses), len(self.unsaved_embeddings))
+        if left <= self.MOST_OF_SEARCHES or self._marks:
+            return
+        try:
+            self.commit()
+        except CommitUnknown:
+            raise
+        except CommitFailed as error:  # the search has its answer
+            logger.warning("the uses of the last searches are not counted: %s", error)
 
     def noted(
         self, agent_id: str, path: str, text: str | None, chunks: list[tuple[int, int, int]]

@@ -1,0 +1,99 @@
+"""What a service keeps of its clients has a bound, however many come and go."""
+
+import asyncio
+import gc
+import json
+from pathlib import Path
+
+import httpx
+from http_service import EAGER, JSON
+from mcp.server.streamable_http import StreamableHTTPServerTransport
+from mcp_clients import serving_here
+
+from agents import AsyncMemoryBank, MemoryBank
+from agents.interfaces import tokens
+from agents.interfaces.http.access import Door, Names
+from agents.interfaces.http.limits import Buckets, Shares
+from agents.interfaces.http.service import Service
+from waiting import until
+
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    },
+}
+
+
+def test_the_rates_of_the_newest_clients_are_kept() -> None:
+    buckets = Buckets(rate=1, burst=1)
+    for number in range(10_000):
+        buckets.wait(f"10.0.{number // 256}.{number % 256}")
+    assert len(buckets._buckets) == 4096
+    assert buckets.wait("10.0.39.15") > 0  # it came last, and is still known
+
+
+def test_a_client_that_gave_all_back_is_forgotten() -> None:
+    shares = Shares(100)
+    for number in range(1_000):
+        assert shares.take(f"client {number}", 20)
+        assert not shares.take(f"client {number}", 20)
+        assert not shares.take(f"another {number}", 90)
+        shares.give_back(f"client {number}", 20)
+        shares.give_back(f"idle {number}", 0)
+    assert not shares._taken
+
+
+def test_strange_requests_make_no_new_counters(tmp_path: Path) -> None:
+    folder = tmp_path / "bank"
+    with MemoryBank.open(folder, storage={"sync": "manual"}) as bank:
+        token = tokens.create(folder, "alice").token
+        service = Service(AsyncMemoryBank(bank), Door(folder), Names("127.0.0.1"), EAGER)
+
+        async def ask() -> None:
+            headers = {**JSON, "Authorization": f"Bearer {token}"}
+            transport = httpx.ASGITransport(app=service)
+            async with httpx.AsyncClient(
+                transport=transport, base_url="http://127.0.0.1", headers=headers
+            ) as client:
+                for number in range(40):
+                    await client.get(f"/nowhere/{number}")
+                    await client.request(f"VERB{number}", "/memory")
+                    await client.get(f"/memory/no-memory-{number}")
+                    await client.post("/memory", content=f"[{number}")
+                    await client.get("/status", headers={"Authorization": f"Bearer {number}"})
+
+        asyncio.run(ask())
+        gate = service._gate
+        assert sum(gate.answered.values()) == 200
+        assert len(gate.answered) <= 5
+        for shares in (gate._allowance._begun, gate._allowance._turns, gate._allowance._bodies):
+            assert not shares._taken
+        assert not gate._allowance._lines
+
+
+def test_sessions_of_mcp_that_are_left_are_not_kept(tmp_path: Path) -> None:
+    folder = tmp_path / "bank"
+    with MemoryBank.open(folder, storage={"sync": "manual"}):
+        token = tokens.create(folder, "alice").token
+    headers = {
+        **JSON,
+        "Accept": "application/json, text/event-stream",
+        "Authorization": f"Bearer {token}",
+    }
+    with serving_here(folder, EAGER) as (url, _):
+        with httpx.Client(headers=headers, timeout=60, trust_env=False) as client:
+            for _ in range(40):
+                answer = client.post(f"{url}/mcp", content=json.dumps(HELLO))
+                assert "mcp-session-id" not in answer.headers
+                assert answer.status_code == 200
+        until("all sessions to be gone", lambda: not _transports())
+
+
+def _transports() -> int:
+    gc.collect()
+    return sum(isinstance(each, StreamableHTTPServerTransport) for each in gc.get_objects())

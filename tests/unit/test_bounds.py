@@ -1,0 +1,189 @@
+"""What a bank keeps beside its memories has a bound, however long it is used."""
+
+import ast
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agents import MemoryBank
+from agents.memory.metadata import SharedMetadata
+from agents.storage.embedding import embedders
+from agents.storage.embedding.cache import CachedEmbedder
+from agents.storage.embedding.embedders import OfflineEmbedder, WordVectors
+from agents.storage.resident import keyword_index
+from agents.storage.state.ledger import Ledger
+from banks import MANUAL, ROOT, value
+
+SOURCE = ROOT / "src" / "agents"
+
+# Functions without arguments, or with arguments of which there are few: the package's own classes,
+# languages and operations, and the folder of the user's key.
+FIXED = {
+    "config/load.py": {"_types", "_defaults", "_schema", "_validator"},
+    "storage/embedding/embedders.py": {"_weights"},
+    "storage/resident/keyword_index.py": {"_function_terms"},
+    "storage/trust.py": {"_key"},
+    "tools/calling.py": {"_validator"},
+}
+
+
+class Learned:
+    """An embedder that does not promise to give the same vector again."""
+
+    name = "test/learned"
+    dims = 8
+
+    def embed(self, texts: Sequence[str], /) -> Any:
+        return np.array([[len(text) % 7 + 1, *range(7)] for text in texts])
+
+
+def test_the_embedding_cache_keeps_its_number_of_texts() -> None:
+    cache = CachedEmbedder(OfflineEmbedder(), 50, lambda keys: {})
+    for number in range(400):
+        cache.encode([f"text {number}", f"other {number}"])
+    assert len(cache._newest.rows) == 50
+    assert len(cache._newest.vectors) == 50
+
+
+def test_the_embedding_cache_keeps_few_long_texts() -> None:
+    cache = CachedEmbedder(Learned(), 50, lambda keys: {})
+    longest = 0
+    for number in range(100):
+        cache.unsaved.clear()
+        cache.encode([f"{number} " + "x" * 3_000, f"{number}"])
+        longest = max(longest, sum(map(len, cache._newest.rows)))
+    assert 3_000 < longest <= 256 * 50
+    cache.encode(["y" * 20_000])
+    assert "y" * 20_000 not in cache._newest.rows
+
+
+def test_a_text_that_is_not_kept_has_the_same_vector() -> None:
+    small = CachedEmbedder(OfflineEmbedder(), 1, lambda keys: {})
+    large = CachedEmbedder(OfflineEmbedder(), 100, lambda keys: {})
+    texts = [f"the boat {number} of Ann " * number for number in range(1, 40)]
+    for each in (*texts, *texts):
+        assert (small.encode([each]) == large.encode([each])).all()
+
+
+def test_the_words_of_the_offline_embedder_are_bounded() -> None:
+    words = WordVectors(OfflineEmbedder())
+    for start in range(0, 3 * embedders._MOST, 5_000):
+        list(words.of([[f"w{number}" for number in range(start, start + 5_000)]]))
+        assert len(words._places) <= embedders._MOST
+    assert len(words._vectors) <= 2 * embedders._MOST
+
+
+def test_words_of_purged_memories_leave_the_vocabulary(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keyword_index, "_FEW_TERMS", 500)
+    with MemoryBank.ephemeral() as bank, MemoryBank.ephemeral() as plain:
+        for each in (bank, plain):
+            each.agent("bob").add("The mill of Tom is old")
+            each.agent("alice").add("The boat of Ann is red")
+        largest = 0
+        for number in range(150):
+            added = bank.agent("alice").add(" ".join(f"w{number}x{place}" for place in range(10)))
+            bank.agent("alice").search(f"boat w{number}x3")
+            bank.agent("alice").forget(added.id)
+            largest = max(largest, len(bank.parts.search._reader._vocabulary.names()))
+        assert largest <= 600  # 1,500 words came
+        for name, query in (("alice", "red boat of Ann"), ("bob", "the old mill")):
+            hits = [each.agent(name).search(query) for each in (bank, plain)]
+            first, second = ([(hit.memory.content, hit.score) for hit in own] for own in hits)
+            assert first == second
+
+
+def test_many_words_of_memories_that_are_there_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keyword_index, "_FEW_TERMS", 100)
+    with MemoryBank.ephemeral() as bank:
+        alice = bank.agent("alice")
+        alice.search("nothing yet")
+        vocabulary = bank.parts.search._reader._vocabulary
+        for number in range(50):
+            alice.add(" ".join(f"w{number}x{place}" for place in range(10)))
+            alice.search(f"w{number}x3")
+        assert bank.parts.search._reader._vocabulary is not vocabulary  # function words alone
+        assert len(bank.parts.search._reader._vocabulary.names()) >= 500
+
+
+def test_uses_of_searches_without_end_are_committed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Ledger, "MOST_OF_SEARCHES", 20)
+    with MemoryBank.open(tmp_path / "bank", storage=MANUAL) as bank:
+        alice = bank.agent("alice")
+        alice.add("The boat is red")
+        for number in range(100):
+            alice.search(f"boat {number}")
+            alice.recall(f"red {number}", auto_promote=False)
+            assert len(bank.parts.ledger._pending) <= 22
+        with MemoryBank.at(tmp_path / "bank") as copy:
+            (there,) = copy.agent("alice").all()
+        assert there.access_count >= 180
+        (here,) = alice.all()
+        assert here.access_count == 200
+
+
+def test_uses_inside_a_transaction_wait_for_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Ledger, "MOST_OF_SEARCHES", 20)
+    with MemoryBank.open(tmp_path / "bank", storage=MANUAL) as bank:
+        alice = bank.agent("alice")
+        alice.add("The boat is red")
+        commits = bank.parts.ledger.journal.head
+        with bank.transaction():
+            for number in range(100):
+                alice.search(f"boat {number}")
+            assert bank.parts.ledger.journal.head == commits
+        assert bank.parts.ledger.journal.head == commits + 1
+
+
+def test_vectors_of_queries_without_end_are_written_to_the_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Ledger, "MOST_OF_SEARCHES", 20)
+    with MemoryBank.open(tmp_path / "bank", storage=MANUAL, embedder=Learned()) as bank:
+        alice = bank.agent("alice")
+        alice.add("The boat is red")
+        with bank.parts.observing():  # as a token that may only read
+            for number in range(100):
+                alice.search("boat " + "x" * number)
+                assert len(bank.parts.embedder.unsaved) <= 21
+        assert value(tmp_path / "bank", "SELECT count(*) FROM embeddings") >= 80
+
+
+def test_shared_metadata_is_bounded() -> None:
+    shared = SharedMetadata()
+    for number in range(10_000):
+        shared.check({"session": f"talk {number}"})
+        shared.keep({"session": number})
+    assert shared._checked.cache_info().currsize == 4096
+    assert shared._kept.cache_info().currsize == 4096
+
+
+def cached_without_a_bound(path: Path) -> set[str]:
+    """The functions whose results are all kept."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef):
+            if any(ast.unparse(each) == "functools.cache" for each in node.decorator_list):
+                found.add(node.name)
+            assert "functools.lru_cache" not in map(ast.unparse, node.decorator_list), node.name
+        elif isinstance(node, ast.Assign) and ast.unparse(node.value).startswith("functools.cache"):
+            found.update(map(ast.unparse, node.targets))
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "functools.lru_cache":
+            given = {each.arg: ast.unparse(each.value) for each in node.keywords}
+            assert given.get("maxsize", "None") != "None", path
+    return found
+
+
+def test_only_functions_of_few_arguments_keep_all_their_results() -> None:
+    found = {
+        path.relative_to(SOURCE).as_posix(): names
+        for path in SOURCE.rglob("*.py")
+        if (names := cached_without_a_bound(path))
+    }
+    assert found == FIXED
