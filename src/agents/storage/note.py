@@ -2,11 +2,12 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from os.path import commonprefix
 from typing import NamedTuple, Self
 
 from ..memory.records import Memory
 
-__all__ = ["Note", "is_of_note", "note_of"]
+__all__ = ["Note", "is_of_note", "kept_of", "note_of"]
 
 
 class Note(NamedTuple):
@@ -35,6 +36,15 @@ class Note(NamedTuple):
             if number == sequence:
                 return first, last
         return None
+
+
+def kept_of(old: Note | None, text: str | None) -> int:
+    """The number of first characters of a note that stay when it gets another text."""
+    if old is None or text is None:
+        return 0
+    if text.startswith(old.text):
+        return len(old.text)
+    return len(commonprefix([old.text, text]))  # noqa: RUF071  # of texts, not of paths
 
 
 def is_of_note(memory: Memory) -> bool:

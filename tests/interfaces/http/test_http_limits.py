@@ -3,7 +3,9 @@
 import asyncio
 import concurrent.futures
 import contextlib
+import http.client
 import json
+import select
 import socket
 import time
 from collections.abc import Iterator
@@ -215,6 +217,29 @@ def test_connections_beyond_the_most_take_the_place_of_idle_ones(tmp_path: Path)
                 held.enter_context(sock).sendall(head(token, "Content-Length: 9"))
             eventually(lambda: not is_healthy(service))
         eventually(lambda: is_healthy(service))
+
+
+def test_who_was_answered_keeps_the_connection_when_strangers_take_all_others(
+    tmp_path: Path,
+) -> None:
+    with served(tmp_path / "bank", DEFAULT._replace(connections=3)) as service:
+        address = ("127.0.0.1", service.port)
+        kept = http.client.HTTPConnection(*address, timeout=LONG)
+
+        def ask() -> int:
+            kept.request("GET", "/health")
+            with kept.getresponse() as answer:
+                answer.read()
+                return answer.status
+
+        with contextlib.closing(kept), contextlib.ExitStack() as held:
+            assert ask() == 200
+            strangers = []
+            for _ in range(8):
+                strangers.append(held.enter_context(socket.create_connection(address)))
+                strangers[-1].sendall(b"GET /heal")
+            assert select.select(strangers, [], [], LONG)[0], "no stranger was cut off"
+            assert ask() == 200
 
 
 # Rates

@@ -29,16 +29,20 @@ class _Connection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._unsent, self.moved = 0, self.loop.time()
+        self._unsent, self.moved, self.was_answered = 0, self.loop.time(), False
         self._timer = self.loop.call_later(self.limits.head_seconds, self._look)
         if len(self.connections) > most_connections(self.limits.connections):
             self._make_room()
 
     def _make_room(self) -> None:
-        """Close the connection that is idle for longest, or this one if none is idle."""
+        """Close the connection that is idle for longest, or this one if none is idle.
+
+        Connections that never brought a whole request go first: those of a client that keeps its
+        connection and thinks for a while go last.
+        """
         all_of_them = [each for each in self.connections if isinstance(each, _Connection)]
         idle = [each for each in all_of_them if each.is_idle and not each.transport.is_closing()]
-        min(idle, key=lambda each: each.moved, default=self).transport.abort()
+        min(idle, key=lambda each: (each.was_answered, each.moved), default=self).transport.abort()
 
     @property
     def is_idle(self) -> bool:
@@ -47,7 +51,7 @@ class _Connection(H11Protocol):
         return is_done and not self.transport.get_write_buffer_size()
 
     def on_response_complete(self) -> None:
-        self.moved = self.loop.time()
+        self.moved, self.was_answered = self.loop.time(), True
         super().on_response_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:

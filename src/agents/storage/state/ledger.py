@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from os.path import commonprefix
 
 from ...errors import BankBroken, CommitFailed, CommitUnknown
 from ...memory.changes import NO_CHANGES, Changes
@@ -29,6 +28,7 @@ from ..gc_pause import gc_paused
 from ..journal.journal import Journal
 from ..journal.redaction import Purge
 from ..journal.ticks import TickNote
+from ..note import kept_of
 from ..resident.new_memories import NewMemories, number, which_matter
 from ..signals import hold_signals, let_signals_come, whole
 from ..vectors import Quantised, norms
@@ -253,13 +253,8 @@ class Ledger:
         self, agent_id: str, path: str, text: str | None, chunks: list[tuple[int, int, int]]
     ) -> None:
         """A note has another text, or is gone; ``chunks`` are the memories that stand for it."""
-        old = self.resident.block(agent_id).notes.get(path)
-        kept = 0
-        if text is not None and old is not None:
-            grew = text.startswith(old.text)
-            same = old.text if grew else commonprefix([old.text, text])  # noqa: RUF071  # of texts
-            kept = len(same)
-            text = text[kept:]
+        kept = kept_of(self.resident.block(agent_id).notes.get(path), text)
+        text = None if text is None else text[kept:]
         self._happen(Noted("note", agent_id, path, kept, text, chunks))
 
     @whole
@@ -408,11 +403,7 @@ class Ledger:
             return
         if self.journal.base:  # its first snapshot is all it has of the past: it is not replaced
             return
-        blocks = self.resident.blocks
-        # An agent whose only memories were undone is among the changed and has no block.
-        changed = sorted(self.resident.changed & blocks.keys())
-        self.journal.write_snapshots(snapshots.pack(blocks[agent]) for agent in changed)
-        self.resident.changed.clear()
+        snapshots.write(self.resident, self.journal)
         self._since_snapshot = 0
 
     @whole

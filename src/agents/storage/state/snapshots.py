@@ -20,13 +20,22 @@ from ..resident.agent_columns import NUMBERS, AgentColumns
 from ..resident.come_and_go import load, take
 from ..resident.table import ResidentTable
 from ..shelf.rows import ShelfTable
+from .state import State
 
-__all__ = ["NUMBERS", "check", "digest_of", "pack", "redaction", "unpack"]
+__all__ = ["NUMBERS", "check", "digest_of", "pack", "redaction", "unpack", "write"]
 
 _Value = TypeVar("_Value")
 
 _TYPES = (str, int, bytes, bytes, str, bytes, bytes)
 """A flipped bit can turn bytes into a text with the same hash."""
+
+
+def write(state: State, journal: Journal) -> None:
+    """Write the agents that changed since the last snapshot."""
+    # An agent whose only memories were undone is among the changed and has no block.
+    changed = sorted(state.changed & state.blocks.keys())
+    journal.write_snapshots(pack(state.blocks[agent]) for agent in changed)
+    state.changed.clear()
 
 
 def pack(block: AgentColumns) -> SnapshotRow:
