@@ -1,5 +1,6 @@
 """Ctrl-C at the worst moments."""
 
+import dataclasses
 import signal
 import sqlite3
 from pathlib import Path
@@ -102,6 +103,22 @@ def test_a_commit_that_may_be_on_disk_breaks_the_bank_until_it_is_opened_again(
         kept = [memory.content for memory in bank.agent("alice").all()]
         assert kept in (["before"], ["before", "perhaps"])
         bank.agent("alice").add("next")
+
+
+def test_a_broken_bank_notes_nothing_about_its_store(tmp_path: Path) -> None:
+    bank = MemoryBank.open(tmp_path / "bank", embedder=Directions())
+    bank.agent("alice").add("before")
+    bank.sync()
+    journal = bank.parts.ledger.journal
+    journal.file.db = FailingDisk(journal.file.db)  # type: ignore[assignment]
+    with pytest.raises(CommitUnknown):
+        bank.agent("alice").add("perhaps")
+    store = bank.parts.store  # closing it changes its files, on some versions of Chroma
+    store._cursor = dataclasses.replace(store._cursor, files="as before")
+    saved = list[dict[str, Any]]()
+    journal.set = lambda **values: saved.append(values)  # type: ignore[assignment]
+    bank.close()
+    assert not saved
 
 
 def test_a_signal_waits_for_a_change_and_comes_inside_a_transaction() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agents import BankDamaged, MemoryBank
+from agents import BankDamaged, CommitFailed, MemoryBank
 from agents.bank import history
 from embedders import Directions
 
@@ -105,6 +105,28 @@ def test_a_bank_that_goes_back_on_purpose_opens(tmp_path: Path) -> None:
         bank.agent("alice").add("five")
     with _open(folder) as bank:
         assert [memory.content for memory in bank.agent("alice").all()] == ["one", "five"]
+
+
+def test_a_bank_does_not_go_back_if_its_record_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "bank"
+    with _open(folder) as bank:
+        bank.agent("alice").add("one")
+        bank.advance(1)
+        bank.agent("alice").add("two")
+    unlink = Path.unlink
+
+    def refuse(path: Path, missing_ok: bool = False) -> None:
+        if path.name == "journal.db-head":
+            raise PermissionError(13, "Permission denied")
+        unlink(path, missing_ok)
+
+    with monkeypatch.context() as patch, pytest.raises(CommitFailed, match="nothing was changed"):
+        patch.setattr(Path, "unlink", refuse)
+        history.rewind(folder, 0)
+    with _open(folder) as bank:
+        assert [memory.content for memory in bank.agent("alice").all()] == ["one", "two"]
 
 
 @pytest.mark.parametrize("data", [b"", b"tmhd", bytes(48), b"x" * 100])
