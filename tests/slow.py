@@ -21,11 +21,20 @@ FILES = {
 
 # Their cases start a process, fill a disk or write a store each: the first case of a test is quick.
 FILES_OF_CASES = {
+    "test_bank_commands.py",
     "test_bombs.py",
     "test_checkpoint_damage.py",
+    "test_cost_per_agent.py",
     "test_doctor_diagnoses.py",
+    "test_exchange_commands.py",
+    "test_exchange_mem0.py",
+    "test_exchange_refused.py",
+    "test_flush_in_runs.py",
+    "test_http_hostile.py",
     "test_import_name.py",
+    "test_log_damage.py",
     "test_new_user.py",
+    "test_note_growth.py",
     "test_process.py",
     "test_serve_command.py",
     "test_store_damage.py",
@@ -40,10 +49,16 @@ TESTS = {
         "test_a_minute_of_faults_breaks_no_law",
         "test_a_round_of_kills_holds",
     },
+    "test_branch_and_diff_commands.py": {
+        "test_a_branch_can_be_branched",
+        "test_diff_compares_runs_of_different_length_at_their_last_common_tick",
+        "test_diff_draws_a_plot",
+    },
     "test_checkpoint_damage.py": {
         "test_a_checkpoint_that_was_cut_short_is_refused_or_has_lost_nothing",
         "test_a_flipped_bit_is_refused_or_changes_nothing",
         "test_a_restored_bank_that_goes_on_keeps_its_store_exact",
+        "test_restoring_sets_mem0s_store_right",
     },
     "test_damaged_pages.py": {"test_damage_on_every_page_is_named"},
     "test_few_files.py": {"test_every_call_works_or_says_what_is_wrong"},
@@ -66,6 +81,7 @@ TESTS = {
         "test_two_processes_never_write_one_store",
     },
     "test_restore_races.py": {"test_one_of_two_restores_wins_and_the_other_is_refused"},
+    "test_service_bounds.py": {"test_sessions_of_mcp_that_are_left_are_not_kept"},
     "test_store_damage.py": {"test_the_command_says_what_it_found_and_did"},
     "test_run_command.py": {
         "test_a_run_that_was_interrupted_by_quick_presses_becomes_the_same_run",
@@ -86,6 +102,7 @@ TESTS = {
         "test_a_cell_whose_worker_is_always_killed_is_named_and_the_others_count",
         "test_workers_end_with_a_command_that_is_killed",
     },
+    "test_vacuum_faults.py": {"test_a_vacuum_that_was_killed_is_begun_again_by_itself"},
 }
 
 # By file: tests of which the first case is quick.
