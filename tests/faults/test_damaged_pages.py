@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from damaged_journals import AGENTS, OPTIONS, PAGE, damages, make, place, untyped
 
-from agents import BankDamaged, BankError, BankNotFound, InvalidInput, MemoryBank
+from agents import BankDamaged, BankError, BankNotFound, InvalidInput, Memory, MemoryBank
 from agents.exchange.salvage import Salvaged, salvage
 from agents.storage.state.ledger import Ledger
 from banks import OpenBank, change
@@ -60,6 +60,27 @@ def test_a_damaged_page_under_cold_memories_is_named(
     page = page_of(sound, table)
     for name, broken in damages(data, range(page, page + 1), seed=3):
         assert untyped(sound, broken, tmp_path / "work") == [], name
+
+
+@pytest.mark.parametrize("index", ["shelf_now", "shelf_versions"])
+def test_no_damage_to_an_index_hides_a_memory(sound: Path, tmp_path: Path, index: str) -> None:
+    def read(folder: Path) -> list[list[Memory]]:
+        with MemoryBank.open(folder, **OPTIONS) as bank:
+            own = [bank.agent(name).all() for name in AGENTS]
+            for name, memories in zip(AGENTS, own, strict=True):
+                assert [bank.agent(name).get(memory.id) for memory in memories] == memories
+            return own
+
+    data, page = (sound / "journal.db").read_bytes(), page_of(sound, index)
+    place(tmp_path / "work", data)
+    whole = read(tmp_path / "work")
+    for seed in range(8):
+        for name, broken in damages(data, range(page, page + 1), seed):
+            place(tmp_path / "work", broken)
+            try:
+                assert read(tmp_path / "work") == whole, (seed, name)
+            except BankDamaged:
+                continue
 
 
 @pytest.mark.parametrize("seed", range(4))

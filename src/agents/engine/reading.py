@@ -22,6 +22,8 @@ def find(bank: OpenBank, agent_id: str, memory_id: str, *, deleted: bool = False
         resident = bank.ledger.resident
         sequence = sequence_of(resident.block(agent_id).prefix, memory_id)
         memory = None if sequence is None else resident.memory(agent_id, sequence)
+        if memory is None and sequence is not None:
+            resident.check_shelf(agent_id)
         is_gone = memory is not None and (
             memory.retention is Retention.DELETED or memory.is_expired(resident.tick)
         )
@@ -45,6 +47,7 @@ def active(
         if temperature is not Temperature.COLD:
             memories = block.memories(range(block.size))
         if temperature in (None, Temperature.COLD):
+            resident.check_shelf(agent_id)
             cold = resident.shelf.of_agent(agent_id, Retention.ACTIVE, Temperature.COLD)
             memories += [each.memory(agent_id, block.prefix) for each in cold]
             memories.sort(key=lambda memory: memory.sequence)
@@ -65,6 +68,7 @@ def count(bank: OpenBank, agent_id: str, tier: Tier | None) -> int:
         if block.next_expiry <= tick or resident.shelf.due(tick, -1, agent_id):
             # Expired memories wait for the next sweep, and do not count.
             return len(active(bank, agent_id, tier, None))
+        resident.check_shelf(agent_id)
         own = block.size if tier is None else int((block.tiers == tier).sum())
         counts = resident.shelf.counts(agent_id).items()
         return own + sum(
@@ -78,6 +82,7 @@ def hidden(bank: OpenBank, agent_id: str, retention: Retention) -> list[Memory]:
     """An agent's archived memories, or its deleted ones, newest first."""
     with bank.using():
         resident = bank.ledger.resident
+        resident.check_shelf(agent_id)
         prefix = resident.block(agent_id).prefix
         records = resident.shelf.of_agent(agent_id, retention)
         return [each.memory(agent_id, prefix) for each in reversed(records)]

@@ -93,8 +93,11 @@ def _missing(found: Salvage, bank: MemoryBank) -> tuple[list[str], dict[str, int
     """The agents whose shelf lacks rows, and how many memories of each agent are missing."""
     incomplete, lost, resident = [], {}, bank.parts.ledger.resident
     for agent, block in sorted(resident.blocks.items()):
-        if (block.shelf_sum - found.on_shelf.get(agent, 0)) % (1 << 256):
+        on_shelf = found.on_shelf.get(agent, 0)
+        if (block.shelf_sum - on_shelf) % (1 << 256):
             incomplete.append(agent)
+            if not found.is_of_commits:
+                block.shelf_sum = on_shelf  # what is left is read without an error
         numbers = range(1, block.next_sequence)
         there = {memory.sequence for memory in resident.memories(agent, numbers)}
         if missing := len(set(numbers) - there - found.purged.get(agent, set())):

@@ -65,7 +65,7 @@ class Compactor:
     def _plan(self, agent_id: str) -> tuple[list[Move], list[int]]:
         """The moves by row number, and the sequence number of each row."""
         resident = self._ledger.resident
-        cold = resident.shelf.cold(agent_id) if any(map(_lifts, self._rules)) else []
+        cold = self._cold(agent_id) if any(map(_lifts, self._rules)) else []
         facts, sequences = facts_of(resident.block(agent_id), cold, resident.tick)
 
         def tokens(row: int) -> int:
@@ -73,6 +73,11 @@ class Compactor:
             return cost(memory, self._count)
 
         return plan(facts, self._rules, self._limits, tokens), sequences
+
+    def _cold(self, agent_id: str) -> list[ColdFact]:
+        resident = self._ledger.resident
+        resident.check_shelf(agent_id)
+        return resident.shelf.cold(agent_id)
 
     def prune(
         self, agent_id: str, *, dry_run: bool = False, after: Sequence[RuledMove] = ()
@@ -84,7 +89,7 @@ class Compactor:
         """
         expire(self._ledger, agent_id, everywhere=True)
         gone = {move.memory.sequence for move in after}
-        facts = self._ledger.resident.shelf.cold(agent_id)
+        facts = self._cold(agent_id)
         cold: list[ColdFact | Memory] = [each for each in facts if each.sequence not in gone]
         cold += [move.memory for move in after if move.to is Temperature.COLD]
         cold.sort(key=lambda each: each.sequence)

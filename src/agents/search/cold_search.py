@@ -50,6 +50,7 @@ class ColdSearch:
         may_sync: bool,
     ) -> list[Hit]:
         """The memories that come first, then the best of all memories, cold and resident."""
+        self._resident.check_shelf(block.agent_id)
         only = request.only
         wanted = max(0, request.limit - pinned_in(block, scope))
         most = wanted * self._ranker.multiplier
@@ -63,6 +64,7 @@ class ColdSearch:
 
     def newest(self, block: AgentColumns, scope: Scope | None, request: SearchRequest) -> list[Hit]:
         """For a blank query: the memories that come first, then the rest by tier and the newest."""
+        self._resident.check_shelf(block.agent_id)
         limit = request.limit
         front, near = self._ranker.newest(block, limit, scope)
         cold = self._newest(block, limit, request.only)

@@ -9,6 +9,7 @@ import json
 import sqlite3
 import struct
 import zlib
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, TypeVar
@@ -176,6 +177,23 @@ class ShelfTable:
             )
         )
 
+    def sum_of(self, agent: str) -> int | None:
+        """The sum of the hashes over an agent's memories; None if the indexes do not agree."""
+
+        def read(columns: str, index: str, make: Callable[[Sequence[Any]], _Made]) -> list[_Made]:
+            query = f"SELECT {columns} FROM shelf INDEXED BY {index} "  # noqa: S608
+            return list(self._read(query + "WHERE agent = ? AND until IS NULL", make, (agent,)))
+
+        # The index has these columns itself, and finds memories by them.
+        groups = "retention, temperature, tier, tokens"
+        by_group, by_version = (
+            Counter(read(groups, index, tuple)) for index in ("shelf_now", "shelf_versions")
+        )
+        total, again = (
+            sum(read("digest", index, _digest)) for index in ("shelf_now", "shelf_versions")
+        )
+        return total if total == again and by_group == by_version else None
+
     def cold(self, agent: str) -> Iterator[ColdFact]:
         """What rules look at of an agent's cold and active memories: no texts, no vectors."""
         return self._read(
@@ -332,6 +350,11 @@ def _count(row: Sequence[Any]) -> tuple[Group, tuple[int, int]]:
 def _sequence(row: Sequence[Any]) -> int:
     _check_types(row, int)
     return int(row[0])
+
+
+def _digest(row: Sequence[Any]) -> int:
+    _check_types(row, bytes)
+    return int.from_bytes(row[0], "big")
 
 
 def _begun(row: Sequence[Any]) -> tuple[int, int]:

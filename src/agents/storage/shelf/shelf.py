@@ -6,6 +6,7 @@ from itertools import repeat
 from operator import attrgetter
 from string import ascii_lowercase, ascii_uppercase
 
+from ...errors import BankDamaged
 from ...memory.context import TokenCounter, approximate_tokens
 from ...memory.retention import Retention
 from ...memory.temperature import Temperature
@@ -34,8 +35,31 @@ class Shelf:
         that it takes away."""
         self._ended: dict[Key, bytes] = {}
         """The digests of the versions in the table that the commit ends."""
+        self._checked: set[str] = set()
 
     # Reading
+
+    def check(self, agent: str, total: int) -> None:
+        """Raise :class:`BankDamaged` if the table lacks memories of an agent; once for each agent.
+
+        ``total`` is the sum of the hashes over the agent's memories, pending ones among them.
+        """
+        if agent in self._checked:
+            return
+        pending = self._pending_of(agent).values()
+        total -= sum(int.from_bytes(each.digest, "big") for each in pending if each is not None)
+        total += sum(
+            int.from_bytes(digest, "big")
+            for (owner, _), digest in self._ended.items()
+            if owner == agent
+        )
+        found = self.table.sum_of(agent)
+        if found is None or (found - total) % (1 << 256):
+            raise BankDamaged(
+                f"the journal has lost memories of {agent} that are not resident; "
+                "nothing was changed"
+            )
+        self._checked.add(agent)
 
     def get(self, key: Key) -> Stored | None:
         """One memory, if it is here."""

@@ -108,6 +108,10 @@ class State:
         """The sum of the hashes over all memories that are not resident."""
         return sum([block.shelf_sum for block in self.blocks.values()])
 
+    def check_shelf(self, agent_id: str) -> None:
+        """Raise :class:`BankDamaged` if memories of an agent that are not resident are gone."""
+        self.shelf.check(agent_id, self.block(agent_id).shelf_sum)
+
     # Events
 
     def add(self, new: Additions, vectors: Quantised, lengths: NDArray[np.float64]) -> None:
