@@ -9,13 +9,14 @@ import json
 import multiprocessing
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tiermem import MemoryBank
 from tiermem.config.load import load_settings
+from tiermem.config.settings import Settings
 from tiermem.simulation import Loop
 from tiermem.simulation.policies.cassette import Cassette
 from tiermem.simulation.runs.scenario import make_policy, make_world
@@ -34,24 +35,31 @@ class Regime(NamedTuple):
     name: str
     scenario: str
     metric: str
-    options: dict[str, Any] = {}
+    options: Sequence[tuple[str, Any]] = ()
 
 
 REGIMES = (
     Regime("market: coins lost", "market.yaml", "loss"),
     Regime("household: orders broken", "household.yaml", "mistakes"),
-    Regime("market, asking about the seller: coins lost", "market.yaml", "loss", {"asks": "seller"}),
+    Regime(
+        "market, asking about the seller: coins lost", "market.yaml", "loss", (("asks", "seller"),)
+    ),
 )
+
+
+def settings_of(regime: Regime, search: str, tiers: bool, seed: int) -> Settings:
+    """The settings of one run: those of the scenario, and what the table's row changes."""
+    changes = {
+        "seed": seed,
+        "simulation.policy_options": {"tiers": tiers},
+        "simulation.world_options": dict(regime.options),
+    }
+    return load_settings(HERE / regime.scenario, preset=SEARCHES[search], overrides=changes)
 
 
 def run(regime: Regime, search: str, tiers: bool, seed: int) -> dict[str, Any]:
     """One run, in memory: its place in the table and what came of it."""
-    changes = {
-        "seed": seed,
-        "simulation.policy_options": {"tiers": tiers},
-        "simulation.world_options": regime.options,
-    }
-    settings = load_settings(HERE / regime.scenario, preset=SEARCHES[search], overrides=changes)
+    settings = settings_of(regime, search, tiers, seed)
     world = make_world(settings)
     with MemoryBank.ephemeral(settings) as bank:
         policy = make_policy(settings, world, Cassette(Path("none"), replay=True))

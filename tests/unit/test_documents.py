@@ -2,7 +2,6 @@
 
 import doctest
 import importlib
-import itertools
 import re
 import shutil
 from pathlib import Path
@@ -15,11 +14,9 @@ from banks import ROOT
 from tiermem import MemoryBank
 from tiermem.config.load import load_settings
 from tiermem.interfaces import tokens
-from tiermem.simulation import Loop, Run
-from tiermem.simulation.policies.cassette import Cassette
+from tiermem.simulation import Run
 from tiermem.simulation.runs.branch import read_edits
 from tiermem.simulation.runs.run import check_scenario
-from tiermem.simulation.runs.scenario import make_policy, make_world
 from tiermem.simulation.sweeps.sweep import read_sweep
 
 BLOCK = re.compile(r"^```python(?P<flags>[^\n]*)\n(?P<code>.*?)^```", re.MULTILINE | re.DOTALL)
@@ -113,23 +110,6 @@ def test_the_settings_edits_and_sweep_of_the_guide_are_taken(tmp_path: Path) -> 
             check_scenario(settings, [])
             kinds.append(settings.simulation.policy)
     assert kinds == ["rules", "scripted", "llm", "edits", "sweep"]
-
-
-@pytest.mark.parametrize("tiers", [False, True])
-def test_the_readme_shows_what_the_demo_prints(tiers: bool) -> None:
-    options = {"simulation": {"policy_options": {"tiers": tiers}}}
-    settings = load_settings(ROOT / "simulations/market.yaml", overrides=options)
-    world = make_world(settings)
-    with MemoryBank.ephemeral(settings) as bank:
-        policy = make_policy(settings, world, Cassette("none", replay=True))
-        loop = Loop(bank, world, policy, settings.simulation.agent_ids())
-        loop.begin()
-        so_far = [loop.tick()["metrics"]["loss"] for _ in range(settings.simulation.ticks)]
-    marks = [0, *(so_far[tick - 1] for tick in (30, 60, 90, 120))]
-    quarters = [str(after - before) for before, after in itertools.pairwise(marks)]
-    row = ["tiers" if tiers else "flat", *quarters, str(so_far[-1])]
-    assert row in [line.split() for line in (ROOT / "README.md").read_text().splitlines()]
-    assert f": {so_far[-1]}</text>" in (ROOT / "docs/images/demo.svg").read_text()
 
 
 @pytest.mark.parametrize("scenario", sorted((ROOT / "simulations").glob("*.yaml")), ids=str)

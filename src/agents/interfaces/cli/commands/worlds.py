@@ -74,8 +74,6 @@ def check_world(
     changes: dict[str, Any] = {"simulation.world": world, "simulation.ticks": ticks}
     if policy is not None:
         changes["simulation.policy"] = policy
-    if scenario is None:
-        changes["simulation.agents"] = 5
     settings = load_settings(scenario, assignments=assignments or (), overrides=changes)
     found = check(settings, scenario.parent if scenario else Path())
     if as_json:
