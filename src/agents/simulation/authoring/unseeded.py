@@ -1,6 +1,7 @@
 """Which lines of a user's code read a clock, or draw random numbers that no seed rules."""
 
 import datetime
+import inspect
 import os
 import random
 import secrets
@@ -113,7 +114,7 @@ def _watched_numpy(note: Callable[[FrameType | None, str], None]) -> Iterator[No
         @wraps(function)
         def noted(*given: Any, **named: Any) -> Any:
             if name != "default_rng" or not (given or named):
-                note(sys._getframe(1), f"numpy.random.{name}() {_RANDOM}")
+                note(inspect.stack(0)[1].frame, f"numpy.random.{name}() {_RANDOM}")
             return function(*given, **named)
 
         return noted
