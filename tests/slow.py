@@ -31,7 +31,6 @@ FILES_OF_CASES = {
     "test_store_process.py",
     "test_stored.py",
     "test_vacuum_faults.py",
-    "test_world_commands.py",
 }
 
 # By file: tests whose behaviour a cheaper test shows as well.
@@ -87,6 +86,12 @@ TESTS = {
         "test_a_cell_whose_worker_is_always_killed_is_named_and_the_others_count",
         "test_workers_end_with_a_command_that_is_killed",
     },
+    "test_world_commands.py": {
+        "test_a_new_world_runs_is_tested_and_is_sound_as_it_is",
+        "test_a_scenario_gives_agents_and_options",
+        "test_problems_are_json_on_request",
+        "test_the_built_in_worlds_are_sound",
+    },
 }
 
 # By file: tests of which the first case is quick.
@@ -101,6 +106,7 @@ TESTS_OF_CASES = {
     },
     "test_run_command.py": {"test_a_signal_stops_a_real_process_between_two_ticks"},
     "test_sweep_command.py": {"test_a_grid_may_hold_values_of_any_kind"},
+    "test_world_commands.py": {"test_a_world_that_is_not_sound_is_told_why"},
 }
 
 # Stores beside the default one, by the id of the case.
