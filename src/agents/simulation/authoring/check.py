@@ -43,9 +43,8 @@ def check_world(settings: Settings, place: Path) -> Findings:
             "one tick is too few to stop and go on", hint="give two ticks or more: --ticks"
         )
     place = place.absolute()
-    settings = load_settings(
-        settings, overrides={"storage.sync": "manual"}
-    )  # the world's part only
+    # mem0's store says nothing about a world.
+    settings = load_settings(settings, overrides={"storage.sync": "manual"})
     check_scenario(settings, [place])
     with tempfile.TemporaryDirectory(prefix="tiermem-check-") as scratch:
         return _Check(settings, place, Path(scratch)).done()
