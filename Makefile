@@ -47,7 +47,7 @@ check: $(STAMP)  ## lint, format, types, import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-demo: $(STAMP)   ## a market with scammers, with flat and with tiered memory
+demo: $(STAMP)   ## flat memory against tiers, 20 seeds each: one to two minutes on two cores
 	$(BIN)/python simulations/demo.py
 
 bench: $(STAMP)  ## a tick loop against mem0, Chroma and LangGraph, then a simulation (ARGS="--agents 1000 --memories 200")

@@ -61,6 +61,7 @@ TESTS = {
         "test_restoring_sets_mem0s_store_right",
     },
     "test_damaged_pages.py": {"test_damage_on_every_page_is_named"},
+    "test_demo.py": {"test_the_readmes_numbers_are_those_of_a_fresh_run"},
     "test_few_files.py": {"test_every_call_works_or_says_what_is_wrong"},
     "test_journal_damage.py": {"test_no_flipped_byte_of_the_file_changes_a_memory_unnoticed"},
     "test_mcp_command.py": {
@@ -103,6 +104,12 @@ TESTS = {
         "test_workers_end_with_a_command_that_is_killed",
     },
     "test_vacuum_faults.py": {"test_a_vacuum_that_was_killed_is_begun_again_by_itself"},
+    "test_world_commands.py": {
+        "test_a_new_world_runs_is_tested_and_is_sound_as_it_is",
+        "test_a_scenario_gives_agents_and_options",
+        "test_problems_are_json_on_request",
+        "test_the_built_in_worlds_are_sound",
+    },
 }
 
 # By file: tests of which the first case is quick.
@@ -117,6 +124,7 @@ TESTS_OF_CASES = {
     },
     "test_run_command.py": {"test_a_signal_stops_a_real_process_between_two_ticks"},
     "test_sweep_command.py": {"test_a_grid_may_hold_values_of_any_kind"},
+    "test_world_commands.py": {"test_a_world_that_is_not_sound_is_told_why"},
 }
 
 # Stores beside the default one, by the id of the case.

@@ -1,17 +1,23 @@
-"""Draws docs/images/demo.svg from the two runs of `make demo`: what scammers took, tick by tick."""
+"""Draws docs/images/demo.svg from the figures of `make demo`: flat memory against tiers."""
 
+import json
 from pathlib import Path
 
 import matplotlib
-import pyarrow.parquet
+import numpy as np
 from matplotlib.figure import Figure
 
-RUNS = {"flat": Path("runs/demo-flat"), "tiers": Path("runs/demo-tiers")}
-NAMES = {"flat": "flat memory", "tiers": "tiers: warnings are pinned"}
+FIGURES = Path("runs/demo.json")
+TITLES = {
+    "market: coins lost": "market: coins lost",
+    "household: orders broken": "household: orders broken",
+    "market, asking about the seller: coins lost": "market, asking about the seller",
+}
 COLOURS = {"flat": "#d55e00", "tiers": "#0072b2"}
+LINES = {"default": "-", "vector": (0, (2, 2))}
 SETTINGS = {
     "font.family": ["sans-serif"],
-    "font.size": 11,
+    "font.size": 10,
     "svg.fonttype": "none",  # words stay words
     "svg.hashsalt": "tiermem",  # the same runs give the same file
     "axes.spines.top": False,
@@ -20,29 +26,51 @@ SETTINGS = {
 
 
 def main() -> None:
-    """Read the losses of both runs and draw one line for each."""
+    """One panel for each regime: the mean of each memory and search, and the range of all seeds."""
+    rows = json.loads(FIGURES.read_text())
     with matplotlib.rc_context(SETTINGS):
-        figure = Figure(figsize=(8, 3.3), layout="constrained")
-        axes = figure.add_subplot()
-        for name, run in RUNS.items():
-            table = pyarrow.parquet.read_table(run / "metrics.parquet")
-            ticks, losses = table["tick"].to_pylist(), table["loss"].to_pylist()
-            axes.plot(ticks, losses, color=COLOURS[name], linewidth=2.2)
-            axes.annotate(
-                f"{NAMES[name]}: {losses[-1]:.0f}",
-                (ticks[-1], losses[-1]),
-                xytext=(-4, 9),
-                textcoords="offset points",
-                ha="right",
-                color=COLOURS[name],
-                weight="bold",
-            )
-        axes.set_title("Coins that scammers took from honest traders", loc="left", fontsize=12)
-        axes.set_xlabel("tick")
-        axes.set_xlim(0, 120)
-        axes.set_ylim(0, 1600)
-        axes.grid(axis="y", color="#e4e4e4")
-        axes.set_axisbelow(True)
+        figure = Figure(figsize=(9, 3.1), layout="constrained")
+        for axes, (regime, title) in zip(figure.subplots(1, 3), TITLES.items(), strict=True):
+            ends = {}
+            for search, line in LINES.items():
+                for memory, colour in COLOURS.items():
+                    runs = np.array(
+                        [
+                            row["by_tick"]
+                            for row in rows
+                            if (row["regime"], row["search"], row["memory"])
+                            == (regime, search, memory)
+                        ]
+                    )
+                    ticks, mean = np.arange(1, runs.shape[1] + 1), runs.mean(axis=0)
+                    axes.fill_between(
+                        ticks, runs.min(axis=0), runs.max(axis=0), color=colour, alpha=0.12, lw=0
+                    )
+                    axes.plot(ticks, mean, color=colour, ls=line, lw=1.8)
+                    if search == "default":
+                        ends[memory] = mean[-1]
+            apart = ends["flat"] != ends["tiers"]
+            for memory, end in ends.items() if apart else [("tiers", ends["tiers"])]:
+                axes.annotate(
+                    f"{memory if apart else 'flat and tiers'}: {end:,.1f}",
+                    (ticks[-1], end),
+                    xytext=(0, 8),
+                    textcoords="offset points",
+                    ha="right",
+                    color=COLOURS[memory] if apart else "#333333",
+                    weight="bold",
+                )
+            axes.set_title(title, loc="left", fontsize=10.5)
+            axes.set_xlabel("tick")
+            axes.set_xlim(0, ticks[-1])
+            axes.grid(axis="y", color="#e4e4e4")
+            axes.set_axisbelow(True)
+        first, last = figure.axes[0], figure.axes[2]
+        last.set_ylim(first.set_ylim(bottom=0))
+        figure.axes[1].set_ylim(bottom=0)
+        for search, line in LINES.items():
+            last.plot([], [], color="#555555", ls=line, lw=1.8, label=f"{search} search")
+        last.legend(frameon=False, loc="upper left", fontsize=9)
         target = Path(__file__).with_name("demo.svg")
         figure.savefig(target, metadata={"Date": None, "Creator": None})
 

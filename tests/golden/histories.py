@@ -21,7 +21,7 @@ __all__ = ["BANKS", "RECORDED", "SCENARIOS", "bank_history", "run_history"]
 
 RECORDED = Path(__file__).parent / "histories.json"
 SIMULATIONS = Path(__file__).parent.parent.parent / "simulations"
-SCENARIOS = ("market", "rumor", "builders")
+SCENARIOS = ("market", "household", "rumor")
 TICKS = 12
 
 SMALL_CAPS: dict[str, Any] = {

@@ -2,7 +2,6 @@
 
 import doctest
 import importlib
-import itertools
 import re
 import shutil
 from pathlib import Path
@@ -12,18 +11,17 @@ import yaml
 
 import tiermem
 from banks import ROOT
-from tiermem import MemoryBank
+from tiermem import Hit, MemoryBank
 from tiermem.config.load import load_settings
 from tiermem.interfaces import tokens
-from tiermem.simulation import Loop, Run
-from tiermem.simulation.policies.cassette import Cassette
+from tiermem.simulation import Action, Observation, Outcome, Policy, Remark, Run, World
+from tiermem.simulation.authoring.template import new_world
 from tiermem.simulation.runs.branch import read_edits
 from tiermem.simulation.runs.run import check_scenario
-from tiermem.simulation.runs.scenario import make_policy, make_world
 from tiermem.simulation.sweeps.sweep import read_sweep
 
 BLOCK = re.compile(r"^```python(?P<flags>[^\n]*)\n(?P<code>.*?)^```", re.MULTILINE | re.DOTALL)
-GUIDES = ("guide", "temperature", "recall", "notes", "simulations")
+GUIDES = ("guide", "temperature", "recall", "notes", "simulations", "howto/write-a-world")
 EXAMPLES = [
     match["code"]
     for page in ("README.md", *(f"docs/{name}.md" for name in GUIDES))
@@ -55,6 +53,10 @@ def test_an_example_of_the_documents_runs(
     assert "\n".join(promised) in capsys.readouterr().out
 
 
+def files_of(page: str) -> dict[str, str]:
+    return {match["name"]: match["text"] for match in FILES.finditer((ROOT / page).read_text())}
+
+
 def test_the_settings_of_the_temperature_page_are_settings() -> None:
     page = (ROOT / "docs/temperature.md").read_text()
     (text,) = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
@@ -72,13 +74,29 @@ def test_the_temperature_page_names_every_preset() -> None:
     assert all(f"| `{name}` |" in finding for name in about_finding)
 
 
-def test_the_world_of_the_guide_runs(tmp_path: Path) -> None:
-    for match in FILES.finditer((ROOT / "docs/simulations.md").read_text()):
-        (tmp_path / match["name"]).write_text(match["text"])
+def test_the_world_of_the_guide_is_the_one_that_new_world_writes_and_runs(tmp_path: Path) -> None:
+    for path in new_world("desert", tmp_path / "new")[:2]:
+        (tmp_path / path.name).write_text(files_of("docs/howto/write-a-world.md")[path.name])
+        assert (tmp_path / path.name).read_text() == path.read_text()
     settings = load_settings(tmp_path / "desert.yaml", overrides={"storage.sync": "manual"})
     with Run.create(tmp_path / "run", settings, scenario=tmp_path) as run:
         *_, last = run.advance(100)
-    assert last["metrics"] == {"drinks": 18}  # two agents, thirsty in nine ticks, never wrong
+    assert last["metrics"] == {"drinks": 20}  # two agents, thirsty in ten ticks, never wrong
+
+
+def test_the_guide_names_every_field_and_method_of_worlds_and_policies() -> None:
+    page = (ROOT / "docs/howto/write-a-world.md").read_text()
+    rows = re.findall(r"^\| (`?[\w ]*`?) ?\| `(\w+)(?:\(|`)", page, re.MULTILINE)
+    named: dict[str, list[str]] = {}
+    of = ""
+    for first, name in rows:
+        of = first.strip("` ") or of
+        named.setdefault(of, []).append(name)
+    for kind in (Observation, Remark, Action, Outcome, Hit):
+        assert named[kind.__name__] == [*kind._fields]
+    for of, protocol in (("world", World), ("policy", Policy)):
+        assert named[of] == [name for name in vars(protocol) if not name.startswith("_")]
+    assert named["a policy may have"] == ["decide_all", "flush"]
 
 
 def test_the_scenario_of_the_readme_is_sound(tmp_path: Path) -> None:
@@ -115,27 +133,11 @@ def test_the_settings_edits_and_sweep_of_the_guide_are_taken(tmp_path: Path) -> 
     assert kinds == ["rules", "scripted", "llm", "edits", "sweep"]
 
 
-@pytest.mark.parametrize("tiers", [False, True])
-def test_the_readme_shows_what_the_demo_prints(tiers: bool) -> None:
-    options = {"simulation": {"policy_options": {"tiers": tiers}}}
-    settings = load_settings(ROOT / "simulations/market.yaml", overrides=options)
-    world = make_world(settings)
-    with MemoryBank.ephemeral(settings) as bank:
-        policy = make_policy(settings, world, Cassette("none", replay=True))
-        loop = Loop(bank, world, policy, settings.simulation.agent_ids())
-        loop.begin()
-        so_far = [loop.tick()["metrics"]["loss"] for _ in range(settings.simulation.ticks)]
-    marks = [0, *(so_far[tick - 1] for tick in (30, 60, 90, 120))]
-    quarters = [str(after - before) for before, after in itertools.pairwise(marks)]
-    row = ["tiers" if tiers else "flat", *quarters, str(so_far[-1])]
-    assert row in [line.split() for line in (ROOT / "README.md").read_text().splitlines()]
-    assert f": {so_far[-1]}</text>" in (ROOT / "docs/images/demo.svg").read_text()
-
-
 @pytest.mark.parametrize("scenario", sorted((ROOT / "simulations").glob("*.yaml")), ids=str)
 def test_the_shipped_scenarios_and_sweeps_are_sound(scenario: Path) -> None:
     if "sweep" in scenario.name:
-        assert len(read_sweep(scenario).cells()) == 90
+        cells = {"market_sweep.yaml": 90, "household_sweep.yaml": 240}
+        assert len(read_sweep(scenario).cells()) == cells[scenario.name]
     else:
         check_scenario(load_settings(scenario), [])
 

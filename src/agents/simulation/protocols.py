@@ -3,7 +3,7 @@
 In a tick, every agent gets an :class:`Observation` from the world, and the memories that match it.
 The agent's policy answers with actions; the world applies each action and gives an
 :class:`Outcome`. Observations and outcomes become memories, which the agent finds from the next
-tick on.
+tick on. Ticks count from 1; tick 0 is the beginning, after :meth:`World.setup`.
 
 The same seed gives the same run if worlds and policies use no clock, no order of a set, and no
 random numbers but those of the loop's generators.
@@ -49,6 +49,7 @@ class Observation(NamedTuple):
     # The loop sets the fields below.
     agent_id: str = ""
     tick: int = 0
+    """The tick that is under way."""
     errors: Sequence[str] = ()
     """What was wrong with the agent's actions in the last tick."""
 

@@ -18,9 +18,11 @@ TRADERS = [f"agent_{number:02}" for number in range(12)]
 
 
 @contextmanager
-def market(seed: int = 0, *, tiers: bool = True, **options: int) -> Iterator[tuple[Loop, Market]]:
+def market(
+    seed: int = 0, *, tiers: bool = True, preset: str | None = None, **options: Any
+) -> Iterator[tuple[Loop, Market]]:
     world = Market(**options)
-    with MemoryBank.ephemeral(seed=seed, preset="vector") as bank:
+    with MemoryBank.ephemeral(seed=seed, preset=preset) as bank:
         loop = Loop(bank, world, world.rules(tiers=tiers), TRADERS)
         loop.begin()
         yield loop, world
@@ -31,7 +33,7 @@ def play(ticks: int, seed: int = 0, **options: Any) -> list[dict[str, Any]]:
         return [loop.tick() for _ in range(ticks)]
 
 
-def fresh(**options: int) -> Market:
+def fresh(**options: Any) -> Market:
     """A market in its first tick, all offers made."""
     world = Market(**options)
     world.setup(Random(1), TRADERS)
@@ -45,16 +47,35 @@ def test_it_is_a_world_and_its_rules_a_policy() -> None:
     assert isinstance(Market.rules(), Policy)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_pinned_warnings_lose_less_than_half_of_what_flat_ones_lose(seed: int) -> None:
-    flat, tiers = (play(80, seed, tiers=tiers, gossip=2)[-1]["metrics"] for tiers in (False, True))
+@pytest.mark.parametrize("preset", [None, "vector"])
+def test_pinned_warnings_lose_less_than_half_of_what_flat_ones_lose(preset: str | None) -> None:
+    flat, tiers = (play(40, tiers=tiers, preset=preset)[-1]["metrics"] for tiers in (False, True))
     assert tiers["loss"] < flat["loss"] / 2
     assert tiers["welfare"] > flat["welfare"]
 
 
-def test_without_gossip_flat_memory_does_as_well() -> None:
-    flat, tiers = (play(60, tiers=tiers, gossip=0)[-1]["metrics"] for tiers in (False, True))
-    assert flat == tiers
+@pytest.mark.parametrize("preset", [None, "vector"])
+@pytest.mark.parametrize("asks", ["seller", "cheats"])
+def test_a_trader_that_knows_what_to_ask_for_needs_no_tiers(asks: str, preset: str | None) -> None:
+    flat, tiers = (
+        play(40, tiers=tiers, preset=preset, asks=asks)[-1]["metrics"] for tiers in (False, True)
+    )
+    assert abs(flat["loss"] - tiers["loss"]) < tiers["loss"] / 10
+
+
+def test_pins_that_fill_the_context_shut_out_the_warning_that_was_asked_for() -> None:
+    flat, tiers = (
+        play(60, tiers=tiers, asks="seller", scammers=7)[-1]["metrics"] for tiers in (False, True)
+    )
+    assert tiers["loss"] > flat["loss"] * 1.2
+
+
+def test_in_the_morning_no_seller_is_named() -> None:
+    world = Market()
+    world.setup(Random(1), TRADERS)
+    questions = {world.observe(trader).query for trader in TRADERS}
+    assert len(questions) == 1
+    assert not any(trader in question for trader in TRADERS for question in questions if question)
 
 
 def test_with_pinned_warnings_losses_end() -> None:
@@ -111,7 +132,7 @@ def test_two_runs_with_one_seed_are_the_same() -> None:
 
 def test_a_world_made_anew_from_its_state_goes_on_the_same() -> None:
     expected = play(15, turnover=4)
-    with MemoryBank.ephemeral(seed=0, preset="vector") as bank:
+    with MemoryBank.ephemeral(seed=0) as bank:
         records = []
         for ticks in (10, 5):
             world = Market(turnover=4)
@@ -163,6 +184,12 @@ def test_a_bad_option_is_named(option: str, value: Any) -> None:
 def test_tiers_is_true_or_false() -> None:
     with pytest.raises(ConfigError, match=r"policy_options\.tiers is 'no'"):
         Market.rules(tiers="no")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("asks", ["noon", None, 1])
+def test_an_unknown_question_is_named_with_what_there_is(asks: Any) -> None:
+    with pytest.raises(ConfigError, match=r"world_options\.asks is .*morning, seller, cheats"):
+        Market(asks=asks)
 
 
 def test_two_traders_must_be_honest() -> None:

@@ -22,7 +22,7 @@ def village(
     seed: int = 0, *, tiers: bool = True, **options: int
 ) -> Iterator[tuple[Loop, Rumor, MemoryBank]]:
     world = Rumor(**options)
-    with MemoryBank.ephemeral(seed=seed, preset="vector") as bank:
+    with MemoryBank.ephemeral(seed=seed) as bank:
         loop = Loop(bank, world, world.rules(tiers=tiers), VILLAGE)
         loop.begin()
         yield loop, world, bank
@@ -134,7 +134,7 @@ def test_two_runs_with_one_seed_are_the_same() -> None:
 
 def test_a_world_made_anew_from_its_state_goes_on_the_same() -> None:
     expected = play(15)
-    with MemoryBank.ephemeral(seed=0, preset="vector") as bank:
+    with MemoryBank.ephemeral(seed=0) as bank:
         records = []
         for ticks in (10, 5):
             world = Rumor()

@@ -165,6 +165,8 @@ COMMANDS: dict[str, tuple[Entry, ...]] = {
         ("diff", "inspect:diff", "Compare two runs."),
         ("report", "inspect:report", "Write the report and tables of a run anew."),
         ("sweep", "inspect:sweep", "Run variants with many seeds, and compare them."),
+        ("new-world", "worlds:new_world", "Write a world of your own to begin with."),
+        ("check-world", "worlds:check_world", "Find out whether a world is reproducible."),
     ),
     "Serving": (
         ("serve", "serve:serve", "Serve a bank over HTTP."),

@@ -1,4 +1,4 @@
-"""The built-in worlds: a market, a rumour mill and a building site.
+"""The built-in worlds: a market, a household with standing orders and a rumour mill.
 
 A scenario names a world as ``world: market``, or its user's own world as ``world: module:Class``.
 A world is imported when a run uses it.
@@ -14,8 +14,8 @@ __all__ = ["WORLDS", "another", "check_whole_option", "check_yes_or_no", "refuse
 
 WORLDS: Mapping[str, str] = {
     "market": f"{__name__}.market:Market",
+    "household": f"{__name__}.household:Household",
     "rumor": f"{__name__}.rumor:Rumor",
-    "builders": f"{__name__}.builders:Builders",
 }
 """The class of each built-in world, as ``module:Class``, by name."""
 

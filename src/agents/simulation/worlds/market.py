@@ -1,8 +1,9 @@
-"""A market with scammers, where gossip buries warnings.
+"""A market with scammers: a trader must think of a warning before it knows whom it will meet.
 
 In each tick every trader gets an offer from another trader, and accepts or declines. Goods arrive
 in the next tick; a scammer keeps the money and sends nothing. Traders hear each other talk of their
-latest deals, and scammers lie.
+latest deals, and scammers lie. What a trader remembers, it remembers in the morning, before offers
+come; the option ``asks`` lets it ask memory about the seller instead.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,9 +22,12 @@ _LEAST_PRICE, _PRICES = 5, 8
 _GAIN = 3
 """A buyer's gain from goods that arrive."""
 
-# Several phrases, so that gossip is similar to any question: about offers, trust or cheating.
-_PRAISE = ("accept the offer from", "you can trust", "nobody was cheated by")
-_BLAME = ("never accept an offer from", "you can't trust", "they were cheated by")
+_QUESTIONS: Mapping[str, str] = {
+    "morning": "A new day at the market begins. What should I keep in mind?",
+    "seller": "Should I accept the offer from {}?",
+    "cheats": "Who cheated me?",
+}
+"""What a trader asks its memory, by the option ``asks``."""
 
 
 class Market:
@@ -31,7 +35,9 @@ class Market:
 
     ``scammers`` of the agents, drawn at the start, never deliver. Each agent hears ``gossip``
     remarks in a tick. Every ``turnover`` ticks one scammer reforms and one honest trader becomes a
-    scammer, so that warnings go stale; 0 means never.
+    scammer, so that warnings go stale; 0 means never. ``asks`` says what a trader asks its memory:
+    in the ``morning`` what to keep in mind, or about the ``seller`` whose offer it has, or who
+    ``cheats``.
     """
 
     actions: ClassVar[Mapping[str, str]] = {
@@ -39,10 +45,18 @@ class Market:
         "decline": "let the offer pass",
     }
 
-    def __init__(self, *, scammers: int = 3, gossip: int = 1, turnover: int = 0) -> None:
+    def __init__(
+        self, *, scammers: int = 3, gossip: int = 1, turnover: int = 0, asks: str = "morning"
+    ) -> None:
         self._scammers = check_whole_option("scammers", scammers, 0, 1_000_000)
         self._gossip = check_whole_option("gossip", gossip, 0, 10)
         self._turnover = check_whole_option("turnover", turnover, 0, 1_000_000)
+        if asks not in _QUESTIONS:
+            raise ConfigError(
+                f"simulation.world_options.asks is {asks!r:.40}",
+                hint=f"use one of {', '.join(_QUESTIONS)}",
+            )
+        self._question = _QUESTIONS[asks]
 
     @staticmethod
     def rules(*, tiers: bool = True) -> "MarketRules":
@@ -72,7 +86,8 @@ class Market:
         self._missing: list[list[int] | None] = [None] * count
         self._missing_next: list[list[int] | None] = [None] * count
         self._latest: list[list[Any] | None] = [None] * count
-        self._tick = self._trades = self._scams = self._lost = self._lost_so_far = 0
+        self._tick = 1
+        self._trades = self._scams = self._lost = self._lost_so_far = 0
 
     def observe(self, agent_id: str) -> Observation:
         """An offer, gossip, and goods that never came."""
@@ -83,8 +98,7 @@ class Market:
         self._offers[me] = (number, good, price)
         seller = names[number]
         text = f"{seller} offers {good} for {price} coins"
-        # A question about the seller finds memories of the seller; the text would find old offers.
-        query = f"Should I accept the offer from {seller}?"
+        query = self._question.format(seller)
         heard = [Remark(self._remark(me)) for _ in range(self._gossip)]
         missing = self._missing[me]
         if missing is None:
@@ -133,11 +147,11 @@ class Market:
         self._offers = [None] * count
         self._missing, self._missing_next = self._missing_next, [None] * count
         self._lost, self._lost_so_far = self._lost_so_far, 0
-        self._tick += 1
         if self._turnover and self._scammers and self._tick % self._turnover == 0:
             reforms = self._rng.choice([i for i in range(count) if self._cheats[i]])
             begins = self._rng.choice([i for i in range(count) if not self._cheats[i]])
             self._cheats[reforms], self._cheats[begins] = False, True
+        self._tick += 1
 
     def metrics(self) -> dict[str, float]:
         """Sums over the honest traders since the start; ``loss_tick`` is this tick's loss.
@@ -194,10 +208,11 @@ class Market:
         if self._cheats[talker]:
             subject = another(talker, count, self._rng)
             fair = self._cheats[subject]
-        phrases = _PRAISE if fair else _BLAME
-        phrase = phrases[int(self._rng.random() * len(phrases))]
-        verdict = "good" if fair else "no"
-        return f"{self._names[talker]} says {phrase} {self._names[subject]}: {verdict} {good}"
+        verdict = _PRAISE if fair else _BLAME
+        return f"{self._names[talker]} says {self._names[subject]} {verdict} {good}"
+
+
+_PRAISE, _BLAME = "delivered good", "never delivered"
 
 
 class MarketRules:
@@ -213,7 +228,8 @@ class MarketRules:
         """Answer the offer; store a warning against a scammer whose goods never came."""
         facts = observation.facts
         seller = facts["seller"]
-        own, praise, blame = f" {seller} cheated me", f" {seller}: good ", f" {seller}: no "
+        own = f" {seller} cheated me"
+        praise, blame = f" {seller} {_PRAISE} ", f" {seller} {_BLAME} "
         word = 0
         for hit in memories:
             content = hit.memory.content

@@ -89,7 +89,8 @@ class Rumor:
         self._arrived: list[list[list[Any]]] = [[] for _ in range(count)]
         self._first: dict[str, list[Any]] = {}
         self._right = [0] * count
-        self._tick = self._right_now = self._right_before = self._false = self._told = 0
+        self._tick = 1
+        self._right_now = self._right_before = self._false = self._told = 0
         self._send_herald()
         self._arrived, self._sent = self._sent, self._arrived
 
@@ -99,7 +100,7 @@ class Rumor:
         asker = another(me, len(self._names), self._rng)
         claim = self._claims[int(random() * len(self._claims))]
         self._asked[me] = (asker, claim)
-        tick = self._tick + 1
+        tick = self._tick
         heard, corrections = [], []
         for about, holds, source in self._arrived[me]:
             metadata = {"claim": about, "source": source, "heard_tick": tick}
@@ -160,14 +161,14 @@ class Rumor:
         honest = len(self._names) - self._liars
         return {
             "accuracy": self._right_before / honest,
-            "accuracy_mean": sum(self._right) / (honest * max(1, self._tick)),
+            "accuracy_mean": sum(self._right) / (honest * max(1, self._tick - 1)),
             "false_answers": self._false,
             "corrections": self._told,
         }
 
     def by_agent(self) -> dict[str, dict[str, float]]:
         """The share of questions that each honest agent answered truly."""
-        ticks = max(1, self._tick)
+        ticks = max(1, self._tick - 1)
         return {
             "accuracy": {
                 name: right / ticks

@@ -107,7 +107,9 @@ def resume(
 
 def branch(
     folder: RunFolder,
-    at: Annotated[int, Option(min=0, metavar="TICK", help="The tick to start from.")],
+    at: Annotated[
+        int, Option(min=0, metavar="TICK", help="The last tick that the two runs share.")
+    ],
     out: Annotated[
         Path, Option("--out", "-o", metavar="FOLDER", help="The folder of the new run.")
     ],

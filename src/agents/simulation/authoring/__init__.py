@@ -1,0 +1,1 @@
+"""For whoever writes a world: a world to begin with, and a trial of a finished one."""
