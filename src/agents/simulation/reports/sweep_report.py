@@ -91,7 +91,7 @@ def missing(row: Mapping[str, Any]) -> str:
         return f"{page.count(FEWEST_SEEDS - row['n'], 'more seed')} at least, for an interval"
     needed = row["seeds_needed"]
     if needed is None:
-        return "no difference" if row["mean"] == 0 else "more seeds than can be run"
+        return "equal on average" if row["mean"] == 0 else "more seeds than can be run"
     if needed <= row["n"]:
         return "on the edge: more seeds would tell"
     return f"about {page.count(needed - row['n'], 'more seed')} would show it"
