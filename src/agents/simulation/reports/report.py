@@ -29,9 +29,11 @@ class RemarkableMemory(NamedTuple):
     agent_id: str
     content: str
     tier: str
-    created_tick: int
+    created_tick: int | None
     number: int
     """How often the memory was retrieved, or for how many ticks it was pinned."""
+    state: str = ""
+    """What has become of the memory, unless it is active: archived, deleted, expired or gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,12 @@ def render_run(results: RunResults) -> str:
     body += [
         "<h2>Memories that mattered most</h2>",
         _memories("Retrieved most", "times", results.most_retrieved, "No memory was retrieved."),
-        _memories("Pinned longest", "ticks", results.pinned_longest, "No memory was pinned."),
+        _memories(
+            "Pinned longest, of those pinned at the end",
+            "ticks",
+            results.pinned_longest,
+            "No memory is pinned at the end.",
+        ),
         _agent_section(results.by_agent),
         "<h2>Settings</h2>",
         page.details("All settings of this run", page.settings(results.scenario)),
@@ -178,11 +185,13 @@ def _memories(title: str, unit: str, memories: Sequence[RemarkableMemory], nothi
     rows = []
     for memory in memories[:_MOST_MEMORIES]:
         tier = memory.tier if memory.tier in _TIERS else ""
-        about = (
-            f'<span class="about">{page.escape(memory.agent_id)} · '
-            f'<span class="tier {tier}">{page.escape(memory.tier)}</span> · '
-            f"from tick {number(memory.created_tick)}</span>"
-        )
+        parts = [
+            page.escape(memory.agent_id),
+            f'<span class="tier {tier}">{page.escape(memory.tier)}</span>' if memory.tier else "",
+            "" if memory.created_tick is None else f"from tick {number(memory.created_tick)}",
+            page.escape(memory.state),
+        ]
+        about = f'<span class="about">{" · ".join(filter(None, parts))}</span>'
         rows.append([page.clipped(memory.content) + about, number(memory.number)])
     return f"<h3>{title}</h3>" + page.table(["Memory", unit.capitalize()], rows, numbers=1)
 
