@@ -114,10 +114,10 @@ def test_the_memories_retrieved_most_include_pinned_and_deleted_ones(
     page = report_of(Path("r"))
     most = page[page.index("Retrieved most") : page.index("Pinned longest")]
     assert "the quarry is closed on Sundays" in most
-    for row in tiermem("show", "r", "--agent", "alice", "--json").json:
-        if row["tier"] == "pinned":
-            assert tiermem("unpin", "r/bank", row["id"], "-a", "alice").code == 0
-        assert tiermem("delete", "r/bank", row["id"], "-a", "alice").code == 0
+    with MemoryBank.open("r/bank") as bank:
+        for memory in bank.agent("alice").all():
+            bank.agent("alice").set_tier(memory.id, "normal")
+            bank.agent("alice").delete(memory.id)
     assert tiermem("report", "r").code == 0
     page = report_of(Path("r"))
     assert "· deleted</span>" in page[page.index("Retrieved most") : page.index("Pinned longest")]

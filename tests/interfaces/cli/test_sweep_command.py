@@ -200,15 +200,26 @@ def test_the_memories_of_a_cell_do_not_go_to_mem0(swept: Path) -> None:
         assert yaml.safe_load((cell / "config.yaml").read_text())["storage"]["sync"] == "manual"
 
 
-def test_a_preset_is_beneath_the_scenario_of_every_cell(
+def test_a_preset_beats_the_scenario_of_every_cell_and_the_grid_beats_the_preset(
     tiermem: Command, scenario: Write, tmp_path: Path
 ) -> None:
-    file = write_sweep(scenario(ticks=1), seeds=2)
-    assert tiermem("sweep", file, "--preset", "lifetime", "--out", "s", "-q").code == 0
-    cells = list((tmp_path / "s" / "cells").iterdir())
-    used = [yaml.safe_load((cell / "config.yaml").read_text()) for cell in cells]
-    assert [each["temperature"]["initial"] for each in used] == ["hot", "hot"]
+    given = scenario(ticks=1)
+    given.write_text(given.read_text() + "temperature: {ttl_cold_below: 2d}\n")
+    common = {"temperature.ttl_warm_below": "30d"}
+    file = write_sweep(given, seeds=1, set=common, grid={"temperature.initial": ["warm", "hot"]})
+    done = tiermem("sweep", file, "--preset", "lifetime", "--out", "s")
+    assert (done.code, "changes nothing" in done.err) == (0, False)
+    cells = sorted((tmp_path / "s" / "cells").iterdir())
+    used = [yaml.safe_load((cell / "config.yaml").read_text())["temperature"] for cell in cells]
+    assert [each["initial"] for each in used] == ["hot", "warm"]
+    assert {(each["ttl_cold_below"], each["ttl_warm_below"]) for each in used} == {("1d", "7d")}
     assert tiermem("sweep", file, "--out", "s").is_one_error(1, "another sweep", "--force")
+
+
+def test_a_preset_that_changes_no_run_of_a_sweep_says_so(tiermem: Command, scenario: Write) -> None:
+    file = write_sweep(scenario(ticks=1), seeds=1)
+    done = tiermem("sweep", file, "--preset", "hybrid", "--out", "s")
+    assert "--preset hybrid changes nothing here" in done.err
 
 
 def test_finished_cells_are_kept_and_the_others_run_again(

@@ -12,14 +12,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, cast
 
 import yaml
 
-from ...config.load import load_settings
+from ...config.load import load_settings, preset_settings
 from ...config.settings import Settings
 from ...config.yaml_reader import Document, read_file
 from ...errors import ConfigError, RunError
@@ -64,13 +64,14 @@ class Sweep:
     baseline: Mapping[str, Any]
     """What all others are compared with: ``variant`` or settings of the grid, and their values."""
     preset: str | None = None
-    """The preset that the scenario changes."""
+    """A preset that changes the scenario; variants and the grid change the preset."""
 
     def settings(self, cell: Cell | None = None) -> Settings:
         """The scenario's settings, with a cell's changes."""
         # Writing thousands of memories to Chroma would take longer than the runs.
-        overrides = {"storage.sync": "manual", **self.common, **(cell.overrides if cell else {})}
-        return load_settings(self.scenario, preset=self.preset, overrides=overrides)
+        preset = preset_settings(self.preset) if self.preset else {}
+        changes = {**self.common, **preset, **(cell.overrides if cell else {})}
+        return load_settings(self.scenario, overrides={"storage.sync": "manual", **changes})
 
     def cells(self) -> list[Cell]:
         """Every run, in order."""
@@ -83,6 +84,14 @@ class Sweep:
             name = "_".join(re.sub(r"[^A-Za-z0-9.=-]+", "-", part) for part in parts)
             result.append(Cell(name, variant, point, seed, {**changes, **at, "seed": seed}))
         return result
+
+    @property
+    def preset_changes_nothing(self) -> bool:
+        """Whether there is a preset, and every run would be the same without it."""
+        plain = replace(self, preset=None)
+        return self.preset is not None and not any(
+            self.settings(cell) != plain.settings(cell) for cell in self.cells()
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The parts that must stay the same when a sweep goes on. The seeds may change."""

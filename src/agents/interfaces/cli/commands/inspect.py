@@ -1,5 +1,6 @@
 """Commands that look at runs and banks: show, diff, report, sweep."""
 
+import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from ....memory.tiers import TIER_NAMES
 from ....notes.chunks import split_lines
 from ..banks import copied
 from ..options import AsJson, Force, Preset, Quiet, RunFolder
-from ..output import echo_json, say, table
+from ..output import counted, echo_json, say, table
 from ..progress import Screen, interrupts
 from ..signals import telling
 
@@ -29,7 +30,9 @@ _MOST_LISTED = 20
 
 
 def show(
-    folder: Annotated[Path, Argument(metavar="FOLDER", help="The folder of a run, or of a bank.")],
+    folder: Annotated[
+        Path, Argument(metavar="FOLDER", help="The folder of a run, or of a bank; or a checkpoint.")
+    ],
     agent: Annotated[
         str | None, Option("--agent", "-a", help="The agent whose memory it is.")
     ] = None,
@@ -56,8 +59,17 @@ def show(
     """Show the memory of an agent as it was after a tick; without --agent, list the agents.
 
     The agent's notes follow its memories; with --json, they are rows that have a `note`. The
-    command reads a copy: the run or the bank can be in use.
+    command reads a copy: the run or the bank can be in use. Of a checkpoint's file, it shows the
+    tick, the agents and what was given as `extra`.
     """
+    if folder.is_file():
+        if (agent, tick, query) != (None, None, None):
+            raise ConfigError(
+                "--agent, --tick and --query look into a bank or a run, and this is a file",
+                hint="without them, show tells what a checkpoint holds",
+            )
+        _show_checkpoint(folder, as_json)
+        return
     with _past(folder, tick) as (bank, names):
         if agent is None and query is not None:
             raise ConfigError(
@@ -95,6 +107,20 @@ def show(
         table(f"{title}: {len(rows)} memories", rows, as_json)
         if notes:
             table(f"{title}: {len(notes)} notes", notes, as_json)
+
+
+def _show_checkpoint(path: Path, as_json: bool) -> None:
+    from ....storage.checkpoint import file as checkpoint
+
+    found = checkpoint.read(path)
+    agents = [row.agent for row in found.agents]
+    if as_json:
+        about = {"checkpoint": str(path), "tick": found.tick, "agents": agents}
+        echo_json({**about, "extra": found.extra})
+        return
+    say(f"{path}: a checkpoint after tick {found.tick}, with {counted(len(agents), 'agent')}")
+    for line in json.dumps(found.extra, indent=2, ensure_ascii=False).splitlines():
+        say(line)
 
 
 @contextmanager
@@ -261,6 +287,8 @@ def sweep(
         Screen(quiet=quiet or as_json) as screen,
         interrupts() as interrupted,
     ):
+        if plan.preset_changes_nothing:
+            screen.say(f"--preset {preset} changes nothing here: no run is another with it")
         meter = screen.meter("runs", "runs", 0)
         for cell, result in run_cells(plan, folder, workers, force=force, keep_runs=keep_runs):
             if isinstance(result, str):
