@@ -89,9 +89,14 @@ def student_test(values: Sequence[float], level: float = LEVEL, size: float = 0.
 
     spread = math.sqrt(math.fsum((value - mean) ** 2 for value in given) / (n - 1))
     error = spread / math.sqrt(n)
-    reach = float(stdtrit(n - 1, (1 + level) / 2)) * error
-    p = 2 * float(stdtr(n - 1, -abs(mean) / error))
+    reach = _stable(stdtrit(n - 1, (1 + level) / 2)) * error
+    p = 2 * _stable(stdtr(n - 1, -abs(mean) / error))
     return Difference(n, mean, mean - reach, mean + reach, p, spread)
+
+
+def _stable(value: float) -> float:
+    """A number without its last digits, which are others in other versions of SciPy."""
+    return float(f"{value:.12g}")
 
 
 def _of_equal_values(n: int, mean: float, level: float, *, is_zero: bool) -> Difference:
