@@ -9,11 +9,11 @@ unexport PYTHONDONTWRITEBYTECODE
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
 LOWEST := tests/unit/test_golden_histories.py tests/unit/bank tests/unit/search tests/unit/notes \
-	tests/unit/engine/test_telemetry.py tests/unit/simulation/test_report.py tests/interfaces/http/test_http_operations.py \
+	tests/unit/engine/test_telemetry.py tests/unit/simulation/test_report.py tests/unit/simulation/test_statistics.py tests/interfaces/http/test_http_operations.py \
 	tests/interfaces/mcp/test_mcp_server.py tests/interfaces/cli/test_exchange_commands.py \
 	tests/faults/test_bombs.py
 
-.PHONY: help setup test test-all lowest check demo bench bench-simulation bench-scaling bench-million bench-temperature bench-compaction bench-safety bench-recall bench-http quality reference inspector faults chaos load format clean
+.PHONY: help setup test test-all lowest check demo bench bench-simulation bench-scaling bench-million bench-temperature bench-compaction bench-safety bench-recall bench-http bench-calibration quality reference inspector faults chaos load format clean
 help:            ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /	/' | expand -t 14
 
@@ -72,6 +72,9 @@ bench-recall: $(STAMP) ## searching by words as well, and indexing notes
 
 bench-http: $(STAMP) ## 32 clients against `tiermem serve` for 30 s: nothing acknowledged may be lost
 	$(BIN)/python benchmarks/http_load.py $(ARGS)
+
+bench-calibration: $(STAMP) ## how often a sweep takes noise for a difference, at 3 to 30 seeds
+	$(BIN)/python benchmarks/calibration.py $(ARGS)
 
 quality: $(STAMP) ## retrieval quality on LoCoMo (make quality DATA=locomo10.json; --help says where it is published)
 	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check bm25s

@@ -4,6 +4,7 @@ import asyncio
 import functools
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator
 from contextlib import asynccontextmanager
+from os import PathLike
 from pathlib import Path
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, final
 
@@ -248,6 +249,11 @@ class AsyncMemoryBank(_View[MemoryBank]):
     ephemeral = _opening(MemoryBank.ephemeral)
     restore = _opening(MemoryBank.restore)
     at = _opening(MemoryBank.at)
+
+    @staticmethod
+    async def checkpoint_extra(path: str | PathLike[str]) -> dict[str, Any]:
+        """:meth:`MemoryBank.checkpoint_extra`."""
+        return await asyncio.to_thread(MemoryBank.checkpoint_extra, path)
 
     async def close(self, *, sync: bool = True) -> None:
         """:meth:`MemoryBank.close`, after all earlier calls; then the bank's thread ends.

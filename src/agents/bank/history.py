@@ -6,6 +6,7 @@ Each function takes the folder of a bank that is not open; only :func:`past` may
 from os import PathLike
 from pathlib import Path
 from shlex import quote
+from typing import Any
 
 from ..errors import BankError, BankNotFound, InvalidInput
 from ..memory.requests import check_whole
@@ -18,7 +19,16 @@ from ..storage.lock import BankLock, lock_folder
 from ..storage.private_files import make_folder
 from ..storage.store_sync import stale_store
 
-__all__ = ["branch", "check_unused", "journal_of", "no_bank", "past", "restore", "rewind"]
+__all__ = [
+    "branch",
+    "check_unused",
+    "checkpoint_extra",
+    "journal_of",
+    "no_bank",
+    "past",
+    "restore",
+    "rewind",
+]
 
 
 def restore(path: Path, folder: Path, *, same_bank: bool = False) -> BankLock:
@@ -117,3 +127,11 @@ def journal_of(folder: Path) -> Path:
     if not path.is_file():
         raise no_bank(folder)
     return path
+
+
+def checkpoint_extra(path: str | PathLike[str]) -> dict[str, Any]:
+    """What :meth:`MemoryBank.checkpoint` was given as ``extra`` when it wrote this file.
+
+    The whole file is checked: :class:`CheckpointError` if it is no checkpoint or is damaged.
+    """
+    return checkpoint.read(Path(path)).extra

@@ -23,6 +23,7 @@ from ..storage.embedding.embedders import Embedder
 from ..storage.store_sync import Progress
 from ..version import __version__
 from .agent_memory import AgentMemory
+from .history import checkpoint_extra
 from .opening import Config, copy_of, open_folder, open_in_memory, open_restored
 from .tick_log import TickLog
 
@@ -142,9 +143,8 @@ class MemoryBank:
         where = self.parts.folder or "in memory"
         if not self.parts.is_open:
             return f"<MemoryBank {where}: closed>"
-        resident = self.parts.ledger.resident
-        count = len(resident) + resident.cold
-        return f"<MemoryBank {where}: {count} memories, tick {resident.tick}>"
+        count = sum(self.parts.ledger.resident.tier_counts().values())
+        return f"<MemoryBank {where}: {count} memories, tick {self.tick}>"
 
     # Agents, time and settings
 
@@ -228,13 +228,13 @@ class MemoryBank:
         """
         with self.parts.using():
             if self.parts.ledger.in_transaction:
-                raise BankError(
-                    "a checkpoint can't be made inside a transaction", hint="leave it first"
-                )
+                raise BankError("a checkpoint can't be made inside a transaction", hint="leave it")
             self.parts.ledger.commit()
             checkpoint.write(Path(path), self.parts.ledger, __version__, extra or {})
             if self.parts.folder is not None and self.settings.storage.sync == "checkpoint":
                 self.sync(progress)
+
+    checkpoint_extra = staticmethod(checkpoint_extra)
 
     @classmethod
     def restore(

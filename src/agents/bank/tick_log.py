@@ -44,7 +44,7 @@ class TickLog:
             return self._bank.ledger.pending()
 
     def tier_counts(self) -> dict[Tier, int]:
-        """The number of memories of all agents in each tier."""
+        """The number of memories of all agents in each tier, as ``AgentMemory.count`` counts."""
         with self._bank.using():
             return self._bank.ledger.resident.tier_counts()
 

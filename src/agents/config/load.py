@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from .yaml_reader import Document
 
-__all__ = ["load_settings"]
+__all__ = ["load_settings", "preset_settings"]
 
 # Section, the key that names a provider, world or policy, and the key of its options.
 _OPTIONS = (
@@ -89,6 +89,14 @@ def load_settings(
             hint="use keyword or hybrid",
         )
     return cast(Settings, _made(Settings, merged))
+
+
+def preset_settings(name: str) -> dict[str, Any]:
+    """The settings of a preset, by key: ``{"temperature.initial": "hot"}``."""
+    sections = cast(dict[str, dict[str, Any]], _preset(name).value)
+    return {
+        f"{section}.{key}": each for section, own in sections.items() for key, each in own.items()
+    }
 
 
 def _changed(document: "Document", defaults: Mapping[str, object]) -> "Document":

@@ -61,21 +61,19 @@ def active(
 
 
 def count(bank: OpenBank, agent_id: str, tier: Tier | None) -> int:
-    """The number of an agent's active memories, in all tiers or in one."""
+    """The number of an agent's active memories, in all tiers or in one; no expired ones."""
     with bank.using():
         resident = bank.ledger.resident
-        block, tick = resident.block(agent_id), resident.tick
-        if block.next_expiry <= tick or resident.shelf.due(tick, -1, agent_id):
-            # Expired memories wait for the next sweep, and do not count.
-            return len(active(bank, agent_id, tier, None))
+        block = resident.block(agent_id)
         resident.check_shelf(agent_id)
         own = block.size if tier is None else int((block.tiers == tier).sum())
-        counts = resident.shelf.counts(agent_id).items()
-        return own + sum(
+        cold = sum(
             number
-            for (_, retention, _, at), (number, _) in counts
+            for (_, retention, _, at), (number, _) in resident.shelf.counts(agent_id).items()
             if retention == Retention.ACTIVE and tier in (None, at)
         )
+        over = sum(tier in (None, each.tier) for each in resident.expired(agent_id))
+        return own + cold - over
 
 
 def hidden(bank: OpenBank, agent_id: str, retention: Retention) -> list[Memory]:

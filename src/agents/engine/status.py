@@ -130,6 +130,7 @@ class _Look:
         self._blocks = [resident.block(name) for name in names]
         self._shelf = resident.shelf.counts(agent_id)
         self._crowd = _crowd_of(self._blocks)
+        self._expired = resident.expired(agent_id)
         self._hot = self._hot_rows()
         self._use = [
             self._used(block, rows) for block, rows in zip(self._blocks, self._hot, strict=True)
@@ -155,7 +156,7 @@ class _Look:
         )
 
     def _hot_rows(self) -> list[list[int]]:
-        """The rows of each agent's hot memories; pinned memories are hot."""
+        """The rows of each agent's hot memories; pinned memories are hot, expired ones are not."""
         heats = np.concatenate(
             [np.empty(0, np.int8), *[each.temperatures for each in self._blocks]]
         )
@@ -163,8 +164,11 @@ class _Look:
         found = np.flatnonzero((heats == int(Temperature.HOT)) | (self._crowd.tiers == 0))
         first = np.searchsorted(owners, owners[found])
         rows: list[list[int]] = [[] for _ in self._blocks]
+        over = {(each.agent_id, each.sequence) for each in self._expired}
         for owner, row in zip(owners[found].tolist(), (found - first).tolist(), strict=True):
-            rows[owner].append(row)
+            block = self._blocks[owner]
+            if not over or (block.agent_id, block.sequence(row)) not in over:
+                rows[owner].append(row)
         return rows
 
     def _used(self, block: AgentColumns, rows: Sequence[int]) -> AgentStatus:
@@ -177,12 +181,24 @@ class _Look:
 
     def _temperatures(self) -> dict[str, Amount]:
         hot = Amount(sum(each.items for each in self._use), sum(each.tokens for each in self._use))
-        warm = Amount(len(self._crowd.owners) - hot.items, self._warm_tokens())
+        over, over_cold = self._expired_texts()
+        warm_items = len(self._crowd.owners) - hot.items - len(over)
+        warm = Amount(warm_items, self._warm_tokens() - _tokens(over, len(over), self._count))
         stored = [
             amount for key, amount in self._shelf.items() if key[1] == Retention.ACTIVE
         ]  # an active memory that is not resident is cold
-        cold = Amount(sum(number for number, _ in stored), sum(tokens for _, tokens in stored))
+        cold = Amount(
+            sum(number for number, _ in stored) - len(over_cold),
+            sum(tokens for _, tokens in stored) - sum(map(self._count, over_cold)),
+        )
         return dict(zip(TEMPERATURE_NAMES.values(), (hot, warm, cold), strict=True))
+
+    def _expired_texts(self) -> tuple[list[str], list[str]]:
+        """The texts of expired memories that are resident, and of those that are cold."""
+        texts: tuple[list[str], list[str]] = ([], [])
+        for each in self._expired:
+            texts[each.temperature is Temperature.COLD].append(each.content)
+        return texts
 
     def _warm_tokens(self) -> int:
         """The tokens of all texts less the tokens of the hot texts, which are few."""
@@ -200,6 +216,8 @@ class _Look:
         for (agent, retention, _, tier), (items, _) in self._shelf.items():
             if retention == Retention.ACTIVE and agent in places:
                 table[places[agent], tier] += items
+        for each in self._expired:
+            table[places[each.agent_id], each.tier] -= 1
         totals, most = table.sum(axis=0).tolist(), table.max(axis=0, initial=0).tolist()
         return {
             TIER_NAMES[tier]: TierAmount(totals[tier], self._caps.of(tier), most[tier])
@@ -208,7 +226,7 @@ class _Look:
 
     def _retention(self) -> dict[str, int]:
         counts = dict.fromkeys(RETENTION_NAMES.values(), 0)
-        counts["active"] = len(self._crowd.owners)
+        counts["active"] = len(self._crowd.owners) - len(self._expired)
         for (_, retention, _, _), (items, _) in self._shelf.items():
             counts[RETENTION_NAMES[Retention(retention)]] += items
         return counts

@@ -1,19 +1,45 @@
-"""Means over seeds, with bootstrap intervals.
+"""Means over seeds and differences between runs of the same seed, with the evidence for them.
 
-The intervals are percentile bootstraps. They assume nothing about the shape of the data. For few
-values they are a little too narrow: with 10 seeds, a 95 % interval holds the true mean about nine
-times in ten.
+Every interval is Student's. ``make bench-calibration`` measures how often it finds a difference
+between runs that differ by chance alone; docs/architecture/statistics.md tells why it is no
+bootstrap.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["Interval", "bootstrap_mean", "differences", "interval_of", "summarise"]
+__all__ = [
+    "FEWEST_SEEDS",
+    "LEVEL",
+    "Difference",
+    "Interval",
+    "differences",
+    "holm",
+    "interval_of",
+    "mean_interval",
+    "seeds_to_show",
+    "student_test",
+    "summarise",
+]
+
+FEWEST_SEEDS = 3
+"""Fewer values say nothing about their spread, and have no interval."""
+LEVEL = 0.95
+_POWER = 0.8
+_MOST_SEEDS = 1_000_000
+_AS_NORMAL = 1_000
+_LARGEST_EFFECT = 100.0
+"""Three seeds show it; SciPy gives no power beyond."""
+_ROUNDING = 1e-12
+"""Values that differ by less, compared with their size, differ by rounding alone."""
 
 
 class Interval(NamedTuple):
-    """A mean of ``n`` values, and the interval in which the true mean plausibly lies."""
+    """A mean of ``n`` values, and the interval in which the true mean plausibly lies.
+
+    An interval that the values can't give goes from minus infinity to infinity.
+    """
 
     n: int
     mean: float
@@ -21,52 +47,117 @@ class Interval(NamedTuple):
     high: float
 
 
-def bootstrap_mean(
-    values: Sequence[float], *, seed: int = 0, resamples: int = 10_000, level: float = 0.95
-) -> Interval:
-    """The mean of ``values`` with its percentile bootstrap interval.
+class Difference(NamedTuple):
+    """The mean of ``n`` paired differences, its interval, and the evidence that it is not zero."""
 
-    The same arguments give the same bits on every machine. The interval of equal values has no
-    width.
+    n: int
+    mean: float
+    low: float
+    high: float
+    p: float
+    """How probable a mean at least this far from zero is, if chance alone makes the differences."""
+    spread: float
+    """The standard deviation of the differences."""
 
-    >>> bootstrap_mean([2.0, 2.0, 2.0])
-    Interval(n=3, mean=2.0, low=2.0, high=2.0)
+
+def mean_interval(values: Sequence[float], *, level: float = LEVEL) -> Interval:
+    """The mean of ``values`` with Student's interval.
+
+    >>> mean_interval([1.0, 2.0, 3.0, 4.0, 5.0]).mean
+    3.0
     """
+    return Interval(*student_test(values, level)[:4])
+
+
+def student_test(values: Sequence[float], level: float = LEVEL, size: float = 0.0) -> Difference:
+    """Student's test of ``values`` against zero; ``size`` is that of the numbers behind them."""
     given = [float(value) for value in values]
     if not given:
         raise ValueError("no values to take the mean of")
     if not all(map(math.isfinite, given)):
         raise ValueError("the mean needs finite values; leave out NaN and infinity")
-    if resamples < 1:
-        raise ValueError(f"resamples is {resamples}; at least 1 is needed")
     if not 0 < level < 1:
         raise ValueError(f"level is {level}; it must lie between 0 and 1")
     n = len(given)
-    if min(given) == max(given):
-        return Interval(n, given[0], given[0], given[0])
-    mean = math.fsum(given) / n
-    low, high = _spread([value - mean for value in given], seed, resamples, level)
-    return Interval(n, mean, mean + low, mean + high)
+    mean = given[0] if min(given) == max(given) else math.fsum(given) / n
+    rounding = _ROUNDING * max(size, *map(abs, given))
+    if n < FEWEST_SEEDS:
+        return Difference(n, mean, -math.inf, math.inf, 1.0, math.nan)
+    if max(given) - min(given) <= rounding:
+        return _of_equal_values(n, mean, level, is_zero=abs(mean) <= rounding)
+    from scipy.special import stdtr, stdtrit
+
+    spread = math.sqrt(math.fsum((value - mean) ** 2 for value in given) / (n - 1))
+    error = spread / math.sqrt(n)
+    reach = _stable(stdtrit(n - 1, (1 + level) / 2)) * error
+    p = 2 * _stable(stdtr(n - 1, -abs(mean) / error))
+    return Difference(n, mean, mean - reach, mean + reach, p, spread)
 
 
-def _spread(
-    deviations: list[float], seed: int, resamples: int, level: float
-) -> tuple[float, float]:
-    """The quantiles of the resampled means of ``deviations``."""
-    import numpy as np
+def _stable(value: float) -> float:
+    """A number without its last digits, which are others in other versions of SciPy."""
+    return float(f"{value:.12g}")
 
-    rng = np.random.Generator(np.random.PCG64(seed))
-    values = np.array(deviations)
-    n = len(values)
-    # Each pass adds one value to every resample. So the order of additions is the same on every
-    # machine, and memory does not grow with n.
-    totals = np.zeros(resamples)
-    for _ in range(n):
-        totals += values[rng.integers(0, n, size=resamples)]
-    totals.sort()
-    # The quantiles are values, not interpolated.
-    cut = min(int((1 - level) / 2 * resamples), (resamples - 1) // 2)
-    return float(totals[cut]) / n, float(totals[resamples - 1 - cut]) / n
+
+def _of_equal_values(n: int, mean: float, level: float, *, is_zero: bool) -> Difference:
+    """Equal values have no spread, and Student's test would call any of them certain.
+
+    If chance alone made them, each could as well have had the other sign. So the test of signs
+    judges them, and the interval has no width only where that test is enough for ``level``.
+    """
+    by_chance = 2.0 ** (1 - n)
+    width = 0.0 if by_chance <= 1 - level else math.inf
+    return Difference(n, mean, mean - width, mean + width, 1.0 if is_zero else by_chance, 0.0)
+
+
+def seeds_to_show(difference: Difference, alpha: float = 1 - LEVEL) -> int | None:
+    """How many seeds would show a difference of this size and spread, four times out of five.
+
+    The estimate is as rough as the size and the spread that it comes from. None: there is no
+    difference, too few values to estimate from, or a million seeds would not be enough.
+    """
+    n, mean, spread = difference.n, difference.mean, difference.spread
+    if n < FEWEST_SEEDS or mean == 0 or (spread == 0 and difference.p == 1):
+        return None
+    if spread == 0:
+        return max(FEWEST_SEEDS, 1 + math.ceil(-math.log2(alpha)))
+    from scipy.special import nctdtr, ndtri, stdtrit
+
+    effect = min(abs(mean) / spread, _LARGEST_EFFECT)
+    if effect < 1e-6:
+        return None
+    # For many seeds Student's test is the normal one; for few it needs some more.
+    normal = ((ndtri(1 - alpha / 2) + ndtri(_POWER)) / effect) ** 2
+    seeds = max(FEWEST_SEEDS, math.ceil(normal))
+    while seeds < _AS_NORMAL:
+        missed = nctdtr(seeds - 1, effect * math.sqrt(seeds), stdtrit(seeds - 1, 1 - alpha / 2))
+        if missed <= 1 - _POWER:
+            break
+        seeds += 1
+    return seeds if seeds <= _MOST_SEEDS else None
+
+
+def holm(ps: Sequence[float]) -> list[float]:
+    """The p values corrected by Holm's method, in their order.
+
+    If all that are at most 0.05 count as differences, the chance that one of them is none is at
+    most 5 %, however many there are.
+
+    >>> holm([0.01, 0.5, 0.02])
+    [0.03, 0.5, 0.04]
+    """
+    corrected = [1.0] * len(ps)
+    so_far = 0.0
+    for left, index in _by_size(ps):
+        so_far = max(so_far, min(1.0, left * ps[index]))
+        corrected[index] = so_far
+    return corrected
+
+
+def _by_size(ps: Sequence[float]) -> list[tuple[int, int]]:
+    """The index of each p value, smallest first, after how many are left with it."""
+    order = sorted(range(len(ps)), key=ps.__getitem__)
+    return [(len(ps) - rank, index) for rank, index in enumerate(order)]
 
 
 def summarise(
@@ -76,7 +167,7 @@ def summarise(
 
     Groups come in the order in which they first appear, metrics in the order given. ``n`` counts
     the finite values; None, infinity and NaN are left out. A metric without finite values in a
-    group has no row.
+    group has no row. ``low`` and ``high`` are None where the values give no interval.
     """
     groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
@@ -87,13 +178,21 @@ def summarise(
             values = [value for row in members if (value := _value(row, metric)) is not None]
             if values:
                 where = {key: members[0][key] for key in keys}
-                summaries.append({**where, "metric": metric, **bootstrap_mean(values)._asdict()})
+                summaries.append({**where, "metric": metric, **_columns(mean_interval(values))})
     return summaries
+
+
+def _columns(interval: Interval | Difference) -> dict[str, Any]:
+    """An interval for a table, in which nothing is infinite."""
+    ends = {"low": interval.low, "high": interval.high}
+    known = {name: end if math.isfinite(end) else None for name, end in ends.items()}
+    return {"n": interval.n, "mean": interval.mean, **known}
 
 
 def interval_of(row: Mapping[str, Any]) -> Interval:
     """The interval in a row of :func:`summarise` or :func:`differences`."""
-    return Interval(*(row[name] for name in Interval._fields))
+    low = -math.inf if row["low"] is None else row["low"]
+    return Interval(row["n"], row["mean"], low, math.inf if row["high"] is None else row["high"])
 
 
 def differences(
@@ -109,22 +208,44 @@ def differences(
 
     A row is compared with the baseline's row that has equal ``keys`` (the grid's keys, without the
     variant) and an equal ``pair``: the seed's effect on both cancels out. Rows without a
-    counterpart are left out.
+    counterpart are left out. ``baseline`` may also be a mapping of columns to values: these columns
+    take the place of ``variant``.
+
+    ``p`` is of the paired t test; ``p_holm`` is corrected for all comparisons that are returned;
+    ``seeds_needed`` is :func:`seeds_to_show` for a ``p_holm`` of 0.05.
     """
-    bases = {_place(row, (*keys, pair)): row for row in rows if row[variant] == baseline}
+    base = baseline if isinstance(baseline, Mapping) else {variant: baseline}
+    here = _place(base, list(base))
+    bases = {_place(row, (*keys, pair)): row for row in rows if _place(row, list(base)) == here}
     groups: dict[tuple[str, ...], list[tuple[Mapping[str, Any], Mapping[str, Any]]]] = {}
     for row in rows:
-        base = bases.get(_place(row, (*keys, pair)))
-        if row[variant] != baseline and base is not None:
-            groups.setdefault(_place(row, (variant, *keys)), []).append((row, base))
-    found = []
+        other = bases.get(_place(row, (*keys, pair)))
+        if other is not None and _place(row, list(base)) != here:
+            groups.setdefault(_place(row, (*base, *keys)), []).append((row, other))
+    found, tested = [], []
     for pairs in groups.values():
         for metric in metrics:
-            both = [(_value(row, metric), _value(base, metric)) for row, base in pairs]
-            gaps = [a - b for a, b in both if a is not None and b is not None]
-            if gaps:
-                where = {key: pairs[0][0][key] for key in (variant, *keys)}
-                found.append({**where, "metric": metric, **bootstrap_mean(gaps)._asdict()})
+            both = [(_value(row, metric), _value(other, metric)) for row, other in pairs]
+            known = [(a, b) for a, b in both if a is not None and b is not None]
+            if known:
+                size = max(abs(value) for values in known for value in values)
+                tested.append(student_test([a - b for a, b in known], size=size))
+                where = {key: pairs[0][0][key] for key in (*base, *keys)}
+                found.append({**where, "metric": metric, **_columns(tested[-1])})
+    return _with_evidence(found, tested)
+
+
+def _with_evidence(
+    found: list[dict[str, Any]], tested: Sequence[Difference]
+) -> list[dict[str, Any]]:
+    ps = [each.p for each in tested]
+    corrected = holm(ps)
+    for left, index in _by_size(ps):
+        found[index] |= {
+            "p": ps[index],
+            "p_holm": corrected[index],
+            "seeds_needed": seeds_to_show(tested[index], (1 - LEVEL) / left),
+        }
     return found
 
 

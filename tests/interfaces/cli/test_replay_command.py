@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from agents import MemoryBank
 from agents.simulation.runs.run import Run
 from agents.simulation.runs.trusting import trust
 
@@ -188,3 +189,29 @@ def test_without_its_journal_a_run_can_not_be_replayed(tiermem: Command, whole: 
 
 def test_what_is_no_run_is_a_clear_error(tiermem: Command) -> None:
     assert tiermem("replay", "nowhere").is_one_error(1, "there is no run nowhere")
+
+
+def test_what_was_changed_after_the_last_tick_is_named(tiermem: Command, whole: Path) -> None:
+    with MemoryBank.open(whole / "bank") as bank:
+        alice = bank.agent("alice")
+        new = alice.add("a stranger came")
+        gone, moved = alice.all("normal")[:2]
+        alice.delete(gone.id)
+        alice.set_tier(moved.id, "low")
+    done = tiermem("replay", whole)
+    assert done.code == 1
+    assert "tick 12: equal up to here, but its bank was changed since" in done.out
+    assert f"alice, {new.id}: new: a stranger came" in done.out
+    assert f"alice, {gone.id}: gone: {gone.content}" in done.out
+    assert f"alice, {moved.id}: tier was 3 and is 4" in done.out
+
+
+def test_of_many_changes_after_the_last_tick_some_are_named(tiermem: Command, whole: Path) -> None:
+    with MemoryBank.open(whole / "bank") as bank:
+        bank.add_many([("alice", f"rumour {number}") for number in range(9)])
+        bank.advance(bank.tick + 3)
+    done = tiermem("replay", whole)
+    assert done.code == 1
+    assert "changed since: 3 ticks were added; alice" in done.out
+    assert "and 4 more" in done.out
+    assert "Traceback" not in done.err

@@ -63,14 +63,48 @@ def test_the_settings_are_resolved(whole: Path, tiermem: Command) -> None:
     assert tiermem("config", "-c", whole / "config.yaml").out == kept
 
 
-def test_a_preset_is_beneath_the_scenario(tiermem: Command, scenario: Write) -> None:
+def test_a_preset_beats_the_scenario_and_set_beats_the_preset(
+    tiermem: Command, scenario: Write
+) -> None:
     path = scenario("village")
-    path.write_text(path.read_text() + "temperature: {ttl_cold_below: 2d}\n")
-    done = tiermem("run", path, "--preset", "lifetime", "--ticks", 1, "--out", "r", "-q")
+    path.write_text(path.read_text() + "temperature: {ttl_cold_below: 2d, hot_max_facts: 9}\n")
+    flags = ("--preset", "lifetime", "--set", "temperature.ttl_warm_below=3d")
+    done = tiermem("run", path, *flags, "--ticks", 1, "--out", "r")
     assert done.code == 0, done.err
     used = yaml.safe_load(Path("r/config.yaml").read_text())
     assert used["decay"]["enabled"] is True
-    assert used["temperature"]["ttl_cold_below"] == "2d"
+    assert used["temperature"]["ttl_cold_below"] == "1d"
+    assert used["temperature"]["ttl_warm_below"] == "3d"
+    assert used["temperature"]["hot_max_facts"] == 9
+    assert "changes nothing" not in done.err
+
+
+def test_a_preset_changes_what_the_scenario_says_of_searching(
+    tiermem: Command, scenario: Write
+) -> None:
+    path = scenario()
+    path.write_text(path.read_text() + "retrieval: {mode: vector}\n")
+    assert tiermem("run", path, "--preset", "hybrid", "--ticks", 1, "--out", "r", "-q").code == 0
+    assert yaml.safe_load(Path("r/config.yaml").read_text())["retrieval"]["mode"] == "hybrid"
+
+
+def test_a_flag_without_effect_says_so(tiermem: Command, scenario: Write) -> None:
+    flags = ("--preset", "hybrid", "--set", "seed=3", "--set", "memory.max_pinned=2")
+    done = tiermem("run", scenario(), *flags, "--ticks", 1, "--out", "r")
+    assert done.code == 0
+    assert "--preset hybrid changes nothing here" in done.err
+    assert "--set seed=3 changes nothing here" in done.err
+    assert "max_pinned=2 changes nothing" not in done.err
+    quiet = tiermem("run", scenario(), *flags, "--ticks", 1, "--out", "q", "-q")
+    assert quiet == (0, "", "")
+
+
+def test_a_sweep_is_not_run_as_a_scenario(tiermem: Command, scenario: Write) -> None:
+    file = scenario().with_name("my sweep.yaml")
+    file.write_text("scenario: stones.yaml\nseeds: 2\n")
+    done = tiermem("run", file, "--out", "r")
+    assert done.is_one_error(2, "this is a sweep", f"tiermem sweep '{file}'")
+    assert not Path("r").exists()
 
 
 def test_the_folder_is_named_after_scenario_and_seed(tiermem: Command, scenario: Write) -> None:

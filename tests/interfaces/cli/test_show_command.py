@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agents import MemoryBank
+from agents import CheckpointError, MemoryBank
 from agents.simulation.runs.run import Run
 
 Command = Callable[..., Any]
@@ -121,3 +121,32 @@ def test_a_tick_before_the_checkpoint_that_a_run_was_restored_from_is_not_made_u
     branched = tiermem("branch", whole, "--at", 5, "--out", "b", "--make-only")
     assert branched.code == 1 or MemoryBank.at(Path("b/bank")).tick == 5
     assert "Traceback" not in tiermem("replay", whole, "--from-tick", 5).err
+
+
+def test_it_shows_what_was_given_to_a_checkpoint(tiermem: Command, tmp_path: Path) -> None:
+    extra = {"experiment": "à la carte", "round": 3, "nested": {"list": [1, None]}}
+    path = tmp_path / "mine.tmck"
+    with MemoryBank.ephemeral() as bank:
+        bank.agent("alice").add("x")
+        bank.advance(5)
+        bank.checkpoint(path, extra)
+    assert MemoryBank.checkpoint_extra(path) == extra
+    about = {"checkpoint": str(path), "tick": 5, "agents": ["alice"], "extra": extra}
+    assert tiermem("show", path, "--json").json == about
+    shown = tiermem("show", path)
+    assert "a checkpoint after tick 5, with 1 agent" in shown.out
+    assert '"experiment": "à la carte"' in shown.out
+
+
+def test_a_file_that_is_no_checkpoint_is_one_clear_error(tiermem: Command, tmp_path: Path) -> None:
+    path = tmp_path / "letter.txt"
+    path.write_text("dear reader")
+    assert tiermem("show", path).is_one_error(1, "is not a whole checkpoint")
+    with pytest.raises(CheckpointError):
+        MemoryBank.checkpoint_extra(path)
+    assert path.read_text() == "dear reader"
+
+
+def test_options_that_a_checkpoint_has_not_are_refused(tiermem: Command, whole: Path) -> None:
+    path = whole / "checkpoints" / "tick-000012.tmck"
+    assert tiermem("show", path, "--agent", "alice").is_one_error(2, "--agent", "checkpoint")

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow.parquet as pq
 import pytest
@@ -90,12 +91,93 @@ def test_a_cell_is_a_run_like_any_other(swept: Path, tiermem: Command) -> None:
     assert tiermem("show", cell).code == 0
 
 
-def test_statistics_have_intervals_around_the_mean(swept: Path) -> None:
+def test_two_seeds_give_means_without_intervals_and_say_what_is_missing(swept: Path) -> None:
     rows = pq.read_table(swept / "statistics.parquet").to_pylist()
     assert len(rows) == 2 * 2 * 2
-    for row in rows:
-        assert row["n"] == 2
-        assert row["low"] <= row["mean"] <= row["high"]
+    assert {(row["n"], row["low"], row["high"]) for row in rows} == {(2, None, None)}
+    assert "1 more seed at least, for an interval" in (swept.parent / "said").read_text()
+
+
+def test_statistics_have_the_evidence_of_each_difference(tiermem: Command, scenario: Write) -> None:
+    file = write_sweep(
+        scenario(ticks=3), **{**TWO_BY_TWO, "seeds": 6, "grid": {}, "baseline": "walking"}
+    )
+    done = tiermem("sweep", file, "--out", "s", "--json")
+    assert done.code == 0
+    rows = pq.read_table("s/statistics.parquet").to_pylist()
+    assert rows == done.json["statistics"]
+    (steps,) = (row for row in rows if (row["variant"], row["metric"]) == ("resting", "steps"))
+    # Six equal differences: chance gives them all one sign in 2 of 64 cases, and two metrics were
+    # compared.
+    assert steps["against_walking"] == steps["against_walking_low"] == -6
+    assert (steps["against_walking_p"], steps["against_walking_p_holm"]) == (2 / 64, 4 / 64)
+    assert steps["against_walking_seeds_needed"] == 7
+    (base,) = (row for row in rows if (row["variant"], row["metric"]) == ("walking", "steps"))
+    assert base["against_walking_p"] is None
+
+
+def test_points_of_a_grid_are_compared_with_the_baseline_by_seed(
+    tiermem: Command, scenario: Write
+) -> None:
+    key = "simulation.policy_options.steps"
+    file = write_sweep(
+        scenario(ticks=3),
+        grid={key: [False, True]}, baseline={key: True}, seeds=7, metrics=["steps"],
+    )  # fmt: skip
+    done = tiermem("sweep", file, "--out", "s")
+    assert done.code == 0
+    assert f"against {key}=true, paired by seed" in done.out
+    rows = pq.read_table("s/statistics.parquet").to_pylist()
+    column = "against_simulation_policy_options_steps_true"
+    assert [(row[key], row[column]) for row in rows] == [(False, -6), (True, None)]
+    report = Path("s/report.html").read_text()
+    assert f"Compared with {key}=true" in report
+
+
+def test_without_a_baseline_the_first_point_of_the_grid_is_it(
+    tiermem: Command, scenario: Write
+) -> None:
+    file = write_sweep(scenario(ticks=1), grid={"memory.max_pinned": [3, 1]}, seeds=1)
+    assert tiermem("sweep", file, "--out", "s", "-q").code == 0
+    rows = pq.read_table("s/statistics.parquet").to_pylist()
+    assert {row["memory.max_pinned"] for row in rows if row["against_memory_max_pinned_3"] is None
+            } == {3}  # fmt: skip
+
+
+def test_a_variant_may_be_named_as_the_baseline(tiermem: Command, scenario: Write) -> None:
+    file = write_sweep(
+        scenario(ticks=2), **{**TWO_BY_TWO, "grid": {}, "baseline": "walking", "seeds": 1}
+    )
+    done = tiermem("sweep", file, "--out", "s")
+    assert "against walking, paired by seed" in done.out
+
+
+def test_another_baseline_runs_nothing_again(tiermem: Command, swept: Path, tmp_path: Path) -> None:
+    before = stamps(swept)
+    file = write_sweep(tmp_path / "mine" / "stones.yaml", **{**TWO_BY_TWO, "baseline": "walking"})
+    done = tiermem("sweep", file, "--out", swept)
+    assert "against walking" in done.out
+    assert stamps(swept) == before
+
+
+def test_runs_that_are_kept_whole_are_linked_and_have_the_scenarios_checkpoints(
+    tiermem: Command, swept: Path, tmp_path: Path
+) -> None:
+    assert "report of its own" in (swept / "report.html").read_text()
+    results = (swept / "results.parquet").read_bytes()
+    file = tmp_path / "mine" / "sweep.yaml"
+    assert tiermem("sweep", file, "--out", swept, "--keep-runs", "-q", "--workers", 2).code == 0
+    report = (swept / "report.html").read_text()
+    for cell in (swept / "cells").iterdir():
+        assert "TierMem run" in (cell / "report.html").read_text()
+        assert f'href="cells/{quote(cell.name)}/report.html"' in report
+        used = yaml.safe_load((cell / "config.yaml").read_text())
+        assert used["checkpoint"] == {"every": 4, "keep": 3}
+    assert (swept / "results.parquet").read_bytes() == results
+    before = stamps(swept)
+    assert tiermem("sweep", file, "--out", swept, "-q").code == 0
+    assert stamps(swept) == before
+    assert (swept / "report.html").read_text() == report
 
 
 def test_there_is_a_plot_per_metric_and_a_report(swept: Path) -> None:
@@ -118,15 +200,26 @@ def test_the_memories_of_a_cell_do_not_go_to_mem0(swept: Path) -> None:
         assert yaml.safe_load((cell / "config.yaml").read_text())["storage"]["sync"] == "manual"
 
 
-def test_a_preset_is_beneath_the_scenario_of_every_cell(
+def test_a_preset_beats_the_scenario_of_every_cell_and_the_grid_beats_the_preset(
     tiermem: Command, scenario: Write, tmp_path: Path
 ) -> None:
-    file = write_sweep(scenario(ticks=1), seeds=2)
-    assert tiermem("sweep", file, "--preset", "lifetime", "--out", "s", "-q").code == 0
-    cells = list((tmp_path / "s" / "cells").iterdir())
-    used = [yaml.safe_load((cell / "config.yaml").read_text()) for cell in cells]
-    assert [each["temperature"]["initial"] for each in used] == ["hot", "hot"]
+    given = scenario(ticks=1)
+    given.write_text(given.read_text() + "temperature: {ttl_cold_below: 2d}\n")
+    common = {"temperature.ttl_warm_below": "30d"}
+    file = write_sweep(given, seeds=1, set=common, grid={"temperature.initial": ["warm", "hot"]})
+    done = tiermem("sweep", file, "--preset", "lifetime", "--out", "s")
+    assert (done.code, "changes nothing" in done.err) == (0, False)
+    cells = sorted((tmp_path / "s" / "cells").iterdir())
+    used = [yaml.safe_load((cell / "config.yaml").read_text())["temperature"] for cell in cells]
+    assert [each["initial"] for each in used] == ["hot", "warm"]
+    assert {(each["ttl_cold_below"], each["ttl_warm_below"]) for each in used} == {("1d", "7d")}
     assert tiermem("sweep", file, "--out", "s").is_one_error(1, "another sweep", "--force")
+
+
+def test_a_preset_that_changes_no_run_of_a_sweep_says_so(tiermem: Command, scenario: Write) -> None:
+    file = write_sweep(scenario(ticks=1), seeds=1)
+    done = tiermem("sweep", file, "--preset", "hybrid", "--out", "s")
+    assert "--preset hybrid changes nothing here" in done.err
 
 
 def test_finished_cells_are_kept_and_the_others_run_again(
@@ -258,6 +351,14 @@ def test_a_grid_may_hold_values_of_any_kind(
         ({"seeds": [1, 1]}, ["seeds must be"]),
         ({"seeds": "many"}, ["seeds must be"]),
         ({"metrics": "loss"}, ["metrics must be"]),
+        ({"baseline": "nobody"}, ["'nobody' is neither a variant nor"]),
+        ({"baseline": {}}, ["is neither a variant nor"]),
+        ({"baseline": [1]}, ["is neither a variant nor"]),
+        ({"baseline": {"memory.max_pinned": 5}}, ["the grid has no 'memory.max_pinned'"]),
+        (
+            {"grid": {"memory.max_pinned": [1, 3]}, "baseline": {"memory.max_pinned": 2}},
+            ["the grid does not try 2 for memory.max_pinned", "it tries 1, 3"],
+        ),
     ],
 )
 def test_a_wrong_sweep_is_one_clear_error_and_runs_nothing(

@@ -818,7 +818,8 @@ async def test_opening_raises_what_the_bank_raises(tmp_path: Path) -> None:
 async def test_a_bank_comes_back_from_a_checkpoint_and_as_it_was(tmp_path: Path) -> None:
     async with await opened(tmp_path / "bank") as bank:
         await bank.agent("alice").add("x")
-        await bank.checkpoint(tmp_path / "file")
+        await bank.checkpoint(tmp_path / "file", {"round": 3})
+        assert await bank.checkpoint_extra(tmp_path / "file") == {"round": 3}
         wanted = await bank.state_hash()
         await bank.advance(1)
         await bank.agent("alice").add("y")

@@ -17,11 +17,10 @@ from agents.simulation.reports import plots
 from agents.simulation.reports.report import (
     RemarkableMemory,
     RunResults,
-    SweepResults,
     render_run,
-    render_sweep,
 )
-from agents.simulation.statistics import Interval, summarise
+from agents.simulation.reports.sweep_report import SweepResults, render_sweep
+from agents.simulation.statistics import Interval, differences, summarise
 
 HOSTILE = "<script>alert(1)</script>\u202e\x1b[2J\n\"'&\u2028 $x_{ 世界 \ud800"
 CHARTS: dict[str, Callable[[], bytes]] = {
@@ -58,9 +57,9 @@ def run(**changes: Any) -> RunResults:
 def sweep(**changes: Any) -> SweepResults:
     base = {"flat": 10.0, "tiers": 4.0}
     rows = [
-        {"variant": variant, "limit": limit, "seed": seed, "loss": usual + seed / 10 + limit}
+        {"variant": name, "limit": limit, "seed": seed, "loss": usual + limit + seed / usual}
         for limit in (3, 9)
-        for variant, usual in base.items()
+        for name, usual in base.items()
         for seed in range(4)
     ]
     values: dict[str, Any] = {
@@ -72,8 +71,12 @@ def sweep(**changes: Any) -> SweepResults:
         "rows": rows,
         "statistics": summarise(rows, ["variant", "limit"], ["loss"]),
         "metrics": ["loss"],
+        "baseline": {"variant": "flat"},
     }
-    return SweepResults(**{**values, **changes})
+    given = {**values, **changes}
+    keys = [key for key in ("variant", *given["grid"]) if key not in given["baseline"]]
+    compared = differences(given["rows"], keys, given["metrics"], baseline=given["baseline"])
+    return SweepResults(**{"compared": compared, **given})
 
 
 class Page(HTMLParser):
@@ -251,7 +254,7 @@ def test_a_run_without_ticks_has_a_report() -> None:
     page = render_run(run(records=[], most_retrieved=[], pinned_longest=[], by_agent={}))
 
     assert "No tick has been recorded yet." in page
-    assert "No memory was pinned." in page
+    assert "No memory is pinned at the end." in page
 
 
 def test_metrics_that_come_and_go_have_gaps() -> None:
@@ -267,29 +270,73 @@ def test_a_sweep_answers_in_words(sweep_page: str) -> None:
     text = Page(sweep_page).text
 
     assert "Do tiers help?" in text
-    assert "losstierslower by 6 at all 2 grid points" in text
+    assert "losstierslower by 5.78 at all 2 grid points" in text
 
 
 def test_variants_that_do_not_differ_are_said_not_to() -> None:
     rows = [
-        {"variant": variant, "seed": seed, "loss": float(seed * (1 if variant == "a" else 7) % 5)}
-        for variant in "ab"
+        {"variant": variant, "seed": seed, "loss": seed * factor % 5 + factor / 10}
+        for variant, factor in (("a", 1), ("b", 7))
         for seed in range(10)
     ]
     page = render_sweep(
         sweep(
             variants=["a", "b"],
+            baseline={"variant": "a"},
             grid=[],
             rows=rows,
             statistics=summarise(rows, ["variant"], ["loss"]),
         )
     )
 
-    assert "not clearly different<" in page
+    assert "not clearly different: " in page
+    assert "more seeds would show it" in page
 
 
 def test_means_and_differences_stand_with_their_intervals(sweep_page: str) -> None:
-    assert "3tiers7.15 [7.05, 7.25]−6.00 [−6.00, −6.00]4" in Page(sweep_page).text
+    text = Page(sweep_page).text
+
+    # By scipy.stats.ttest_rel, and twice its p value: there are two comparisons.
+    assert "3tiers7.38 [6.86, 7.89]−5.78 [−6.08, −5.47]<0.0014" in text
+
+
+def test_seeds_that_are_missing_are_counted() -> None:
+    few = sweep()
+    rows = [row for row in few.rows if row["seed"] < 2]
+    statistics = summarise(rows, ["variant", "limit"], ["loss"])
+    text = Page(render_sweep(sweep(rows=rows, statistics=statistics, seeds=range(2)))).text
+
+    assert "not clearly different at all 2 grid points: 1 more seed at least" in text
+    assert "no interval" in text
+
+
+def test_points_of_a_grid_are_compared_with_one_of_them() -> None:
+    rows = [{**row, "variant": "scenario"} for row in sweep().rows if row["variant"] == "flat"]
+    rows = [
+        {**row, "loss": row["loss"] + (row["seed"] if row["limit"] == 3 else 0)} for row in rows
+    ]
+    statistics = summarise(rows, ["variant", "limit"], ["loss"])
+    grid_only = sweep(
+        variants=["scenario"], rows=rows, statistics=statistics, baseline={"limit": 9}
+    )
+
+    text = Page(render_sweep(grid_only)).text
+
+    assert "Compared with limit=9" in text
+    assert "losslimit=3lower by 4.5" in text
+
+
+def test_a_run_with_a_report_is_linked() -> None:
+    rows = [{**row, "cell": f"a b_{place}"} for place, row in enumerate(sweep().rows)]
+    page = Page(render_sweep(sweep(rows=rows, reports={"a b_3": "cells/a b_3/report.html"})))
+
+    assert [link["href"] for link in page.all("a")] == ["cells/a%20b_3/report.html"]
+
+
+def test_means_without_an_interval_can_be_drawn() -> None:
+    unknown = Interval(1, 2.0, -math.inf, math.inf)
+
+    assert size(plots.intervals({"a": [unknown, Interval(3, 2, 1, 3)]}, ["5", "9"])) == (960, 540)
 
 
 def test_every_run_of_a_sweep_is_in_its_table(sweep_page: str) -> None:
@@ -297,11 +344,12 @@ def test_every_run_of_a_sweep_is_in_its_table(sweep_page: str) -> None:
 
 
 def test_text_from_a_sweep_does_nothing_in_the_page() -> None:
-    rows = [{"variant": HOSTILE, "seed": 0, HOSTILE: 1.0, "at": HOSTILE}]
+    rows = [{"variant": HOSTILE, "seed": 0, HOSTILE: 1.0, "at": HOSTILE, "cell": HOSTILE}]
     page = render_sweep(
         SweepResults(
             HOSTILE, HOSTILE, [HOSTILE], ["at"], [0], rows,
             summarise(rows, ["variant", "at"], [HOSTILE]), [HOSTILE],
+            baseline={"at": HOSTILE}, reports={HOSTILE: HOSTILE},
         )
     )  # fmt: skip
 

@@ -1,14 +1,19 @@
 """Means over seeds and their intervals."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import ttest_rel
 
 from agents.simulation.statistics import (
+    Difference,
     Interval,
-    bootstrap_mean,
     differences,
+    holm,
+    mean_interval,
+    seeds_to_show,
     summarise,
 )
 
@@ -19,101 +24,186 @@ def rows(*cells: tuple[str, int, int, float | None]) -> list[dict[str, object]]:
     return [{"variant": v, "limit": at, "seed": s, "loss": loss} for v, at, s, loss in cells]
 
 
+def gap_of(one: list[float], other: list[float]) -> dict[str, Any]:
+    table = rows(
+        *(("base", 1, seed, value) for seed, value in enumerate(one)),
+        *(("new", 1, seed, value) for seed, value in enumerate(other)),
+    )
+    (gap,) = differences(table, ["limit"], ["loss"], baseline="base")
+    return gap
+
+
+def is_clear(gap: dict[str, Any]) -> bool:
+    return gap["low"] is not None and (gap["low"] > 0 or gap["high"] < 0)
+
+
 # One mean
 
 
 def test_the_mean_is_the_correctly_rounded_one() -> None:
-    assert bootstrap_mean([1e16, 1.0, -1e16, 2.0]).mean == 0.75
+    assert mean_interval([1e16, 1.0, -1e16, 2.0]).mean == 0.75
 
 
-def test_one_value_has_an_interval_of_no_width() -> None:
-    assert bootstrap_mean([0.1]) == Interval(1, 0.1, 0.1, 0.1)
+@pytest.mark.parametrize("values", [[0.1], [0.1, 0.3]])
+def test_fewer_than_three_values_have_no_interval(values: list[float]) -> None:
+    _, _, low, high = mean_interval(values)
+
+    assert (low, high) == (-math.inf, math.inf)
 
 
-def test_equal_values_have_an_interval_of_no_width() -> None:
-    assert bootstrap_mean([0.1] * 7) == Interval(7, 0.1, 0.1, 0.1)
+def test_five_equal_values_are_too_few_for_an_interval() -> None:
+    assert mean_interval([0.1] * 5) == Interval(5, 0.1, -math.inf, math.inf)
 
 
-def test_the_interval_holds_the_mean_and_stays_within_the_values() -> None:
-    _, mean, low, high = bootstrap_mean(VALUES)
-
-    assert min(VALUES) < low < mean < high < max(VALUES)
+def test_six_equal_values_have_an_interval_of_no_width() -> None:
+    assert mean_interval([0.1] * 6) == Interval(6, 0.1, 0.1, 0.1)
 
 
-def test_the_same_arguments_give_the_same_bits() -> None:
-    assert bootstrap_mean(VALUES) == bootstrap_mean(tuple(VALUES))
+def test_values_that_differ_by_rounding_alone_are_equal() -> None:
+    assert mean_interval([0.3, 0.1 + 0.2, 0.3]).high == math.inf
 
 
-def test_the_interval_is_known_to_the_last_bit() -> None:
-    _, _, low, high = bootstrap_mean([0.0, 1.0, 2.0, 4.0], seed=1, resamples=1_000)
+def test_the_interval_is_students() -> None:
+    _, mean, low, high = mean_interval([1.0, 2.0, 3.0, 4.0, 5.0])
 
-    assert (low, high) == (0.5, 3.25)
+    # The quantile 2.776 of four degrees of freedom, from a printed table.
+    reach = 2.776 * math.sqrt(2.5 / 5)
+    assert (mean, low, high) == pytest.approx((3.0, 3 - reach, 3 + reach), abs=1e-3)
 
 
-def test_another_seed_gives_nearly_the_same_interval() -> None:
-    one, other = bootstrap_mean(VALUES, seed=1), bootstrap_mean(VALUES, seed=2)
+@pytest.mark.parametrize("seeds", [3, 8])
+def test_a_difference_is_that_of_scipys_paired_t_test(seeds: int) -> None:
+    one, other = VALUES[:seeds], [value**1.5 for value in VALUES[:seeds]]
+    expected = ttest_rel(other, one)
+    ends = expected.confidence_interval(0.95)
 
-    assert one != other
-    assert one.low == pytest.approx(other.low, abs=0.1)
-    assert one.high == pytest.approx(other.high, abs=0.1)
+    gap = gap_of(one, other)
+
+    found = (gap["p"], gap["low"], gap["high"])
+    assert found == pytest.approx((expected.pvalue, ends.low, ends.high), rel=1e-10)
+
+
+def test_large_values_lose_no_digits() -> None:
+    near, far = mean_interval([1.0, 2.0, 4.0]), mean_interval([1e9 + 1, 1e9 + 2, 1e9 + 4])
+
+    assert far.high - far.low == pytest.approx(near.high - near.low)
 
 
 def test_a_higher_level_gives_a_wider_interval() -> None:
-    narrow, wide = bootstrap_mean(VALUES, level=0.5), bootstrap_mean(VALUES, level=0.99)
+    narrow, wide = mean_interval(VALUES, level=0.5), mean_interval(VALUES, level=0.99)
 
     assert wide.low < narrow.low < narrow.high < wide.high
 
 
-def test_the_interval_is_close_to_the_normal_one_for_many_values() -> None:
-    values = np.random.default_rng(3).normal(10, 2, 400)
-    error = values.std() / math.sqrt(len(values))
-
-    _, mean, low, high = bootstrap_mean(values.tolist())
-
-    assert low == pytest.approx(mean - 1.96 * error, abs=0.1 * error)
-    assert high == pytest.approx(mean + 1.96 * error, abs=0.1 * error)
-
-
-@pytest.mark.parametrize("kind", ["normal", "skewed"])
-def test_most_95_percent_intervals_hold_the_true_mean(kind: str) -> None:
-    rng = np.random.default_rng(11)
-    draw = rng.normal if kind == "normal" else rng.gamma
-    true = 5.0 if kind == "normal" else 5.0 * 2.0
-    samples = [draw(5.0, 2.0, 20).tolist() for _ in range(300)]
-
-    found = [bootstrap_mean(sample, resamples=1_000) for sample in samples]
-
-    assert 0.88 <= sum(low <= true <= high for _, _, low, high in found) / 300 <= 0.99
-
-
-def test_intervals_over_ten_values_are_a_little_too_narrow() -> None:
-    rng = np.random.default_rng(12)
-    found = [bootstrap_mean(rng.normal(size=10).tolist(), resamples=1_000) for _ in range(600)]
-
-    assert 0.86 <= sum(low <= 0 <= high for _, _, low, high in found) / 600 <= 0.94
-
-
-def test_a_single_resample_is_enough_to_run() -> None:
-    _, _, low, high = bootstrap_mean(VALUES, resamples=1)
-
-    assert low == high
-
-
 def test_no_values_have_no_mean() -> None:
     with pytest.raises(ValueError, match="no values"):
-        bootstrap_mean([])
+        mean_interval([])
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_values_that_are_not_finite_are_refused(bad: float) -> None:
     with pytest.raises(ValueError, match="finite"):
-        bootstrap_mean([1.0, bad])
+        mean_interval([1.0, bad])
 
 
-@pytest.mark.parametrize("wrong", [{"level": 0.0}, {"level": 95}, {"resamples": 0}])
-def test_settings_out_of_range_are_refused(wrong: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        bootstrap_mean(VALUES, **wrong)  # type: ignore[arg-type]
+@pytest.mark.parametrize("level", [0.0, 95])
+def test_a_level_out_of_range_is_refused(level: float) -> None:
+    with pytest.raises(ValueError, match="level"):
+        mean_interval(VALUES, level=level)
+
+
+# Noise
+
+
+@pytest.mark.parametrize("seeds", [3, 5, 10, 30])
+@pytest.mark.parametrize("kind", ["normal", "skewed", "discrete"])
+def test_noise_is_seldom_taken_for_a_difference(kind: str, seeds: int) -> None:
+    rng = np.random.default_rng(seeds)
+    draw = {
+        "normal": lambda: rng.normal(size=(2, 400, seeds)),
+        "skewed": lambda: rng.lognormal(size=(2, 400, seeds)),
+        "discrete": lambda: rng.poisson(0.5, size=(2, 400, seeds)),
+    }[kind]
+    one, other = draw()
+
+    found = [gap_of(*pair) for pair in zip(one.tolist(), other.tolist(), strict=True)]
+
+    # Of 400 trials with 5 % each, more than 33 happen once in 200 times.
+    assert sum(each["p"] <= 0.05 for each in found) <= 33
+    assert sum(is_clear(each) for each in found) <= 33
+
+
+def test_equal_differences_are_not_clear_until_six_seeds_agree() -> None:
+    assert not is_clear(gap_of([2.0] * 5, [1.0] * 5))
+    assert is_clear(gap_of([2.0] * 6, [1.0] * 6))
+
+
+def test_differences_that_only_rounding_parts_are_equal() -> None:
+    one, other = [1e6 + 0.1, 2e6 + 0.1, 3e6 + 0.1], [1e6, 2e6, 3e6]
+
+    assert not is_clear(gap_of(one, other))
+
+
+def test_runs_that_never_differ_have_p_one_and_need_no_number_of_seeds() -> None:
+    gap = gap_of([3.0] * 8, [3.0] * 8)
+
+    assert (gap["mean"], gap["low"], gap["high"], gap["p"]) == (0.0, 0.0, 0.0, 1.0)
+    assert gap["seeds_needed"] is None
+
+
+# Many comparisons
+
+
+def test_holm_multiplies_the_smallest_by_all_and_never_orders_them_anew() -> None:
+    assert holm([0.04, 0.01, 0.03]) == pytest.approx([0.06, 0.03, 0.06])
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def test_among_many_comparisons_of_noise_holm_seldom_finds_one() -> None:
+    rng = np.random.default_rng(5)
+    wrong = 0
+    for _ in range(100):
+        table = [
+            {"variant": name, "seed": seed, "loss": float(rng.normal())}
+            for name in "abcdefghijk"
+            for seed in range(6)
+        ]
+        found = differences(table, [], ["loss"], baseline="a")
+        assert len(found) == 10
+        wrong += any(each["p_holm"] <= 0.05 for each in found)
+
+    assert wrong <= 12
+
+
+# How many seeds
+
+
+@pytest.mark.parametrize(("effect", "seeds"), [(0.5, 34), (0.8, 15), (1.0, 10), (2.0, 5)])
+def test_seeds_to_show_are_those_of_the_printed_tables(effect: float, seeds: int) -> None:
+    assert seeds_to_show(Difference(10, effect, 0, 0, 0.5, 1.0)) == seeds
+
+
+def test_a_smaller_difference_needs_more_seeds_and_none_needs_no_number() -> None:
+    assert seeds_to_show(Difference(10, 0.01, 0, 0, 0.5, 1.0)) == 78_489
+    assert seeds_to_show(Difference(10, 1e-9, 0, 0, 0.9, 1.0)) is None
+    assert seeds_to_show(Difference(10, 1e-7, 0, 0, 0.9, 1.0)) is None
+    assert seeds_to_show(Difference(10, 0.0, 0, 0, 1.0, 1.0)) is None
+    assert seeds_to_show(Difference(2, 5.0, 0, 0, 1.0, math.nan)) is None
+
+
+def test_a_huge_difference_still_needs_three_seeds() -> None:
+    assert seeds_to_show(Difference(10, 1e12, 0, 0, 0.0, 1.0)) == 3
+
+
+def test_a_difference_among_many_needs_more_seeds() -> None:
+    one = Difference(10, 1.0, 0, 0, 0.01, 1.0)
+
+    assert seeds_to_show(one, alpha=0.005) > seeds_to_show(one)  # type: ignore[operator]
+
+
+def test_equal_differences_need_as_many_seeds_as_the_signs_need() -> None:
+    assert gap_of([2.0] * 3, [1.0] * 3)["seeds_needed"] == 6
 
 
 # Pairs
@@ -127,7 +217,7 @@ def test_a_paired_interval_is_narrower_than_that_of_either() -> None:
     )
 
     (gap,) = differences(table, ["limit"], ["loss"], baseline="flat")
-    alone = bootstrap_mean(VALUES)
+    alone = mean_interval(VALUES)
 
     assert gap["high"] - gap["low"] < 0.1 * (alone.high - alone.low)
 
@@ -145,8 +235,8 @@ def test_rows_alike_in_the_keys_are_one_group() -> None:
             "metric": "loss",
             "n": 2,
             "mean": 4.0,
-            "low": 4.0,
-            "high": 4.0,
+            "low": None,
+            "high": None,
         },
         {
             "variant": "flat",
@@ -154,8 +244,8 @@ def test_rows_alike_in_the_keys_are_one_group() -> None:
             "metric": "loss",
             "n": 1,
             "mean": 2.0,
-            "low": 2.0,
-            "high": 2.0,
+            "low": None,
+            "high": None,
         },
     ]
 
@@ -180,25 +270,29 @@ def test_differences_compare_the_same_seed_at_the_same_grid_point() -> None:
         ("tiers", 3, 1, 18.0), ("tiers", 3, 0, 8.0), ("tiers", 9, 0, 4.0),
     )  # fmt: skip
 
-    assert differences(table, ["limit"], ["loss"], baseline="flat") == [
-        {
-            "variant": "tiers",
-            "limit": 3,
-            "metric": "loss",
-            "n": 2,
-            "mean": -2.0,
-            "low": -2.0,
-            "high": -2.0,
-        },
-        {
-            "variant": "tiers",
-            "limit": 9,
-            "metric": "loss",
-            "n": 1,
-            "mean": 3.0,
-            "low": 3.0,
-            "high": 3.0,
-        },
+    found = differences(table, ["limit"], ["loss"], baseline="flat")
+
+    assert [(row["variant"], row["limit"], row["n"], row["mean"]) for row in found] == [
+        ("tiers", 3, 2, -2.0),
+        ("tiers", 9, 1, 3.0),
+    ]
+
+
+def test_a_baseline_may_be_a_point_of_the_grid() -> None:
+    table = [
+        {"size": size, "noise": noise, "seed": seed, "loss": 10.0 * size + noise + seed}
+        for size in (1, 2, 3)
+        for noise in (0, 5)
+        for seed in range(7)
+    ]
+
+    found = differences(table, ["noise"], ["loss"], baseline={"size": 2})
+
+    assert [(row["size"], row["noise"], row["n"], row["mean"]) for row in found] == [
+        (1, 0, 7, -10.0),
+        (1, 5, 7, -10.0),
+        (3, 0, 7, 10.0),
+        (3, 5, 7, 10.0),
     ]
 
 

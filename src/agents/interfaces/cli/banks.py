@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import BankError
 from ...memory.requests import check_agent_id
+from .options import flags
 from .output import first_of, say
 from .signals import telling
 
@@ -43,8 +44,7 @@ def opened(
     return MemoryBank.open(
         folder,
         file,
-        preset=preset,
-        assignments=assignments or (),
+        assignments=flags(preset, assignments),
         create=False,
         apply_caps=False,
         temperature={"compact_on_close": False},
@@ -63,8 +63,7 @@ def changed(
 ) -> "Iterator[MemoryBank]":
     """A bank to change, or for a dry run a copy of it; Ctrl-C tells whether anything was stored."""
     if dry_run:
-        given = assignments or ()
-        with copied(folder, config=file, preset=preset, assignments=given) as bank:
+        with copied(folder, config=file, assignments=flags(preset, assignments)) as bank:
             yield bank
         return
     stored = False

@@ -6,6 +6,7 @@ import html
 import importlib.resources
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+from urllib.parse import quote
 
 from ...memory.context import one_line
 from .plots import number
@@ -20,6 +21,7 @@ __all__ = [
     "escape",
     "figure",
     "headline",
+    "link",
     "settings",
     "shown",
     "table",
@@ -76,6 +78,11 @@ def document(title: str, body: Iterable[str]) -> str:
 def headline(kind: str, name: str) -> str:
     """The heading of the page."""
     return f'<p class="kind">{kind}</p>\n<h1>{escape(name)}</h1>'
+
+
+def link(path: str, text: str) -> str:
+    """A link to a file beside the page."""
+    return f'<a href="{html.escape(quote(path, errors="replace"))}">{escape(text)}</a>'
 
 
 def definitions(facts: Mapping[str, object], *, code: bool = False) -> str:

@@ -179,8 +179,8 @@ def intervals(
             known = [(place, point) for place, point in enumerate(given) if point is not None]
             at = [(index if alone else place) + shift for place, _ in known]
             means = [point.mean for _, point in known]
-            below = [max(0.0, point.mean - point.low) for _, point in known]
-            above = [max(0.0, point.high - point.mean) for _, point in known]
+            below = [_bar(point.mean - point.low) for _, point in known]
+            above = [_bar(point.high - point.mean) for _, point in known]
             axes.errorbar(
                 at, means, yerr=[below, above], label=_drawable(name),
                 color=_COLOURS[index % len(_COLOURS)], marker=_MARKERS[index % len(_MARKERS)],
@@ -194,10 +194,20 @@ def intervals(
                 label.set(rotation=35, ha="right", rotation_mode="anchor")
         axes.set_xlim(-0.5, max(len(ticks), 1) - 0.5)
         axes.grid(visible=False, axis="x")
-        edges = [[point.low, point.high] for given in points.values() for point in given if point]
+        edges = [
+            [point.mean - _bar(point.mean - point.low), point.mean + _bar(point.high - point.mean)]
+            for given in points.values()
+            for point in given
+            if point
+        ]
         _fit(axes, *edges)
         _legend(axes, 0 if alone else len(points))
     return png[0]
+
+
+def _bar(length: float) -> float:
+    """The length of an error bar; a mean without an interval has none."""
+    return max(0.0, length) if math.isfinite(length) else 0.0
 
 
 def side_by_side(

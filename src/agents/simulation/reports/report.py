@@ -1,4 +1,4 @@
-"""The report of a run or a sweep: one HTML file that needs no network and no scripts.
+"""The report of a run: one HTML file that needs no network and no scripts.
 
 The same results give the same bytes. All text in the results is data: the page escapes it, shows
 characters that could reorder or hide text, and has a policy that forbids scripts and requests.
@@ -11,18 +11,16 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ...memory.tiers import TIER_NAMES
-from ..statistics import Interval, differences, interval_of
 from . import html as page
 from . import plots
 from .plots import number
 
-__all__ = ["RemarkableMemory", "RunResults", "SweepResults", "render_run", "render_sweep"]
+__all__ = ["RemarkableMemory", "RunResults", "render_run"]
 
 _TIERS = tuple(TIER_NAMES.values())
 _FIRST_FACTS = ("world", "policy", "agents", "seed", "ticks")
 _MOST_MEMORIES = 20
 _MOST_CHARTS = 24
-_MOST_CELLS = 1_000
 
 
 class RemarkableMemory(NamedTuple):
@@ -31,9 +29,11 @@ class RemarkableMemory(NamedTuple):
     agent_id: str
     content: str
     tier: str
-    created_tick: int
+    created_tick: int | None
     number: int
     """How often the memory was retrieved, or for how many ticks it was pinned."""
+    state: str = ""
+    """What has become of the memory, unless it is active: archived, deleted, expired or gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,25 +53,6 @@ class RunResults:
     """Numbers for each agent, for example ``{"loss": {"alice": 3.0}}``."""
 
 
-@dataclass(frozen=True, slots=True)
-class SweepResults:
-    """The contents of a sweep's report."""
-
-    name: str
-    question: str
-    variants: Sequence[str]
-    """The report compares every other variant with the first."""
-    grid: Sequence[str]
-    """The names of the settings that the grid varies."""
-    seeds: Sequence[int]
-    rows: Sequence[Mapping[str, Any]]
-    """A row for each cell: ``variant``, ``seed``, a value for each of ``grid``, and the metrics."""
-    statistics: Sequence[Mapping[str, Any]]
-    """The rows of :func:`~tiermem.simulation.statistics.summarise`, by ``variant`` and ``grid``."""
-    metrics: Sequence[str]
-    """The metrics to show, in order."""
-
-
 def render_run(results: RunResults) -> str:
     """The report of a run, as a whole HTML document."""
     records = results.records
@@ -87,49 +68,17 @@ def render_run(results: RunResults) -> str:
     body += [
         "<h2>Memories that mattered most</h2>",
         _memories("Retrieved most", "times", results.most_retrieved, "No memory was retrieved."),
-        _memories("Pinned longest", "ticks", results.pinned_longest, "No memory was pinned."),
+        _memories(
+            "Pinned longest, of those pinned at the end",
+            "ticks",
+            results.pinned_longest,
+            "No memory is pinned at the end.",
+        ),
         _agent_section(results.by_agent),
         "<h2>Settings</h2>",
         page.details("All settings of this run", page.settings(results.scenario)),
     ]
     return page.document(results.name, body)
-
-
-def render_sweep(results: SweepResults) -> str:
-    """The report of a sweep, as a whole HTML document."""
-    points = list(dict.fromkeys(_point(row, results.grid) for row in results.statistics))
-    means = _by_place(results.statistics, results.grid)
-    compared = (
-        differences(results.rows, results.grid, results.metrics, baseline=results.variants[0])
-        if results.variants
-        else []
-    )
-    apart = _by_place(compared, results.grid)
-    facts = {
-        "variants": ", ".join(results.variants),
-        "varied": ", ".join(results.grid) or None,
-        "seeds": len(results.seeds),
-        "runs": len(results.rows),
-    }
-    body = [
-        page.headline("TierMem sweep", results.name),
-        f'<p class="lead">{page.escape(results.question)}</p>',
-        page.definitions({name: value for name, value in facts.items() if value is not None}),
-        _answers(results, points, apart),
-        "<h2>Means</h2>",
-        page.charts(_interval_chart(results, metric, points, means) for metric in results.metrics),
-        '<p class="note">Bars and brackets are 95 % bootstrap intervals over the seeds. '
-        "Differences compare runs of the same seed; bold ones have an interval without zero. "
-        "Of many such comparisons, expect one in twenty to look clear by chance.</p>",
-    ]
-    for metric in results.metrics:
-        body.append(f"<h3>{page.escape(metric)}</h3>")
-        body.append(_interval_table(results, metric, points, means, apart))
-    body += ["<h2>Runs</h2>", _cells(results)]
-    return page.document(results.name, body)
-
-
-# The parts of a run's report
 
 
 def _story(results: RunResults, last: Mapping[str, Any]) -> str:
@@ -236,11 +185,13 @@ def _memories(title: str, unit: str, memories: Sequence[RemarkableMemory], nothi
     rows = []
     for memory in memories[:_MOST_MEMORIES]:
         tier = memory.tier if memory.tier in _TIERS else ""
-        about = (
-            f'<span class="about">{page.escape(memory.agent_id)} · '
-            f'<span class="tier {tier}">{page.escape(memory.tier)}</span> · '
-            f"from tick {number(memory.created_tick)}</span>"
-        )
+        parts = [
+            page.escape(memory.agent_id),
+            f'<span class="tier {tier}">{page.escape(memory.tier)}</span>' if memory.tier else "",
+            "" if memory.created_tick is None else f"from tick {number(memory.created_tick)}",
+            page.escape(memory.state),
+        ]
+        about = f'<span class="about">{" · ".join(filter(None, parts))}</span>'
         rows.append([page.clipped(memory.content) + about, number(memory.number)])
     return f"<h3>{title}</h3>" + page.table(["Memory", unit.capitalize()], rows, numbers=1)
 
@@ -256,117 +207,6 @@ def _agent_section(by_agent: Mapping[str, Mapping[str, float]]) -> str:
         elif known:
             figures.append(f"<p><b>{page.escape(name)}</b>: none for any agent.</p>")
     return f"<h2>By agent</h2>{page.charts(figures)}" if figures else ""
-
-
-# The parts of a sweep's report
-
-
-_Point = tuple[str, ...]
-_Places = Mapping[tuple[str, str, _Point], Interval]
-
-
-def _point(row: Mapping[str, Any], grid: Sequence[str]) -> _Point:
-    return tuple(page.shown(row[key]) for key in grid)
-
-
-def _by_place(rows: Sequence[Mapping[str, Any]], grid: Sequence[str]) -> _Places:
-    return {(row["metric"], row["variant"], _point(row, grid)): interval_of(row) for row in rows}
-
-
-def _answers(results: SweepResults, points: Sequence[_Point], apart: _Places) -> str:
-    """Every other variant compared with the first, in words."""
-    rows = []
-    for metric in results.metrics:
-        for variant in results.variants[1:]:
-            places = ((metric, variant, point) for point in points)
-            found = [apart[place] for place in places if place in apart]
-            if found:
-                words = _compared(found)
-                rows.append([page.escape(metric), f"<b>{page.escape(variant)}</b>", words])
-    first = page.escape("".join(results.variants[:1]))
-    table = page.table(["Metric", "Variant", f"Compared with {first}"], rows, numbers=0)
-    return f"<h2>In short</h2>{table}" if rows else ""
-
-
-def _compared(found: Sequence[Interval]) -> str:
-    higher = [interval.mean for interval in found if interval.low > 0]
-    lower = [-interval.mean for interval in found if interval.high < 0]
-    unclear = len(found) - len(higher) - len(lower)
-    said = []
-    for word, sizes in (("lower", lower), ("higher", higher)):
-        if sizes:
-            ends = dict.fromkeys((number(min(sizes), 3), number(max(sizes), 3)))
-            said.append(f"{word} by {' to '.join(ends)}{_at(len(sizes), len(found))}")
-    if unclear:
-        said.append(f"not clearly different{_at(unclear, len(found))}")
-    return "; ".join(said)
-
-
-def _at(some: int, all_: int) -> str:
-    if all_ == 1:
-        return ""
-    return f" at all {all_} grid points" if some == all_ else f" at {some} of {all_} grid points"
-
-
-def _interval_chart(
-    results: SweepResults, metric: str, points: Sequence[_Point], means: _Places
-) -> str:
-    series = {
-        variant: [means.get((metric, variant, point)) for point in points]
-        for variant in results.variants
-    }
-    labels = [", ".join(point) for point in points]
-    scale = len(results.grid) == 1 and all(
-        isinstance(row[results.grid[0]], int | float) for row in results.rows
-    )
-    png = plots.intervals(series, labels, x_label=", ".join(results.grid), connected=scale)
-    return page.figure(metric, png, f"Mean over {page.count(len(results.seeds), 'seed')}.")
-
-
-def _interval_table(
-    results: SweepResults, metric: str, points: Sequence[_Point], means: _Places, apart: _Places
-) -> str:
-    everything = [*means.items(), *apart.items()]
-    of_metric = [interval for (name, _, _), interval in everything if name == metric]
-    # A width that comes from rounding alone is left out.
-    widths = [high - low for _, mean, low, high in of_metric if high - low > 1e-9 * abs(mean)]
-    rows = []
-    for point in points:
-        for variant in results.variants:
-            mean = means.get((metric, variant, point))
-            gap = apart.get((metric, variant, point))
-            if mean is not None:
-                texts = [_between(mean, widths), _between(gap, widths, sign=True) if gap else ""]
-                where = map(page.escape, (*point, variant))
-                rows.append([*where, *texts, number(mean.n)])
-    first = page.escape("".join(results.variants[:1]))
-    heads = [*map(page.escape, results.grid), "Variant", "Mean", f"Against {first}", "Runs"]
-    return page.table(heads, rows, numbers=3)
-
-
-def _between(interval: Interval, widths: Sequence[float], *, sign: bool = False) -> str:
-    """A mean and its interval, with as many decimals as the narrowest interval justifies."""
-    _, mean, low, high = interval
-    texts = [number(value) for value in (mean, low, high)]
-    if widths and max(map(abs, (mean, low, high))) < 1e15:
-        places = min(max(0, 1 - math.floor(math.log10(min(widths)))), 6)
-        texts = [f"{value:,.{places}f}".replace("-", "−") for value in (mean, low, high)]
-    said = f"+{texts[0]}" if sign and mean > 0 else texts[0]
-    if sign and (low > 0 or high < 0):
-        said = f'<b class="clear">{said}</b>'
-    return f'{said} <span class="range">[{texts[1]}, {texts[2]}]</span>'
-
-
-def _cells(results: SweepResults) -> str:
-    names = [*results.grid, "variant", "seed", *results.metrics]
-    cells = [
-        [page.escape(page.shown(row.get(name))) for name in names]
-        for row in results.rows[:_MOST_CELLS]
-    ]  # fmt: skip
-    left = len(results.rows) - len(cells)
-    note = f'<p class="note">{number(left)} more are in the sweep\'s table.</p>' if left else ""
-    table = page.table([page.escape(name) for name in names], cells, len(results.metrics))
-    return page.details(f"All {page.count(len(results.rows), 'run')}", table + note)
 
 
 # Numbers over time

@@ -21,7 +21,8 @@ from ...bank.memory_bank import MemoryBank
 from ...config.settings import Settings
 from ...errors import RunError, SimulationError
 from ...memory.records import Memory
-from ...memory.tiers import TIER_NAMES, Tier
+from ...memory.retention import RETENTION_NAMES
+from ...memory.tiers import TIER_NAMES
 from ...storage.private_files import replace_file
 from ..loop.loop import check_number
 from ..protocols import World
@@ -128,24 +129,29 @@ def by_agent_of(world: World) -> dict[str, dict[str, float]]:
 def most_retrieved(
     bank: MemoryBank, agents: Sequence[str], retrieved: Iterable[bytes]
 ) -> list[RemarkableMemory]:
-    """The memories that searches returned most often, without deleted and pinned ones.
-
-    Every search returns the pinned memories.
-    """
+    """The memories that searches returned most often, also pinned ones and those that are gone."""
     keys = [_keys(data, len(agents)) for data in retrieved]
     if not keys:
         return []
     found, counts = np.unique(np.concatenate(keys), return_counts=True)
     order = np.lexsort((found, -counts))
     result: list[RemarkableMemory] = []
-    for place in order.tolist():
+    for place in order[:_MOST_SHOWN].tolist():
         agent, sequence = divmod(int(found[place]), 1 << 32)
-        memory = bank.agent(agents[agent]).find(sequence)
-        if memory is not None and memory.tier is not Tier.PINNED:
-            result.append(_remarkable(memory, int(counts[place])))
-        if len(result) == _MOST_SHOWN:
-            break
+        result.append(_found(bank, agents[agent], sequence, int(counts[place])))
     return result
+
+
+def _found(bank: MemoryBank, agent: str, sequence: int, number: int) -> RemarkableMemory:
+    """A memory that searches returned, whatever has become of it since."""
+    with bank.parts.using():
+        memory = bank.parts.ledger.resident.memory(agent, sequence)
+    if memory is None:
+        return RemarkableMemory(agent, f"memory {sequence}, purged since", "", None, number, "gone")
+    state = RETENTION_NAMES[memory.retention] if memory.retention else ""
+    if memory.is_expired(bank.tick):
+        state = "expired"
+    return _remarkable(memory, number)._replace(state=state)
 
 
 def _keys(data: bytes, agents: int) -> np.ndarray[Any, np.dtype[np.int64]]:

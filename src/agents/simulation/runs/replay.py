@@ -20,6 +20,8 @@ from .trusting import check_run
 
 __all__ = ["Divergence", "Replay", "verify_files"]
 
+_MOST_CHANGES = 5
+
 
 class Divergence(NamedTuple):
     """The first tick in which a replay differs from the record, and the difference."""
@@ -52,7 +54,7 @@ class Replay:
                 record["tick"]: (record, seen) for record, seen in bank.ticks.records()
             }
             self._hash = bank.ticks.journal_hash()
-            self.last = bank.tick
+            self.last = max(self._recorded, default=bank.tick)
         if parent and start is not None and start < parent["tick"]:
             raise RunError(
                 f"{folder} branched from {parent['run']} at tick {parent['tick']}",
@@ -90,7 +92,7 @@ class Replay:
             if divergence:
                 return
         if self._bank.ticks.journal_hash() != self._hash:
-            yield Divergence(self.last, "the journal's hash is another, though every tick is equal")
+            yield Divergence(self.last, self._changed_since())
 
     def close(self) -> None:
         """Close the copy of the bank."""
@@ -102,6 +104,19 @@ class Replay:
         if recorded == again and seen == seen_again:
             return None
         return Divergence(tick, self._detail(tick, recorded, again))
+
+    def _changed_since(self) -> str:
+        """What was changed in the run's bank after its last tick, though every tick is equal."""
+        with MemoryBank.at(self._folder / "bank") as bank:
+            found = list(differences(self._bank, bank))
+            ticks = bank.tick - self.last
+        if not found and not ticks:
+            return "the journal's hash is another, though every tick and every memory is equal"
+        said = [f"{ticks} ticks were added"] if ticks else []
+        said += [_change(each) for each in found[:_MOST_CHANGES]]
+        more = len(found) - _MOST_CHANGES
+        said += [f"and {more} more"] if more > 0 else []
+        return f"equal up to here, but its bank was changed since: {'; '.join(said)}"
 
     def _detail(
         self, tick: int, recorded: Mapping[str, Any], again: Mapping[str, Any]
@@ -121,6 +136,17 @@ class Replay:
             if recorded[name] != again.get(name):
                 return Difference(None, None, name, recorded[name], again.get(name))
         return "other memories were retrieved"
+
+
+def _change(difference: Difference) -> str:
+    """What became of a memory or a note after the last tick."""
+    where = ", ".join(part for part in (difference.agent, difference.memory) if part)
+    if difference.field == "memory":
+        gone = difference.second is None
+        content = difference.first if gone else difference.second
+        return f"{where}: {'gone' if gone else 'new'}: {str(content)[:80]}"
+    first, second = (str(each)[:80] for each in (difference.first, difference.second))
+    return f"{where}: {difference.field} was {first} and is {second}"
 
 
 def verify_files(folder: Path) -> Iterator[str]:

@@ -9,32 +9,27 @@ from typing import Any
 from ...errors import RunError
 from ...storage.private_files import replace_file
 from ..reports import plots
-from ..reports.report import SweepResults, render_sweep
+from ..reports.sweep_report import SweepResults, arm_of, render_sweep
 from ..runs import outputs
 from ..statistics import differences, interval_of, summarise
 from .sweep import Sweep
 
-__all__ = ["write_results"]
+__all__ = ["statistics_rows", "write_results"]
 
 
 def write_results(
     sweep: Sweep, folder: Path, done: Mapping[str, Mapping[str, Any]]
-) -> list[dict[str, Any]]:
-    """Write a sweep's results, and give its statistics: a row per variant, point and metric."""
+) -> SweepResults:
+    """Write a sweep's results, and give them."""
     rows = _rows(sweep, done)
     known = list(next(iter(done.values()))["metrics"])
     metrics = list(sweep.metrics or known)
-    statistics = summarise(rows, ["variant", *sweep.grid], metrics)
-    baseline = next(iter(sweep.variants))
-    apart = {
-        _place(row, sweep): row
-        for row in differences(rows, list(sweep.grid), metrics, baseline=baseline)
+    baseline = {
+        key: _shown(value, sweep.grid[key]) if key in sweep.grid else value
+        for key, value in sweep.baseline.items()
     }
-    column = "against_" + re.sub(r"[^A-Za-z0-9]+", "_", baseline)
-    for row in statistics:
-        other = apart.get(_place(row, sweep), {})
-        for name, key in (("", "mean"), ("_low", "low"), ("_high", "high")):
-            row[f"{column}{name}"] = other.get(key)
+    where = ["variant", *sweep.grid]
+    same = [key for key in where if key not in baseline]
     results = SweepResults(
         name=folder.name,
         question=sweep.question,
@@ -42,25 +37,57 @@ def write_results(
         grid=list(sweep.grid),
         seeds=list(sweep.seeds),
         rows=rows,
-        statistics=statistics,
+        statistics=summarise(rows, where, metrics),
         metrics=metrics,
+        baseline=baseline,
+        compared=differences(rows, same, metrics, baseline=baseline),
+        reports={
+            row["cell"]: f"cells/{row['cell']}/report.html"
+            for row in rows
+            if (folder / "cells" / row["cell"] / "report.html").is_file()
+        },
     )
     try:
         replace_file(folder / "results.parquet", outputs.table(rows))
-        replace_file(folder / "statistics.parquet", outputs.table(statistics))
+        replace_file(folder / "statistics.parquet", outputs.table(statistics_rows(results)))
         for metric in metrics:
-            replace_file(folder / f"{metric}.png", _plot(sweep, statistics, metric))
+            replace_file(folder / f"{metric}.png", _plot(sweep, results.statistics, metric))
         replace_file(folder / "report.html", render_sweep(results))
     except OSError as error:
         raise RunError(
             f"what came out of {folder} can't be written: {error}",
             hint="make room and let your user write there; what has run is kept",
         ) from error
-    return statistics
+    return results
 
 
-def _place(row: Mapping[str, Any], sweep: Sweep) -> tuple[object, ...]:
-    return (row["variant"], row["metric"], *(row[key] for key in sweep.grid))
+def statistics_rows(results: SweepResults) -> list[dict[str, Any]]:
+    """A row per variant, point and metric: the mean, and the difference from the baseline."""
+    where = ["variant", *results.grid, "metric"]
+    apart = {_place(row, where): row for row in results.compared}
+    base = arm_of(results.baseline, results.baseline)
+    column = "against_" + re.sub(r"[^A-Za-z0-9]+", "_", base)
+    found = []
+    for row in results.statistics:
+        other = apart.get(_place(row, where), {})
+        evidence = {f"{column}{end}": other.get(key) for end, key in _EVIDENCE.items()}
+        found.append({**row, **evidence})
+    return found
+
+
+_EVIDENCE = {
+    "": "mean",
+    "_low": "low",
+    "_high": "high",
+    "_p": "p",
+    "_p_holm": "p_holm",
+    "_seeds_needed": "seeds_needed",
+}
+"""The ends of the columns of a difference, and where their values are."""
+
+
+def _place(row: Mapping[str, Any], keys: Sequence[str]) -> tuple[object, ...]:
+    return tuple(row[key] for key in keys)
 
 
 def _rows(sweep: Sweep, done: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:

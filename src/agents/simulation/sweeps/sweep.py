@@ -12,16 +12,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, cast
 
 import yaml
 
-from ...config.load import load_settings
+from ...config.load import load_settings, preset_settings
 from ...config.settings import Settings
-from ...config.yaml_reader import read_file
+from ...config.yaml_reader import Document, read_file
 from ...errors import ConfigError, RunError
 from ...storage.lock import lock_folder
 from ...storage.private_files import make_folder, replace_file
@@ -33,7 +33,7 @@ __all__ = ["Cell", "Sweep", "read_sweep", "run_cells"]
 _HEAD = "# What `tiermem sweep` runs here. Finished runs are kept as long as this is the same.\n"
 _LOCK = "sweep.lock"
 _OURS = {"cells", "plan.yaml", "results.parquet", "statistics.parquet", "report.html", _LOCK}
-_KEYS = ("scenario", "question", "set", "variants", "grid", "seeds", "metrics")
+_KEYS = ("scenario", "question", "set", "variants", "grid", "baseline", "seeds", "metrics")
 
 
 @dataclass(frozen=True)
@@ -61,14 +61,17 @@ class Sweep:
     seeds: Sequence[int]
     metrics: Sequence[str]
     """The metrics to show; all of the world's, if the file names none."""
+    baseline: Mapping[str, Any]
+    """What all others are compared with: ``variant`` or settings of the grid, and their values."""
     preset: str | None = None
-    """The preset that the scenario changes."""
+    """A preset that changes the scenario; variants and the grid change the preset."""
 
     def settings(self, cell: Cell | None = None) -> Settings:
         """The scenario's settings, with a cell's changes."""
         # Writing thousands of memories to Chroma would take longer than the runs.
-        overrides = {"storage.sync": "manual", **self.common, **(cell.overrides if cell else {})}
-        return load_settings(self.scenario, preset=self.preset, overrides=overrides)
+        preset = preset_settings(self.preset) if self.preset else {}
+        changes = {**self.common, **preset, **(cell.overrides if cell else {})}
+        return load_settings(self.scenario, overrides={"storage.sync": "manual", **changes})
 
     def cells(self) -> list[Cell]:
         """Every run, in order."""
@@ -81,6 +84,14 @@ class Sweep:
             name = "_".join(re.sub(r"[^A-Za-z0-9.=-]+", "-", part) for part in parts)
             result.append(Cell(name, variant, point, seed, {**changes, **at, "seed": seed}))
         return result
+
+    @property
+    def preset_changes_nothing(self) -> bool:
+        """Whether there is a preset, and every run would be the same without it."""
+        plain = replace(self, preset=None)
+        return self.preset is not None and not any(
+            self.settings(cell) != plain.settings(cell) for cell in self.cells()
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The parts that must stay the same when a sweep goes on. The seeds may change."""
@@ -135,6 +146,7 @@ def read_sweep(path: Path, preset: str | None = None) -> Sweep:
         grid=grid,
         seeds=seeds,
         metrics=value.get("metrics", ()),
+        baseline=_baseline(document, variants, grid),
         preset=preset,
     )
     names = [cell.name for cell in sweep.cells()]
@@ -163,6 +175,36 @@ def read_sweep(path: Path, preset: str | None = None) -> Sweep:
     return sweep
 
 
+def _baseline(
+    document: Document, variants: Mapping[str, Any], grid: Mapping[str, Sequence[Any]]
+) -> dict[str, Any]:
+    """What the file says to compare with; else the first variant, or the grid's first point."""
+    value = cast(dict[str, Any], document.value)
+    if "baseline" not in value:
+        first = {key: values[0] for key, values in grid.items()}
+        return first if first and len(variants) == 1 else {"variant": next(iter(variants))}
+    said, at = value["baseline"], document.place(("baseline",))
+    if isinstance(said, dict) and said:
+        for key, setting in said.items():
+            if key not in grid:
+                raise ConfigError(
+                    f"{at}: the grid has no {key!r:.60}",
+                    hint=f"it has {', '.join(grid)}" if grid else "this sweep has no grid",
+                )
+            if repr(setting) not in map(repr, grid[key]):
+                raise ConfigError(
+                    f"{at}: the grid does not try {setting!r:.60} for {key}",
+                    hint=f"it tries {', '.join(map(str, grid[key]))}",
+                )
+        return said
+    if said not in list(variants):
+        raise ConfigError(
+            f"{at}: {said!r:.60} is neither a variant nor a point of the grid",
+            hint=f"name a variant ({', '.join(variants)}), or settings of the grid with a value",
+        )
+    return {"variant": said}
+
+
 def _is_mapping_of(value: object, kind: type) -> bool:
     return (
         isinstance(value, dict)
@@ -178,27 +220,28 @@ def _is_list_of(value: object, kind: type) -> bool:
 
 
 def run_cells(
-    sweep: Sweep, folder: Path, workers: int | None, *, force: bool
+    sweep: Sweep, folder: Path, workers: int | None, *, force: bool, keep_runs: bool = False
 ) -> Iterator[tuple[Cell, dict[str, Any] | str]]:
     """Run the unfinished cells; give each cell with its summary or its error message.
 
     Finished cells come first. An interrupted cell starts again. A cell whose process is killed is
-    run once more. A lock keeps other processes from running the same sweep.
+    run once more. A lock keeps other processes from running the same sweep. With ``keep_runs``,
+    each cell gets a report and the scenario's checkpoints; a cell without a report runs again.
     """
     _prepare(sweep, folder, force)
     lock = lock_folder(folder, _LOCK)
     try:
-        yield from _run_waiting(sweep, folder, workers)
+        yield from _run_waiting(sweep, folder, workers, keep_runs)
     finally:
         lock.release()
 
 
 def _run_waiting(
-    sweep: Sweep, folder: Path, workers: int | None
+    sweep: Sweep, folder: Path, workers: int | None, keep_runs: bool
 ) -> Iterator[tuple[Cell, dict[str, Any] | str]]:
     waiting = []
     for cell in sweep.cells():
-        done = _finished(folder / "cells" / cell.name)
+        done = _finished(folder / "cells" / cell.name, keep_runs)
         if done is None:
             waiting.append(cell)
         else:
@@ -210,7 +253,9 @@ def _run_waiting(
             idle.put(worker := _Worker())
             ended.callback(worker.end)
         jobs = {
-            threads.submit(_try_cell, idle, sweep, cell, folder / "cells" / cell.name): cell
+            threads.submit(
+                _try_cell, idle, (sweep, cell, folder / "cells" / cell.name, keep_runs)
+            ): cell
             for cell in waiting
         }
         try:
@@ -219,6 +264,10 @@ def _run_waiting(
         except BaseException:
             threads.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+_Job = tuple[Sweep, Cell, Path, bool]
+"""The arguments of :func:`_run_cell`."""
 
 
 class _Worker:
@@ -231,10 +280,10 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         self._pool = ProcessPoolExecutor(1, context, initializer=_end_with_parent)
 
-    def run(self, sweep: Sweep, cell: Cell, folder: Path) -> dict[str, Any] | str | None:
+    def run(self, job: _Job) -> dict[str, Any] | str | None:
         """The cell's summary or its error message; None if the process was killed."""
         try:
-            return self._pool.submit(_run_cell, sweep, cell, folder).result()
+            return self._pool.submit(_run_cell, *job).result()
         except BrokenProcessPool:
             self.end()
             self._start()
@@ -244,14 +293,12 @@ class _Worker:
         self._pool.shutdown()
 
 
-def _try_cell(
-    idle: "SimpleQueue[_Worker]", sweep: Sweep, cell: Cell, folder: Path
-) -> dict[str, Any] | str:
+def _try_cell(idle: "SimpleQueue[_Worker]", job: _Job) -> dict[str, Any] | str:
     """Run a cell in an idle worker, and once more if the worker is killed."""
     for _ in range(2):
         worker = idle.get()
         try:
-            result = worker.run(sweep, cell, folder)
+            result = worker.run(job)
         finally:
             idle.put(worker)
         if result is not None:
@@ -311,26 +358,28 @@ def _check_ours(folder: Path, made: Path) -> None:
         raise RunError(f"{folder} exists and is no sweep{holds}", hint="choose another with --out")
 
 
-def _finished(folder: Path) -> dict[str, Any] | None:
-    """The summary of a finished cell, or None. A run writes its summary last."""
+def _finished(folder: Path, keep_runs: bool) -> dict[str, Any] | None:
+    """The summary of a finished cell, or None. A run writes its summary after its tables."""
     try:
         summary: dict[str, Any] = json.loads((folder / "summary.json").read_text())
     except (OSError, ValueError):
         return None
-    return summary if summary.get("finished") else None
+    is_whole = summary.get("finished") and (not keep_runs or (folder / "report.html").is_file())
+    return summary if is_whole else None
 
 
-def _run_cell(sweep: Sweep, cell: Cell, folder: Path) -> dict[str, Any] | str:
+def _run_cell(sweep: Sweep, cell: Cell, folder: Path, keep_runs: bool) -> dict[str, Any] | str:
     """Run one cell in a process of its own."""
     try:
         shutil.rmtree(folder, ignore_errors=True)
         settings = sweep.settings(cell)
-        # One checkpoint, at the end: an interrupted cell starts again.
         ticks = settings.simulation.ticks
-        settings = load_settings(settings, overrides={"checkpoint": {"every": ticks, "keep": 1}})
+        if not keep_runs:  # one checkpoint, at the end: an interrupted cell starts again
+            last = {"checkpoint": {"every": ticks, "keep": 1}}
+            settings = load_settings(settings, overrides=last)
         with Run.create(folder, settings, scenario=sweep.scenario.parent) as run:
             for _ in run.advance(ticks):
                 pass
-            return run.finish(report=False)
+            return run.finish(report=keep_runs)
     except Exception as error:  # noqa: BLE001 - the other runs must go on
         return f"{type(error).__name__}: {error}"

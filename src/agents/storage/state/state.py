@@ -44,7 +44,7 @@ class State:
         self.changed: set[str] = set()
         """The agents that changed since their snapshot."""
         self.shelf = Shelf(journal.shelf, journal.head + 1)
-        self._cold: int | None = None
+        self._cold: dict[int, int] | None = None
         self._has_purged = bool(journal.get("purged"))
 
     def __len__(self) -> int:
@@ -52,10 +52,16 @@ class State:
 
     @property
     def cold(self) -> int:
-        """How many memories are cold and active; counted when first asked for."""
+        """How many memories are cold and active, also those that a sweep will find expired."""
+        return sum(self._cold_by_tier().values())
+
+    def _cold_by_tier(self) -> dict[int, int]:
+        """How many memories of each tier are cold and active; counted when first asked for."""
         if self._cold is None:
-            counts = self.shelf.counts()
-            self._cold = sum(n for key, (n, _) in counts.items() if key[1] == Retention.ACTIVE)
+            self._cold = dict.fromkeys(map(int, Tier), 0)
+            for (_, retention, _, tier), (number, _) in self.shelf.counts().items():
+                if retention == Retention.ACTIVE:
+                    self._cold[tier] += number
         return self._cold
 
     def forget(self, agents: Collection[str] | None) -> None:
@@ -90,19 +96,40 @@ class State:
         return block
 
     def tier_counts(self) -> dict[Tier, int]:
-        """How many resident memories are in each tier."""
+        """How many memories are in each tier: active ones, cold ones too, no expired ones."""
         in_use, tiers = self.table.in_use(), self.table.tiers
+        cold, over = self._cold_by_tier(), Counter(each.tier for each in self.expired())
         # NumPy asks an enum a dozen questions before it takes it for the number it is.
-        return {tier: int(np.count_nonzero(in_use & (tiers == int(tier)))) for tier in Tier}
+        return {
+            tier: int(np.count_nonzero(in_use & (tiers == int(tier)))) + cold[tier] - over[tier]
+            for tier in Tier
+        }
 
     def temperature_counts(self) -> dict[Temperature, int]:
-        """How many memories have each temperature."""
+        """How many of the memories that :meth:`tier_counts` counts have each temperature."""
         hot = sum([len(own.pinned) + len(own.hot) for own in self.blocks.values()])
-        return {
+        counts = {
             Temperature.HOT: hot,
             Temperature.WARM: len(self) - hot,
             Temperature.COLD: self.cold,
         }
+        over = Counter(each.temperature for each in self.expired())
+        return {heat: number - over[heat] for heat, number in counts.items()}
+
+    def expired(self, agent_id: str | None = None) -> list[Memory]:
+        """The memories of all agents, or of one, that the next sweep will delete as expired.
+
+        No view counts them or shows them.
+        """
+        found: list[Memory] = []
+        for block in self.blocks.values() if agent_id is None else [self.block(agent_id)]:
+            if block.next_expiry <= self.tick:
+                over = (block.tiers != int(Tier.PINNED)) & (block.column("expires") <= self.tick)
+                found += block.memories(np.flatnonzero(over).tolist())
+        if self.cold:
+            for owner, (sequences, _) in self.shelf.due(self.tick, -1, agent_id).items():
+                found += self.memories(owner, sequences)
+        return found
 
     def shelf_sum(self) -> int:
         """The sum of the hashes over all memories that are not resident."""
@@ -346,4 +373,4 @@ class State:
 
     def _count_cold(self, record: Shelved, change: int) -> None:
         if self._cold is not None and record.retention == Retention.ACTIVE:
-            self._cold += change
+            self._cold[record.tier] += change

@@ -9,7 +9,7 @@ from typer import Option
 
 from ....memory.temperature import TEMPERATURE_NAMES
 from ..banks import changed, check_agent, copied, opened
-from ..options import AsJson, Assignments, BankFolder, Config, OneAgent, Preset
+from ..options import AsJson, Assignments, BankFolder, Config, OneAgent, Preset, flags
 from ..output import counted, echo_json, say, short, table
 from ..progress import writing
 
@@ -154,7 +154,7 @@ def config(
 ) -> None:
     """Check settings, and print all of them as a bank or a run would use them.
 
-    The order is: the defaults, the preset, the file, then --set. The result, YAML or JSON, is a
+    The order is: the defaults, the file, --preset, then --set. The result, YAML or JSON, is a
     file for --config.
     """
     import yaml
@@ -162,7 +162,7 @@ def config(
     from ....config.load import load_settings
     from ....storage.mem0.store import check_providers
 
-    settings = load_settings(file, preset=preset, assignments=assignments or ())
+    settings = load_settings(file, assignments=flags(preset, assignments))
     check_providers(settings)
     shown = settings.to_dict(redact=True)
     if as_json:

@@ -1,7 +1,8 @@
 """Commands that look at runs and banks: show, diff, report, sweep."""
 
+import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
@@ -14,13 +15,14 @@ from ....memory.tiers import TIER_NAMES
 from ....notes.chunks import split_lines
 from ..banks import copied
 from ..options import AsJson, Force, Preset, Quiet, RunFolder
-from ..output import echo_json, say, table
+from ..output import counted, echo_json, say, table
 from ..progress import Screen, interrupts
 from ..signals import telling
 
 if TYPE_CHECKING:
     from ....bank.agent_memory import AgentMemory
     from ....bank.memory_bank import MemoryBank
+    from ....simulation.reports.sweep_report import SweepResults
 
 __all__ = ["diff", "explained", "report", "show", "sweep"]
 
@@ -28,7 +30,9 @@ _MOST_LISTED = 20
 
 
 def show(
-    folder: Annotated[Path, Argument(metavar="FOLDER", help="The folder of a run, or of a bank.")],
+    folder: Annotated[
+        Path, Argument(metavar="FOLDER", help="The folder of a run, or of a bank; or a checkpoint.")
+    ],
     agent: Annotated[
         str | None, Option("--agent", "-a", help="The agent whose memory it is.")
     ] = None,
@@ -55,8 +59,17 @@ def show(
     """Show the memory of an agent as it was after a tick; without --agent, list the agents.
 
     The agent's notes follow its memories; with --json, they are rows that have a `note`. The
-    command reads a copy: the run or the bank can be in use.
+    command reads a copy: the run or the bank can be in use. Of a checkpoint's file, it shows the
+    tick, the agents and what was given as `extra`.
     """
+    if folder.is_file():
+        if (agent, tick, query) != (None, None, None):
+            raise ConfigError(
+                "--agent, --tick and --query look into a bank or a run, and this is a file",
+                hint="without them, show tells what a checkpoint holds",
+            )
+        _show_checkpoint(folder, as_json)
+        return
     with _past(folder, tick) as (bank, names):
         if agent is None and query is not None:
             raise ConfigError(
@@ -94,6 +107,20 @@ def show(
         table(f"{title}: {len(rows)} memories", rows, as_json)
         if notes:
             table(f"{title}: {len(notes)} notes", notes, as_json)
+
+
+def _show_checkpoint(path: Path, as_json: bool) -> None:
+    from ....storage.checkpoint import file as checkpoint
+
+    found = checkpoint.read(path)
+    agents = [row.agent for row in found.agents]
+    if as_json:
+        about = {"checkpoint": str(path), "tick": found.tick, "agents": agents}
+        echo_json({**about, "extra": found.extra})
+        return
+    say(f"{path}: a checkpoint after tick {found.tick}, with {counted(len(agents), 'agent')}")
+    for line in json.dumps(found.extra, indent=2, ensure_ascii=False).splitlines():
+        say(line)
 
 
 @contextmanager
@@ -231,6 +258,13 @@ def sweep(
             help="Processes that run at once; without it, one for each core.",
         ),
     ] = None,
+    keep_runs: Annotated[
+        bool,
+        Option(
+            "--keep-runs",
+            help="Keep each run whole, with a report of its own and the scenario's checkpoints.",
+        ),
+    ] = False,
     force: Force = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -240,7 +274,7 @@ def sweep(
     Finished runs are kept: the same command continues a sweep that was stopped. The sweep's folder
     gets results.parquet, statistics.parquet, plots and report.html.
     """
-    from ....simulation.sweeps.results import write_results
+    from ....simulation.sweeps.results import statistics_rows, write_results
     from ....simulation.sweeps.sweep import read_sweep, run_cells
 
     plan = read_sweep(file, preset)
@@ -253,8 +287,10 @@ def sweep(
         Screen(quiet=quiet or as_json) as screen,
         interrupts() as interrupted,
     ):
+        if plan.preset_changes_nothing:
+            screen.say(f"--preset {preset} changes nothing here: no run is another with it")
         meter = screen.meter("runs", "runs", 0)
-        for cell, result in run_cells(plan, folder, workers, force=force):
+        for cell, result in run_cells(plan, folder, workers, force=force, keep_runs=keep_runs):
             if isinstance(result, str):
                 failed[cell.name] = result
                 screen.say(f"{cell.name}: {result}")
@@ -263,17 +299,47 @@ def sweep(
             meter(len(done) + len(failed), total)
             if interrupted():
                 raise KeyboardInterrupt
-        statistics = write_results(plan, folder, done) if done else []
+        results = write_results(plan, folder, done) if done else None
     if as_json:
+        statistics = statistics_rows(results) if results else []
         echo_json({"sweep": str(folder), "statistics": statistics, "failed": failed})
-    elif not quiet:
-        if plan.question:
-            say(plan.question)
-        table("means, with 95 % confidence intervals", statistics)
+    elif not quiet and results:
+        _tell_sweep(results)
         say(f"report: {folder / 'report.html'}")
     if failed:
         say(f"{len(failed)} of {total} runs failed; run the sweep again to retry", err=True)
         sys.exit(1)
+
+
+def _tell_sweep(results: "SweepResults") -> None:
+    """Print a sweep's question, its means, and what differs from the baseline."""
+    from ....simulation.reports.sweep_report import arm_of, is_clear, missing
+
+    def ends(row: Mapping[str, Any]) -> str:
+        return "–" if row["low"] is None else f"{row['low']:,.4g} to {row['high']:,.4g}"
+
+    if results.question:
+        say(results.question)
+    variant = ["variant"] if len(results.variants) > 1 else []
+    where = [*variant, *results.grid, "metric"]
+    means = [
+        {**{key: row[key] for key in where}, "n": row["n"], "mean": row["mean"], "95 %": ends(row)}
+        for row in results.statistics
+    ]
+    table("means, with 95 % intervals", means)
+    apart = [
+        {
+            **{key: row[key] for key in where},
+            "difference": row["mean"],
+            "95 %": ends(row),
+            "p (Holm)": row["p_holm"],
+            "so": "differs" if is_clear(row) else missing(row),
+        }
+        for row in results.compared
+    ]
+    if apart:
+        base = arm_of(results.baseline, results.baseline)
+        table(f"against {base}, paired by seed", apart)
 
 
 def _curves(records: list[dict[str, Any]]) -> dict[str, list[float | None]]:

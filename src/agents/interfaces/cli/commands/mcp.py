@@ -12,7 +12,16 @@ from typer import Option
 from ....errors import ConfigError, InvalidInput
 from ....memory.requests import check_agent_id
 from ..banks import check_bank, check_served
-from ..options import AllowHosts, AllowOrigins, Assignments, BankFolder, Config, Create, Preset
+from ..options import (
+    AllowHosts,
+    AllowOrigins,
+    Assignments,
+    BankFolder,
+    Config,
+    Create,
+    Preset,
+    flags,
+)
 from ..output import say
 from ..progress import stopping
 from .serve import check_access
@@ -81,9 +90,7 @@ def mcp(
     def opened() -> "MemoryBank":
         from ....bank.memory_bank import MemoryBank
 
-        return MemoryBank.open(
-            folder, file, preset=preset, assignments=assignments or (), create=create
-        )
+        return MemoryBank.open(folder, file, assignments=flags(preset, assignments), create=create)
 
     with stopping() as asked_to_stop:
         if not http:

@@ -14,7 +14,7 @@ from ....memory.temperature import TEMPERATURE_NAMES
 from ....memory.tiers import TIER_NAMES
 from ..banks import changed, check_agent, copied, copied_with_notes
 from ..commit_then_sync import storing
-from ..options import AsJson, Assignments, BankFolder, Config, OneAgent, Preset, Whose
+from ..options import AsJson, Assignments, BankFolder, Config, OneAgent, Preset, Whose, flags
 from ..output import echo_json, say, table
 from .inspect import explained
 
@@ -48,7 +48,7 @@ def init(
     from ....bank.memory_bank import MemoryBank
 
     _check_free(folder)
-    with MemoryBank.open(folder, file, preset=preset, assignments=assignments or ()) as bank:
+    with MemoryBank.open(folder, file, assignments=flags(preset, assignments)) as bank:
         memory, store = bank.settings.memory, bank.settings.store
         embedder = bank.parts.embedder.embedder.name
     if as_json:

@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from ..options import AsJson, Assignments, Force, Preset, Quiet, RunFolder
+from ....errors import ConfigError
+from ..options import AsJson, Assignments, Force, Preset, Quiet, RunFolder, flags
 from ..output import echo_json, say
 from ..progress import Screen, stopping
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ....config.settings import Settings
     from ....simulation.runs.run import Run
 
 __all__ = ["branch", "replay", "resume", "run"]
@@ -59,15 +63,46 @@ def run(
     overrides: dict[str, Any] = {} if seed is None else {"seed": seed}
     if ticks is not None:
         overrides["simulation.ticks"] = ticks
-    settings = load_settings(
-        scenario, preset=preset, assignments=assignments or (), overrides=overrides
-    )
+    _check_no_sweep(scenario)
+    settings = load_settings(scenario, assignments=flags(preset, assignments), overrides=overrides)
     folder = out or Path("runs") / f"{scenario.stem}-{settings.seed}"
     with (
         Screen(quiet=quiet or as_json) as screen,
         Run.create(folder, settings, scenario=scenario.parent, force=force) as new,
     ):
+        for flag in _without_effect(scenario, preset, assignments or [], overrides, settings):
+            screen.say(f"{flag} changes nothing here: these settings are so already")
         _go_on(new, screen, as_json)
+
+
+def _check_no_sweep(file: Path) -> None:
+    from ....config.yaml_reader import read_file
+
+    value = read_file(file).value
+    if isinstance(value, dict) and "scenario" in value and "simulation" not in value:
+        raise ConfigError(
+            f"{file}: this is a sweep, not a scenario",
+            hint=f"run it with: tiermem sweep {quote(str(file))}",
+        )
+
+
+def _without_effect(
+    scenario: Path,
+    preset: str | None,
+    assignments: list[str],
+    overrides: dict[str, Any],
+    settings: "Settings",
+) -> "Iterator[str]":
+    """The flags that a run could do without."""
+    from ....config.load import load_settings
+
+    without = {f"--set {text}": (preset, [*assignments[:at], *assignments[at + 1 :]])
+               for at, text in enumerate(assignments)}  # fmt: skip
+    if preset is not None:
+        without[f"--preset {preset}"] = (None, assignments)
+    for flag, left in without.items():
+        if load_settings(scenario, assignments=flags(*left), overrides=overrides) == settings:
+            yield flag
 
 
 def resume(

@@ -27,6 +27,7 @@ from ..options import (
     Create,
     Preset,
     Quiet,
+    flags,
 )
 from ..output import counted, say
 from ..progress import stopping
@@ -99,9 +100,7 @@ def serve(
     door, names = http.Door(folder, agent), http.Names(host, hosts or (), origins or ())
     limits = http.Limits(rate=rate, seconds=timeout)
     with http.listen(host, port) as sock, _logging(quiet), stopping() as asked_to_stop:
-        bank = MemoryBank.open(
-            folder, file, preset=preset, assignments=assignments or (), create=create
-        )
+        bank = MemoryBank.open(folder, file, assignments=flags(preset, assignments), create=create)
         try:
             check_served(bank, folder)
             say(f"serving {folder} on {http.address(host, sock)} for {agents}")

@@ -1,0 +1,247 @@
+"""The report of a sweep: means, differences with their evidence, and links to the runs.
+
+It is a page like that of a run: one HTML file that needs no network and no scripts.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..statistics import FEWEST_SEEDS, Interval, interval_of
+from . import html as page
+from . import plots
+from .plots import number
+
+__all__ = ["SweepResults", "arm_of", "is_clear", "missing", "render_sweep"]
+
+_MOST_CELLS = 1_000
+_CLEAR = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class SweepResults:
+    """The contents of a sweep's report."""
+
+    name: str
+    question: str
+    variants: Sequence[str]
+    grid: Sequence[str]
+    """The names of the settings that the grid varies."""
+    seeds: Sequence[int]
+    rows: Sequence[Mapping[str, Any]]
+    """A row for each cell: ``variant``, ``seed``, a value for each of ``grid``, and the metrics."""
+    statistics: Sequence[Mapping[str, Any]]
+    """The rows of :func:`~tiermem.simulation.statistics.summarise`, by ``variant`` and ``grid``."""
+    metrics: Sequence[str]
+    """The metrics to show, in order."""
+    baseline: Mapping[str, Any] = field(default_factory=dict)
+    """What the others are compared with: columns of ``rows``, and their values."""
+    compared: Sequence[Mapping[str, Any]] = ()
+    """The rows of :func:`~tiermem.simulation.statistics.differences`."""
+    reports: Mapping[str, str] = field(default_factory=dict)
+    """Where the report of a run is, by the run's ``cell``."""
+
+
+def render_sweep(results: SweepResults) -> str:
+    """The report of a sweep, as a whole HTML document."""
+    points = list(dict.fromkeys(_point(row, results.grid) for row in results.statistics))
+    means = _by_place(results.statistics, results.grid)
+    apart = _by_place(results.compared, results.grid)
+    facts = {
+        "variants": ", ".join(results.variants),
+        "varied": ", ".join(results.grid) or None,
+        "baseline": arm_of(results.baseline, results.baseline) or None,
+        "seeds": len(results.seeds),
+        "runs": len(results.rows),
+    }
+    body = [
+        page.headline("TierMem sweep", results.name),
+        f'<p class="lead">{page.escape(results.question)}</p>',
+        page.definitions({name: value for name, value in facts.items() if value is not None}),
+        _answers(results),
+        "<h2>Means</h2>",
+        page.charts(_interval_chart(results, metric, points, means) for metric in results.metrics),
+        f'<p class="note">{_method(len(results.compared))}</p>',
+    ]
+    for metric in results.metrics:
+        body.append(f"<h3>{page.escape(metric)}</h3>")
+        body.append(_interval_table(results, metric, points, means, apart))
+    body += ["<h2>Runs</h2>", _cells(results)]
+    return page.document(results.name, body)
+
+
+def arm_of(row: Mapping[str, Any], baseline: Mapping[str, Any]) -> str:
+    """What a row is on its side of a comparison: a variant's name, or a point of the grid."""
+    if list(baseline) == ["variant"]:
+        return str(row["variant"])
+    return ", ".join(f"{key}={page.shown(row[key])}" for key in baseline)
+
+
+def is_clear(row: Mapping[str, Any]) -> bool:
+    """Whether a comparison shows a difference, however many comparisons there are."""
+    return bool(row["p_holm"] <= _CLEAR)
+
+
+def missing(row: Mapping[str, Any]) -> str:
+    """What more seeds would show, if a comparison is not clear."""
+    if is_clear(row):
+        return ""
+    if row["n"] < FEWEST_SEEDS:
+        return f"{page.count(FEWEST_SEEDS - row['n'], 'more seed')} at least, for an interval"
+    needed = row["seeds_needed"]
+    if needed is None:
+        return "equal on average" if row["mean"] == 0 else "more seeds than can be run"
+    if needed <= row["n"]:
+        return "on the edge: more seeds would tell"
+    return f"about {page.count(needed - row['n'], 'more seed')} would show it"
+
+
+def _method(comparisons: int) -> str:
+    if not comparisons:
+        return "Bars and brackets are 95 % intervals over the seeds, by Student's method."
+    return (
+        "Bars and brackets are 95 % intervals over the seeds, by Student's method. Differences "
+        "compare runs of the same seed (paired t test). The p value is corrected for all "
+        f"{page.count(comparisons, 'comparison')} of this page by Holm's method; where it is at "
+        "most 0.05, the difference is bold. Missing seeds are those with which four sweeps of five "
+        "would show a difference of this size, which is itself an estimate."
+    )
+
+
+_Point = tuple[str, ...]
+_Places = Mapping[tuple[str, str, _Point], Mapping[str, Any]]
+
+
+def _point(row: Mapping[str, Any], grid: Sequence[str]) -> _Point:
+    return tuple(page.shown(row[key]) for key in grid)
+
+
+def _by_place(rows: Sequence[Mapping[str, Any]], grid: Sequence[str]) -> _Places:
+    return {(row["metric"], row["variant"], _point(row, grid)): row for row in rows}
+
+
+def _answers(results: SweepResults) -> str:
+    """Each side compared with the baseline, in words."""
+    sides: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for row in results.compared:
+        sides.setdefault((row["metric"], arm_of(row, results.baseline)), []).append(row)
+    rows = [
+        [page.escape(metric), f"<b>{page.escape(arm)}</b>", _compared(sides[metric, arm])]
+        for metric, arm in sorted(sides, key=lambda side: results.metrics.index(side[0]))
+    ]
+    base = page.escape(arm_of(results.baseline, results.baseline))
+    table = page.table(["Metric", "", f"Compared with {base}"], rows, numbers=0)
+    return f"<h2>In short</h2>{table}" if rows else ""
+
+
+def _compared(found: Sequence[Mapping[str, Any]]) -> str:
+    clear = [row["mean"] for row in found if is_clear(row)]
+    said = []
+    for word, sizes in (
+        ("lower", [-mean for mean in clear if mean < 0]),
+        ("higher", [mean for mean in clear if mean > 0]),
+    ):
+        if sizes:
+            ends = dict.fromkeys((number(min(sizes), 3), number(max(sizes), 3)))
+            said.append(f"{word} by {' to '.join(ends)}{_at(len(sizes), len(found))}")
+    unclear = [row for row in found if not is_clear(row)]
+    if unclear:
+        hints = dict.fromkeys(map(missing, unclear))
+        why = f": {next(iter(hints))}" if len(hints) == 1 else ""
+        said.append(f"not clearly different{_at(len(unclear), len(found))}{why}")
+    return "; ".join(said)
+
+
+def _at(some: int, all_: int) -> str:
+    if all_ == 1:
+        return ""
+    return f" at all {all_} grid points" if some == all_ else f" at {some} of {all_} grid points"
+
+
+def _interval_chart(
+    results: SweepResults, metric: str, points: Sequence[_Point], means: _Places
+) -> str:
+    series = {
+        variant: [
+            interval_of(means[place]) if (place := (metric, variant, point)) in means else None
+            for point in points
+        ]
+        for variant in results.variants
+    }
+    labels = [", ".join(point) for point in points]
+    scale = len(results.grid) == 1 and all(
+        isinstance(row[results.grid[0]], int | float) for row in results.rows
+    )
+    png = plots.intervals(series, labels, x_label=", ".join(results.grid), connected=scale)
+    return page.figure(metric, png, f"Mean over {page.count(len(results.seeds), 'seed')}.")
+
+
+def _interval_table(
+    results: SweepResults, metric: str, points: Sequence[_Point], means: _Places, apart: _Places
+) -> str:
+    everything = [*means.values(), *apart.values()]
+    widths = _widths([interval_of(row) for row in everything if row["metric"] == metric])
+    rows = []
+    for point in points:
+        for variant in results.variants:
+            place = (metric, variant, point)
+            if place in means:
+                mean = interval_of(means[place])
+                texts = [_between(mean, widths), *_gap(apart.get(place), widths)]
+                rows.append([*map(page.escape, (*point, variant)), *texts, number(mean.n)])
+    base = page.escape(arm_of(results.baseline, results.baseline))
+    heads = [*map(page.escape, results.grid), "Variant", "Mean"]
+    heads += [f"Against {base}", "p (Holm)", "Missing", "Runs"]
+    return page.table(heads, rows, numbers=5)
+
+
+def _widths(intervals: Sequence[Interval]) -> list[float]:
+    """The widths that say something: not those of rounding alone, and not infinite ones."""
+    widths = ((high - low, mean) for _, mean, low, high in intervals)
+    return [width for width, mean in widths if 1e-9 * abs(mean) < width < math.inf]
+
+
+def _gap(row: Mapping[str, Any] | None, widths: Sequence[float]) -> list[str]:
+    """The cells of a comparison: the difference, its p value, and what more seeds would show."""
+    if row is None:
+        return ["", "", ""]
+    said = _between(interval_of(row), widths, sign=True, bold=is_clear(row))
+    p = row["p_holm"]
+    return [said, "&lt;0.001" if p < 0.001 else f"{p:.3f}", missing(row)]
+
+
+def _between(
+    interval: Interval, widths: Sequence[float], *, sign: bool = False, bold: bool = False
+) -> str:
+    """A mean and its interval, with as many decimals as the narrowest interval justifies."""
+    _, mean, low, high = interval
+    known = [mean] if math.isinf(low) else [mean, low, high]
+    texts = [number(value) for value in known]
+    if widths and max(map(abs, known)) < 1e15:
+        places = min(max(0, 1 - math.floor(math.log10(min(widths)))), 6)
+        texts = [f"{value:,.{places}f}".replace("-", "−") for value in known]
+    said = f"+{texts[0]}" if sign and mean > 0 else texts[0]
+    if bold:
+        said = f'<b class="clear">{said}</b>'
+    ends = f" [{texts[1]}, {texts[2]}]" if texts[1:] else " no interval"
+    return f'{said}<span class="range">{ends}</span>'
+
+
+def _cells(results: SweepResults) -> str:
+    where = [*results.grid, "variant", "seed"]
+    cells = []
+    for row in results.rows[:_MOST_CELLS]:
+        places, numbers = (
+            [page.escape(page.shown(row.get(name))) for name in names]
+            for names in (where, results.metrics)
+        )
+        path = results.reports.get(row.get("cell", ""))
+        cells.append([*places, page.link(path, "report") if path else "–", *numbers])
+    left = len(results.rows) - len(cells)
+    note = f'<p class="note">{number(left)} more are in the sweep\'s table.</p>' if left else ""
+    if not results.reports:
+        note += '<p class="note">With --keep-runs, each run has a report of its own.</p>'
+    heads = [*map(page.escape, where), "Run", *map(page.escape, results.metrics)]
+    table = page.table(heads, cells, len(results.metrics))
+    return page.details(f"All {page.count(len(results.rows), 'run')}", table + note)
