@@ -24,13 +24,20 @@ class TickLog:
     def __init__(self, bank: OpenBank) -> None:
         self._bank = bank
 
-    def record(self, record: Mapping[str, Any], state: Any, retrieved: bytes = b"") -> None:
+    def record(
+        self,
+        record: Mapping[str, Any],
+        state: Any,
+        retrieved: bytes = b"",
+        decisions: bytes = b"",
+    ) -> None:
         """Record the current tick as part of the open transaction.
 
         ``record`` tells what happened and ``state`` what the simulation needs to go on from here,
-        both as JSON values. ``retrieved`` tells which memories were found, in the caller's format.
+        both as JSON values. ``retrieved`` tells which memories were found, ``decisions`` what came
+        of them, both in the caller's format. The journal's hash does not cover ``decisions``.
         """
-        note = TickNote(_json(record), retrieved, _json(state))
+        note = TickNote(_json(record), retrieved, _json(state), decisions)
         with self._bank.using():
             if not self._bank.ledger.in_transaction:
                 raise InvalidInput(
@@ -72,6 +79,16 @@ class TickLog:
         with self._bank.using():
             for row in self._bank.ledger.journal.tick_rows(after):
                 yield json.loads(row.record), row.retrieved
+
+    def decisions(self, after: int = -1) -> Iterator[tuple[int, bytes]]:
+        """The recorded decisions of each tick after ``after`` that has some: tick and bytes."""
+        with self._bank.using():
+            yield from self._bank.ledger.journal.decisions(after)
+
+    def decisions_of(self, tick: int) -> bytes | None:
+        """The recorded decisions of one tick; None if none are kept."""
+        found = next(self.decisions(tick - 1), None)
+        return found[1] if found is not None and found[0] == tick else None
 
     def row(self, tick: int) -> TickRow | None:
         """All that is recorded of one tick; None if nothing is."""

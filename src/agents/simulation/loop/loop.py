@@ -7,7 +7,6 @@ from pathlib import Path
 from random import Random
 from typing import Any, Protocol, runtime_checkable
 
-import numpy as np
 import orjson
 
 from ...bank.memory_bank import MemoryBank
@@ -16,6 +15,7 @@ from ...memory.records import Hits
 from ...memory.tiers import TIER_NAMES
 from ..protocols import Action, Flushing, Observation, Outcome, Policy, Remark, World
 from .actions import NO_OP, OWN_ACTIONS, REFUSED, as_action, is_list, refusal
+from .decisions import DONE, FAILED, REFUSAL, UNANSWERED, DecisionLog
 from .flushing import Contexts, Saving
 from .recorder import Recorder, save
 from .streams import Streams
@@ -80,7 +80,7 @@ class Loop:
             return found
         with self._bank.transaction():
             self._bank.add_many(memories)
-            self._record(found=())
+            self._record(())
         return []
 
     def _differences(self) -> list[str]:
@@ -118,6 +118,7 @@ class Loop:
                 [(seen.agent_id, seen.text if seen.query is None else seen.query)
                  for seen in observations]
             )  # fmt: skip
+            log = DecisionLog(observations, found)
             decided = self._decide(observations, found)
             self._errors, self._no_ops = {}, 0
             if self._contexts is not None:
@@ -127,7 +128,7 @@ class Loop:
                 seen, actions = decided[agent]
                 tick.observed(seen)
                 for given in actions:
-                    self._act(agent, given, tick)
+                    self._act(agent, given, tick, log)
             tick.flush()
             if self._contexts is not None:
                 self._contexts.end_tick(self._saving(observations, found))
@@ -135,7 +136,7 @@ class Loop:
             bank.sweep(every=self._fade_every)
             if self._compact_every and number % self._compact_every == 0:
                 bank.compact()
-            return self._record(found)
+            return self._record(found, log)
 
     def _observe(self, tick: int) -> list[Observation]:
         try:
@@ -192,32 +193,37 @@ class Loop:
             decided[seen.agent_id] = (seen, answer)
         return decided
 
-    def _act(self, agent: str, given: object, tick: "Recorder") -> None:
-        name = "an action"
+    def _act(self, agent: str, given: object, tick: "Recorder", log: DecisionLog) -> None:
+        name, action = "an action", None
         try:
             action = as_action(given)
             name = action.name
             if name in OWN_ACTIONS:
-                tick.memory_action(agent, action)
+                log.did(agent, action, DONE, born=tick.memory_action(agent, action))
                 return
             if name == NO_OP:
                 self._no_ops += 1
                 reason = action.arguments.get("reason", "no reason given")
-                tick.happened(agent, name, Outcome(f"did nothing: {reason}", success=False))
+                told = Outcome(f"did nothing: {reason}", success=False)
+                log.did(agent, action, UNANSWERED, born=tick.happened(agent, name, told))
                 return
             outcome = self._world.apply(agent, action)
         except REFUSED as error:
             message = refusal(name, error)
             self._errors.setdefault(agent, []).append(message)
-            tick.happened(agent, name, Outcome(message, success=False))
+            born = tick.happened(agent, name, Outcome(message, success=False))
+            log.did(agent, action, REFUSAL, born=born)
             return
         except Exception as error:  # a user's own world may raise anything
             raise self._failed(self._world, "apply", error) from error
         if isinstance(outcome, str):
             outcome = Outcome(outcome)
         if isinstance(outcome, Outcome):
-            tick.happened(agent, name, outcome)
-        elif outcome is not None:
+            result = DONE if outcome.success else FAILED
+            log.did(agent, action, result, born=tick.happened(agent, name, outcome))
+        elif outcome is None:
+            log.did(agent, action, DONE, born=False)
+        else:
             raise SimulationError(
                 f"{self._name()}.apply({agent!r}, {name}) gave {outcome!r:.60}; an Outcome, a text "
                 "or None is needed"
@@ -244,10 +250,9 @@ class Loop:
 
         return saving
 
-    def _record(self, found: Sequence[Hits]) -> dict[str, Any]:
+    def _record(self, found: Sequence[Hits], log: DecisionLog | None = None) -> dict[str, Any]:
         bank = self._bank
-        sizes = [len(hits) for hits in found]
-        retrieved = np.array([*sizes, *[hit[0].sequence for hits in found for hit in hits]], "<u4")
+        sizes = log.sizes if log else []
         changes = bank.ticks.pending()
         record = {
             "tick": bank.tick,
@@ -268,7 +273,8 @@ class Loop:
             state["contexts"] = self._contexts.get_state()
         try:
             _check_keys(state)
-            bank.ticks.record(record, state, retrieved.tobytes())
+            kept = (log.retrieved, log.packed()) if log else (b"", b"")
+            bank.ticks.record(record, state, *kept)
         except (InvalidInput, ValueError) as error:
             raise SimulationError(
                 f"{self._name()}.get_state() gave in tick {bank.tick} what can't be kept: {error}"

@@ -1,5 +1,6 @@
 """Replay: a run repeated and compared with its records."""
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from operator import itemgetter
@@ -51,6 +52,7 @@ class Replay:
             self._recorded = {
                 record["tick"]: (record, seen) for record, seen in bank.ticks.records()
             }
+            self._decided = {tick: _hash(data) for tick, data in bank.ticks.decisions()}
             self._hash = bank.ticks.journal_hash()
             self.last = bank.tick
         if parent and start is not None and start < parent["tick"]:
@@ -100,8 +102,15 @@ class Replay:
         recorded, seen = self._recorded[tick]
         again, seen_again = next(self._bank.ticks.records(after=tick - 1))
         if recorded == again and seen == seen_again:
-            return None
+            return self._compare_decisions(tick)
         return Divergence(tick, self._detail(tick, recorded, again))
+
+    def _compare_decisions(self, tick: int) -> Divergence | None:
+        """Compare the log of decisions; a run of an earlier version has none."""
+        recorded = self._decided.get(tick)
+        if recorded is None or recorded == _hash(self._bank.ticks.decisions_of(tick) or b""):
+            return None
+        return Divergence(tick, "other decisions were recorded, though the same came of them")
 
     def _detail(
         self, tick: int, recorded: Mapping[str, Any], again: Mapping[str, Any]
@@ -121,6 +130,10 @@ class Replay:
             if recorded[name] != again.get(name):
                 return Difference(None, None, name, recorded[name], again.get(name))
         return "other memories were retrieved"
+
+
+def _hash(data: bytes) -> bytes:
+    return hashlib.sha256(data).digest()
 
 
 def verify_files(folder: Path) -> Iterator[str]:

@@ -1,0 +1,163 @@
+"""What decided a tick, as numbers: the form in which a bank's journal keeps it.
+
+Memories are named by their sequence numbers, which the tick's record has already. The texts of
+observations, remarks, outcomes and stored memories are memories: the log does not repeat them. It
+keeps queries that are not the text of the observation, the facts, and the names and arguments of
+the actions.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, chain, pairwise
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import numpy as np
+import orjson
+
+from ...memory.records import Hit, Hits
+from ...storage.journal.ticks import deflated, inflated
+from ..protocols import NO_ARGUMENTS, Action, Observation
+
+__all__ = ["DONE", "FAILED", "REFUSAL", "UNANSWERED", "DecisionLog", "Kept", "unpack"]
+
+DONE, FAILED, UNANSWERED, REFUSAL = range(4)
+"""What came of an action: done, done without success, a policy without an answer, refused."""
+
+_FORM = b"\x01"
+_TEXTS = {"store_memory": "content", "append_note": "text"}
+"""The arguments that become memories or notes."""
+_MOST_DEEP = 8
+_MEMORY, _SCORE = itemgetter(0), itemgetter(1)
+_TIER, _SEQUENCE, _TEMPERATURE = itemgetter(3), itemgetter(6), itemgetter(10)
+
+
+class DecisionLog:
+    """Collects what decides one tick, in the order of the agents."""
+
+    def __init__(self, observations: Sequence[Observation], found: Sequence[Hits]) -> None:
+        hits: list[Hit] = list(chain.from_iterable(found))
+        memories = list(map(_MEMORY, hits))
+        self.sizes = list(map(len, found))
+        self.retrieved = np.array([*self.sizes, *map(_SEQUENCE, memories)], "<u4").tobytes()
+        """How many memories each agent got, then their sequence numbers."""
+        self._scores = np.array(list(map(_SCORE, hits)), "<f8").tobytes()
+        self._states = bytes(map(_TIER, memories)) + bytes(map(_TEMPERATURE, memories))
+        heard = [
+            2 * len(seen.heard) + bool(seen.text and not seen.text.isspace())
+            for seen in observations
+        ]
+        self._seen = _json(
+            [
+                [seen.query for seen in observations],
+                [0 if seen.facts is NO_ARGUMENTS else seen.facts for seen in observations],
+                heard,
+            ]
+        )
+        self._did: dict[str, list[list[Any]]] = {seen.agent_id: [] for seen in observations}
+
+    def did(self, agent: str, action: Action | None, result: int, *, born: bool) -> None:
+        """An agent's action, and what came of it; ``born`` says that it became a memory.
+
+        None stands for an answer that is no action.
+        """
+        name, arguments = action or (None, None)
+        if arguments and name in _TEXTS:
+            arguments = {key: each for key, each in arguments.items() if key != _TEXTS[name]}
+        self._did[agent].append([name, arguments or 0, result, int(born)])
+
+    def packed(self) -> bytes:
+        """The log as bytes; the same decisions give the same bytes."""
+        parts = (self._seen, _json(list(self._did.values())), self._states)
+        sizes = np.array(list(map(len, parts)), "<u4").tobytes()
+        packed = deflated(sizes + b"".join(parts))
+        return _FORM + len(packed).to_bytes(4, "little") + packed + self._scores
+
+
+class Kept(NamedTuple):
+    """What a log has of one agent."""
+
+    query: str | None
+    """None if it was the text of the observation."""
+    facts: Any
+    has_text: bool
+    """Whether the observation became a memory: it is the first of the agent's new ones."""
+    heard: int
+    """How many remarks the agent heard; the next of its new memories."""
+    sequences: list[int]
+    """The memories that it was given, in order."""
+    scores: list[float]
+    tiers: list[int]
+    temperatures: list[int]
+    did: list[tuple[str | None, dict[str, Any], int, bool]]
+    """Each action: name, arguments, what came of it, whether it became a memory."""
+
+
+def unpack(data: bytes, retrieved: bytes, agents: int) -> list[Kept]:
+    """What a log has of each agent; ValueError for bytes that are no log."""
+    if data[:1] != _FORM:
+        raise ValueError("the decisions have a form that this version does not know")
+    end = 5 + int.from_bytes(data[1:5], "little")
+    parts = inflated(data[5:end], "a log of decisions")
+    seen_size, did_size, _ = np.frombuffer(parts[:12], "<u4").tolist()
+    queries, facts, heard = json.loads(parts[12 : 12 + seen_size])
+    did = json.loads(parts[12 + seen_size : 12 + seen_size + did_size])
+    states = parts[12 + seen_size + did_size :]
+    numbers = np.frombuffer(retrieved, "<u4").tolist()
+    sizes, sequences = numbers[:agents], numbers[agents:]
+    scores = np.frombuffer(data[end:], "<f8").tolist()
+    total = len(sequences)
+    if not len(scores) == total == len(states) // 2 or not len(queries) == len(did) == agents:
+        raise ValueError("the decisions are not of this run")
+    result = []
+    for place, (start, stop) in enumerate(pairwise(accumulate(sizes, initial=0))):
+        own = slice(start, stop)
+        result.append(
+            Kept(
+                queries[place],
+                facts[place] or {},
+                bool(heard[place] % 2),
+                heard[place] // 2,
+                sequences[own],
+                scores[own],
+                list(states[:total][own]),
+                list(states[total:][own]),
+                [(name, given or {}, code, bool(born)) for name, given, code, born in did[place]],
+            )
+        )
+    return result
+
+
+def _json(value: object) -> bytes:
+    """JSON of what a world or a policy gave. It may give anything, and the run goes on."""
+    try:
+        return orjson.dumps(value, default=_plain)
+    except TypeError:  # keys that are no text, half characters, numbers beyond 64 bits, a circle
+        return orjson.dumps(_safe(value, 0))
+
+
+def _plain(value: object) -> object:
+    """A value that JSON has, for a value that it lacks: the same in every process."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, tuple):
+        return list(value)
+    return f"<{type(value).__name__}>"
+
+
+def _safe(value: object, depth: int) -> object:
+    """The value, as far as JSON can hold it."""
+    if value is None or isinstance(value, bool | float):
+        return value
+    if isinstance(value, int):
+        return int(value) if abs(value) < 1 << 53 else str(value)
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if depth < _MOST_DEEP:
+        if isinstance(value, Mapping):
+            return {
+                str(_safe(key, _MOST_DEEP)): _safe(each, depth + 1) for key, each in value.items()
+            }
+        if isinstance(value, list | tuple):
+            return [_safe(each, depth + 1) for each in value]
+    return f"<{type(value).__name__}>"
