@@ -50,16 +50,31 @@ class ColdSearch:
         may_sync: bool,
     ) -> list[Hit]:
         """The memories that come first, then the best of all memories, cold and resident."""
+        near = self.candidates(block, asked, scope, request, may_sync)
+        wanted = max(0, request.limit - pinned_in(block, scope))
+        return self._ranker.front(block, asked, scope) + near[:wanted]
+
+    def candidates(
+        self,
+        block: AgentColumns,
+        asked: HybridScore,
+        scope: Scope | None,
+        request: SearchRequest,
+        may_sync: bool,
+    ) -> list[Hit]:
+        """The candidates among all memories, cold and resident, best first.
+
+        From now on, ``asked`` scores resident and cold memories on one scale.
+        """
         only = request.only
         wanted = max(0, request.limit - pinned_in(block, scope))
         most = wanted * self._ranker.multiplier
         records = self._found(block, asked, most, only, may_sync)
         if records:
             asked.include(0, _away(records, asked.vectors[0]))
-        front = self._ranker.front(block, asked, scope)
         candidates = self._ranker.candidates(block, asked, most, scope)
         candidates += self._hits(block, asked, records, most, only)
-        return front + self._ranker.merged(candidates, wanted)
+        return self._ranker.merged(candidates, most)
 
     def newest(self, block: AgentColumns, scope: Scope | None, request: SearchRequest) -> list[Hit]:
         """For a blank query: the memories that come first, then the rest by tier and the newest."""
