@@ -7,6 +7,7 @@ from typing import Any, final
 from ..engine.open_bank import OpenBank
 from ..errors import InvalidInput
 from ..memory.changes import Changes
+from ..memory.events import Event, decode
 from ..memory.records import Hits
 from ..memory.temperature import TEMPERATURE_NAMES
 from ..memory.tiers import Tier
@@ -89,6 +90,24 @@ class TickLog:
         """The recorded decisions of one tick; None if none are kept."""
         found = next(self.decisions(tick - 1), None)
         return found[1] if found is not None and found[0] == tick else None
+
+    def events(self, after: int = -1) -> Iterator[tuple[int, list[Event]]]:
+        """The events of each commit that left the bank at a tick after ``after``, in order.
+
+        A journal that was made from a checkpoint has none from before it.
+        """
+        with self._bank.using():
+            journal = self._bank.ledger.journal
+            before = journal.base
+            if after >= journal.base_tick:
+                before = journal.commit_of(after)
+            for commit in journal.commits(before):
+                yield commit.tick, decode(commit.events)
+
+    @property
+    def begins_after(self) -> int:
+        """The tick of the checkpoint that the journal was made from, or 0."""
+        return self._bank.ledger.journal.base_tick
 
     def row(self, tick: int) -> TickRow | None:
         """All that is recorded of one tick; None if nothing is."""

@@ -197,7 +197,7 @@ def test_search_finds_cold_memories_that_mem0s_store_has(tiermem: Command, tmp_p
 
 def test_search_explains_itself(tiermem: Command, folder: Path) -> None:
     rows = tiermem("search", folder, "-a", "alice", "fish", "--explain", "--json").json
-    assert [row["why"] for row in rows] == ["pinned", "chosen"]
+    assert [row["why"] for row in rows] == ["pinned", "chosen", "cold"]
     rows = tiermem(
         "search", folder, "-a", "alice", "fish", "--explain", "--tier", "low", "--json"
     ).json

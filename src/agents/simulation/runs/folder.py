@@ -23,6 +23,7 @@ from ...storage.private_files import replace_file
 __all__ = [
     "FORMAT",
     "as_run_error",
+    "changed_code",
     "checkpoint_tick",
     "checkpoints",
     "make_folder",
@@ -38,8 +39,8 @@ _FROM_A_COPY = "restore it from a copy of the run"
 _OURS = frozenset(
     {
         "config.yaml", "run.json", "code", "bank", "checkpoints", "cassette.jsonl",
-        "metrics.parquet", "ticks.parquet", "summary.json", "report.html", "diff.png",
-        "error.txt", "run.seal",
+        "metrics.parquet", "ticks.parquet", "decisions.parquet", "summary.json", "report.html",
+        "diff.png", "error.txt", "run.seal",
     }
 )  # fmt: skip
 
@@ -167,6 +168,19 @@ def places_of_code(folder: Path, about: Mapping[str, Any]) -> list[Path]:
     if about.get("scenario"):
         places.append(Path(about["scenario"]))
     return [place for place in places if place.is_dir()]
+
+
+def changed_code(copies: Path, places: list[Path]) -> list[str]:
+    """The user's own modules that differ from their copies."""
+    changed = []
+    for copy in sorted(copies.rglob("*.py")):
+        name = copy.relative_to(copies)
+        for place in places:
+            original = place / name
+            is_other = place != copies and original.is_file()
+            if is_other and original.read_bytes() != copy.read_bytes():
+                changed.append(str(original))
+    return changed
 
 
 def remove_leftovers(folder: Path) -> None:

@@ -3,6 +3,7 @@
 ===================  ===========================================================================
 metrics.parquet      the world's metrics, a row per tick
 ticks.parquet        per tick: state hash, tier counts, adds, demotions, retrieval sizes, errors
+decisions.parquet    per agent and tick: query, memories given with their scores, actions
 summary.json         the state at the end
 report.html          all of this for people, in one file
 ===================  ===========================================================================
@@ -26,6 +27,7 @@ from ...storage.private_files import replace_file
 from ..loop.loop import check_number
 from ..protocols import World
 from ..reports.report import RemarkableMemory, RunResults, render_run
+from .decision_table import decision_table
 
 __all__ = ["by_agent_of", "metric_rows", "most_retrieved", "rows_of", "table", "tick_rows", "write"]
 
@@ -52,6 +54,7 @@ def write(
     try:
         replace_file(folder / "metrics.parquet", table(metric_rows(records)))
         replace_file(folder / "ticks.parquet", table(tick_rows(records)))
+        replace_file(folder / "decisions.parquet", decision_table(bank, settings))
         replace_file(folder / "summary.json", json.dumps(summary, indent=2) + "\n")
         if report:
             agents = settings.simulation.agent_ids()

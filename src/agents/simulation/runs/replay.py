@@ -14,6 +14,7 @@ from ..loop.loop import Loop
 from ..policies.cassette import Cassette
 from . import outputs
 from .compare import Difference, differences
+from .decision_table import decision_table
 from .folder import as_run_error, checkpoints, places_of_code, read_folder
 from .run import is_of_run
 from .scenario import first_memories, make_policy, make_world
@@ -161,6 +162,9 @@ def verify_files(folder: Path) -> Iterator[str]:
                 yield f"{path} is missing"
             elif outputs.rows_of(path) != rows:
                 yield f"{path} is not what the journal says"
+        path = folder / "decisions.parquet"
+        if path.is_file() and path.read_bytes() != decision_table(bank, settings):
+            yield f"{path} is not what the journal says"
         yield from _verify_summary(folder / "summary.json", records[-1], bank)
 
 

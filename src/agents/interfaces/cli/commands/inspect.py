@@ -143,7 +143,7 @@ def explained(
     ]
     table(f"{memory.agent_id} after tick {tick} asks: {query}", rows, as_json)
     if len(shown) < len(found) and not as_json:
-        say(f"and {len(found) - len(shown)} that were no candidates; --all tells why")
+        say(f"and {len(found) - len(shown)} that were no candidates; --all lists them")
 
 
 def diff(
