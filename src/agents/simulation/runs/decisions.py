@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from shlex import quote
 from typing import Any, NamedTuple
@@ -98,7 +99,7 @@ def decision(folder: Path, agent: str, tick: int) -> Decision:
         errors = _errors(bank, tick - 1, agent)
     prefix = id_prefix(settings.seed, agent)
     ids = iter(texts)
-    first = [texts[each] for each, _ in zip(ids, range(kept.has_text + kept.heard), strict=False)]
+    first = [texts[each] for each in islice(ids, kept.has_text + kept.heard)]
     observed = first.pop(0) if kept.has_text and first else ""
     deeds = []
     for name, arguments, result, born in kept.did:

@@ -99,7 +99,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> bytes:
     return buffer.getvalue()
 
 
-def rows_of(path: Path) -> list[dict[str, Any]] | None:
+def rows_of(path: Path | BytesIO) -> list[dict[str, Any]] | None:
     """The rows of a Parquet file; None if it can't be read."""
     import pyarrow as pa
     import pyarrow.parquet as pq
