@@ -96,7 +96,8 @@ def main() -> None:
         ("ms of a tick", found["with"] * 1e3, found["without"] * 1e3),
         ("kB of journal for a tick", found["journal_with"] / 1e3, found["journal_without"] / 1e3),
     ]
-    table("The log of decisions", ("", "with", "without"), [(a, number(b), number(c)) for a, b, c in rows])  # fmt: skip
+    shown = [(name, number(one), number(other)) for name, one, other in rows]
+    table("The log of decisions", ("", "with", "without"), shown)
     goals(
         [
             Goal("a tick with the log, of a tick without", 1.03, found["ratio"]),

@@ -17,7 +17,7 @@ import orjson
 
 from ...memory.records import Hit, Hits
 from ...storage.journal.ticks import deflated, inflated
-from ..protocols import NO_ARGUMENTS, Action, Observation
+from ..protocols import NO_ARGUMENTS, Action, Answer, Observation
 
 __all__ = ["DONE", "FAILED", "REFUSAL", "UNANSWERED", "DecisionLog", "Kept", "unpack"]
 
@@ -55,6 +55,7 @@ class DecisionLog:
             ]
         )
         self._did: dict[str, list[list[Any]]] = {seen.agent_id: [] for seen in observations}
+        self._asked: dict[str, list[list[Any]]] = {}
 
     def did(self, agent: str, action: Action | None, result: int, *, born: bool) -> None:
         """An agent's action, and what came of it; ``born`` says that it became a memory.
@@ -66,9 +67,15 @@ class DecisionLog:
             arguments = {key: each for key, each in arguments.items() if key != _TEXTS[name]}
         self._did[agent].append([name, arguments or 0, result, int(born)])
 
+    def asked(self, agent: str, answer: Answer) -> None:
+        """A question of an agent, and what it found."""
+        ask, hits, note = answer
+        numbers = [hit.memory.sequence for hit in hits], [hit.score for hit in hits]
+        self._asked.setdefault(agent, []).append([*ask, *numbers, note])
+
     def packed(self) -> bytes:
         """The log as bytes; the same decisions give the same bytes."""
-        parts = (self._seen, _json(list(self._did.values())), self._states)
+        parts = (self._seen, _json([list(self._did.values()), self._asked]), self._states)
         sizes = np.array(list(map(len, parts)), "<u4").tobytes()
         packed = deflated(sizes + b"".join(parts))
         return _FORM + len(packed).to_bytes(4, "little") + packed + self._scores
@@ -91,23 +98,25 @@ class Kept(NamedTuple):
     temperatures: list[int]
     did: list[tuple[str | None, dict[str, Any], int, bool]]
     """Each action: name, arguments, what came of it, whether it became a memory."""
+    asked: list[tuple[str, int | None, bool, list[int], list[float], str]]
+    """Each question: query, limit, cold, the memories that it found, their scores, a note."""
 
 
-def unpack(data: bytes, retrieved: bytes, agents: int) -> list[Kept]:
-    """What a log has of each agent; ValueError for bytes that are no log."""
+def unpack(data: bytes, retrieved: bytes, agents: Sequence[str]) -> list[Kept]:
+    """What a log has of each of a run's agents; ValueError for bytes that are no log."""
     if data[:1] != _FORM:
         raise ValueError("the decisions have a form that this version does not know")
     end = 5 + int.from_bytes(data[1:5], "little")
     parts = inflated(data[5:end], "a log of decisions")
     seen_size, did_size, _ = np.frombuffer(parts[:12], "<u4").tolist()
     queries, facts, heard = json.loads(parts[12 : 12 + seen_size])
-    did = json.loads(parts[12 + seen_size : 12 + seen_size + did_size])
+    did, asked = json.loads(parts[12 + seen_size : 12 + seen_size + did_size])
     states = parts[12 + seen_size + did_size :]
     numbers = np.frombuffer(retrieved, "<u4").tolist()
-    sizes, sequences = numbers[:agents], numbers[agents:]
+    sizes, sequences = numbers[: len(agents)], numbers[len(agents) :]
     scores = np.frombuffer(data[end:], "<f8").tolist()
     total = len(sequences)
-    if not len(scores) == total == len(states) // 2 or not len(queries) == len(did) == agents:
+    if not len(scores) == total == len(states) // 2 or not len(queries) == len(did) == len(agents):
         raise ValueError("the decisions are not of this run")
     result = []
     for place, (start, stop) in enumerate(pairwise(accumulate(sizes, initial=0))):
@@ -123,6 +132,7 @@ def unpack(data: bytes, retrieved: bytes, agents: int) -> list[Kept]:
                 list(states[:total][own]),
                 list(states[total:][own]),
                 [(name, given or {}, code, bool(born)) for name, given, code, born in did[place]],
+                [tuple(each) for each in asked.get(agents[place], ())],
             )
         )
     return result

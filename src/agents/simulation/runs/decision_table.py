@@ -1,6 +1,6 @@
 """The decisions of a run as a table, ``decisions.parquet``: a row for each agent and tick."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,7 @@ def decision_table(bank: MemoryBank, settings: Settings) -> bytes:
     buffer = BytesIO()
     schema = _schema()
     with pq.ParquetWriter(buffer, schema) as writer:
-        for tick, agents in kept_decisions(bank, len(names)):
+        for tick, agents in kept_decisions(bank, names):
             rows = [
                 _row(tick, name, prefix, own)
                 for name, prefix, own in zip(names, prefixes, agents, strict=True)
@@ -41,7 +41,7 @@ def decision_table(bank: MemoryBank, settings: Settings) -> bytes:
     return buffer.getvalue()
 
 
-def kept_decisions(bank: MemoryBank, agents: int) -> Iterator[tuple[int, list[Kept]]]:
+def kept_decisions(bank: MemoryBank, agents: Sequence[str]) -> Iterator[tuple[int, list[Kept]]]:
     """What the log has of all agents, tick by tick."""
     for tick, data in bank.ticks.decisions():
         row = bank.ticks.row(tick)
@@ -60,6 +60,7 @@ def _row(tick: int, agent: str, prefix: str, own: Kept) -> dict[str, Any]:
         "memory_ids": [memory_id(prefix, number) for number in own.sequences],
         "scores": own.scores,
         "parts": list(map(part_of, own.tiers, own.temperatures)),
+        "asked": [query for query, *_ in own.asked],
         "actions": [name for name, *_ in own.did],
         "arguments": [orjson.dumps(arguments).decode() for _, arguments, *_ in own.did],
         "results": [RESULTS[result] for _, _, result, _ in own.did],
@@ -78,6 +79,7 @@ def _schema() -> "pa.Schema":
             "memory_ids": texts,
             "scores": pa.list_(pa.float64()),
             "parts": texts,
+            "asked": texts,
             "actions": texts,
             "arguments": texts,
             "results": texts,

@@ -169,7 +169,7 @@ def _kept(folder: Path, bank: MemoryBank, tick: int, settings: Settings, place: 
             hint="run the scenario again to have them; tiermem show has the memories after a tick",
         )
     try:
-        return unpack(data, row.retrieved, len(settings.simulation.agent_ids()))[place]
+        return unpack(data, row.retrieved, settings.simulation.agent_ids())[place]
     except (ValueError, LookupError, TypeError) as error:
         raise RunError(f"the decisions of tick {tick} in {folder} can't be read: {error}") from None
 

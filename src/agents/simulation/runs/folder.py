@@ -15,6 +15,7 @@ import yaml
 from ...bank import history
 from ...config.load import load_settings
 from ...config.settings import Settings
+from ...config.yaml_reader import read_file
 from ...errors import BankError, ConfigError, RunError
 from ...storage import private_files
 from ...storage.leftovers import is_alive
@@ -133,7 +134,13 @@ def read_folder(folder: Path) -> tuple[Settings, dict[str, Any]]:
         raise RunError(
             f"{folder} is missing config.yaml, without which it can't go on", hint=_FROM_A_COPY
         )
-    return load_settings(folder / "config.yaml"), about
+    settings = load_settings(folder / "config.yaml")
+    document = read_file(folder / "config.yaml").value
+    scenario = document.get("simulation") if isinstance(document, dict) else None
+    if not isinstance(scenario, dict) or "asks" not in scenario:
+        # An earlier version made the run: its policies could not ask, and its prompts say nothing.
+        settings = load_settings(settings, overrides={"simulation": {"asks": 0}})
+    return settings, about
 
 
 @contextmanager

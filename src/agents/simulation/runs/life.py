@@ -40,7 +40,7 @@ class Moment(NamedTuple):
 
     tick: int
     what: str
-    """born, tier, temperature, archived, deleted, active again, given or gone."""
+    """born, tier, temperature, archived, deleted, active again, given, found or gone."""
     detail: str
     score: float | None = None
     """How well it matched the query that it was given for."""
@@ -90,7 +90,7 @@ def life(folder: Path, identifier: str) -> Life:
         if not moments:
             raise missing
         place, kept_since = agents.index(agent), None
-        for tick, kept in kept_decisions(bank, len(agents)):
+        for tick, kept in kept_decisions(bank, agents):
             kept_since = tick if kept_since is None else kept_since
             own = kept[place]
             if number in own.sequences:
@@ -99,9 +99,13 @@ def life(folder: Path, identifier: str) -> Life:
                 did = ", ".join(str(name) for name, *_ in own.did) or "nothing"
                 detail = f"{part}, place {at + 1} of {len(own.sequences)}; {agent} did: {did}"
                 moments.append(Moment(tick, "given", detail, own.scores[at]))
+            for query, _, _, found, scores, _ in own.asked:
+                if number in found:
+                    detail = f"by a question of {agent}: {query}"
+                    moments.append(Moment(tick, "found", detail, scores[found.index(number)]))
         note = _note(moments, kept_since, begins)
     # What an agent is given in a tick comes before what the tick changes.
-    moments.sort(key=lambda each: (each.tick, each.what != "given"))
+    moments.sort(key=lambda each: (each.tick, each.what not in ("given", "found")))
     return Life(identifier, agent, text, tuple(moments), note)
 
 
