@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path
 from shlex import quote
 from typing import Any, NamedTuple
@@ -21,7 +21,17 @@ from ..policies.cassette import Cassette, Exchange
 from .compare import past_bank
 from .folder import as_run_error, read_folder
 
-__all__ = ["FORGOTTEN", "RESULTS", "Decision", "Deed", "Given", "as_json", "decision", "part_of"]
+__all__ = [
+    "FORGOTTEN",
+    "RESULTS",
+    "Decision",
+    "Deed",
+    "Given",
+    "Question",
+    "as_json",
+    "decision",
+    "part_of",
+]
 
 RESULTS = ("done", "failed", "no answer", "refused")
 """The words for what came of an action, by the number in the log."""
@@ -44,6 +54,17 @@ class Given(NamedTuple):
     """How it was written: an observation, an action, or a fact that was heard or stored."""
     speaker: str | None
     """Who said it, if its metadata names somebody."""
+
+
+class Question(NamedTuple):
+    """A question that a policy asked its agent's memory, and what it found."""
+
+    query: str
+    limit: int | None
+    cold: bool
+    found: tuple[Given, ...]
+    note: str
+    """Why it was not answered; empty if it was."""
 
 
 class Deed(NamedTuple):
@@ -76,6 +97,8 @@ class Decision(NamedTuple):
     """What it was given, in that order."""
     not_given: tuple[Explanation, ...]
     """Its other memories, each with the reason; empty where ``note`` says so."""
+    asked: tuple[Question, ...]
+    """What its policy asked then, and what was found."""
     did: tuple[Deed, ...]
     saved: tuple[str, ...]
     """The memories that it saved before its context was compacted."""
@@ -108,7 +131,7 @@ def decision(folder: Path, agent: str, tick: int) -> Decision:
         text = texts.get(number, "") if number is not None else ""
         deeds.append(Deed(name or "no action", arguments, RESULTS[result], own, text))
     query = observed if kept.query is None else kept.query
-    given, not_given, note = _seen_before(folder, settings, agent, tick, query, kept)
+    given, not_given, asked, note = _seen_before(folder, settings, agent, tick, query, kept)
     exchanges = Cassette(folder / "cassette.jsonl", replay=True).of(tick, agent)
     return Decision(
         agent=agent,
@@ -120,6 +143,7 @@ def decision(folder: Path, agent: str, tick: int) -> Decision:
         query=query,
         given=given,
         not_given=not_given,
+        asked=asked,
         did=tuple(deeds),
         saved=tuple(texts[each] for each in ids),
         exchanges=tuple(exchanges),
@@ -196,40 +220,47 @@ def _errors(bank: MemoryBank, tick: int, agent: str) -> tuple[str, ...]:
 
 def _seen_before(
     folder: Path, settings: Settings, agent: str, tick: int, query: str, kept: Kept
-) -> tuple[tuple[Given, ...], tuple[Explanation, ...], str]:
-    """The memories that the agent was given, those that it was not given, and a note."""
+) -> tuple[tuple[Given, ...], tuple[Explanation, ...], tuple[Question, ...], str]:
+    """The memories that the agent was given, those that it was not given, questions, a note."""
     boosts = settings.memory.tier_boosts
     with past_bank(folder, tick - 1) as bank:
         bank.advance(tick)
         own = bank.agent(agent)
         prefix = id_prefix(settings.seed, agent)
-        given = []
-        for number, score, tier, temperature in zip(
-            kept.sequences, kept.scores, kept.tiers, kept.temperatures, strict=True
-        ):
+
+        def given(number: int, score: float, tier: int | None, part: str | None) -> Given:
+            """A memory as it was; where the log has no tier, the one that it had then."""
             memory: Memory | None = bank.parts.ledger.resident.memory(agent, number)
-            given.append(
-                Given(
-                    memory_id(prefix, number),
-                    FORGOTTEN if memory is None else memory.content,
-                    score,
-                    boosts[tier],
-                    part_of(tier, temperature),
-                    TIER_NAMES[Tier(tier)],
-                    None if memory is None else memory.created_tick,
-                    "" if memory is None else memory.kind,
-                    None if memory is None or memory.speaker is None else str(memory.speaker),
-                )
+            if tier is None:
+                tier = Tier.NORMAL if memory is None else memory.tier
+            return Given(
+                memory_id(prefix, number),
+                FORGOTTEN if memory is None else memory.content,
+                score,
+                boosts[tier],
+                part or "found",
+                TIER_NAMES[Tier(tier)],
+                None if memory is None else memory.created_tick,
+                "" if memory is None else memory.kind,
+                None if memory is None or memory.speaker is None else str(memory.speaker),
             )
+
+        parts = map(part_of, kept.tiers, kept.temperatures)
+        shown = tuple(map(given, kept.sequences, kept.scores, kept.tiers, parts))
+        unknown = repeat(None)  # the log of a question has neither tiers nor parts
+        asked = tuple(
+            Question(text, limit, cold, tuple(map(given, found, scores, unknown, unknown)), why)
+            for text, limit, cold, found, scores, why in kept.asked
+        )
         try:
             rows = own.explain(query, context=True)
         except TierMemError as error:  # the embedder may be a server that does not answer
-            return tuple(given), (), f"why other memories were not given can't be told: {error.why}"
+            return shown, (), asked, f"why other memories were not given can't be told: {error.why}"
     again = [(row.memory.sequence, row.score) for row in rows if row.rank]
     note = ""
     if again != list(zip(kept.sequences, kept.scores, strict=True)):
         note = "memories were forgotten or settings changed since: today, the search gives others"
-    return tuple(given), tuple(row for row in rows if row.rank is None), note
+    return shown, tuple(row for row in rows if row.rank is None), asked, note
 
 
 def as_json(found: Decision) -> dict[str, Any]:
@@ -247,6 +278,10 @@ def as_json(found: Decision) -> dict[str, Any]:
                 "reason": row.reason,
             }
             for row in found.not_given
+        ],
+        "asked": [
+            {**each._asdict(), "found": [one._asdict() for one in each.found]}
+            for each in found.asked
         ],
         "did": [each._asdict() for each in found.did],
         "exchanges": [json.loads(json.dumps(each._asdict())) for each in found.exchanges],

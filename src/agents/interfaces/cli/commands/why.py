@@ -98,6 +98,13 @@ def _tell(found: "Decision", *, everything: bool) -> None:
         say(f"not given: {reasons}; --all lists them")
     if found.note:
         say(found.note)
+    for question in found.asked:
+        where = " among cold memories, too" if question.cold else ""
+        say(f"its policy asked{where}: {question.query}")
+        if question.note:
+            say(f"  refused: {question.note}")
+        for each in question.found:
+            say(f"  found {each.score:.4f} {each.id} {each.text}")
     for line in _deeds(found) or ["did nothing"]:
         say(line)
     for text in found.saved:
@@ -166,6 +173,8 @@ def _compared(first: "Decision", second: "Decision") -> list[tuple[bool, str, st
     for name in one_seen:
         rows += _side_by_side(name, one_seen[name], two_seen[name])
     rows += _given_side_by_side(first, second)
+    questions = [[each.query for each in decision.asked] for decision in (first, second)]
+    rows += _side_by_side("its policy asked", *questions)
     rows += _side_by_side("did", _deeds(first), _deeds(second))
     return rows
 
