@@ -20,12 +20,16 @@ from simulation import _market, _memories
 class _NoLog:
     """What a tick recorded before there was a log: which memories each agent got."""
 
-    def __init__(self, observations: Any, found: Any) -> None:
+    def __init__(self, observations: Any, given: Any) -> None:
+        found = given.hits
         self.sizes = [len(hits) for hits in found]
         sequences = [hit[0].sequence for hits in found for hit in hits]
         self.retrieved = np.array([*self.sizes, *sequences], "<u4").tobytes()
 
     def did(self, *action: object, born: bool) -> None:
+        """Keep nothing."""
+
+    def asked(self, *answer: object) -> None:
         """Keep nothing."""
 
     def packed(self) -> bytes:

@@ -1,7 +1,7 @@
 """What a simulation records of each tick, in the same commit as the tick's memories."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, final
 
 from ..engine.open_bank import OpenBank
@@ -12,6 +12,7 @@ from ..memory.records import Hits
 from ..memory.temperature import TEMPERATURE_NAMES
 from ..memory.tiers import Tier
 from ..storage.journal.ticks import TickNote, TickRow
+from .given import Given, given
 
 __all__ = ["TickLog"]
 
@@ -45,6 +46,10 @@ class TickLog:
                     "a tick is recorded inside a transaction", hint="use bank.transaction()"
                 )
             self._bank.ledger.note(note)
+
+    def given(self, requests: Iterable[tuple[str, str]]) -> Given:
+        """What :meth:`MemoryBank.context_many` gives, as hits and as columns."""
+        return given(self._bank, requests)
 
     def pending(self) -> Changes:
         """The changes of the open transaction so far."""

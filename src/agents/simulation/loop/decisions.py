@@ -8,14 +8,13 @@ the actions.
 
 import json
 from collections.abc import Mapping, Sequence
-from itertools import accumulate, chain, pairwise
-from operator import itemgetter
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
 
-from ...memory.records import Hit, Hits
+from ...bank.given import Given
 from ...storage.journal.ticks import deflated, inflated
 from ..protocols import NO_ARGUMENTS, Action, Answer, Observation
 
@@ -28,21 +27,18 @@ _FORM = b"\x01"
 _TEXTS = {"store_memory": "content", "append_note": "text"}
 """The arguments that become memories or notes."""
 _MOST_DEEP = 8
-_MEMORY, _SCORE = itemgetter(0), itemgetter(1)
-_TIER, _SEQUENCE, _TEMPERATURE = itemgetter(3), itemgetter(6), itemgetter(10)
 
 
 class DecisionLog:
     """Collects what decides one tick, in the order of the agents."""
 
-    def __init__(self, observations: Sequence[Observation], found: Sequence[Hits]) -> None:
-        hits: list[Hit] = list(chain.from_iterable(found))
-        memories = list(map(_MEMORY, hits))
-        self.sizes = list(map(len, found))
-        self.retrieved = np.array([*self.sizes, *map(_SEQUENCE, memories)], "<u4").tobytes()
+    def __init__(self, observations: Sequence[Observation], given: Given) -> None:
+        self.sizes = list(map(len, given.hits))
+        sizes = np.array(self.sizes, "<u4").tobytes()
+        self.retrieved = sizes + given.sequences.astype("<u4").tobytes()
         """How many memories each agent got, then their sequence numbers."""
-        self._scores = np.array(list(map(_SCORE, hits)), "<f8").tobytes()
-        self._states = bytes(map(_TIER, memories)) + bytes(map(_TEMPERATURE, memories))
+        self._scores = given.scores.astype("<f8", copy=False).tobytes()
+        self._states = given.tiers.tobytes() + given.temperatures.tobytes()
         heard = [
             2 * len(seen.heard) + bool(seen.text and not seen.text.isspace())
             for seen in observations

@@ -116,11 +116,11 @@ class Loop:
             bank.advance(number)
             streams.begin(number)
             observations = self._observe(number)
-            found = bank.context_many(
+            given = bank.ticks.given(
                 [(seen.agent_id, seen.text if seen.query is None else seen.query)
                  for seen in observations]
             )  # fmt: skip
-            log = DecisionLog(observations, found)
+            found, log = given.hits, DecisionLog(observations, given)
             decided = self._decide(observations, found, log)
             self._errors, self._no_ops = {}, 0
             if self._contexts is not None:
@@ -129,8 +129,8 @@ class Loop:
             for agent in streams.order():
                 seen, actions = decided[agent]
                 tick.observed(seen)
-                for given in actions:
-                    self._act(agent, given, tick, log)
+                for action in actions:
+                    self._act(agent, action, tick, log)
             tick.flush()
             if self._contexts is not None:
                 self._contexts.end_tick(self._saving(observations, found))
