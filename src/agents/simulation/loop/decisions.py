@@ -50,7 +50,8 @@ class DecisionLog:
                 heard,
             ]
         )
-        self._did: dict[str, list[list[Any]]] = {seen.agent_id: [] for seen in observations}
+        self._did: list[Any] = []
+        """Five values for each action: a list of lists would keep the garbage collector busy."""
         self._asked: dict[str, list[list[Any]]] = {}
 
     def did(self, agent: str, action: Action | None, result: int, *, born: bool) -> None:
@@ -61,7 +62,7 @@ class DecisionLog:
         name, arguments = action or (None, None)
         if arguments and name in _TEXTS:
             arguments = {key: each for key, each in arguments.items() if key != _TEXTS[name]}
-        self._did[agent].append([name, arguments or 0, result, int(born)])
+        self._did += (agent, name, arguments or 0, result, born)
 
     def asked(self, agent: str, answer: Answer) -> None:
         """A question of an agent, and what it found."""
@@ -71,7 +72,7 @@ class DecisionLog:
 
     def packed(self) -> bytes:
         """The log as bytes; the same decisions give the same bytes."""
-        parts = (self._seen, _json([list(self._did.values()), self._asked]), self._states)
+        parts = (self._seen, _json([self._did, self._asked]), self._states)
         sizes = np.array(list(map(len, parts)), "<u4").tobytes()
         packed = deflated(sizes + b"".join(parts))
         return _FORM + len(packed).to_bytes(4, "little") + packed + self._scores
@@ -112,8 +113,11 @@ def unpack(data: bytes, retrieved: bytes, agents: Sequence[str]) -> list[Kept]:
     sizes, sequences = numbers[: len(agents)], numbers[len(agents) :]
     scores = np.frombuffer(data[end:], "<f8").tolist()
     total = len(sequences)
-    if not len(scores) == total == len(states) // 2 or not len(queries) == len(did) == len(agents):
+    if not len(scores) == total == len(states) // 2 or not len(queries) == len(agents):
         raise ValueError("the decisions are not of this run")
+    did_by: dict[str, list[Any]] = {agent: [] for agent in agents}
+    for agent, name, arguments, code, born in zip(*[iter(did)] * 5, strict=True):
+        did_by[agent].append((name, arguments or {}, code, born))
     result = []
     for place, (start, stop) in enumerate(pairwise(accumulate(sizes, initial=0))):
         own = slice(start, stop)
@@ -127,7 +131,7 @@ def unpack(data: bytes, retrieved: bytes, agents: Sequence[str]) -> list[Kept]:
                 scores[own],
                 list(states[:total][own]),
                 list(states[total:][own]),
-                [(name, given or {}, code, bool(born)) for name, given, code, born in did[place]],
+                did_by[agents[place]],
                 [tuple(each) for each in asked.get(agents[place], ())],
             )
         )
