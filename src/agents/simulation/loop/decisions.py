@@ -15,10 +15,11 @@ import numpy as np
 import orjson
 
 from ...bank.given import Given
+from ...memory.tiers import Tier
 from ...storage.journal.ticks import deflated, inflated
 from ..protocols import NO_ARGUMENTS, Action, Answer, Observation
 
-__all__ = ["DONE", "FAILED", "REFUSAL", "UNANSWERED", "DecisionLog", "Kept", "unpack"]
+__all__ = ["DONE", "FAILED", "REFUSAL", "UNANSWERED", "DecisionLog", "Kept", "plain", "unpack"]
 
 DONE, FAILED, UNANSWERED, REFUSAL = range(4)
 """What came of an action: done, done without success, a policy without an answer, refused."""
@@ -99,23 +100,31 @@ class Kept(NamedTuple):
     """Each question: query, limit, cold, the memories that it found, their scores, a note."""
 
 
-def unpack(data: bytes, retrieved: bytes, agents: Sequence[str]) -> list[Kept]:
-    """What a log has of each of a run's agents; ValueError for bytes that are no log."""
+def plain(data: bytes) -> bytes:
+    """A log without its packing: another version of zlib may deflate the same to other bytes."""
     if data[:1] != _FORM:
         raise ValueError("the decisions have a form that this version does not know")
     end = 5 + int.from_bytes(data[1:5], "little")
-    parts = inflated(data[5:end], "a log of decisions")
-    seen_size, did_size, _ = np.frombuffer(parts[:12], "<u4").tolist()
+    return inflated(data[5:end], "a log of decisions") + data[end:]
+
+
+def unpack(data: bytes, retrieved: bytes, agents: Sequence[str]) -> list[Kept]:
+    """What a log has of each of a run's agents; ValueError for bytes that are no log."""
+    parts = plain(data)
+    seen_size, did_size, states_size = np.frombuffer(parts[:12], "<u4").tolist()
     queries, facts, heard = json.loads(parts[12 : 12 + seen_size])
     did, asked = json.loads(parts[12 + seen_size : 12 + seen_size + did_size])
-    states = parts[12 + seen_size + did_size :]
+    end = 12 + seen_size + did_size + states_size
+    states = parts[12 + seen_size + did_size : end]
     numbers = np.frombuffer(retrieved, "<u4").tolist()
     sizes, sequences = numbers[: len(agents)], numbers[len(agents) :]
-    scores = np.frombuffer(data[end:], "<f8").tolist()
+    scores = np.frombuffer(parts[end:], "<f8").tolist()
     total = len(sequences)
     if not len(scores) == total == len(states) // 2 or not len(queries) == len(agents):
         raise ValueError("the decisions are not of this run")
     did_by: dict[str, list[Any]] = {agent: [] for agent in agents}
+    if max(states[:total], default=0) > Tier.LOW or max(did[3::5], default=0) > REFUSAL:
+        raise ValueError("the decisions name a tier or a result that there is not")
     for agent, name, arguments, code, born in zip(*[iter(did)] * 5, strict=True):
         did_by[agent].append((name, arguments or {}, code, born))
     result = []

@@ -48,7 +48,7 @@ def kept_decisions(bank: MemoryBank, agents: Sequence[str]) -> Iterator[tuple[in
         try:
             if row is not None:
                 yield tick, unpack(data, row.retrieved, agents)
-        except (ValueError, LookupError, TypeError) as error:
+        except (ValueError, LookupError, TypeError, RecursionError) as error:
             raise RunError(f"the decisions of tick {tick} can't be read: {error}") from None
 
 

@@ -194,7 +194,7 @@ def _kept(folder: Path, bank: MemoryBank, tick: int, settings: Settings, place: 
         )
     try:
         return unpack(data, row.retrieved, settings.simulation.agent_ids())[place]
-    except (ValueError, LookupError, TypeError) as error:
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise RunError(f"the decisions of tick {tick} in {folder} can't be read: {error}") from None
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from ...bank.memory_bank import MemoryBank
 from ...errors import BankError, CheckpointError, Diverged, RunError
 from ...storage.checkpoint import file as checkpoint
+from ..loop.decisions import plain
 from ..loop.loop import Loop
 from ..policies.cassette import Cassette
 from . import outputs
@@ -110,7 +111,8 @@ class Replay:
     def _compare_decisions(self, tick: int) -> Divergence | None:
         """Compare the log of decisions; a run of an earlier version has none."""
         recorded = self._decided.get(tick)
-        if recorded is None or recorded == _hash(self._bank.ticks.decisions_of(tick) or b""):
+        again = self._bank.ticks.decisions_of(tick)
+        if recorded is None or (again is not None and recorded == _hash(again)):
             return None
         return Divergence(tick, "other decisions were recorded, though the same came of them")
 
@@ -134,8 +136,11 @@ class Replay:
         return "other memories were retrieved"
 
 
-def _hash(data: bytes) -> bytes:
-    return hashlib.sha256(data).digest()
+def _hash(decisions: bytes) -> bytes:
+    try:
+        return hashlib.sha256(plain(decisions)).digest()
+    except ValueError as error:
+        raise RunError(f"the recorded decisions can't be read: {error}") from None
 
 
 def verify_files(folder: Path) -> Iterator[str]:

@@ -71,7 +71,10 @@ def deflated(data: bytes) -> bytes:
 def inflated(packed: bytes, what: str) -> bytes:
     """The data of :func:`deflated`; ValueError, about ``what``, if it is far too large."""
     inflating = zlib.decompressobj()
-    data = inflating.decompress(packed, _most_inflated(packed))
+    try:
+        data = inflating.decompress(packed, _most_inflated(packed))
+    except zlib.error as error:
+        raise ValueError(f"{what} can't be inflated: {error}") from None
     if inflating.unconsumed_tail:
         raise ValueError(f"{what} inflates to over {len(data)} bytes")
     return data
