@@ -23,7 +23,10 @@ from openai_server import OpenAIServer
 from waiting import exit_code
 
 KILLS = int(os.environ.get("TIERMEM_RUN_KILLS", "25"))
-OUTPUTS = ("metrics.parquet", "ticks.parquet", "summary.json", "report.html", "config.yaml")
+OUTPUTS = (
+    "metrics.parquet", "ticks.parquet", "decisions.parquet", "summary.json", "report.html",
+    "config.yaml",
+)  # fmt: skip
 TICKS = 60
 MARKET: dict[str, Any] = {
     "seed": 11,

@@ -153,8 +153,9 @@ def search(test, agent, query, limit, tokens, filters, include_cold) -> None:
 
 
 def explain(test, agent, query, limit, tokens) -> None:
-    """Sees what a search sees, and counts as no use."""
-    explained = test.bank.agent(agent).explain(query, limit, context_tokens=tokens)
+    """Sees what a search sees, tells why it does not see the rest, and counts as no use."""
+    rows = test.bank.agent(agent).explain(query, limit, context_tokens=tokens)
+    explained = [row for row in rows if row.reason not in ("cold", "archived", "expired")]
     assert plain(explained) == plain(test.model.searching(agent).explain(query, limit, tokens))
 
 

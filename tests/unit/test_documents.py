@@ -14,7 +14,17 @@ from banks import ROOT
 from tiermem import Hit, MemoryBank
 from tiermem.config.load import load_settings
 from tiermem.interfaces import tokens
-from tiermem.simulation import Action, Observation, Outcome, Policy, Remark, Run, World
+from tiermem.simulation import (
+    Action,
+    Answer,
+    Ask,
+    Observation,
+    Outcome,
+    Policy,
+    Remark,
+    Run,
+    World,
+)
 from tiermem.simulation.authoring.template import new_world
 from tiermem.simulation.runs.branch import read_edits
 from tiermem.simulation.runs.run import check_scenario
@@ -92,7 +102,7 @@ def test_the_guide_names_every_field_and_method_of_worlds_and_policies() -> None
     for first, name in rows:
         of = first.strip("` ") or of
         named.setdefault(of, []).append(name)
-    for kind in (Observation, Remark, Action, Outcome, Hit):
+    for kind in (Observation, Remark, Action, Outcome, Ask, Answer, Hit):
         assert named[kind.__name__] == [*kind._fields]
     for of, protocol in (("world", World), ("policy", Policy)):
         assert named[of] == [name for name in vars(protocol) if not name.startswith("_")]

@@ -8,7 +8,7 @@ from ..engine.open_bank import OpenBank
 from ..engine.status import Status
 from ..errors import InvalidInput, InvalidTier
 from ..memory.context import render
-from ..memory.filters import ANY, parse_filter
+from ..memory.filters import parse_filter, parse_filter_and_cold
 from ..memory.records import Explanation, Hits, Memory, Scalar
 from ..memory.requests import action_text, check_query
 from ..memory.results import Compaction, Recall, Spill
@@ -348,18 +348,11 @@ class AgentMemory:
         filter takes one value or several, and passes a memory that has one of them. Cold memories
         take part with ``include_cold``, or if ``temperature`` names cold.
         """
-        only, cold = ANY, include_cold
         given = (tier, temperature, kind, tags, min_score, since_tick)
-        if any(value is not None for value in given):
-            only = parse_filter(*given)
-            cold = include_cold or only.wants_cold
-            if include_cold and only.temperatures is not None:
-                only = only._replace(temperatures=only.temperatures | {Temperature.COLD})
+        only, cold = parse_filter_and_cold(include_cold, *given)
         with self.parts.using():
-            most, budget = self.parts.limits_of(limit, context_tokens)
-            agents, queries = [self.agent_id], [check_query(query)]
-            request = SearchRequest(agents, queries, most, budget, only, with_cold=cold)
-            return self.parts.find(request)[0]
+            request = self._request(query, limit, context_tokens)
+            return self.parts.find(request._replace(only=only, with_cold=cold))[0]
 
     def get_relevant_memories(
         self, query: str, limit: int | None = None, *, context_tokens: int | None = None
@@ -380,12 +373,34 @@ class AgentMemory:
             return render(Hits(self.parts.search.front(self.agent_id, limits)))
 
     def explain(
-        self, query: str, limit: int | None = None, *, context_tokens: int | None = None
+        self,
+        /,
+        query: str,
+        limit: int | None = None,
+        *,
+        context_tokens: int | None = None,
+        context: bool = False,
+        include_cold: bool = False,
+        **filters: object,
     ) -> list[Explanation]:
-        """For each memory that :meth:`search` sees: its score, and why it was chosen or dropped."""
+        """For each memory: its score, and why a search gives it or not.
+
+        First comes what :meth:`search` gives with the same arguments, in that order. With
+        ``context``, it is what :meth:`get_relevant_memories` and a simulation give: the hot
+        memories follow the pinned ones. Then comes each memory that was not given, with the
+        reason: over the token budget, below the cut, outside the candidates, over the limits of
+        hot, filtered, expired, cold or archived. It counts as no use.
+        """
+        only, cold = parse_filter_and_cold(include_cold, **filters)
         with self.parts.using():
-            most, budget = self.parts.limits_of(limit, context_tokens)
-            return self.parts.search.explain(self.agent_id, check_query(query), most, budget)
+            request = self._request(query, limit, context_tokens)
+            hot = self.parts.movement.limits if context else None
+            request = request._replace(only=only, with_cold=cold, hot=hot)
+            return self.parts.search.explain(request, may_sync=self.parts.may_sync())
+
+    def _request(self, query: str, limit: int | None, tokens: int | None) -> SearchRequest:
+        most, budget = self.parts.limits_of(limit, tokens)
+        return SearchRequest([self.agent_id], [check_query(query)], most, budget)
 
     def _found(self, memory_id: str) -> Memory:
         return reading.find(self.parts, self.agent_id, memory_id, deleted=True)

@@ -1,16 +1,18 @@
 """What a simulation records of each tick, in the same commit as the tick's memories."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, final
 
 from ..engine.open_bank import OpenBank
 from ..errors import InvalidInput
 from ..memory.changes import Changes
+from ..memory.events import Event, decode
 from ..memory.records import Hits
 from ..memory.temperature import TEMPERATURE_NAMES
 from ..memory.tiers import Tier
 from ..storage.journal.ticks import TickNote, TickRow
+from .given import Given, given
 
 __all__ = ["TickLog"]
 
@@ -24,19 +26,30 @@ class TickLog:
     def __init__(self, bank: OpenBank) -> None:
         self._bank = bank
 
-    def record(self, record: Mapping[str, Any], state: Any, retrieved: bytes = b"") -> None:
+    def record(
+        self,
+        record: Mapping[str, Any],
+        state: Any,
+        retrieved: bytes = b"",
+        decisions: bytes = b"",
+    ) -> None:
         """Record the current tick as part of the open transaction.
 
         ``record`` tells what happened and ``state`` what the simulation needs to go on from here,
-        both as JSON values. ``retrieved`` tells which memories were found, in the caller's format.
+        both as JSON values. ``retrieved`` tells which memories were found, ``decisions`` what came
+        of them, both in the caller's format. The journal's hash does not cover ``decisions``.
         """
-        note = TickNote(_json(record), retrieved, _json(state))
+        note = TickNote(_json(record), retrieved, _json(state), decisions)
         with self._bank.using():
             if not self._bank.ledger.in_transaction:
                 raise InvalidInput(
                     "a tick is recorded inside a transaction", hint="use bank.transaction()"
                 )
             self._bank.ledger.note(note)
+
+    def given(self, requests: Iterable[tuple[str, str]]) -> Given:
+        """What :meth:`MemoryBank.context_many` gives, as hits and as columns."""
+        return given(self._bank, requests)
 
     def pending(self) -> Changes:
         """The changes of the open transaction so far."""
@@ -72,6 +85,34 @@ class TickLog:
         with self._bank.using():
             for row in self._bank.ledger.journal.tick_rows(after):
                 yield json.loads(row.record), row.retrieved
+
+    def decisions(self, after: int = -1) -> Iterator[tuple[int, bytes]]:
+        """The recorded decisions of each tick after ``after`` that has some: tick and bytes."""
+        with self._bank.using():
+            yield from self._bank.ledger.journal.decisions(after)
+
+    def decisions_of(self, tick: int) -> bytes | None:
+        """The recorded decisions of one tick; None if none are kept."""
+        found = next(self.decisions(tick - 1), None)
+        return found[1] if found is not None and found[0] == tick else None
+
+    def events(self, after: int = -1) -> Iterator[tuple[int, list[Event]]]:
+        """The events of each commit that left the bank at a tick after ``after``, in order.
+
+        A journal that was made from a checkpoint has none from before it.
+        """
+        with self._bank.using():
+            journal = self._bank.ledger.journal
+            before = journal.base
+            if after >= journal.base_tick:
+                before = journal.commit_of(after)
+            for commit in journal.commits(before):
+                yield commit.tick, decode(commit.events)
+
+    @property
+    def begins_after(self) -> int:
+        """The tick of the checkpoint that the journal was made from, or 0."""
+        return self._bank.ledger.journal.base_tick
 
     def row(self, tick: int) -> TickRow | None:
         """All that is recorded of one tick; None if nothing is."""

@@ -222,6 +222,7 @@ class SimulationSettings:
     ticks: int
     policy: str
     policy_options: Mapping[str, Any] = field(hash=False)
+    asks: int
     memories: tuple[Mapping[str, Any], ...] = field(hash=False)
 
     def agent_ids(self) -> list[str]:

@@ -19,7 +19,7 @@ from ..movement.movement import Movement
 from ..rules.caps import Caps
 from ..rules.spill import HotLimits
 from ..search.request import SearchRequest
-from ..search.search import Search
+from ..search.search import Found, Search
 from ..storage.embedding.cache import CachedEmbedder
 from ..storage.embedding.embedders import Embedder
 from ..storage.gc_pause import gc_paused
@@ -166,6 +166,10 @@ class OpenBank:
 
     def find(self, request: SearchRequest) -> list[Hits]:
         """The hits of a checked request; the returned memories count as used."""
+        return self.found(request).hits
+
+    def found(self, request: SearchRequest) -> Found:
+        """:meth:`find`, and the same memories as columns."""
         with self.using():
             read = self.search.read(request)  # may wait for somebody else's server
             with gc_paused() if len(request.agents) > 1 else nullcontext():
@@ -177,7 +181,7 @@ class OpenBank:
                 if not self._is_observed:
                     self.ledger.used(request.agents, accesses)
                 self.ledger.save_searches()
-                return found.hits
+                return found
 
     @contextmanager
     def observing(self) -> Iterator[None]:

@@ -10,7 +10,7 @@ from .requests import check_whole
 from .temperature import Temperature, parse_temperature
 from .tiers import Tier, parse_tier
 
-__all__ = ["ANY", "Filter", "parse_filter"]
+__all__ = ["ANY", "Filter", "parse_filter", "parse_filter_and_cold"]
 
 _Value = TypeVar("_Value")
 
@@ -77,6 +77,21 @@ def parse_filter(
         0.0 if min_score is None else float(min_score),
     )
     return ANY if found == ANY else found  # searches compare by identity
+
+
+def parse_filter_and_cold(
+    include_cold: bool, *values: object, **named: object
+) -> tuple[Filter, bool]:
+    """A filter from a caller's values, and whether cold memories take part.
+
+    Cold memories take part if they are asked for, or if the filter names cold.
+    """
+    if all(value is None for value in (*values, *named.values())):
+        return ANY, include_cold
+    only = parse_filter(*values, **named)
+    if include_cold and only.temperatures is not None:
+        only = only._replace(temperatures=only.temperatures | {Temperature.COLD})
+    return only, include_cold or only.wants_cold
 
 
 def _any_of(value: object, parse: Callable[[object], _Value]) -> frozenset[_Value] | None:

@@ -50,17 +50,32 @@ class ColdSearch:
         may_sync: bool,
     ) -> list[Hit]:
         """The memories that come first, then the best of all memories, cold and resident."""
+        near = self.candidates(block, asked, scope, request, may_sync)
+        wanted = max(0, request.limit - pinned_in(block, scope))
+        return self._ranker.front(block, asked, scope) + near[:wanted]
+
+    def candidates(
+        self,
+        block: AgentColumns,
+        asked: HybridScore,
+        scope: Scope | None,
+        request: SearchRequest,
+        may_sync: bool,
+    ) -> list[Hit]:
+        """The candidates among all memories, cold and resident, best first.
+
+        From now on, ``asked`` scores resident and cold memories on one scale.
+        """
         self._resident.check_shelf(block.agent_id)
         only = request.only
         wanted = max(0, request.limit - pinned_in(block, scope))
         most = wanted * self._ranker.multiplier
-        records = self._found(block, asked, most, only, may_sync)
+        records = self._found(block, asked, most, request, may_sync)
         if records:
             asked.include(0, _away(records, asked.vectors[0]))
-        front = self._ranker.front(block, asked, scope)
         candidates = self._ranker.candidates(block, asked, most, scope)
         candidates += self._hits(block, asked, records, most, only)
-        return front + self._ranker.merged(candidates, wanted)
+        return self._ranker.merged(candidates, most)
 
     def newest(self, block: AgentColumns, scope: Scope | None, request: SearchRequest) -> list[Hit]:
         """For a blank query: the memories that come first, then the rest by tier and the newest."""
@@ -85,21 +100,28 @@ class ColdSearch:
         return found
 
     def _found(
-        self, block: AgentColumns, asked: HybridScore, most: int, only: Filter, may_sync: bool
+        self,
+        block: AgentColumns,
+        asked: HybridScore,
+        most: int,
+        request: SearchRequest,
+        may_sync: bool,
     ) -> list[Shelved]:
         """The cold memories that are most similar, or have a rare word of the query."""
+        only = request.only
         if most == 0 or block.next_sequence == 1:
             return []
         agent_id, shelf = block.agent_id, self._resident.shelf
-        unsynced = shelf.unsynced(agent_id, self._store.written)
-        if len(unsynced) > _MOST_UNSYNCED and may_sync:
+        unsynced = shelf.unsynced(agent_id, 0 if request.exact else self._store.written)
+        if len(unsynced) > _MOST_UNSYNCED and may_sync and not request.exact:
             self._store.push()
             unsynced = shelf.unsynced(agent_id, self._store.written)
         has_vector = bool(asked.vectors[0].any())
         words = asked.rarest(0, _WORDS if has_vector else _WORDS_ALONE)
         records: list[Shelved] = []
         if has_vector or not words:
-            records = self._near(block, asked.vectors[0], most, only, unsynced)
+            is_in_store = bool(self._store.written) and not request.exact
+            records = self._near(block, asked.vectors[0], most, only, unsynced, is_in_store)
         if words:
             known = {record.sequence for record in records}
             found = shelf.with_words(agent_id, words, _MOST_BY_WORDS)
@@ -137,13 +159,14 @@ class ColdSearch:
         most: int,
         only: Filter,
         unsynced: Sequence[Shelved],
+        is_in_store: bool,
     ) -> list[Shelved]:
         """The ``most`` cold memories nearest to a vector; all of them if it is zeros."""
         records = self._passing(block, unsynced, only)
         known = {record.sequence for record in unsynced}
         if not vector.any():
             return records + self._all(block, only, known, [])
-        if self._store.written:
+        if is_in_store:
             records += self._from_store(block, vector, most, only, known)
         scores = _similarities(records, vector).tolist() if records else []
         order = sorted(range(len(records)), key=lambda at: (-scores[at], -records[at].sequence))

@@ -1,58 +1,139 @@
-"""Why a search chose a memory, or dropped it."""
+"""Why a search gave a memory, or did not.
+
+What was given comes from the search itself; this module only finds the reasons.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
-from ..memory.context import TokenCounter, fit
-from ..memory.records import Explanation, Hit
+from ..memory.records import Explanation, Hit, Memory
+from ..memory.retention import Retention
+from ..memory.temperature import Temperature
 from ..memory.tiers import Tier
 from ..storage.resident.agent_columns import AgentColumns
+from ..storage.state.state import State
 from .hybrid_score import HybridScore
-from .ranker import Ranker, similarities
-from .scope import Scope, pinned_in
+from .ranker import similarities
+from .request import SearchRequest
 
-__all__ = ["explain"]
+__all__ = ["Considered", "everything", "explained"]
+
+OVER_BUDGET, BELOW = "over the token budget", "below the cut"
+_HIDDEN = ("over the limits of hot", "filtered", "expired", "cold", "archived")
+"""The reasons of memories that the search did not rank."""
 
 
-def explain(
-    ranker: Ranker,
+class Considered(NamedTuple):
+    """What a search looked at before its cut."""
+
+    near: list[Hit]
+    """The candidates, best first; for a blank query, all that the search sees."""
+    far: list[Hit]
+    """The other memories that the search saw and scored."""
+    wanted: int
+    """How many candidates the search takes, without the memories that come first."""
+    multiplier: int
+    asked: HybridScore | None
+    """The query; None if it is blank."""
+
+
+def explained(
+    request: SearchRequest,
     block: AgentColumns,
-    scope: Scope | None,
-    asked: HybridScore | None,
-    limit: int,
-    budget: int | None,
-    count_tokens: TokenCounter,
+    given: Iterable[Hit],
+    unlimited: Iterable[Hit],
+    seen: Considered,
+    memories: Iterable[Memory],
+    unscored: Callable[[Memory], Hit],
+    tick: int,
 ) -> list[Explanation]:
-    """What a search makes of each memory that it sees: the result, then the rest."""
-    wanted = min(max(0, limit - pinned_in(block, scope)), block.size)
-    parts: list[tuple[float, float, float]] | None = None
+    """What became of each memory: the given ones in their order, then the rest.
+
+    ``unlimited`` is what the search gives without a token budget, ``memories`` are all of the
+    agent. ``unscored`` makes the hit of a memory that the search did not score.
+    """
+    parts = _parts(block, seen.asked)
+    rows: dict[int, Explanation] = {}
+
+    def tell(hits: Iterable[Hit], reason: Callable[[Memory], str]) -> None:
+        for hit in hits:
+            number, why = hit.memory.sequence, reason(hit.memory)
+            if number not in rows:
+                place = len(rows) + 1 if why in _GIVEN else None
+                own = parts.get(number)
+                rest = () if own is None else (*own[:3], hit.score - own[2])
+                rows[number] = Explanation(*hit, place, why, *rest)
+
+    def hidden() -> Iterator[tuple[str, Hit]]:
+        for memory in memories:
+            if memory.sequence not in rows:
+                own = parts.get(memory.sequence)
+                hit = unscored(memory)
+                if own is not None:
+                    hit = hit._replace(score=own[3], boosted_score=own[3] + hit.boost)
+                yield _why_hidden(memory, request, tick), hit
+
+    is_in_context = request.hot is not None
+    tell(given, lambda memory: _part(memory, is_in_context))
+    tell(unlimited, lambda _: OVER_BUDGET)
+    tell(seen.near, lambda _: BELOW)
+    outside = f"outside the {seen.wanted * seen.multiplier} candidates"
+    tell(seen.far, lambda _: outside)
+    unseen = list(hidden())
+    far = [hit for why, hit in unseen if not why]  # cold memories that the store did not name
+    tell(far, lambda _: outside)
+    for reason in _HIDDEN:
+        tell([hit for why, hit in unseen if why == reason], lambda _, why=reason: why)  # type: ignore[misc]
+    return list(rows.values())
+
+
+def everything(state: State, agent_id: str) -> list[Memory]:
+    """All memories of an agent that are not deleted, newest first."""
+    block = state.block(agent_id)
+    shelved = [
+        *state.shelf.of_agent(agent_id, Retention.ACTIVE, Temperature.COLD),
+        *state.shelf.of_agent(agent_id, Retention.ARCHIVED),
+    ]
+    memories = block.memories(range(block.size))
+    memories += [each.memory(agent_id, block.prefix) for each in shelved]
+    return sorted(memories, key=lambda memory: -memory.sequence)
+
+
+_GIVEN = ("pinned", "hot", "chosen")
+
+
+def _part(memory: Memory, is_in_context: bool) -> str:
+    """Why a memory was given. Only in a context do the hot memories come before the ranked ones."""
+    if memory.tier is Tier.PINNED:
+        return "pinned"
+    return "hot" if is_in_context and memory.temperature is Temperature.HOT else "chosen"
+
+
+def _why_hidden(memory: Memory, request: SearchRequest, tick: int) -> str:
+    """Why a search did not rank a memory; empty if it saw the memory."""
+    if memory.retention is Retention.ARCHIVED:
+        return "archived"
+    if memory.is_expired(tick):
+        return "expired"
+    if not request.only.allows(memory):
+        return "filtered"
+    if memory.temperature is Temperature.COLD:
+        return "" if request.with_cold else "cold"
+    if request.hot is not None and memory.temperature is Temperature.HOT:
+        return "over the limits of hot"
+    return "filtered"  # its score is below min_score
+
+
+def _parts(
+    block: AgentColumns, asked: HybridScore | None
+) -> Mapping[int, tuple[float, float, float, float]]:
+    """For each resident memory: similarity, match of words, both together, and the score."""
     if asked is None or not block.size:
-        pinned, candidates = ranker.newest(block, len(block), scope)
-        outside: list[Hit] = []
-    else:
-        pinned, candidates, outside = ranker.all_similar(block, asked, limit, scope)
-        own = asked.parts(0, similarities(block.vectors(), asked.vectors[0]))
-        words = np.zeros(block.size) if own.keyword is None else own.keyword
-        columns = (own.vector.tolist(), words.tolist(), own.fused.tolist())
-        parts = list(zip(*columns, strict=True))
-
-    def explained(hit: Hit, place: int | None, reason: str) -> Explanation:
-        row = block.row_of(hit.memory.sequence)
-        if parts is None or row is None:
-            return Explanation(*hit, place, reason)
-        return Explanation(*hit, place, reason, *parts[row], hit.score - parts[row][2])
-
-    kept, _, _ = fit(pinned, candidates[:wanted], budget, count_tokens)
-    shown = {hit.memory.sequence for hit in kept}
-    rows = [
-        explained(hit, place, "pinned" if hit.memory.tier is Tier.PINNED else "chosen")
-        for place, hit in enumerate(kept, start=1)
-    ]
-    rows += [
-        explained(hit, None, "over the token budget")
-        for hit in (*pinned, *candidates[:wanted])
-        if hit.memory.sequence not in shown
-    ]
-    rows += [explained(hit, None, "below the cut") for hit in candidates[wanted:]]
-    reason = f"outside the {wanted * ranker.multiplier} candidates"
-    rows += [explained(hit, None, reason) for hit in outside]
-    return rows
+        return {}
+    own = asked.parts(0, similarities(block.vectors(), asked.vectors[0]))
+    words = np.zeros(block.size) if own.keyword is None else own.keyword
+    columns = (own.vector.tolist(), words.tolist(), own.fused.tolist(), own.score.tolist())
+    numbers = [memory.sequence for memory in block.memories(range(block.size))]
+    return dict(zip(numbers, zip(*columns, strict=True), strict=True))

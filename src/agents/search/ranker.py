@@ -171,8 +171,8 @@ class Ranker:
 
     def all_similar(
         self, block: AgentColumns, asked: HybridScore, limit: int, scope: Scope | None
-    ) -> tuple[list[Hit], list[Hit], list[Hit]]:
-        """The pinned memories, the candidates and all other memories, each list best first."""
+    ) -> tuple[list[Hit], list[Hit]]:
+        """The candidates and all other memories that are ranked, each list best first."""
         (scored,) = score([block], asked.vectors, [scope], asked)
         _, ranked = self._ranked(scored, limit, [scope])
         candidates = ranked.columns[0, : ranked.counts[0]].tolist()
@@ -182,7 +182,6 @@ class Ranker:
         taken = set(candidates)
         outside = [c for c in by_score if c not in taken and scores[c] != EXCLUDED]
         return (
-            self.first(block, scope, scored.front.scores.tolist()),
             self._hits(block, candidates, scores[candidates].tolist()),
             self._hits(block, outside, scores[outside].tolist()),
         )
@@ -205,12 +204,12 @@ class Ranker:
         boost = self._boosts[memory.tier]
         return Hit(memory, own, boost, own + boost)
 
-    def merged(self, candidates: list[Hit], wanted: int) -> list[Hit]:
-        """The best of the candidates from several places, each of which gave its most similar."""
+    def merged(self, candidates: list[Hit], most: int) -> list[Hit]:
+        """The ``most`` similar of the candidates from several places, best first."""
         candidates.sort(key=lambda hit: (-hit.score, -hit.memory.sequence))
-        del candidates[wanted * self.multiplier :]
+        del candidates[most:]
         candidates.sort(key=lambda hit: (-hit.boosted_score, -hit.score, -hit.memory.sequence))
-        return candidates[:wanted]
+        return candidates
 
     def _hits(self, block: AgentColumns, columns: list[int], scores: Iterable[float]) -> list[Hit]:
         memories = block.memories(columns)

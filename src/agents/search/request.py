@@ -25,5 +25,7 @@ class SearchRequest(NamedTuple):
     """With limits, the hot memories come after the pinned ones, and only warm ones are ranked."""
     with_cold: bool = False
     """Whether cold memories take part."""
+    exact: bool = False
+    """Whether cold memories are searched in the journal alone, and not in mem0's store."""
     pinned_first: bool = True
     """Whether the pinned memories come first; if not, they are ranked like all memories."""

@@ -14,7 +14,7 @@ from ..storage.state.accesses import Accesses
 from ..storage.state.state import State
 from ..storage.store_sync import StoreSync
 from .cold_search import ColdSearch
-from .explain import explain
+from .explain import Considered, everything, explained
 from .hybrid_score import HybridScore, QueryReader
 from .ranker import Ranker
 from .request import SearchRequest
@@ -110,14 +110,44 @@ class Search:
         scope = scope_of(block, self._resident.tick, ANY, hot, self.count_tokens)
         return self._ranker.newest(block, 0, scope)[0]
 
-    def explain(
-        self, agent_id: str, query: str, limit: int, budget: int | None
-    ) -> list[Explanation]:
-        """What :meth:`run` makes of each memory that it sees: the result, then the rest."""
-        block, tick = self._resident.block(agent_id), self._resident.tick
-        scope = scope_of(block, tick, ANY, None, self.count_tokens)
-        asked = self._reader.read([block], [query], tick) if query.strip() else None
-        return explain(self._ranker, block, scope, asked, limit, budget, self.count_tokens)
+    def explain(self, request: SearchRequest, *, may_sync: bool = False) -> list[Explanation]:
+        """What :meth:`run` makes of each memory of one agent: what it gives, then the rest."""
+        read = self.read(request)
+        given = unlimited = self.run(read, may_sync=may_sync).hits[0]
+        if request.budget is not None:
+            without = read._replace(request=request._replace(budget=None))
+            unlimited = self.run(without, may_sync=may_sync).hits[0]
+        seen = self._considered(read, may_sync)
+        memories = everything(self._resident, request.agents[0])
+        return explained(
+            request,
+            read.blocks[0],
+            given,
+            unlimited,
+            seen,
+            memories,
+            lambda memory: self._ranker.hit(memory, 0.0),
+            self._resident.tick,
+        )
+
+    def _considered(self, read: ReadRequest, may_sync: bool) -> Considered:
+        """What the search of one agent looks at before its cut."""
+        request, (block,) = read.request, read.blocks
+        (scope,) = self._scopes(request, read.blocks)
+        most = max(0, request.limit - pinned_in(block, scope))
+        wanted, multiplier = min(most, block.size), self._ranker.multiplier
+        if not read.worded:
+            everyone = request._replace(limit=block.next_sequence + pinned_in(block, scope))
+            return Considered(self._newest(block, scope, everyone), [], wanted, multiplier, None)
+        asked = read.asked.one(0)
+        if request.with_cold:
+            near = self._cold.candidates(block, asked, scope, request, may_sync)
+            rest, far = self._ranker.all_similar(block, asked, request.limit, scope)
+            far = sorted([*rest, *far], key=lambda hit: (-hit.score, -hit.memory.sequence))
+            return Considered(near, far, most, multiplier, asked)
+        return Considered(
+            *self._ranker.all_similar(block, asked, request.limit, scope), wanted, multiplier, asked
+        )
 
     def _scopes(self, request: SearchRequest, blocks: Sequence[AgentColumns]) -> list[Scope | None]:
         """What each search sees of its agent's memories."""

@@ -7,7 +7,7 @@ give. :class:`Loop` runs a world on any bank, :class:`Run` runs one in a folder.
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidAction
-from .protocols import Action, Observation, Outcome, Policy, Remark, World
+from .protocols import Action, Answer, Ask, Observation, Outcome, Policy, Remark, World
 
 if TYPE_CHECKING:
     from .loop.loop import Loop
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Action",
+    "Answer",
+    "Ask",
     "InvalidAction",
     "Loop",
     "Observation",

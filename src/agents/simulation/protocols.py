@@ -17,7 +17,17 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 from ..memory.records import Hits, Scalar
 from ..memory.tiers import Tier, TierLike
 
-__all__ = ["Action", "Flushing", "Observation", "Outcome", "Policy", "Remark", "World"]
+__all__ = [
+    "Action",
+    "Answer",
+    "Ask",
+    "Flushing",
+    "Observation",
+    "Outcome",
+    "Policy",
+    "Remark",
+    "World",
+]
 
 NO_ARGUMENTS: Mapping[str, Any] = MappingProxyType({})
 
@@ -28,6 +38,26 @@ class Remark(NamedTuple):
     text: str
     tier: TierLike = Tier.NORMAL
     metadata: Mapping[str, Scalar] | None = None
+
+
+class Ask(NamedTuple):
+    """A question of a policy to the agent's own memory, in place of actions."""
+
+    query: str
+    limit: int | None = None
+    """How many memories are wanted; the default is that of the settings."""
+    cold: bool = False
+    """Whether cold memories are searched, too."""
+
+
+class Answer(NamedTuple):
+    """What a question found."""
+
+    ask: Ask
+    hits: Hits
+    """Best first; pinned memories are ranked like all others."""
+    note: str = ""
+    """Why the question was not answered; empty if it was."""
 
 
 class Observation(NamedTuple):
@@ -52,6 +82,10 @@ class Observation(NamedTuple):
     """The tick that is under way."""
     errors: Sequence[str] = ()
     """What was wrong with the agent's actions in the last tick."""
+    answers: Sequence[Answer] = ()
+    """What the agent's questions in this tick found, in the order of the questions."""
+    asks_left: int = 0
+    """How often the agent may ask in this tick: ``simulation.asks`` at first."""
 
 
 class Action(NamedTuple):
@@ -74,8 +108,15 @@ class Outcome(NamedTuple):
 class Policy(Protocol):
     """How an agent decides. A policy keeps no state: an agent knows only what is in its memory."""
 
-    def decide(self, observation: Observation, memories: Hits, rng: Random) -> Sequence[Action]:
-        """The agent's actions, in order. An empty list is allowed."""
+    def decide(
+        self, observation: Observation, memories: Hits, rng: Random
+    ) -> Sequence[Action] | Ask | Sequence[Ask]:
+        """The agent's actions, in order. An empty list is allowed.
+
+        In place of actions, it may be a question to the agent's memory, or a list of questions.
+        The loop answers the questions of all agents together, and asks the policy again, with
+        ``observation.answers``. Where ``observation.asks_left`` is 0, a question is refused.
+        """
 
 
 @runtime_checkable

@@ -197,9 +197,13 @@ def test_search_finds_cold_memories_that_mem0s_store_has(tiermem: Command, tmp_p
 
 def test_search_explains_itself(tiermem: Command, folder: Path) -> None:
     rows = tiermem("search", folder, "-a", "alice", "fish", "--explain", "--json").json
-    assert [row["why"] for row in rows] == ["pinned", "chosen"]
-    done = tiermem("search", folder, "-a", "alice", "fish", "--explain", "--tier", "low")
-    assert done.is_one_error(2, "--explain shows a search without filters")
+    assert [row["why"] for row in rows] == ["pinned", "chosen", "cold"]
+    rows = tiermem(
+        "search", folder, "-a", "alice", "fish", "--explain", "--tier", "low", "--json"
+    ).json
+    assert {row["why"] for row in rows if row["tier"] != "low"} == {"filtered"}
+    done = tiermem("search", folder, "-a", "alice", "fish", "--context", "--tier", "low")
+    assert done.is_one_error(2, "what an agent reads has no filters")
 
 
 def test_search_says_when_pins_leave_no_room(tiermem: Command, folder: Path) -> None:
@@ -423,3 +427,25 @@ def test_standard_input_that_is_no_text_is_one_clear_error(
     assert tiermem("add", folder, "-a", "alice", "-").is_one_error(2, "not UTF-8 (byte 4)")
     typed(monkeypatch, b"")
     assert tiermem("add", folder, "-a", "alice", "-").is_one_error(2, "blank")
+
+
+def test_the_context_has_the_hot_memories_and_explains_them(
+    tiermem: Command, tmp_path: Path
+) -> None:
+    folder = tmp_path / "bank"
+    tiermem("init", folder)
+    for temperature in ("hot", "warm", "cold"):
+        tiermem("add", folder, "-a", "alice", f"a {temperature} fish", "--temperature", temperature)
+    asked = ("search", folder, "-a", "alice", "fish", "--context", "--limit", 1, "--json")
+    given = tiermem(*asked).json["results"]
+    assert [row["content"] for row in given] == ["a hot fish", "a warm fish"]
+    rows = tiermem(*asked, "--explain").json
+    assert [(row["memory"], row["why"]) for row in rows] == [
+        ("a hot fish", "hot"),
+        ("a warm fish", "chosen"),
+        ("a cold fish", "cold"),
+    ]
+    shown = tiermem(
+        "show", folder, "-a", "alice", "--query", "fish", "--limit", 1, "--json", "--all"
+    )
+    assert shown.json == rows

@@ -53,6 +53,9 @@ def hostile() -> Iterator[list[str]]:
         yield ["replay", folder]
         yield ["report", folder]
         yield ["branch", folder, "--at", "1", "--out", "new"]
+        yield ["why", folder, "-a", "alice", "-t", "1"]
+        yield ["why", folder, "--memory", "x"]
+        yield ["why", "run", "-a", "alice", "-t", "1", "--diff", folder]
         yield ["diff", folder, "run"]
         yield ["diff", "run", folder]
         yield ["run", folder, "--out", "new"]
@@ -92,6 +95,7 @@ def hostile() -> Iterator[list[str]]:
         yield ["bench", "--memories", number]
         yield ["bench", "--ticks", number]
         yield ["show", "run", "--tick", number]
+        yield ["why", "run", "-a", "alice", "--tick", number]
         yield ["notes", "crew", "-a", "alice", "search", "query", "--max-results", number]
         yield ["notes", "crew", "-a", "alice", "search", "query", "--min-score", f"{number}9"]
         yield ["run", "mine/stones.yaml", "--out", "new", "--seed", number]
@@ -123,6 +127,9 @@ def hostile() -> Iterator[list[str]]:
     yield from (
         ["replay", "run", "--from-tick", "99"],
         ["diff", "run"],
+        ["why", "run"],
+        ["why", "run", "-a", ANSI, "-t", "1"],
+        ["why", "run", "--memory", ANSI],
         ["vacuum"],
         [ANSI],
         [BYTES],

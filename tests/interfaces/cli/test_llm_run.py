@@ -68,3 +68,56 @@ def test_a_checkpoint_holds_all_that_a_run_needs(llm_run: Path) -> None:
     assert extra["cassette"] == 6
     assert ticks == [(0, 0), (1, 0), (2, 0), (3, 1)]
     assert agents == ["alice", "bob"]
+
+
+def asking(request: dict[str, Any]) -> str:
+    """A model that asks before it steps."""
+    if "You asked your memory" in request["messages"][1]["content"]:
+        return STEP
+    actions = [{"name": "recall_memory", "arguments": {"query": "stones", "limit": 2}}]
+    return json.dumps({"actions": [*actions, {"name": "step"}]})
+
+
+def test_a_model_asks_its_memory_and_the_run_replays(tiermem: Command, scenario: Write) -> None:
+    with OpenAIServer(asking) as server:
+        given = scenario(policy="llm", policy_options={"pause": 0})
+        config = f"llm.config={{openai_base_url: '{server.url}', api_key: hush-hush, model: m}}"
+        done = tiermem(
+            "run", given, "--ticks", 3, "--set", "llm.provider=openai", "--set", config,
+            "--out", "r", "-q",
+        )  # fmt: skip
+        assert done == (0, "", "")
+        assert len(server.requests) == 12  # two agents, three ticks, a question and an answer each
+        assert "search_memory" in server.requests[0][1]["messages"][0]["content"]
+    told = tiermem("why", "r", "-a", "bob", "-t", 3, "--json").json
+    (question,) = told["asked"]
+    assert (question["query"], question["limit"], question["cold"]) == ("stones", 2, True)
+    assert len(question["found"]) == 2
+    first, second = told["exchanges"]
+    assert question["found"][0]["text"] in second["messages"][1]["content"]
+    assert "You asked your memory: stones" in second["messages"][1]["content"]
+    assert "You asked" not in first["messages"][1]["content"]
+    assert [deed["name"] for deed in told["did"]] == ["step"]  # once, after the answer
+    assert "its policy asked among cold memories, too: stones" in tiermem(
+        "why", "r", "-a", "bob", "-t", 3
+    ).out  # fmt: skip
+    found = question["found"][0]["id"]
+    life = tiermem("why", "r", "--memory", found, "--json").json["moments"]
+    assert any(each["what"] == "found" and each["tick"] == 3 for each in life)
+    assert tiermem("replay", "r", "--verify", "--json").json["equal"] is True
+
+
+def test_a_run_of_before_offers_no_questions_and_still_replays(
+    tiermem: Command, scenario: Write
+) -> None:
+    with OpenAIServer(lambda _: STEP) as server:
+        given = scenario(policy="llm", policy_options={"pause": 0}, asks=0)
+        config = f"llm.config={{openai_base_url: '{server.url}', api_key: hush-hush, model: m}}"
+        tiermem("run", given, "--ticks", 2, "--set", "llm.provider=openai", "--set", config,
+                "--out", "r", "-q")  # fmt: skip
+        assert "search_memory" not in server.requests[0][1]["messages"][0]["content"]
+    path = Path("r/config.yaml")
+    path.write_text("".join(
+        line for line in path.read_text().splitlines(keepends=True) if "asks:" not in line
+    ))  # fmt: skip
+    assert tiermem("replay", "r", "--json").json["equal"] is True

@@ -122,7 +122,7 @@ def test_a_world_that_raises_in_the_replay_is_one_error(tiermem: Command, whole:
     assert tiermem("replay", whole, "-q").is_one_error(1, "Stones.end_tick()", "tick 4")
 
 
-@pytest.mark.parametrize("name", ["metrics.parquet", "ticks.parquet"])
+@pytest.mark.parametrize("name", ["metrics.parquet", "ticks.parquet", "decisions.parquet"])
 def test_verify_finds_a_table_that_is_missing_or_damaged(
     tiermem: Command, whole: Path, name: str
 ) -> None:

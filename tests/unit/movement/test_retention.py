@@ -44,7 +44,7 @@ def seen(agent: AgentMemory) -> list[set[str]]:
         [hit.memory.content for hit in agent.search("<1 0>", 50, include_cold=True)],
         [hit.memory.content for hit in agent.search("", 50, include_cold=True)],
         [item.content for item in agent.recall("<1 0>", 50, auto_promote=False).items],
-        [row.memory.content for row in agent.explain("<1 0>", 50)],
+        [row.memory.content for row in agent.explain("<1 0>", 50) if row.rank],
         agent.get_relevant_memories("<1 0>", 50).splitlines(),
         agent.get_relevant_memories("", 50).splitlines(),
         agent.hot_context().splitlines(),

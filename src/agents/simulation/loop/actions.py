@@ -14,9 +14,10 @@ from ...memory.records import check_text
 from ...memory.tiers import Tier, parse_tier
 from ...notes.agent_notes import LONG_TERM
 from ...notes.files import MOST_BYTES
-from ..protocols import NO_ARGUMENTS, Action
+from ..protocols import NO_ARGUMENTS, Action, Ask
 
 __all__ = [
+    "ASK_ACTIONS",
     "MEMORY_ACTIONS",
     "NOTE_ACTIONS",
     "NO_OP",
@@ -44,6 +45,13 @@ NOTE_ACTIONS: Mapping[str, str] = {
     "append_note": "add lines to a note, a Markdown file of your own: text, and optionally path "
     "(MEMORY.md for what lasts, or memory/NAME.md)",
 }
+
+ASK_ACTIONS: Mapping[str, str] = {
+    "search_memory": "look for memories before you act: query, and optionally limit; you are asked "
+    "again with what was found, and other actions of the same reply are not done",
+    "recall_memory": "the same among all memories, also those that you did not use for long",
+}
+"""The questions of a language model; a policy in Python gives an :class:`Ask`."""
 
 OWN_ACTIONS: Mapping[str, str] = {**MEMORY_ACTIONS, **NOTE_ACTIONS}
 """The actions of every agent in every world."""
@@ -76,6 +84,11 @@ def as_action(value: object) -> Action:
     arguments: Any
     if isinstance(value, Action):
         name, arguments = value
+    elif isinstance(value, Ask):
+        raise InvalidAction(
+            f"no more questions are answered in this tick; this one was {value.query!r:.80}",
+            hint="act on what was found; simulation.asks says how often an agent may ask",
+        )
     elif isinstance(value, Mapping) and value.keys() <= {"name", "arguments"}:
         name, arguments = value.get("name"), value.get("arguments") or {}
     else:
@@ -93,7 +106,7 @@ def as_action(value: object) -> Action:
 
 def is_list(value: object) -> bool:
     """Whether a policy's answer is a list; a single action is not."""
-    return isinstance(value, Sequence) and not isinstance(value, str | bytes | Action)
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes | Action | Ask)
 
 
 def refusal(name: str, error: Exception) -> str:

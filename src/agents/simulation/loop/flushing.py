@@ -75,7 +75,8 @@ class Contexts:
         self.flushes = self.failures = 0
         for seen, hits in zip(observations, found, strict=True):
             heard = (remark.text for remark in seen.heard)
-            self.saw(seen.agent_id, seen.text, *heard, render(hits))
+            found_too = (render(answer.hits) for answer in seen.answers)
+            self.saw(seen.agent_id, seen.text, *heard, render(hits), *found_too)
 
     def saw(self, agent: str, *texts: str) -> None:
         """Count texts that come into an agent's context."""

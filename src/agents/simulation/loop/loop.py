@@ -2,20 +2,21 @@
 
 import math
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any, Protocol, runtime_checkable
 
-import numpy as np
 import orjson
 
 from ...bank.memory_bank import MemoryBank
 from ...errors import ConfigError, InvalidInput, SimulationError, TierMemError
 from ...memory.records import Hits
 from ...memory.tiers import TIER_NAMES
-from ..protocols import Action, Flushing, Observation, Outcome, Policy, Remark, World
+from ..protocols import Action, Ask, Flushing, Observation, Outcome, Policy, Remark, World
 from .actions import NO_OP, OWN_ACTIONS, REFUSED, as_action, is_list, refusal
+from .asking import answers, asked_in
+from .decisions import DONE, FAILED, REFUSAL, UNANSWERED, DecisionLog
 from .flushing import Contexts, Saving
 from .recorder import Recorder, save
 from .streams import Streams
@@ -50,6 +51,7 @@ class Loop:
         self._streams = Streams(bank.settings.seed, self._agents)
         self._errors: dict[str, list[str]] = {}
         self._spent = False
+        self._asks = bank.settings.simulation.asks
         self._no_ops = 0
         """The tick's decisions without an answer."""
         self._names: list[str] | None = None
@@ -80,7 +82,7 @@ class Loop:
             return found
         with self._bank.transaction():
             self._bank.add_many(memories)
-            self._record(found=())
+            self._record(())
         return []
 
     def _differences(self) -> list[str]:
@@ -114,11 +116,12 @@ class Loop:
             bank.advance(number)
             streams.begin(number)
             observations = self._observe(number)
-            found = bank.context_many(
+            given = bank.ticks.given(
                 [(seen.agent_id, seen.text if seen.query is None else seen.query)
                  for seen in observations]
             )  # fmt: skip
-            decided = self._decide(observations, found)
+            found, log = given.hits, DecisionLog(observations, given)
+            decided = self._decide(observations, found, log)
             self._errors, self._no_ops = {}, 0
             if self._contexts is not None:
                 self._contexts.begin_tick(observations, found)
@@ -126,8 +129,8 @@ class Loop:
             for agent in streams.order():
                 seen, actions = decided[agent]
                 tick.observed(seen)
-                for given in actions:
-                    self._act(agent, given, tick)
+                for action in actions:
+                    self._act(agent, action, tick, log)
             tick.flush()
             if self._contexts is not None:
                 self._contexts.end_tick(self._saving(observations, found))
@@ -135,7 +138,7 @@ class Loop:
             bank.sweep(every=self._fade_every)
             if self._compact_every and number % self._compact_every == 0:
                 bank.compact()
-            return self._record(found)
+            return self._record(found, log)
 
     def _observe(self, tick: int) -> list[Observation]:
         try:
@@ -164,60 +167,100 @@ class Loop:
                 "needed"
             )
         errors = self._errors.get(agent, ())
-        return type(seen)._make((*seen[:6], agent, tick, tuple(errors)))  # _replace(), faster
+        # As _replace() does, in less time.
+        return type(seen)._make((*seen[:6], agent, tick, tuple(errors), (), self._asks))
 
     def _decide(
-        self, observations: Sequence[Observation], found: Sequence[Hits]
+        self, observations: list[Observation], found: Sequence[Hits], log: DecisionLog
     ) -> dict[str, tuple[Observation, Sequence[object]]]:
+        """The actions of each agent. ``observations`` get the answers to what policies asked."""
+        decided = self._decided(observations, found)
+        asking = [place for place, each in enumerate(decided) if asked_in(each)]
+        for left in range(self._asks - 1, -1, -1):
+            if not asking:
+                break
+            self._answer(observations, {place: asked_in(decided[place]) for place in asking}, log)
+            for place in asking:
+                observations[place] = observations[place]._replace(asks_left=left)
+            again = self._decided(
+                [observations[place] for place in asking], [found[place] for place in asking]
+            )
+            for place, each in zip(asking, again, strict=True):
+                decided[place] = each
+            asking = [place for place in asking if asked_in(decided[place])]
+        # A question that is left is refused, as an action that can't be done.
+        return {
+            seen.agent_id: (seen, asked_in(each) or each)
+            for seen, each in zip(observations, decided, strict=True)
+        }
+
+    def _decided(
+        self, observations: Sequence[Observation], found: Sequence[Hits]
+    ) -> list[Sequence[object]]:
+        """What the policy says for each observation: actions, or questions."""
         policy, rngs = self._policy, self._streams.agents
+        own = [rngs[seen.agent_id] for seen in observations]
         try:
             if isinstance(policy, Together):
-                answers = policy.decide_all(observations, found, list(rngs.values()))
+                given: list[Any] = list(policy.decide_all(observations, found, own))
             else:
-                answers = [
-                    policy.decide(seen, hits, rngs[seen.agent_id])
-                    for seen, hits in zip(observations, found, strict=True)
-                ]
+                given = list(map(policy.decide, observations, found, own))
         except SimulationError:
             raise
         except Exception as error:  # a user's own policy may raise anything
             raise self._failed(policy, "decide", error) from error
-        decided: dict[str, tuple[Observation, Sequence[object]]] = {}
-        for seen, answer in zip(observations, answers, strict=True):
-            if type(answer) is not list and not is_list(answer):
+        for seen, each in zip(observations, given, strict=True):
+            if type(each) is not list and not is_list(each) and not isinstance(each, Ask):
                 raise SimulationError(
-                    f"{type(policy).__name__}.decide() gave {answer!r:.60} for {seen.agent_id} in "
+                    f"{type(policy).__name__}.decide() gave {each!r:.60} for {seen.agent_id} in "
                     f"tick {seen.tick}; a list of actions is needed"
                 )
-            decided[seen.agent_id] = (seen, answer)
-        return decided
+        return given
 
-    def _act(self, agent: str, given: object, tick: "Recorder") -> None:
-        name = "an action"
+    def _answer(
+        self, observations: list[Observation], asked: Mapping[int, list[Ask]], log: DecisionLog
+    ) -> None:
+        """Answer the questions of a round together; ``asked`` has them by place of the agent."""
+        places = [place for place, asks in asked.items() for _ in asks]
+        whose = [observations[place].agent_id for place in places]
+        questions = [ask for asks in asked.values() for ask in asks]
+        pairs = list(zip(whose, questions, strict=True))
+        for place, answer in zip(places, answers(self._bank, pairs), strict=True):
+            seen = observations[place]
+            observations[place] = seen._replace(answers=(*seen.answers, answer))
+            log.asked(seen.agent_id, answer)
+
+    def _act(self, agent: str, given: object, tick: "Recorder", log: DecisionLog) -> None:
+        name, action = "an action", None
         try:
             action = as_action(given)
             name = action.name
             if name in OWN_ACTIONS:
-                tick.memory_action(agent, action)
+                log.did(agent, action, DONE, born=tick.memory_action(agent, action))
                 return
             if name == NO_OP:
                 self._no_ops += 1
                 reason = action.arguments.get("reason", "no reason given")
-                tick.happened(agent, name, Outcome(f"did nothing: {reason}", success=False))
+                told = Outcome(f"did nothing: {reason}", success=False)
+                log.did(agent, action, UNANSWERED, born=tick.happened(agent, name, told))
                 return
             outcome = self._world.apply(agent, action)
         except REFUSED as error:
             message = refusal(name, error)
             self._errors.setdefault(agent, []).append(message)
-            tick.happened(agent, name, Outcome(message, success=False))
+            born = tick.happened(agent, name, Outcome(message, success=False))
+            log.did(agent, action, REFUSAL, born=born)
             return
         except Exception as error:  # a user's own world may raise anything
             raise self._failed(self._world, "apply", error) from error
         if isinstance(outcome, str):
             outcome = Outcome(outcome)
         if isinstance(outcome, Outcome):
-            tick.happened(agent, name, outcome)
-        elif outcome is not None:
+            result = DONE if outcome.success else FAILED
+            log.did(agent, action, result, born=tick.happened(agent, name, outcome))
+        elif outcome is None:
+            log.did(agent, action, DONE, born=False)
+        else:
             raise SimulationError(
                 f"{self._name()}.apply({agent!r}, {name}) gave {outcome!r:.60}; an Outcome, a text "
                 "or None is needed"
@@ -244,10 +287,9 @@ class Loop:
 
         return saving
 
-    def _record(self, found: Sequence[Hits]) -> dict[str, Any]:
+    def _record(self, found: Sequence[Hits], log: DecisionLog | None = None) -> dict[str, Any]:
         bank = self._bank
-        sizes = [len(hits) for hits in found]
-        retrieved = np.array([*sizes, *[hit[0].sequence for hits in found for hit in hits]], "<u4")
+        sizes = log.sizes if log else []
         changes = bank.ticks.pending()
         record = {
             "tick": bank.tick,
@@ -268,7 +310,8 @@ class Loop:
             state["contexts"] = self._contexts.get_state()
         try:
             _check_keys(state)
-            bank.ticks.record(record, state, retrieved.tobytes())
+            kept = (log.retrieved, log.packed()) if log else (b"", b"")
+            bank.ticks.record(record, state, *kept)
         except (InvalidInput, ValueError) as error:
             raise SimulationError(
                 f"{self._name()}.get_state() gave in tick {bank.tick} what can't be kept: {error}"

@@ -49,7 +49,8 @@ class Recorder:
         for text, tier, metadata in seen.heard:
             self._new.append((agent, text, tier, metadata))
 
-    def happened(self, agent: str, name: str, outcome: Outcome) -> None:
+    def happened(self, agent: str, name: str, outcome: Outcome) -> bool:
+        """Whether the outcome becomes a memory: a blank text does not."""
         if outcome.text and not outcome.text.isspace():
             own = {"action_type": name, "success": outcome.success}
             if outcome.metadata:
@@ -57,16 +58,19 @@ class Recorder:
             self._new.append((agent, outcome.text, outcome.tier, own, _ACTED))
             if self._contexts is not None:
                 self._contexts.saw(agent, outcome.text)
+            return True
+        return False
 
-    def memory_action(self, agent: str, action: Action) -> None:
+    def memory_action(self, agent: str, action: Action) -> bool:
+        """Do a memory action; whether it makes a memory, other than a note's."""
         if action.name in NOTE_ACTIONS:
             self.flush()
             append_note(self._bank.agent(agent), action, self._bank.tick)
-            return
+            return False
         if action.name != "store_memory":
             self.flush()
             change_memory(self._bank.agent(agent), action)
-            return
+            return False
         content, tier = memory_to_store(action)
         check_content(content, self._most)
         if tier in self._refusing:  # stored alone, so that a refusal is about this memory only
@@ -74,6 +78,7 @@ class Recorder:
             self._bank.agent(agent).add(str(content), tier)
         else:
             self._new.append((agent, content, tier))
+        return True
 
     def flush(self) -> None:
         """Store the collected memories, in one batch."""

@@ -85,6 +85,12 @@ class Cassette:
                 raise self._diverged(key)
             return None
 
+    def of(self, tick: int, agent: str) -> list[Exchange]:
+        """The exchanges of an agent in a tick, in the order of the answers."""
+        with self._lock:
+            places = [at for key, at in self._index().items() if key[:2] == (tick, agent)]
+            return [self._read(*place) for place in sorted(places)]
+
     def record(self, exchange: Exchange) -> Exchange:
         """Write an exchange to the file. If its key has an earlier exchange, give that instead."""
         key = exchange.key

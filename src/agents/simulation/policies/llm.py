@@ -13,11 +13,11 @@ from random import Random
 from typing import Any, Protocol, final
 
 from ...errors import ChatFailed, ConfigError
-from ...memory.context import render
+from ...memory.context import one_line, render
 from ...memory.records import Hits
 from ...notes.flush import SILENT_REPLY
-from ..loop.actions import NO_OP, OWN_ACTIONS
-from ..protocols import Action, Observation
+from ..loop.actions import ASK_ACTIONS, NO_OP, OWN_ACTIONS
+from ..protocols import Action, Answer, Ask, Observation
 from . import as_actions, check_keepable
 from .cassette import Cassette, Exchange, hash_prompt
 
@@ -79,26 +79,31 @@ class Llm:
         self._model = model
         self._cassette = cassette
         self._system = _system_text(system, world_actions, own_actions)
+        self._can_ask = "search_memory" in own_actions
         self._attempts = retries + 1
         self._timeout = timeout
         self._concurrency = concurrency
         self._pause = pause
 
-    def decide(self, observation: Observation, memories: Hits, rng: Random) -> Sequence[Action]:
-        """The actions of one agent."""
+    def decide(
+        self, observation: Observation, memories: Hits, rng: Random
+    ) -> Sequence[Action] | Sequence[Ask]:
+        """The actions of one agent, or its questions."""
         return self.decide_all([observation], [memories], [rng])[0]
 
     def decide_all(
         self, observations: Sequence[Observation], memories: Sequence[Hits], rngs: Sequence[Random]
-    ) -> Sequence[Sequence[Action]]:
-        """The actions of each agent, in the order of ``observations``."""
+    ) -> Sequence[Sequence[Action] | Sequence[Ask]]:
+        """The actions of each agent, or its questions, in the order of ``observations``."""
         turns = [
             _Turn(seen, self._messages(_user_text(seen, hits)), self._attempts, _actions_in)
             for seen, hits in zip(observations, memories, strict=True)
         ]
         self._decide(turns)
         return [
-            turn.actions if turn.failure is None else [Action(NO_OP, {"reason": turn.failure})]
+            (self._can_ask and _questions(turn.actions)) or turn.actions
+            if turn.failure is None
+            else [Action(NO_OP, {"reason": turn.failure})]
             for turn in turns
         ]
 
@@ -256,7 +261,31 @@ def _user_text(seen: Observation, hits: Hits) -> str:
     if hits:
         ids = "\n".join(f"- {hit.memory.id}" for hit in hits)
         parts.append(f"Their memory_id, in the same order:\n{ids}")
+    parts += map(_answer_text, seen.answers)
+    if seen.answers:
+        parts.append(f"You may ask your memory {seen.asks_left} more times in this tick.")
     return "\n\n".join(parts)
+
+
+def _answer_text(answer: Answer) -> str:
+    asked = f"You asked your memory: {one_line(answer.ask.query)}\n"
+    if answer.note:
+        return f"{asked}It was refused: {one_line(answer.note)}"
+    ids = "\n".join(f"- {hit.memory.id}" for hit in answer.hits)
+    found = f"{asked}It found:\n{render(answer.hits)}"
+    return f"{found}\nTheir memory_id, in the same order:\n{ids}" if ids else found
+
+
+def _questions(actions: Sequence[object]) -> list[Ask]:
+    """The questions among actions; a question that lacks a part becomes one that is refused."""
+    found = []
+    for action in actions:
+        if isinstance(action, Action) and action.name in ASK_ACTIONS:
+            arguments = action.arguments
+            query: Any = arguments.get("query", "")
+            is_cold = action.name == "recall_memory"
+            found.append(Ask(query, arguments.get("limit"), is_cold))
+    return found
 
 
 def _lines(texts: Sequence[str]) -> str:

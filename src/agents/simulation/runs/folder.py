@@ -15,6 +15,7 @@ import yaml
 from ...bank import history
 from ...config.load import load_settings
 from ...config.settings import Settings
+from ...config.yaml_reader import read_file
 from ...errors import BankError, ConfigError, RunError
 from ...storage import private_files
 from ...storage.leftovers import is_alive
@@ -23,6 +24,7 @@ from ...storage.private_files import replace_file
 __all__ = [
     "FORMAT",
     "as_run_error",
+    "changed_code",
     "checkpoint_tick",
     "checkpoints",
     "make_folder",
@@ -38,8 +40,8 @@ _FROM_A_COPY = "restore it from a copy of the run"
 _OURS = frozenset(
     {
         "config.yaml", "run.json", "code", "bank", "checkpoints", "cassette.jsonl",
-        "metrics.parquet", "ticks.parquet", "summary.json", "report.html", "diff.png",
-        "error.txt", "run.seal",
+        "metrics.parquet", "ticks.parquet", "decisions.parquet", "summary.json", "report.html",
+        "diff.png", "error.txt", "run.seal",
     }
 )  # fmt: skip
 
@@ -132,7 +134,13 @@ def read_folder(folder: Path) -> tuple[Settings, dict[str, Any]]:
         raise RunError(
             f"{folder} is missing config.yaml, without which it can't go on", hint=_FROM_A_COPY
         )
-    return load_settings(folder / "config.yaml"), about
+    settings = load_settings(folder / "config.yaml")
+    document = read_file(folder / "config.yaml").value
+    scenario = document.get("simulation") if isinstance(document, dict) else None
+    if not isinstance(scenario, dict) or "asks" not in scenario:
+        # An earlier version made the run: its policies could not ask, and its prompts say nothing.
+        settings = load_settings(settings, overrides={"simulation": {"asks": 0}})
+    return settings, about
 
 
 @contextmanager
@@ -167,6 +175,19 @@ def places_of_code(folder: Path, about: Mapping[str, Any]) -> list[Path]:
     if about.get("scenario"):
         places.append(Path(about["scenario"]))
     return [place for place in places if place.is_dir()]
+
+
+def changed_code(copies: Path, places: list[Path]) -> list[str]:
+    """The user's own modules that differ from their copies."""
+    changed = []
+    for copy in sorted(copies.rglob("*.py")):
+        name = copy.relative_to(copies)
+        for place in places:
+            original = place / name
+            is_other = place != copies and original.is_file()
+            if is_other and original.read_bytes() != copy.read_bytes():
+                changed.append(str(original))
+    return changed
 
 
 def remove_leftovers(folder: Path) -> None:

@@ -3,6 +3,7 @@
 ===================  ===========================================================================
 metrics.parquet      the world's metrics, a row per tick
 ticks.parquet        per tick: state hash, tier counts, adds, demotions, retrieval sizes, errors
+decisions.parquet    per agent and tick: query, memories given with their scores, actions
 summary.json         the state at the end
 report.html          all of this for people, in one file
 ===================  ===========================================================================
@@ -27,6 +28,7 @@ from ...storage.private_files import replace_file
 from ..loop.loop import check_number
 from ..protocols import World
 from ..reports.report import RemarkableMemory, RunResults, render_run
+from .decision_table import decision_table
 
 __all__ = ["by_agent_of", "metric_rows", "most_retrieved", "rows_of", "table", "tick_rows", "write"]
 
@@ -53,6 +55,7 @@ def write(
     try:
         replace_file(folder / "metrics.parquet", table(metric_rows(records)))
         replace_file(folder / "ticks.parquet", table(tick_rows(records)))
+        replace_file(folder / "decisions.parquet", decision_table(bank, settings))
         replace_file(folder / "summary.json", json.dumps(summary, indent=2) + "\n")
         if report:
             agents = settings.simulation.agent_ids()
@@ -97,7 +100,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> bytes:
     return buffer.getvalue()
 
 
-def rows_of(path: Path) -> list[dict[str, Any]] | None:
+def rows_of(path: Path | BytesIO) -> list[dict[str, Any]] | None:
     """The rows of a Parquet file; None if it can't be read."""
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -1,7 +1,9 @@
 """Replay: a run repeated and compared with its records."""
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from io import BytesIO
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,10 +11,12 @@ from typing import Any, NamedTuple
 from ...bank.memory_bank import MemoryBank
 from ...errors import BankError, CheckpointError, Diverged, RunError
 from ...storage.checkpoint import file as checkpoint
+from ..loop.decisions import plain
 from ..loop.loop import Loop
 from ..policies.cassette import Cassette
 from . import outputs
 from .compare import Difference, differences
+from .decision_table import decision_table
 from .folder import as_run_error, checkpoints, places_of_code, read_folder
 from .run import is_of_run
 from .scenario import first_memories, make_policy, make_world
@@ -53,6 +57,7 @@ class Replay:
             self._recorded = {
                 record["tick"]: (record, seen) for record, seen in bank.ticks.records()
             }
+            self._decided = {tick: _hash(data) for tick, data in bank.ticks.decisions()}
             self._hash = bank.ticks.journal_hash()
             self.last = max(self._recorded, default=bank.tick)
         if parent and start is not None and start < parent["tick"]:
@@ -102,7 +107,7 @@ class Replay:
         recorded, seen = self._recorded[tick]
         again, seen_again = next(self._bank.ticks.records(after=tick - 1))
         if recorded == again and seen == seen_again:
-            return None
+            return self._compare_decisions(tick)
         return Divergence(tick, self._detail(tick, recorded, again))
 
     def _changed_since(self) -> str:
@@ -117,6 +122,14 @@ class Replay:
         more = len(found) - _MOST_CHANGES
         said += [f"and {more} more"] if more > 0 else []
         return f"equal up to here, but its bank was changed since: {'; '.join(said)}"
+
+    def _compare_decisions(self, tick: int) -> Divergence | None:
+        """Compare the log of decisions; a run of an earlier version has none."""
+        recorded = self._decided.get(tick)
+        again = self._bank.ticks.decisions_of(tick)
+        if recorded is None or (again is not None and recorded == _hash(again)):
+            return None
+        return Divergence(tick, "other decisions were recorded, though the same came of them")
 
     def _detail(
         self, tick: int, recorded: Mapping[str, Any], again: Mapping[str, Any]
@@ -149,6 +162,13 @@ def _change(difference: Difference) -> str:
     return f"{where}: {difference.field} was {first} and is {second}"
 
 
+def _hash(decisions: bytes) -> bytes:
+    try:
+        return hashlib.sha256(plain(decisions)).digest()
+    except ValueError as error:
+        raise RunError(f"the recorded decisions can't be read: {error}") from None
+
+
 def verify_files(folder: Path) -> Iterator[str]:
     """The faults in a run's own files: checkpoints, tables, summary."""
     settings, about = read_folder(folder)
@@ -174,6 +194,12 @@ def verify_files(folder: Path) -> Iterator[str]:
                 yield f"{path} is missing"
             elif outputs.rows_of(path) != rows:
                 yield f"{path} is not what the journal says"
+        path = folder / "decisions.parquet"
+        if not path.is_file():
+            if bank.ticks.decisions_of(bank.tick):  # a run of an earlier version has no such table
+                yield f"{path} is missing"
+        elif outputs.rows_of(path) != outputs.rows_of(BytesIO(decision_table(bank, settings))):
+            yield f"{path} is not what the journal says"
         yield from _verify_summary(folder / "summary.json", records[-1], bank)
 
 

@@ -46,8 +46,10 @@ from ...version import __version__
 from ..loop.loop import Loop
 from ..policies.cassette import Cassette
 from . import outputs
+from .decisions import Decision, decision
 from .folder import (
     FORMAT,
+    changed_code,
     checkpoint_tick,
     checkpoints,
     make_folder,
@@ -56,6 +58,7 @@ from .folder import (
     remove_leftovers,
     write_settings,
 )
+from .life import Life, life
 from .scenario import code_of, first_memories, make_policy, make_world, set_up
 from .trusting import check_run, is_trusted_run, seal_run
 
@@ -196,6 +199,14 @@ class Run:
             self.folder, self.bank, self.settings, self._world, branched=branched, report=report
         )
 
+    def decision(self, agent: str, tick: int) -> Decision:
+        """What decided an agent's actions in a tick, and what came of them."""
+        return decision(self.folder, agent, tick)
+
+    def life(self, memory_id: str) -> Life:
+        """Everything that happened to a memory: born, moved, given to its agent, gone."""
+        return life(self.folder, memory_id)
+
     def extend(self, ticks: int) -> None:
         """Make the run ``ticks`` long."""
         if ticks < self.tick:
@@ -252,7 +263,7 @@ class Run:
         self._loop = Loop(self.bank, self._world, policy, agents)
         for difference in self._loop.begin(first_memories(self.settings)):
             say(f"after set_state() the metric {difference}: does get_state() leave something out?")
-        for name in _changed(self.folder / "code", places):
+        for name in changed_code(self.folder / "code", places):
             say(f"{name} has changed since; the run goes on with its own copy in its folder code")
         if self.tick and self.tick % self.settings.checkpoint.every == 0:
             self.checkpoint()  # a kill may have come between the tick and its checkpoint
@@ -264,19 +275,6 @@ class Run:
             f"the traceback is in {self.folder / 'error.txt'}; {mend} with: tiermem resume "
             f"{quote(str(self.folder))}"
         )
-
-
-def _changed(copies: Path, places: list[Path]) -> list[str]:
-    """The user's own modules that differ from their copies."""
-    changed = []
-    for copy in sorted(copies.rglob("*.py")):
-        name = copy.relative_to(copies)
-        for place in places:
-            original = place / name
-            is_other = place != copies and original.is_file()
-            if is_other and original.read_bytes() != copy.read_bytes():
-                changed.append(str(original))
-    return changed
 
 
 def check_scenario(settings: Settings, places: list[Path]) -> dict[str, Path]:

@@ -13,7 +13,7 @@ from ...errors import ConfigError, SimulationError, TierMemError
 from ...memory.requests import check_agent_id
 from ...memory.tiers import parse_tier
 from ...storage.mem0.models import ChatModel
-from ..loop.actions import MEMORY_ACTIONS, OWN_ACTIONS
+from ..loop.actions import ASK_ACTIONS, MEMORY_ACTIONS, OWN_ACTIONS
 from ..loop.loop import where_in
 from ..loop.streams import Streams
 from ..policies.cassette import Cassette
@@ -93,6 +93,8 @@ def make_policy(settings: Settings, world: World, cassette: Cassette, *folders: 
         seconds = options.get("timeout", DEFAULT_TIMEOUT)
         model, actions = ChatModel(settings.llm, timeout=seconds), getattr(world, "actions", {})
         own = MEMORY_ACTIONS if settings.notes.read_only else OWN_ACTIONS
+        if settings.simulation.asks:
+            own = {**own, **ASK_ACTIONS}
         policy = _call(where, Llm, options, model, cassette, actions, own)
     elif ":" in name:
         policy = _make("simulation.policy", name, options, folders)

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...errors import BankDamaged, BankError, CommitFailed, TickNotKept
 from ..shelf.rows import Changes, ShelfTable
+from .decisions import DecisionTable
 from .file import JournalFile
 from .head import Acknowledged, HeadRecord
 from .redaction import Redaction, redact, redacted_digest
@@ -40,6 +41,7 @@ class Journal:
         self.check_there = file.check_there
         self._db = file.db
         self.shelf = ShelfTable(file.db, file.reading)
+        self._decisions = DecisionTable(file.db)
         self.base: int
         self.base_tick: int
         self.head: int
@@ -130,6 +132,8 @@ class Journal:
                 )
                 if row:
                     self._db.execute(_TICK, row)
+                if note and note.decisions:
+                    self._decisions.write(tick, self.head + 1, digest, note.decisions)
                 self._db.executemany(_EMBEDDING, embeddings.items())
                 if shelf:
                     self.shelf.write(self.head + 1, shelf)
@@ -226,6 +230,7 @@ class Journal:
             self._db.execute("DELETE FROM commits WHERE id > ?", (commit,))
             self._db.execute("DELETE FROM ticks WHERE commit_id > ?", (commit,))
             self._db.execute("DELETE FROM redactions WHERE commit_id > ?", (commit,))
+            self._decisions.rewind(commit)
             self.shelf.rewind(commit)
             head, tick, digest = row or (0, 0, bytes(32))
             own = {"head": (head, tick, digest.hex()) if head else None, "shelf_sum": None}
@@ -285,6 +290,11 @@ class Journal:
         with self.reading():
             last = self._db.execute("SELECT max(tick) FROM ticks").fetchone()[0]
             return None if last is None else next(self.tick_rows(last - 1))
+
+    def decisions(self, after: int = -1) -> Iterator[tuple[int, bytes]]:
+        """What is kept of the decisions in the ticks after this one: tick and bytes, in order."""
+        with self.reading():
+            yield from self._decisions.read(after, self.hash_of)
 
     def save_embeddings(self, vectors: Mapping[bytes, bytes]) -> None:
         """Keep vectors by the hash of their text, in a transaction of their own."""

@@ -4,6 +4,7 @@ import hashlib
 from typing import NamedTuple
 
 from ..shelf.rows import SHELF_SCHEMA
+from .decisions import DECISIONS_SCHEMA
 
 __all__ = ["SCHEMA", "Commit", "Snapshot", "SnapshotRow", "chained"]
 
@@ -47,7 +48,7 @@ CREATE VIEW events AS
            json_extract(e.value, '$[4]') AS content, json_extract(e.value, '$[5]') AS metadata
     FROM commits, json_each(commits.events) AS e;
 """
-SCHEMA = _TABLES + SHELF_SCHEMA
+SCHEMA = _TABLES + DECISIONS_SCHEMA + SHELF_SCHEMA
 
 
 class Commit(NamedTuple):

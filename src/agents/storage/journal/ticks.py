@@ -5,7 +5,7 @@ import json
 import zlib
 from typing import Any, NamedTuple
 
-__all__ = ["TickNote", "TickRow"]
+__all__ = ["TickNote", "TickRow", "deflated", "inflated"]
 
 _SMALL = 16 << 20
 _MOST_TIMES = 32
@@ -21,16 +21,15 @@ class TickNote(NamedTuple):
     """The memories that the agents got, in the caller's own form."""
     state: str
     """JSON: what a simulation needs to go on from here."""
+    decisions: bytes = b""
+    """What decided the tick, in the caller's own form; no hash of the journal covers it."""
 
     def row(self, tick: int, commit: int) -> "TickRow":
         """The row for the journal."""
         state = self.state.encode()
         # The hash covers the text: another version of zlib may deflate the text to other bytes.
         digest = hashlib.sha256(state).digest()
-        packed = zlib.compress(state, 1)
-        if len(state) > _most_inflated(packed):
-            packed = zlib.compress(state, 0)
-        return TickRow(tick, commit, self.record, self.retrieved, digest, packed)
+        return TickRow(tick, commit, self.record, self.retrieved, digest, deflated(state))
 
 
 class TickRow(NamedTuple):
@@ -57,13 +56,28 @@ class TickRow(NamedTuple):
         """The simulation's state after the tick; ValueError if it is not what was written."""
         if self.packed_state is None:
             raise ValueError(f"the state after tick {self.tick} is not kept")
-        inflating = zlib.decompressobj()
-        text = inflating.decompress(self.packed_state, _most_inflated(self.packed_state))
-        if inflating.unconsumed_tail:
-            raise ValueError(f"the state after tick {self.tick} inflates to over {len(text)} bytes")
+        text = inflated(self.packed_state, f"the state after tick {self.tick}")
         if hashlib.sha256(text).digest() != self.state_hash:
             raise ValueError(f"the state after tick {self.tick} is not what was written")
         return json.loads(text)
+
+
+def deflated(data: bytes) -> bytes:
+    """The data in fewer bytes; :func:`inflated` gives it back."""
+    packed = zlib.compress(data, 1)
+    return packed if len(data) <= _most_inflated(packed) else zlib.compress(data, 0)
+
+
+def inflated(packed: bytes, what: str) -> bytes:
+    """The data of :func:`deflated`; ValueError, about ``what``, if it is far too large."""
+    inflating = zlib.decompressobj()
+    try:
+        data = inflating.decompress(packed, _most_inflated(packed))
+    except zlib.error as error:
+        raise ValueError(f"{what} can't be inflated: {error}") from None
+    if inflating.unconsumed_tail:
+        raise ValueError(f"{what} inflates to over {len(data)} bytes")
+    return data
 
 
 def _most_inflated(packed: bytes) -> int:

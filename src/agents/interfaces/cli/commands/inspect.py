@@ -46,7 +46,11 @@ def show(
         ),
     ] = None,
     query: Annotated[
-        str | None, Option(help="Show what this query would have found then, and why.")
+        str | None,
+        Option(
+            help="Show what the agent is given for this query after the tick, and why: pinned, hot "
+            "and found memories."
+        ),
     ] = None,
     limit: Annotated[
         int | None, Option(min=0, help="With --query: find at most this many memories.")
@@ -87,7 +91,8 @@ def show(
             )
         memory = bank.agent(agent)
         if query is not None:
-            explained(memory, bank.tick, query, limit, everything=everything, as_json=as_json)
+            options = {"everything": everything, "as_json": as_json, "context": True}
+            explained(memory, bank.tick, query, limit, **options)
             return
         rows = [
             {
@@ -144,10 +149,12 @@ def explained(
     *,
     everything: bool,
     as_json: bool,
+    **options: Any,
 ) -> None:
-    """Print what a search for ``query`` finds, and why it finds each memory or not."""
-    found = memory.explain(query, limit)
-    shown = [each for each in found if everything or not each.reason.startswith("outside")]
+    """Print what a search for ``query`` gives, and why it gives each memory or not."""
+    found = memory.explain(query, limit, **options)
+    near = ("over the token budget", "below the cut")
+    shown = [each for each in found if everything or each.rank or each.reason in near]
     rows = [
         {
             "rank": each.rank,

@@ -145,6 +145,13 @@ def search(
     explain: Annotated[
         bool, Option("--explain", help="Show for each memory why it is found, or why not.")
     ] = False,
+    context: Annotated[
+        bool,
+        Option(
+            "--context",
+            help="Give what an agent reads in a simulation: hot memories follow the pinned ones.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Find memories of an agent: the pinned memories first, then the best matches.
@@ -155,18 +162,25 @@ def search(
     """
     given = {"tier": tiers, "temperature": temperatures, "kind": kinds, "tags": tags}
     only: dict[str, Any] = {name: values for name, values in given.items() if values}
-    if explain and (only or include_cold or min_score is not None):
-        raise InvalidInput("--explain shows a search without filters", hint="leave them out, or it")
+    if context and (only or include_cold or min_score is not None):
+        raise InvalidInput(
+            "what an agent reads has no filters", hint="leave out --context, or them"
+        )
     if tiers:
         only["tier"] = [_tier(each) for each in tiers]
     query = " ".join(words)
     with copied_with_notes(folder, agent) as (bank, _, _):
         check_agent(bank, folder, agent)
         memory = bank.agent(agent)
+        only |= {"min_score": min_score, "include_cold": include_cold}
         if explain:
-            explained(memory, bank.tick, query, limit, everything=True, as_json=as_json)
+            options = {"everything": True, "as_json": as_json, "context": context, **only}
+            explained(memory, bank.tick, query, limit, **options)
             return
-        hits = memory.search(query, limit, min_score=min_score, include_cold=include_cold, **only)
+        if context:
+            (hits,) = bank.context_many([(agent, query)], limit)
+        else:
+            hits = memory.search(query, limit, **only)
         if as_json:
             from ....tools.shapes import memory_json
 

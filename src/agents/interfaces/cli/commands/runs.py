@@ -54,8 +54,8 @@ def run(
     """Run a simulation.
 
     The run's folder gets the settings, the bank, checkpoints, metrics.parquet, ticks.parquet,
-    summary.json and report.html. Ctrl-C finishes the tick and writes a checkpoint; `tiermem
-    resume` continues the run.
+    decisions.parquet, summary.json and report.html. Ctrl-C finishes the tick and writes a
+    checkpoint; `tiermem resume` continues the run.
     """
     from ....config.load import load_settings
     from ....simulation.runs.run import Run

@@ -1,0 +1,221 @@
+"""The command why: what decided an agent's actions, and the life of a memory."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Option
+
+from ....errors import ConfigError
+from ..options import AsJson, RunFolder
+from ..output import counted, echo_json, say, short, table
+
+if TYPE_CHECKING:
+    from ....simulation.runs.decisions import Decision
+
+__all__ = ["why"]
+
+
+def why(
+    folder: RunFolder,
+    agent: Annotated[str | None, Option("--agent", "-a", help="The agent that decided.")] = None,
+    tick: Annotated[
+        int | None, Option("--tick", "-t", min=1, help="The tick in which it decided.")
+    ] = None,
+    other: Annotated[
+        Path | None,
+        Option("--diff", metavar="RUN2", help="Compare with the same decision in another run."),
+    ] = None,
+    memory: Annotated[
+        str | None, Option("--memory", metavar="ID", help="Tell the life of this memory instead.")
+    ] = None,
+    everything: Annotated[
+        bool, Option("--all", help="List the memories that it was not given, too.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Tell why an agent did what it did in a tick: what it saw, what it was given, what came of it.
+
+    It is what the agent knew when it decided, at the beginning of the tick; `tiermem show --tick`
+    has the memory after the tick. The command reads a copy: the run can be in use.
+    """
+    if memory is not None:
+        if agent is not None or tick is not None or other is not None:
+            raise ConfigError(
+                "--memory tells the life of one memory, in all ticks of one run",
+                hint="leave out --agent, --tick and --diff, or --memory",
+            )
+        _tell_life(folder, memory, as_json)
+        return
+    if agent is None or tick is None:
+        raise ConfigError(
+            "one decision has an agent and a tick", hint="give --agent and --tick, or --memory"
+        )
+    from ....simulation.runs.decisions import as_json as plain
+    from ....simulation.runs.decisions import decision
+
+    found = decision(folder, agent, tick)
+    if other is not None:
+        _tell_difference(found, decision(other, agent, tick), (folder, other), as_json)
+    elif as_json:
+        echo_json(plain(found))
+    else:
+        _tell(found, everything=everything)
+
+
+def _tell(found: "Decision", *, everything: bool) -> None:
+    say(f"{found.agent} in tick {found.tick}")
+    for name, texts in _seen(found).items():
+        for text in texts:
+            say(f"  {name:<9} {text}")
+    rows = [
+        {
+            "why": each.part,
+            "score": round(each.score, 4),
+            "boost": each.boost,
+            "tier": each.tier,
+            "written": _written(each.created_tick, each.kind, each.speaker),
+            "id": each.id,
+            "memory": each.text,
+        }
+        for each in found.given
+    ]
+    table(f"given: {counted(len(rows), 'memory', 'memories')}, in this order", rows)
+    if everything and found.not_given:
+        rest = [
+            {
+                "why": row.reason,
+                "score": round(row.score, 4),
+                "boost": row.boost,
+                "id": row.memory.id,
+                "memory": row.memory.content,
+            }
+            for row in found.not_given
+        ]
+        table("not given", rest)
+    elif found.not_given:
+        reasons = ", ".join(f"{number} {reason}" for reason, number in found.reasons().items())
+        say(f"not given: {reasons}; --all lists them")
+    if found.note:
+        say(found.note)
+    for question in found.asked:
+        where = " among cold memories, too" if question.cold else ""
+        say(f"its policy asked{where}: {question.query}")
+        if question.note:
+            say(f"  refused: {question.note}")
+        for each in question.found:
+            say(f"  found {each.score:.4f} {each.id} {each.text}")
+    for line in _deeds(found) or ["did nothing"]:
+        say(line)
+    for text in found.saved:
+        say(f"saved before its context was compacted: {text}")
+    for number, exchange in enumerate(found.exchanges, start=1):
+        say(f"prompt {number}:")
+        for message in exchange.messages:
+            for line in message["content"].splitlines():
+                say(f"  {message['role']}: {line}")
+        answer = exchange.reply if exchange.reply is not None else f"({exchange.error})"
+        say(f"answer {number}:")
+        for line in answer.splitlines():
+            say(f"  {line}")
+
+
+def _seen(found: "Decision") -> dict[str, list[str]]:
+    """What the agent perceived, by name."""
+    return {
+        "observed": [found.observed] if found.observed else [],
+        "heard": list(found.heard),
+        "was told": list(found.errors),
+        "facts": [json.dumps(found.facts, ensure_ascii=False)] if found.facts else [],
+        "asked": [found.query],
+    }
+
+
+def _deeds(found: "Decision") -> list[str]:
+    lines = []
+    for deed in found.did:
+        arguments = json.dumps(dict(deed.arguments), ensure_ascii=False) if deed.arguments else ""
+        came = f": {deed.text}" if deed.text else ""
+        lines.append(f"did {' '.join(filter(None, (deed.name, arguments)))} ({deed.result}){came}")
+    return lines
+
+
+def _written(tick: int | None, kind: str, speaker: str | None) -> str:
+    if tick is None:
+        return "–"
+    return f"tick {tick}, {kind}" + (f" of {speaker}" if speaker else "")
+
+
+def _tell_difference(
+    first: "Decision", second: "Decision", folders: tuple[Path, Path], as_json: bool
+) -> None:
+    from ....simulation.runs.decisions import as_json as plain
+
+    rows = _compared(first, second)
+    names = [str(each) for each in folders] if folders[0] != folders[1] else ["first", "second"]
+    if as_json:
+        differs = sorted({row[1] for row in rows if row[0]})
+        echo_json({"runs": names, "differs": differs, "decisions": [plain(first), plain(second)]})
+        return
+    table(
+        f"{first.agent} in tick {first.tick}: ≠ marks what differs",
+        [
+            {"": "≠" if differs else "", "what": what, names[0]: one, names[1]: two}
+            for differs, what, one, two in rows
+        ],
+    )
+
+
+def _compared(first: "Decision", second: "Decision") -> list[tuple[bool, str, str, str]]:
+    """Whether a part differs, its name, and what each decision has there."""
+    rows = []
+    one_seen, two_seen = _seen(first), _seen(second)
+    for name in one_seen:
+        rows += _side_by_side(name, one_seen[name], two_seen[name])
+    rows += _given_side_by_side(first, second)
+    questions = [[each.query for each in decision.asked] for decision in (first, second)]
+    rows += _side_by_side("its policy asked", *questions)
+    rows += _side_by_side("did", _deeds(first), _deeds(second))
+    return rows
+
+
+def _side_by_side(name: str, one: list[str], two: list[str]) -> list[tuple[bool, str, str, str]]:
+    longest = max(len(one), len(two))
+    pairs = zip(_filled(one, longest), _filled(two, longest), strict=True)
+    return [(a != b, name, a, b) for a, b in pairs]
+
+
+def _given_side_by_side(first: "Decision", second: "Decision") -> list[tuple[bool, str, str, str]]:
+    """Each memory that one of the two was given, by its text: place and score in both."""
+    found: dict[tuple[str, int], list[str]] = {}
+    for side, decision in enumerate((first, second)):
+        times: dict[str, int] = {}
+        for place, each in enumerate(decision.given, start=1):
+            times[each.text] = times.get(each.text, 0) + 1  # a text may be given twice
+            pair = found.setdefault((each.text, times[each.text]), ["–", "–"])
+            pair[side] = f"{place}. {each.part} {each.score + each.boost:.4f}"
+    return [
+        (one != two, f"given: {short(text)}", one, two) for (text, _), (one, two) in found.items()
+    ]
+
+
+def _filled(texts: list[str], length: int) -> list[str]:
+    return texts + ["–"] * (length - len(texts))
+
+
+def _tell_life(folder: Path, identifier: str, as_json: bool) -> None:
+    from ....simulation.runs.life import life
+
+    found = life(folder, identifier)
+    if as_json:
+        moments: list[dict[str, Any]] = [each._asdict() for each in found.moments]
+        echo_json({**found._asdict(), "moments": moments})
+        return
+    say(f"{found.memory_id} of {found.agent}: {found.text}")
+    rows = [
+        {"tick": each.tick, "what": each.what, "score": each.score, "detail": each.detail}
+        for each in found.moments
+    ]
+    table("its life", rows)
+    if found.note:
+        say(found.note)

@@ -1,0 +1,182 @@
+"""What decided a tick, as numbers: the form in which a bank's journal keeps it.
+
+Memories are named by their sequence numbers, which the tick's record has already. The texts of
+observations, remarks, outcomes and stored memories are memories: the log does not repeat them. It
+keeps queries that are not the text of the observation, the facts, and the names and arguments of
+the actions.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import orjson
+
+from ...bank.given import Given
+from ...memory.tiers import Tier
+from ...storage.journal.ticks import deflated, inflated
+from ..protocols import NO_ARGUMENTS, Action, Answer, Observation
+
+__all__ = ["DONE", "FAILED", "REFUSAL", "UNANSWERED", "DecisionLog", "Kept", "plain", "unpack"]
+
+DONE, FAILED, UNANSWERED, REFUSAL = range(4)
+"""What came of an action: done, done without success, a policy without an answer, refused."""
+
+_FORM = b"\x01"
+_TEXTS = {"store_memory": "content", "append_note": "text"}
+"""The arguments that become memories or notes."""
+_MOST_DEEP = 8
+
+
+class DecisionLog:
+    """Collects what decides one tick, in the order of the agents."""
+
+    def __init__(self, observations: Sequence[Observation], given: Given) -> None:
+        self.sizes = list(map(len, given.hits))
+        sizes = np.array(self.sizes, "<u4").tobytes()
+        self.retrieved = sizes + given.sequences.astype("<u4").tobytes()
+        """How many memories each agent got, then their sequence numbers."""
+        self._scores = given.scores.astype("<f8", copy=False).tobytes()
+        self._states = given.tiers.tobytes() + given.temperatures.tobytes()
+        heard = [
+            2 * len(seen.heard) + bool(seen.text and not seen.text.isspace())
+            for seen in observations
+        ]
+        self._seen = _json(
+            [
+                [seen.query for seen in observations],
+                [0 if seen.facts is NO_ARGUMENTS else seen.facts for seen in observations],
+                heard,
+            ]
+        )
+        self._did: list[Any] = []
+        """Five values for each action: a list of lists would keep the garbage collector busy."""
+        self._asked: dict[str, list[list[Any]]] = {}
+
+    def did(self, agent: str, action: Action | None, result: int, *, born: bool) -> None:
+        """An agent's action, and what came of it; ``born`` says that it became a memory.
+
+        None stands for an answer that is no action.
+        """
+        name, arguments = action or (None, None)
+        if arguments and name in _TEXTS:
+            arguments = {key: each for key, each in arguments.items() if key != _TEXTS[name]}
+        self._did += (agent, name, arguments or 0, result, born)
+
+    def asked(self, agent: str, answer: Answer) -> None:
+        """A question of an agent, and what it found."""
+        ask, hits, note = answer
+        numbers = [hit.memory.sequence for hit in hits], [hit.score for hit in hits]
+        self._asked.setdefault(agent, []).append([*ask, *numbers, note])
+
+    def packed(self) -> bytes:
+        """The log as bytes; the same decisions give the same bytes."""
+        parts = (self._seen, _json([self._did, self._asked]), self._states)
+        sizes = np.array(list(map(len, parts)), "<u4").tobytes()
+        packed = deflated(sizes + b"".join(parts))
+        return _FORM + len(packed).to_bytes(4, "little") + packed + self._scores
+
+
+class Kept(NamedTuple):
+    """What a log has of one agent."""
+
+    query: str | None
+    """None if it was the text of the observation."""
+    facts: Any
+    has_text: bool
+    """Whether the observation became a memory: it is the first of the agent's new ones."""
+    heard: int
+    """How many remarks the agent heard; the next of its new memories."""
+    sequences: list[int]
+    """The memories that it was given, in order."""
+    scores: list[float]
+    tiers: list[int]
+    temperatures: list[int]
+    did: list[tuple[str | None, dict[str, Any], int, bool]]
+    """Each action: name, arguments, what came of it, whether it became a memory."""
+    asked: list[tuple[str, int | None, bool, list[int], list[float], str]]
+    """Each question: query, limit, cold, the memories that it found, their scores, a note."""
+
+
+def plain(data: bytes) -> bytes:
+    """A log without its packing: another version of zlib may deflate the same to other bytes."""
+    if data[:1] != _FORM:
+        raise ValueError("the decisions have a form that this version does not know")
+    end = 5 + int.from_bytes(data[1:5], "little")
+    return inflated(data[5:end], "a log of decisions") + data[end:]
+
+
+def unpack(data: bytes, retrieved: bytes, agents: Sequence[str]) -> list[Kept]:
+    """What a log has of each of a run's agents; ValueError for bytes that are no log."""
+    parts = plain(data)
+    seen_size, did_size, states_size = np.frombuffer(parts[:12], "<u4").tolist()
+    queries, facts, heard = json.loads(parts[12 : 12 + seen_size])
+    did, asked = json.loads(parts[12 + seen_size : 12 + seen_size + did_size])
+    end = 12 + seen_size + did_size + states_size
+    states = parts[12 + seen_size + did_size : end]
+    numbers = np.frombuffer(retrieved, "<u4").tolist()
+    sizes, sequences = numbers[: len(agents)], numbers[len(agents) :]
+    scores = np.frombuffer(parts[end:], "<f8").tolist()
+    total = len(sequences)
+    if not len(scores) == total == len(states) // 2 or not len(queries) == len(agents):
+        raise ValueError("the decisions are not of this run")
+    did_by: dict[str, list[Any]] = {agent: [] for agent in agents}
+    if max(states[:total], default=0) > Tier.LOW or max(did[3::5], default=0) > REFUSAL:
+        raise ValueError("the decisions name a tier or a result that there is not")
+    for agent, name, arguments, code, born in zip(*[iter(did)] * 5, strict=True):
+        did_by[agent].append((name, arguments or {}, code, born))
+    result = []
+    for place, (start, stop) in enumerate(pairwise(accumulate(sizes, initial=0))):
+        own = slice(start, stop)
+        result.append(
+            Kept(
+                queries[place],
+                facts[place] or {},
+                bool(heard[place] % 2),
+                heard[place] // 2,
+                sequences[own],
+                scores[own],
+                list(states[:total][own]),
+                list(states[total:][own]),
+                did_by[agents[place]],
+                [tuple(each) for each in asked.get(agents[place], ())],
+            )
+        )
+    return result
+
+
+def _json(value: object) -> bytes:
+    """JSON of what a world or a policy gave. It may give anything, and the run goes on."""
+    try:
+        return orjson.dumps(value, default=_plain)
+    except TypeError:  # keys that are no text, half characters, numbers beyond 64 bits, a circle
+        return orjson.dumps(_safe(value, 0))
+
+
+def _plain(value: object) -> object:
+    """A value that JSON has, for a value that it lacks: the same in every process."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, tuple):
+        return list(value)
+    return f"<{type(value).__name__}>"
+
+
+def _safe(value: object, depth: int) -> object:
+    """The value, as far as JSON can hold it."""
+    if value is None or isinstance(value, bool | float):
+        return value
+    if isinstance(value, int):
+        return int(value) if abs(value) < 1 << 53 else str(value)
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if depth < _MOST_DEEP:
+        if isinstance(value, Mapping):
+            return {
+                str(_safe(key, _MOST_DEEP)): _safe(each, depth + 1) for key, each in value.items()
+            }
+        if isinstance(value, list | tuple):
+            return [_safe(each, depth + 1) for each in value]
+    return f"<{type(value).__name__}>"

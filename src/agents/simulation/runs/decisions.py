@@ -1,0 +1,288 @@
+"""Why an agent did what it did: its decisions, from a run's journal and cassette."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import islice, repeat
+from pathlib import Path
+from shlex import quote
+from typing import Any, NamedTuple
+
+from ...bank.memory_bank import MemoryBank
+from ...config.settings import Settings
+from ...errors import RunError, TierMemError
+from ...memory.events import Added
+from ...memory.records import Explanation, Memory, id_prefix, memory_id
+from ...memory.temperature import Temperature
+from ...memory.tiers import TIER_NAMES, Tier
+from ..loop.decisions import Kept, unpack
+from ..policies.cassette import Cassette, Exchange
+from .compare import past_bank
+from .folder import as_run_error, read_folder
+
+__all__ = [
+    "FORGOTTEN",
+    "RESULTS",
+    "Decision",
+    "Deed",
+    "Given",
+    "Question",
+    "as_json",
+    "decision",
+    "part_of",
+]
+
+RESULTS = ("done", "failed", "no answer", "refused")
+"""The words for what came of an action, by the number in the log."""
+FORGOTTEN = "(forgotten)"
+
+
+class Given(NamedTuple):
+    """A memory that an agent was given, as it was then."""
+
+    id: str
+    text: str
+    score: float
+    boost: float
+    part: str
+    """Why it was given: pinned, hot or chosen."""
+    tier: str
+    created_tick: int | None
+    """None if the memory was purged since."""
+    kind: str
+    """How it was written: an observation, an action, or a fact that was heard or stored."""
+    speaker: str | None
+    """Who said it, if its metadata names somebody."""
+
+
+class Question(NamedTuple):
+    """A question that a policy asked its agent's memory, and what it found."""
+
+    query: str
+    limit: int | None
+    cold: bool
+    found: tuple[Given, ...]
+    note: str
+    """Why it was not answered; empty if it was."""
+
+
+class Deed(NamedTuple):
+    """An action of an agent, and what came of it."""
+
+    name: str
+    arguments: Mapping[str, Any]
+    """As the policy gave them, without a text that became a memory or a note."""
+    result: str
+    """done, failed, no answer or refused."""
+    memory_id: str | None
+    """The memory that it became; None for a blank outcome."""
+    text: str
+    """The memory's text."""
+
+
+class Decision(NamedTuple):
+    """What decided one agent's actions in one tick, and what came of them."""
+
+    agent: str
+    tick: int
+    observed: str
+    """Empty if the observation had no text."""
+    heard: tuple[str, ...]
+    errors: tuple[str, ...]
+    """What was wrong with its actions in the tick before."""
+    facts: Mapping[str, Any]
+    query: str
+    given: tuple[Given, ...]
+    """What it was given, in that order."""
+    not_given: tuple[Explanation, ...]
+    """Its other memories, each with the reason; empty where ``note`` says so."""
+    asked: tuple[Question, ...]
+    """What its policy asked then, and what was found."""
+    did: tuple[Deed, ...]
+    saved: tuple[str, ...]
+    """The memories that it saved before its context was compacted."""
+    exchanges: tuple[Exchange, ...]
+    """The prompts to a language model and its answers, from the cassette."""
+    note: str = ""
+    """What can't be told any more."""
+
+    def reasons(self) -> Counter[str]:
+        """How many memories were not given, by reason."""
+        return Counter(row.reason for row in self.not_given)
+
+
+def decision(folder: Path, agent: str, tick: int) -> Decision:
+    """What decided an agent's actions in a tick of a run. It reads copies and changes nothing."""
+    settings, _ = read_folder(folder)
+    place = _place_of(folder, settings, agent)
+    with _reading(folder), MemoryBank.at(folder / "bank") as bank:
+        kept = _kept(folder, bank, tick, settings, place)
+        texts = _born(bank, tick, agent)
+        errors = _errors(bank, tick - 1, agent)
+    prefix = id_prefix(settings.seed, agent)
+    ids = iter(texts)
+    first = [texts[each] for each in islice(ids, kept.has_text + kept.heard)]
+    observed = first.pop(0) if kept.has_text and first else ""
+    deeds = []
+    for name, arguments, result, born in kept.did:
+        number = next(ids, None) if born else None
+        own = None if number is None else memory_id(prefix, number)
+        text = texts.get(number, "") if number is not None else ""
+        deeds.append(Deed(name or "no action", arguments, RESULTS[result], own, text))
+    query = observed if kept.query is None else kept.query
+    given, not_given, asked, note = _seen_before(folder, settings, agent, tick, query, kept)
+    exchanges = Cassette(folder / "cassette.jsonl", replay=True).of(tick, agent)
+    return Decision(
+        agent=agent,
+        tick=tick,
+        observed=observed,
+        heard=tuple(first),
+        errors=errors,
+        facts=kept.facts,
+        query=query,
+        given=given,
+        not_given=not_given,
+        asked=asked,
+        did=tuple(deeds),
+        saved=tuple(texts[each] for each in ids),
+        exchanges=tuple(exchanges),
+        note=note,
+    )
+
+
+def _place_of(folder: Path, settings: Settings, agent: str) -> int:
+    """The place of an agent among the agents of a run; an error if the run has no such agent."""
+    agents = settings.simulation.agent_ids()
+    if agent not in agents:
+        raise RunError(
+            f"{folder} has no agent {agent!r:.60}",
+            hint=f"list its agents with: tiermem show {quote(str(folder))}",
+        )
+    return agents.index(agent)
+
+
+def part_of(tier: int, temperature: int) -> str:
+    """Why a memory in this state was given: pinned, hot or chosen."""
+    if tier == Tier.PINNED:
+        return "pinned"
+    return "hot" if temperature == Temperature.HOT else "chosen"
+
+
+@contextmanager
+def _reading(folder: Path) -> Iterator[None]:
+    with as_run_error(f"the decisions of {folder} can't be read"):
+        yield
+
+
+def _kept(folder: Path, bank: MemoryBank, tick: int, settings: Settings, place: int) -> Kept:
+    """What the log has of an agent in a tick; an error says why it has nothing."""
+    if not 1 <= tick <= bank.tick:
+        raise RunError(
+            f"{folder} has ticks 1 to {bank.tick}, and nobody decided anything in tick {tick}",
+            hint=f"name a tick from 1 to {bank.tick}" if bank.tick else "let it run first",
+        )
+    data, row = bank.ticks.decisions_of(tick), bank.ticks.row(tick)
+    if data is None or row is None:
+        begins = bank.ticks.begins_after
+        why = "an earlier version of TierMem ran it, which kept what was retrieved and no reasons"
+        if tick <= begins:
+            why = f"it was restored from a checkpoint after tick {begins}, which has no history"
+        raise RunError(
+            f"the decisions of tick {tick} were not kept in {folder}: {why}",
+            hint="run the scenario again to have them; tiermem show has the memories after a tick",
+        )
+    try:
+        return unpack(data, row.retrieved, settings.simulation.agent_ids())[place]
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
+        raise RunError(f"the decisions of tick {tick} in {folder} can't be read: {error}") from None
+
+
+def _born(bank: MemoryBank, tick: int, agent: str) -> dict[int, str]:
+    """The agent's new memories of a tick by sequence number, without the chunks of notes."""
+    found: dict[int, str] = {}
+    _, events = next(bank.ticks.events(tick - 1), (tick, []))  # the tick's own commit
+    for event in events:
+        if not isinstance(event, Added) or event.agent_id != agent:
+            continue
+        if event.start is None or event.start.kind != "note":
+            found[event.sequence] = FORGOTTEN if event.content is None else event.content
+    return found
+
+
+def _errors(bank: MemoryBank, tick: int, agent: str) -> tuple[str, ...]:
+    """What the agent was told of its actions in a tick."""
+    row = bank.ticks.row(tick)
+    if row is None or row.packed_state is None:
+        return ()
+    return tuple(row.state()["errors"].get(agent, ()))
+
+
+def _seen_before(
+    folder: Path, settings: Settings, agent: str, tick: int, query: str, kept: Kept
+) -> tuple[tuple[Given, ...], tuple[Explanation, ...], tuple[Question, ...], str]:
+    """The memories that the agent was given, those that it was not given, questions, a note."""
+    boosts = settings.memory.tier_boosts
+    with past_bank(folder, tick - 1) as bank:
+        bank.advance(tick)
+        own = bank.agent(agent)
+        prefix = id_prefix(settings.seed, agent)
+
+        def given(number: int, score: float, tier: int | None, part: str | None) -> Given:
+            """A memory as it was; where the log has no tier, the one that it had then."""
+            memory: Memory | None = bank.parts.ledger.resident.memory(agent, number)
+            if tier is None:
+                tier = Tier.NORMAL if memory is None else memory.tier
+            return Given(
+                memory_id(prefix, number),
+                FORGOTTEN if memory is None else memory.content,
+                score,
+                boosts[tier],
+                part or "found",
+                TIER_NAMES[Tier(tier)],
+                None if memory is None else memory.created_tick,
+                "" if memory is None else memory.kind,
+                None if memory is None or memory.speaker is None else str(memory.speaker),
+            )
+
+        parts = map(part_of, kept.tiers, kept.temperatures)
+        shown = tuple(map(given, kept.sequences, kept.scores, kept.tiers, parts))
+        unknown = repeat(None)  # the log of a question has neither tiers nor parts
+        asked = tuple(
+            Question(text, limit, cold, tuple(map(given, found, scores, unknown, unknown)), why)
+            for text, limit, cold, found, scores, why in kept.asked
+        )
+        try:
+            rows = own.explain(query, context=True)
+        except TierMemError as error:  # the embedder may be a server that does not answer
+            return shown, (), asked, f"why other memories were not given can't be told: {error.why}"
+    again = [(row.memory.sequence, row.score) for row in rows if row.rank]
+    note = ""
+    if again != list(zip(kept.sequences, kept.scores, strict=True)):
+        note = "memories were forgotten or settings changed since: today, the search gives others"
+    return shown, tuple(row for row in rows if row.rank is None), asked, note
+
+
+def as_json(found: Decision) -> dict[str, Any]:
+    """A decision as JSON values."""
+    return {
+        **found._asdict(),
+        "given": [each._asdict() for each in found.given],
+        "not_given": [
+            {
+                "id": row.memory.id,
+                "text": row.memory.content,
+                "score": row.score,
+                "boost": row.boost,
+                "tier": TIER_NAMES[row.memory.tier],
+                "reason": row.reason,
+            }
+            for row in found.not_given
+        ],
+        "asked": [
+            {**each._asdict(), "found": [one._asdict() for one in each.found]}
+            for each in found.asked
+        ],
+        "did": [each._asdict() for each in found.did],
+        "exchanges": [json.loads(json.dumps(each._asdict())) for each in found.exchanges],
+    }

@@ -1,0 +1,148 @@
+"""The life of one memory in a run: born, moved, given, gone."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from ...bank.memory_bank import MemoryBank
+from ...errors import MemoryNotFound
+from ...memory.events import Added, Event, Moved, Purged, Retained, TierChanged
+from ...memory.records import id_prefix, sequence_of
+from ...memory.retention import Retention
+from ...memory.temperature import TEMPERATURE_NAMES, Temperature
+from ...memory.tiers import TIER_NAMES, Tier
+from .decision_table import kept_decisions
+from .decisions import FORGOTTEN, part_of
+from .folder import as_run_error, read_folder
+
+__all__ = ["Life", "Moment", "life"]
+
+_CAUSES = {
+    "set": "by a call or an action",
+    "demote": "to make room in its tier",
+    "promote": "because it was used",
+    "spill": "because hot was full",
+    "compact": "by a rule of temperature.rules",
+    "decay": "because it was not used",
+    "expire": "because its lifetime was over",
+    "prune": "because there were too many cold memories",
+    "restore": "because it was restored",
+}
+_RETAINED = {
+    Retention.ACTIVE: "active again",
+    Retention.ARCHIVED: "archived",
+    Retention.DELETED: "deleted",
+}
+
+
+class Moment(NamedTuple):
+    """Something that happened to a memory."""
+
+    tick: int
+    what: str
+    """born, tier, temperature, archived, deleted, active again, given, found or gone."""
+    detail: str
+    score: float | None = None
+    """How well it matched the query that it was given for."""
+
+
+class Life(NamedTuple):
+    """A memory's agent and text, and everything that happened to it, in order."""
+
+    memory_id: str
+    agent: str
+    text: str
+    moments: tuple[Moment, ...]
+    note: str = ""
+    """What is not known of it."""
+
+
+def life(folder: Path, identifier: str) -> Life:
+    """The life of a memory of a run; :class:`MemoryNotFound` for the id of no memory of it."""
+    settings, _ = read_folder(folder)
+    agents = settings.simulation.agent_ids()
+    owners = {
+        name: number
+        for name in agents
+        if (number := sequence_of(id_prefix(settings.seed, name), identifier)) is not None
+    }
+    missing = MemoryNotFound(
+        f"{folder} has no memory {identifier!r:.80}",
+        hint="tiermem show and tiermem why give ids; the ids of another run are others",
+    )
+    if not owners:
+        raise missing
+    ((agent, number),) = owners.items()
+    with (
+        as_run_error(f"the life of a memory of {folder} can't be read"),
+        MemoryBank.at(folder / "bank", None, settings) as bank,
+    ):
+        memory = bank.parts.ledger.resident.memory(agent, number)
+        moments, text = [], "" if memory is None else memory.content
+        for tick, events in bank.ticks.events():
+            for event in events:
+                if isinstance(event, Added) and event[1:3] == (agent, number):
+                    text = FORGOTTEN if event.content is None else event.content
+                moments += [Moment(tick, *told) for told in _told(event, agent, number)]
+        begins = bank.ticks.begins_after
+        if memory is not None and memory.created_tick <= begins and not _is_born(moments):
+            moments.insert(0, Moment(memory.created_tick, "born", f"as {memory.kind}"))
+        if not moments:
+            raise missing
+        place, kept_since = agents.index(agent), None
+        for tick, kept in kept_decisions(bank, agents):
+            kept_since = tick if kept_since is None else kept_since
+            own = kept[place]
+            if number in own.sequences:
+                at = own.sequences.index(number)
+                part = part_of(own.tiers[at], own.temperatures[at])
+                did = ", ".join(str(name) for name, *_ in own.did) or "nothing"
+                detail = f"{part}, place {at + 1} of {len(own.sequences)}; {agent} did: {did}"
+                moments.append(Moment(tick, "given", detail, own.scores[at]))
+            for query, _, _, found, scores, _ in own.asked:
+                if number in found:
+                    detail = f"by a question of {agent}: {query}"
+                    moments.append(Moment(tick, "found", detail, scores[found.index(number)]))
+        note = _note(moments, kept_since, begins)
+    # What an agent is given in a tick comes before what the tick changes.
+    moments.sort(key=lambda each: (each.tick, each.what not in ("given", "found")))
+    return Life(identifier, agent, text, tuple(moments), note)
+
+
+def _is_born(moments: list[Moment]) -> bool:
+    return any(moment.what == "born" for moment in moments)
+
+
+def _note(moments: list[Moment], kept_since: int | None, begins: int) -> str:
+    if kept_since is None:
+        return "its run kept no decisions, so nobody can tell when the memory was given"
+    if begins:
+        return (
+            f"the run was restored from a checkpoint after tick {begins}: what was before is lost"
+        )
+    if moments[0].tick + 1 < kept_since:
+        return f"decisions are kept from tick {kept_since} on"
+    return ""
+
+
+def _told(event: Event, agent: str, number: int) -> Iterator[tuple[str, str]]:
+    """What an event did to a memory: a word, and the detail."""
+    if isinstance(event, Added | TierChanged):
+        if event.agent_id != agent or event.sequence != number:
+            return
+        tier = TIER_NAMES[Tier(event.tier)]
+        if isinstance(event, Added):
+            kind = "fact" if event.start is None else event.start.kind
+            yield "born", f"{tier}, as {kind}"
+        else:
+            yield "tier", f"{tier} now, {_CAUSES[event.cause]}"
+    elif isinstance(event, Moved | Retained | Purged):
+        if event.agent_id != agent or number not in event.sequences:
+            return
+        if isinstance(event, Moved):
+            heat = TEMPERATURE_NAMES[Temperature(event.temperature)]
+            yield "temperature", f"{heat} now, {_CAUSES[event.cause]}"
+        elif isinstance(event, Retained):
+            yield _RETAINED[Retention(event.retention)], _CAUSES[event.cause]
+        else:
+            yield "gone", "its text and its vector are purged"
