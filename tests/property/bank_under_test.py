@@ -234,6 +234,18 @@ class BankUnderTest(RuleBasedStateMachine):
         for memory, _, _ in assert_equal(self.bank, self.model):
             self.check_id(memory)
 
+    def check_counts(self) -> None:
+        """Every view counts the same memories: cold ones too, and none that has expired."""
+        seen = [memory for agent in AGENTS for memory in self.bank.agent(agent).all()]
+        tiers = {tier: sum(memory.tier is tier for memory in seen) for tier in Tier}
+        heats = [sum(memory.temperature == heat for memory in seen) for heat in range(3)]
+        assert self.bank.ticks.tier_counts() == tiers
+        assert list(self.bank.parts.ledger.resident.temperature_counts().values()) == heats
+        status = self.bank.status()
+        assert [each.items for each in status.tiers.values()] == list(tiers.values())
+        assert [each.items for each in status.temperatures.values()] == heats
+        assert status.retention["active"] == len(seen)
+
     def check_views(self) -> None:
         """What callers see of the bank is what the model says."""
         assert self.bank.agents() == sorted(self.model.issued)

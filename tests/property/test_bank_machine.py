@@ -248,6 +248,7 @@ class BankMachine(BankUnderTest):
     def bank_equals_the_model(self) -> None:
         self.check_state()
         self.check_views()
+        self.check_counts()
 
     @invariant()
     def bank_equals_one_that_only_saw_the_commits(self) -> None:
