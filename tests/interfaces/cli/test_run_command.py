@@ -33,7 +33,7 @@ Command = Callable[..., Any]
 Write = Callable[..., Path]
 
 TIERMEM = str(Path(sys.executable).with_name("tiermem"))
-OUTPUTS = ("metrics.parquet", "ticks.parquet", "summary.json", "report.html")
+OUTPUTS = ("metrics.parquet", "ticks.parquet", "decisions.parquet", "summary.json", "report.html")
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -307,7 +307,7 @@ def test_a_run_that_was_interrupted_becomes_the_run_it_would_have_been(
 ) -> None:
     tiermem("run", scenario(world_options={"interrupt_at": 6}), "--out", "r", "-q")
     assert tiermem("resume", "r", "-q").code == 0
-    for name in ("metrics.parquet", "ticks.parquet", "summary.json"):
+    for name in ("metrics.parquet", "ticks.parquet", "decisions.parquet", "summary.json"):
         assert (whole / name).read_bytes() == Path("r", name).read_bytes(), name
 
 
@@ -338,7 +338,7 @@ def test_a_run_that_was_interrupted_by_quick_presses_becomes_the_same_run(
     assert process.returncode == 130
     with start("resume", folder) as process:
         assert ended(process)[1] == ""
-    for name in ("metrics.parquet", "ticks.parquet", "summary.json"):
+    for name in ("metrics.parquet", "ticks.parquet", "decisions.parquet", "summary.json"):
         assert (whole / name).read_bytes() == (folder / name).read_bytes(), name
 
 
