@@ -12,6 +12,7 @@ from ..memory.records import Hits
 from ..memory.temperature import TEMPERATURE_NAMES
 from ..memory.tiers import Tier
 from ..storage.journal.ticks import TickNote, TickRow
+from ..storage.signals import first
 from .given import Given, given
 
 __all__ = ["TickLog"]
@@ -93,7 +94,7 @@ class TickLog:
 
     def decisions_of(self, tick: int) -> bytes | None:
         """The recorded decisions of one tick; None if none are kept."""
-        found = next(self.decisions(tick - 1), None)
+        found = first(self.decisions(tick - 1))
         return found[1] if found is not None and found[0] == tick else None
 
     def events(self, after: int = -1) -> Iterator[tuple[int, list[Event]]]:
@@ -117,7 +118,7 @@ class TickLog:
     def row(self, tick: int) -> TickRow | None:
         """All that is recorded of one tick; None if nothing is."""
         with self._bank.using():
-            row = next(self._bank.ledger.journal.tick_rows(tick - 1), None)
+            row = first(self._bank.ledger.journal.tick_rows(tick - 1))
             return row if row is not None and row.tick == tick else None
 
     def state(self) -> Any:

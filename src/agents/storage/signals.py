@@ -7,14 +7,15 @@ KeyboardInterrupt. An error between the two halves of a change would leave one h
 import inspect
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
 from importlib import import_module
 from types import CodeType, FrameType
 from typing import Any, TypeVar
 
-__all__ = ["hold_signals", "interruptible", "let_signals_come", "whole"]
+__all__ = ["first", "hold_signals", "interruptible", "let_signals_come", "whole"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+_Item = TypeVar("_Item")
 
 _SIGNALS = tuple(
     int(getattr(signal, name))
@@ -123,3 +124,16 @@ def let_signals_come() -> None:
 
 whole(hold_signals)
 whole(let_signals_come)
+
+
+def first(items: Iterator[_Item]) -> _Item | None:
+    """The first item of a generator, which is closed here; None if there is none.
+
+    Python would close it when nobody has it any more. It prints an interrupt that comes then,
+    with a traceback, and forgets it.
+    """
+    try:
+        return next(items, None)
+    finally:
+        if isinstance(items, Generator):
+            items.close()

@@ -41,7 +41,11 @@ class _Connection(H11Protocol):
         connection and thinks for a while go last.
         """
         all_of_them = [each for each in self.connections if isinstance(each, _Connection)]
-        idle = [each for each in all_of_them if each.is_idle and not each.transport.is_closing()]
+        idle = [
+            each
+            for each in all_of_them
+            if each is not self and each.is_idle and not each.transport.is_closing()
+        ]
         min(idle, key=lambda each: (each.was_answered, each.moved), default=self).transport.abort()
 
     @property

@@ -13,6 +13,7 @@ from ...bank.memory_bank import MemoryBank
 from ...errors import ConfigError, InvalidInput, SimulationError, TierMemError
 from ...memory.records import Hits
 from ...memory.tiers import TIER_NAMES
+from ...storage.signals import first
 from ..protocols import Action, Ask, Flushing, Observation, Outcome, Policy, Remark, World
 from .actions import NO_OP, OWN_ACTIONS, REFUSED, as_action, is_list, refusal
 from .asking import answers, asked_in
@@ -86,7 +87,7 @@ class Loop:
         return []
 
     def _differences(self) -> list[str]:
-        last = next(self._bank.ticks.records(after=self._bank.tick - 1), None)
+        last = first(self._bank.ticks.records(after=self._bank.tick - 1))
         if last is None:  # a caller advanced the bank without a loop
             return []
         recorded, _ = last

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from ...bank.memory_bank import MemoryBank
 from ...errors import BankError, CheckpointError, Diverged, RunError
 from ...storage.checkpoint import file as checkpoint
+from ...storage.signals import first
 from ..loop.decisions import plain
 from ..loop.loop import Loop
 from ..policies.cassette import Cassette
@@ -105,7 +106,7 @@ class Replay:
 
     def _compare(self, tick: int) -> Divergence | None:
         recorded, seen = self._recorded[tick]
-        again, seen_again = next(self._bank.ticks.records(after=tick - 1))
+        again, seen_again = first(self._bank.ticks.records(after=tick - 1)) or ({}, b"")
         if recorded == again and seen == seen_again:
             return self._compare_decisions(tick)
         return Divergence(tick, self._detail(tick, recorded, again))
@@ -137,7 +138,7 @@ class Replay:
         if recorded["state_hash"] != again["state_hash"]:
             try:
                 with MemoryBank.at(self._folder / "bank", tick) as bank:
-                    found = next(differences(bank, self._bank), None)
+                    found = first(differences(bank, self._bank))
             except BankError as error:
                 return f"the memories differ, and the recorded ones can't be seen: {error}"
             return found or "the memories' vectors differ: another embedder, or another version"

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...errors import BankDamaged, BankError, CommitFailed, TickNotKept
 from ..shelf.rows import Changes, ShelfTable
+from ..signals import first
 from .decisions import DecisionTable
 from .file import JournalFile
 from .head import Acknowledged, HeadRecord
@@ -289,7 +290,7 @@ class Journal:
         """What is kept of the last tick, if any is."""
         with self.reading():
             last = self._db.execute("SELECT max(tick) FROM ticks").fetchone()[0]
-            return None if last is None else next(self.tick_rows(last - 1))
+            return None if last is None else first(self.tick_rows(last - 1))
 
     def decisions(self, after: int = -1) -> Iterator[tuple[int, bytes]]:
         """What is kept of the decisions in the ticks after this one: tick and bytes, in order."""
