@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -84,13 +85,14 @@ def test_no_damage_to_an_index_hides_a_memory(sound: Path, tmp_path: Path, index
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_damage_on_every_page_is_named(
+def test_damage_on_any_page_is_named(
     sound: Path, with_snapshots: Path, tmp_path: Path, seed: int
 ) -> None:
     bank = with_snapshots if seed % 2 else sound
     data = (bank / "journal.db").read_bytes()
     assert untyped(bank, data, tmp_path / "work") == []
-    for name, broken in damages(data, range(seed, len(data) // PAGE, 4), seed):
+    step = 4 if os.environ.get("TIERMEM_STEPS") == "0" else 12  # `make faults` tries every page
+    for name, broken in damages(data, range(seed, len(data) // PAGE, step), seed):
         assert untyped(bank, broken, tmp_path / "work") == [], name
 
 
