@@ -64,7 +64,6 @@ class _Held:
 
     @whole
     def replace(self) -> None:
-        self.waiting.clear()
         found = {number: own for number in _SIGNALS if callable(own := _get(number))}
         # An error may have left ours in place.
         self.handlers |= {number: own for number, own in found.items() if own != self.handle}
