@@ -3,6 +3,8 @@
 import dataclasses
 import signal
 import sqlite3
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +140,80 @@ def test_a_signal_waits_for_a_change_and_comes_inside_a_transaction() -> None:
         assert signal.getsignal(signal.SIGINT) is handler
         alice.add("kept")
         assert [memory.content for memory in alice.all()] == ["kept"]
+
+
+CHANGES: dict[str, Callable[[MemoryBank], object]] = {
+    "add": lambda bank: bank.agent("alice").add("one"),
+    "add in a transaction": lambda bank: _in_transaction(bank, depth=1),
+    "add in a transaction in another": lambda bank: _in_transaction(bank, depth=2),
+    "commit": lambda bank: (bank.agent("alice").search("anything"), bank.commit()),
+    "close": lambda bank: (bank.agent("alice").search("anything"), bank.close()),
+}
+
+
+def _in_transaction(bank: MemoryBank, depth: int) -> None:
+    with bank.transaction():
+        if depth > 1:
+            _in_transaction(bank, depth - 1)
+        else:
+            bank.agent("alice").add("one")
+
+
+@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("raises", [False, True], ids=["notices", "interrupts"])
+def test_a_signal_in_the_middle_of_a_commit_is_handled_right_after_it(
+    name: str, raises: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    came: list[int] = []
+
+    def handle(number: int, frame: object) -> None:
+        came.append(number)
+        if raises:
+            raise KeyboardInterrupt
+
+    bank = MemoryBank.open(tmp_path / "bank", embedder=Directions(), storage={"sync": "manual"})
+    bank.agent("alice").add("before")
+    write = bank.parts.ledger.journal.append
+
+    def append(*arguments: Any, **options: Any) -> None:
+        signal.raise_signal(signal.SIGTERM)
+        assert not came, "it did not wait"
+        write(*arguments, **options)
+
+    monkeypatch.setattr(bank.parts.ledger.journal, "append", append)
+    before = signal.signal(signal.SIGTERM, handle)
+    try:
+        with pytest.raises(KeyboardInterrupt) if raises else nullcontext():
+            CHANGES[name](bank)
+        assert came == [signal.SIGTERM]
+        assert signal.getsignal(signal.SIGTERM) is handle
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        monkeypatch.undo()
+        bank.close()
+    with MemoryBank.open(tmp_path / "bank", embedder=Directions()) as bank:
+        kept = [memory.content for memory in bank.agent("alice").all()]
+        assert kept == (["before", "one"] if "add" in name else ["before"])
+
+
+def test_a_signal_that_waited_inside_a_block_comes_in_that_block(tmp_path: Path) -> None:
+    came: list[str] = []
+    before = signal.signal(signal.SIGTERM, lambda *_: came.append("signal"))
+    try:
+        with MemoryBank.ephemeral(embedder=Directions()) as bank, bank.transaction():
+            own = bank.parts.ledger.resident
+            add = own.add
+
+            def interrupted(*arguments: Any) -> None:
+                signal.raise_signal(signal.SIGTERM)
+                add(*arguments)
+
+            own.add = interrupted  # type: ignore[method-assign]
+            bank.agent("alice").add("one")
+            came.append("next line")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert came == ["signal", "next line"]
 
 
 def test_a_handler_that_the_program_sets_inside_a_transaction_stays() -> None:

@@ -1,7 +1,6 @@
 """Moves of an agent's own memories: tier, temperature, recall, retention."""
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from typing import Final
 
 from ..errors import InvalidInput, MemoryNotFound
@@ -106,13 +105,12 @@ def recall(
         least = bank.settings.temperature.min_score
         worthy: list[Memory] = []
         notes = [hits.note] if hits.note else []
-        with ExitStack() as changing:
-            given = [each.at_least(least) for each in found.accesses]
-            bank.ledger.used([agent_id], given, recalled=True)
-            if auto_promote:
-                worthy = [hit.memory for hit in hits if _deserves(bank, agent_id, hit)]
-            if worthy:
-                changing.enter_context(bank.changing())
+        given = [each.at_least(least) for each in found.accesses]
+        bank.ledger.used([agent_id], given, recalled=True)
+        if auto_promote:
+            worthy = [hit.memory for hit in hits if _deserves(bank, agent_id, hit)]
+        if worthy:
+            with bank.changing():
                 notes += _promote_all(bank, agent_id, worthy)
         bank.ledger.save_searches()
         resident = bank.ledger.resident

@@ -288,10 +288,11 @@ class Changing:
     It is no generator: an interrupt between a generator and its caller would leave it open.
     """
 
+    _is_open = False
+
     def __init__(self, bank: OpenBank) -> None:
         self._bank = bank
         self._turn = bank.turn  # a forked process gets another
-        self._is_open = False
         self._depth = 0
 
     @whole
@@ -305,6 +306,7 @@ class Changing:
             self._bank.ledger.begin()
         except BaseException:
             self._leave()
+            let_signals_come()
             raise
 
     @whole
@@ -313,18 +315,19 @@ class Changing:
             self._end(undo=kind is not None)
         finally:
             self._leave()
+            let_signals_come()
 
     @whole
     def _leave(self) -> None:
         self._bank.ledger.give_up(self._depth)
         self._is_open = False
         self._turn.release()
-        let_signals_come()
 
     def __del__(self) -> None:
         # An error that no signal brings, such as a MemoryError, came right before __exit__.
         if self._is_open:
             self._leave()
+            let_signals_come()
 
     def _end(self, *, undo: bool) -> None:
         bank = self._bank

@@ -60,7 +60,7 @@ class _Held:
                 self.waiting.append(number)
                 return
             inner = inner.f_back
-        self.handlers[number](number, frame)
+        self.tell(number, frame)
 
     @whole
     def replace(self) -> None:
@@ -80,13 +80,22 @@ class _Held:
             if _get(number) == self.handle:  # the program may have set its own
                 _set(number, handler)
 
-    def run(self, waiting: list[int], frame: FrameType | None) -> None:
+    def run(
+        self,
+        handle: Callable[[int, FrameType | None], object],
+        waiting: list[int],
+        frame: FrameType | None,
+    ) -> None:
         """Handle all signals that waited, even if the handler of one raises."""
         if waiting:
             try:
-                self.handle(waiting[0], frame)
+                handle(waiting[0], frame)
             finally:
-                self.run(waiting[1:], frame)
+                self.run(handle, waiting[1:], frame)
+
+    def tell(self, number: int, frame: FrameType | None) -> None:
+        """Call the handler that was there."""
+        self.handlers[number](number, frame)
 
 
 _held = _Held()
@@ -105,9 +114,10 @@ def hold_signals() -> None:
 
 
 def let_signals_come() -> None:
-    """Handle the signals that waited, unless a whole function called the caller.
+    """Handle the signals that waited, if nothing is held any more.
 
-    The caller does this last: the errors of the handlers come out of this call.
+    Otherwise they wait on if a whole function called the caller. The caller does this last: the
+    errors of the handlers come out of this call.
     """
     if threading.current_thread() is not threading.main_thread():
         return
@@ -118,7 +128,8 @@ def let_signals_come() -> None:
         waiting, _held.waiting = _held.waiting, []
         here = inspect.currentframe()
         caller = here and here.f_back
-        _held.run(waiting, caller and caller.f_back)
+        handle = _held.handle if _held.depth else _held.tell
+        _held.run(handle, waiting, caller and caller.f_back)
 
 
 whole(hold_signals)

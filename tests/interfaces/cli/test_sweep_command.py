@@ -20,7 +20,7 @@ import yaml
 
 import warm_children
 from agents.simulation.runs import outputs
-from agents.simulation.sweeps import sweep
+from agents.simulation.sweeps import sweep, worker
 from agents.storage.lock import lock_folder
 from waiting import ended
 
@@ -60,7 +60,7 @@ def _warm_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     forked = multiprocessing.get_context("forkserver")
     forked.set_forkserver_preload([sweep.__name__, outputs.__name__, "pyarrow.parquet"])
     warm = SimpleNamespace(get_context=lambda kind: forked)
-    monkeypatch.setattr(sweep, "multiprocessing", warm)
+    monkeypatch.setattr(worker, "multiprocessing", warm)
 
 
 @pytest.fixture

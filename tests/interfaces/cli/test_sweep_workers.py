@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+import pytest
 import yaml
 
 from waiting import ended, until
@@ -49,24 +50,63 @@ def test_a_cell_whose_worker_is_killed_once_is_run_again(
     assert len(pq.read_table("s/results.parquet")) == 2
 
 
-def test_workers_end_with_a_command_that_is_killed(scenario: Write, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_workers_end_with_a_command_that_is_ended(
+    scenario: Write, tmp_path: Path, number: signal.Signals
+) -> None:
     started = tmp_path / "started"
     started.mkdir()
     options = {"simulation.world_options.wait_in": str(started)}
     file = write_sweep(scenario(ticks=3), variants={"waiting": options}, seeds=2)
     command = [Path(sys.executable).with_name("tiermem"), "sweep", file, "--out", tmp_path / "s"]
     with subprocess.Popen(
-        [*map(str, command), "--workers", "2"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [*map(str, command), "--workers", "2"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     ) as process:
         until("both workers run", lambda: len(list(started.iterdir())) == 2)
         workers = [int(each.name) for each in started.iterdir()]
-        process.kill()
-        ended(process)
+        process.send_signal(number)
+        _, said = ended(process)
+    assert "Traceback" not in said
     try:
         until("the workers end", lambda: not any(map(_is_running, workers)), seconds=60)
     finally:
         for worker in filter(_is_running, workers):
             os.kill(worker, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("moment", range(4))
+def test_ctrl_c_at_any_moment_ends_a_sweep_without_a_traceback(
+    scenario: Write, tmp_path: Path, moment: int
+) -> None:
+    """A terminal sends it to all processes: those that start, those that work, those that wait."""
+    file = write_sweep(scenario(ticks=3), seeds=40)
+    command = [Path(sys.executable).with_name("tiermem"), "sweep", file, "--out", tmp_path / "s"]
+    with subprocess.Popen(
+        list(map(str, command)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        if moment:
+            folder = tmp_path / "s" / "cells"
+            until("some cells have begun", lambda: len(list(folder.glob("*"))) >= 3 * moment - 2)
+        else:
+            until("a worker starts", lambda: len(_children(process.pid)) > 0)
+        os.killpg(process.pid, signal.SIGINT)
+        _, said = ended(process)
+    assert process.returncode == 130
+    assert "Traceback" not in said
+    assert "stopped; " in said
+
+
+def _children(process: int) -> list[str]:
+    listed = ["ps", "-o", "pid=", "--ppid", str(process)]
+    return subprocess.run(listed, capture_output=True, text=True, check=False).stdout.split()
 
 
 def _is_running(process: int) -> bool:

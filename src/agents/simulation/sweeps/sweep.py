@@ -3,14 +3,11 @@
 import hashlib
 import itertools
 import json
-import multiprocessing
 import os
 import re
 import shutil
-import threading
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +24,7 @@ from ...storage.lock import lock_folder
 from ...storage.private_files import make_folder, replace_file
 from ..runs.run import Run
 from ..runs.scenario import code_of, make_world, set_up
+from .worker import Worker, hold_ctrl_c
 
 __all__ = ["Cell", "Sweep", "read_sweep", "run_cells"]
 
@@ -247,22 +245,23 @@ def _run_waiting(
         else:
             yield cell, done
     workers = min(workers or os.cpu_count() or 1, max(1, len(waiting)))
-    with ExitStack() as ended, ThreadPoolExecutor(workers) as threads:
-        idle = SimpleQueue[_Worker]()
+    with ExitStack() as ended, ThreadPoolExecutor(workers, initializer=hold_ctrl_c) as threads:
+        idle = SimpleQueue[Worker]()
         for _ in range(workers):
-            idle.put(worker := _Worker())
+            idle.put(worker := Worker())
             ended.callback(worker.end)
-        jobs = {
-            threads.submit(
-                _try_cell, idle, (sweep, cell, folder / "cells" / cell.name, keep_runs)
-            ): cell
-            for cell in waiting
-        }
         try:
+            jobs = {
+                threads.submit(
+                    _try_cell, idle, (sweep, cell, folder / "cells" / cell.name, keep_runs)
+                ): cell
+                for cell in waiting
+            }
             for job in as_completed(jobs):
                 yield jobs[job], job.result()
         except BaseException:
             threads.shutdown(wait=False, cancel_futures=True)
+            ended.close()
             raise
 
 
@@ -270,52 +269,17 @@ _Job = tuple[Sweep, Cell, Path, bool]
 """The arguments of :func:`_run_cell`."""
 
 
-class _Worker:
-    """A process that runs one cell at a time; a new one, after it was killed."""
-
-    def __init__(self) -> None:
-        self._start()
-
-    def _start(self) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._pool = ProcessPoolExecutor(1, context, initializer=_end_with_parent)
-
-    def run(self, job: _Job) -> dict[str, Any] | str | None:
-        """The cell's summary or its error message; None if the process was killed."""
-        try:
-            return self._pool.submit(_run_cell, *job).result()
-        except BrokenProcessPool:
-            self.end()
-            self._start()
-            return None
-
-    def end(self) -> None:
-        self._pool.shutdown()
-
-
-def _try_cell(idle: "SimpleQueue[_Worker]", job: _Job) -> dict[str, Any] | str:
+def _try_cell(idle: "SimpleQueue[Worker]", job: _Job) -> dict[str, Any] | str:
     """Run a cell in an idle worker, and once more if the worker is killed."""
     for _ in range(2):
         worker = idle.get()
         try:
-            result = worker.run(job)
+            result = worker.run(_run_cell, *job)
         finally:
             idle.put(worker)
         if result is not None:
             return result
     return "its process was killed, twice; it may need more memory than there is"
-
-
-def _end_with_parent() -> None:
-    """End this process when its parent ends, however that happens."""
-    parent = multiprocessing.parent_process()
-
-    def wait() -> None:
-        if parent is not None:
-            parent.join()
-            os._exit(1)
-
-    threading.Thread(target=wait, daemon=True).start()
 
 
 def _prepare(sweep: Sweep, folder: Path, force: bool) -> None:

@@ -69,10 +69,11 @@ class Pending:
         """Drop the events from ``mark`` on. It can be done again if an error comes in between."""
         events = named(self.events)
         undone = events[mark:]
-        purged = [event for event in undone if isinstance(event, Purged)]
-        gone = {(event.agent_id, each) for event in purged for each in event.sequences}
-        self.purges = [each for each in self.purges if (each.agent, each.sequence) not in gone]
         del events[mark:]
+        # An error may have come before the event of a purge.
+        purged = [event for event in events if isinstance(event, Purged)]
+        gone = {(event.agent_id, each) for event in purged for each in event.sequences}
+        self.purges = [each for each in self.purges if (each.agent, each.sequence) in gone]
         added = sum(isinstance(event, Added) for event in events)
         vectors = np.concatenate(self.vectors)[:added] if self.vectors else None
         self.vectors = [] if vectors is None else [vectors]
