@@ -2,8 +2,7 @@
 
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -20,7 +19,7 @@ def run_out_of_memory() -> None:
 
 
 class Steps:
-    """Lets a fault happen at a step. Before it, a KeyboardInterrupt may come that nothing holds.
+    """In its block, lets a fault happen at a step, maybe after a KeyboardInterrupt.
 
     A step is the start or the end of a function: ours, Python's, or one written in C. ``line`` is
     the line, counted over all functions, before which the KeyboardInterrupt comes. The steps are
@@ -36,22 +35,20 @@ class Steps:
         self.where = ""
         """Where faults happened."""
 
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        """Inside, steps are counted and faults happen."""
-        before, reported = sys.gettrace(), sys.unraisablehook
+    def __enter__(self) -> None:
+        """From now on, steps are counted and faults happen."""
+        self._before = sys.gettrace(), sys.unraisablehook
         sys.unraisablehook = lambda _: None  # what reports it must not get the next fault
-        sys.settrace(self._on_line if self._line else before)
+        sys.settrace(self._on_line if self._line else self._before[0])
         sys.setprofile(self._on_step)
-        try:
-            yield
-        finally:
-            sys.setprofile(None)
-            sys.settrace(before)
-            sys.unraisablehook = reported
+
+    def __exit__(self, *error: object) -> None:
+        sys.setprofile(None)
+        sys.settrace(self._before[0])
+        sys.unraisablehook = self._before[1]
 
     def _on_step(self, frame: FrameType, event: str, argument: Any) -> None:
-        if self._waits:
+        if self._waits or frame.f_code.co_filename == __file__:
             return
         self.steps += 1
         if self.steps == self._step:
@@ -60,6 +57,8 @@ class Steps:
             self._fault()
 
     def _on_line(self, frame: FrameType, event: str, _: Any) -> Any:
+        if frame.f_code.co_filename == __file__:
+            return None
         if event == "line":
             self.lines += 1
             if self.lines == self._line:
@@ -75,7 +74,7 @@ class Steps:
 def steps_of(call: Callable[[], object]) -> int:
     """How many steps a call has."""
     steps = Steps()
-    with steps.running():
+    with steps:
         call()
     return steps.steps
 
@@ -83,6 +82,6 @@ def steps_of(call: Callable[[], object]) -> int:
 def lines_of(call: Callable[[], object]) -> int:
     """How many lines a call runs."""
     steps = Steps(line=sys.maxsize)
-    with steps.running():
+    with steps:
         call()
     return steps.lines

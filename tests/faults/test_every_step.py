@@ -154,7 +154,7 @@ class Laws:
         bank = self._bank()
         whole = {self.before, self.after}
         try:
-            with suppress(KeyboardInterrupt, MemoryError, TierMemError), steps.running():
+            with suppress(KeyboardInterrupt, MemoryError, TierMemError), steps:
                 self._call(bank)
             try:
                 whole = {bank.state_hash()} & self._whole(bank)
@@ -226,7 +226,7 @@ def test_a_fault_at_every_step_of_closing_loses_nothing(
     for step in _some(steps, 4):
         bank = opened(step)
         made = Steps(step, fault)
-        with suppress(KeyboardInterrupt, MemoryError, TierMemError), made.running():
+        with suppress(KeyboardInterrupt, MemoryError, TierMemError), made:
             bank.close()
         with suppress(Exception):  # if closing was cut short, this process still has the lock
             bank.parts.release()
