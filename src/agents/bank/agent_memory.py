@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import final
 
-from ..engine import agent_moves, reading, upkeep
+from ..engine import adding, agent_moves, reading, upkeep
 from ..engine.open_bank import OpenBank
 from ..engine.status import Status
 from ..errors import InvalidInput, InvalidTier
@@ -49,9 +49,10 @@ class AgentMemory:
     def add(
         self,
         content: str,
-        tier: TierLike = Tier.NORMAL,
+        tier: TierLike | None = None,
         metadata: Mapping[str, Scalar] | None = None,
         *,
+        key: str | None = None,
         kind: str = "fact",
         tags: Iterable[str] = (),
         temperature: TemperatureLike | None = None,
@@ -60,11 +61,15 @@ class AgentMemory:
         session: str | int | None = None,
         speaker: str | None = None,
     ) -> Memory:
-        """Store a memory.
+        """Store a memory, in the tier normal unless another is given.
 
         ``content`` comes back byte for byte. ``metadata`` is flat JSON of your own. If the tier is
         full, its oldest memory moves one tier down, or :class:`TierFull` is raised;
         ``memory.on_tier_full`` decides which.
+
+        With a ``key``, the memory supersedes the one that the agent stored under this key before,
+        pinned or not: that one is archived, and :meth:`history` still has it. Without a ``tier``,
+        the new memory has the former's. In the same tier, it has the former's place.
 
         ``kind`` is message, fact, decision, preference, entity, context, observation or action.
         The memory lives for ``ttl`` ticks, or until ``expires_tick``, or without end. Without a
@@ -82,8 +87,10 @@ class AgentMemory:
             "expires_tick": expires_tick,
             "session": session,
             "speaker": speaker,
+            "key": key,
         }
-        return self.parts.add_many([(self.agent_id, content, tier, metadata, options)])[0]
+        item = (self.agent_id, content, tier, metadata, options)
+        return adding.add_many(self.parts, [item])[0]
 
     def add_many(
         self, items: Iterable[str | tuple[str] | tuple[str, TierLike] | tuple[object, ...]]
@@ -100,7 +107,7 @@ class AgentMemory:
             if not isinstance(item, str | tuple | list):
                 raise InvalidInput(f"a new memory is a text or a tuple; got {item!r:.80}")
             rows.append((self.agent_id, *([item] if isinstance(item, str) else item)))
-        return list(self.parts.add_many(rows))
+        return list(adding.add_many(self.parts, rows))
 
     def record_action(
         self,
@@ -142,6 +149,23 @@ class AgentMemory:
         return self.add_many([(text, wanted, metadata, options) for text in texts])
 
     # Changing
+
+    def update(
+        self,
+        memory_id: str,
+        content: str,
+        tier: TierLike | None = None,
+        metadata: Mapping[str, Scalar] | None = None,
+    ) -> Memory:
+        """Store a new version of a memory, which supersedes it as :meth:`add` with its key does.
+
+        The new version has an id of its own, and all of the former that is not given: tier,
+        metadata, kind, tags, temperature and lifetime. Where the former has no key, its id is the
+        key of all later versions.
+        """
+        wanted = None if tier is None else parse_tier(tier)
+        with self.parts.changing():
+            return adding.update(self.parts, self.get(memory_id), content, wanted, metadata)
 
     def set_tier(self, memory_id: str, tier: TierLike) -> Memory:
         """Move a memory to a tier. A memory that is in the tier already keeps its place there."""
@@ -317,6 +341,15 @@ class AgentMemory:
     def hidden(self, retention: Retention) -> list[Memory]:
         """The agent's archived memories, or its deleted ones, newest first."""
         return reading.hidden(self.parts, self.agent_id, retention)
+
+    def history(self, key: str) -> list[Memory]:
+        """The versions of what is stored under a key, oldest first; the last may be active.
+
+        ``key`` may also be the id of one of these memories. ``created_tick`` says since when a
+        version held. Deleted and forgotten versions are left out. :class:`MemoryNotFound` if there
+        is none.
+        """
+        return reading.history(self.parts, self.agent_id, key)
 
     def get_pinned_memories(self) -> list[Memory]:
         """The pinned memories, oldest pin first."""
