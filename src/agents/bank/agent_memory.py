@@ -8,7 +8,7 @@ from ..engine.open_bank import OpenBank
 from ..engine.status import Status
 from ..errors import InvalidInput, InvalidTier
 from ..memory.context import render
-from ..memory.filters import parse_filter, parse_filter_and_cold
+from ..memory.filters import ANY, parse_filter, parse_filter_and_cold
 from ..memory.records import Explanation, Hits, Memory, Scalar
 from ..memory.requests import action_text, check_query
 from ..memory.results import Compaction, Recall, Spill
@@ -262,14 +262,17 @@ class AgentMemory:
         auto_promote: bool = True,
         kinds: Iterable[str] | str | None = None,
         min_relevance: float | None = None,
+        filters: Mapping[str, object] | None = None,
     ) -> Recall:
         """Search the warm and the cold memories, and promote the memories that are needed again.
 
         With ``auto_promote``, a memory becomes hot if its score is at least
         ``temperature.promote_threshold``, or if it was recalled ``promote_accesses`` times within
-        ``promote_window``. A blank query finds nothing.
+        ``promote_window``. A blank query finds nothing. ``filters`` are those of :meth:`search`.
         """
-        only = parse_filter(temperature=("warm", "cold"), kind=kinds, min_score=min_relevance)
+        only = parse_filter(
+            temperature=("warm", "cold"), kind=kinds, min_score=min_relevance, filters=filters
+        )
         return agent_moves.recall(self.parts, self.agent_id, query, limit, only, auto_promote)
 
     def compact(self, *, dry_run: bool = False) -> Compaction:
@@ -326,12 +329,21 @@ class AgentMemory:
         return memory
 
     def all(
-        self, tier: TierLike | None = None, *, temperature: TemperatureLike | None = None
+        self,
+        tier: TierLike | None = None,
+        *,
+        temperature: TemperatureLike | None = None,
+        filters: Mapping[str, object] | None = None,
     ) -> list[Memory]:
-        """The agent's active memories, of one tier or temperature if given, oldest first."""
+        """The agent's active memories, of one tier or temperature if given, oldest first.
+
+        ``filters`` are those of :meth:`search`.
+        """
         wanted = None if tier is None else parse_tier(tier)
         heat = None if temperature is None else parse_temperature(temperature)
-        return reading.active(self.parts, self.agent_id, wanted, heat)
+        only = parse_filter(filters=filters)
+        found = reading.active(self.parts, self.agent_id, wanted, heat)
+        return found if only is ANY else [memory for memory in found if only.allows(memory)]
 
     def count(self, tier: TierLike | None = None) -> int:
         """The number of the agent's active memories, cold ones included, in all tiers or in one."""
@@ -368,6 +380,7 @@ class AgentMemory:
         tags: str | Iterable[str] | None = None,
         min_score: float | None = None,
         since_tick: int | None = None,
+        filters: Mapping[str, object] | None = None,
         include_cold: bool = False,
     ) -> Hits:
         """The memories that matter for ``query``, best first.
@@ -380,8 +393,13 @@ class AgentMemory:
         Only memories that pass all filters take part; pinned memories need no ``min_score``. Each
         filter takes one value or several, and passes a memory that has one of them. Cold memories
         take part with ``include_cold``, or if ``temperature`` names cold.
+
+        ``filters`` are conditions on metadata, such as ``{"metadata.place": "bay"}`` or
+        ``{"metadata.day": {"$gte": 3}}``. The operators are ``$eq``, ``$ne``, ``$in``, ``$nin``,
+        ``$gt``, ``$gte``, ``$lt``, ``$lte`` and ``$exists``; ``$and`` and ``$or`` take a list of
+        filters, ``$not`` takes one. Pinned memories have to pass them, too.
         """
-        given = (tier, temperature, kind, tags, min_score, since_tick)
+        given = (tier, temperature, kind, tags, min_score, since_tick, filters)
         only, cold = parse_filter_and_cold(include_cold, *given)
         with self.parts.using():
             request = self._request(query, limit, context_tokens)
