@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from itertools import repeat
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from ...memory.metadata import KeptMetadata
 from ...memory.records import NEVER, Memory, id_prefix, memories_of
 from ...memory.temperature import Temperature
 from ...memory.tiers import Tier
-from ...rules.caps import Occupant
+from ...rules.caps import Occupant, age
 from ...rules.transitions import axes_of, entered
 from ..digests import of_memory
 from ..full_record import MOST_RECALLS
@@ -22,6 +22,7 @@ from ..vectors import Quantised
 from .keyword_index import KeywordIndex, Vocabulary
 from .sessions import Sessions
 from .table import WIDTH, Columns, ResidentTable
+from .turns import Standing, Turns
 
 __all__ = ["NUMBERS", "AgentColumns"]
 
@@ -33,14 +34,6 @@ _HOT = int(Temperature.HOT)
 _FEW = 64
 NUMBERS = 9
 """Whole numbers per memory in a snapshot: ``WIDTH`` of the table, tier, temperature, relevance."""
-
-
-class Standing(NamedTuple):
-    """Where a memory stands in its tier."""
-
-    sequence: int
-    tier: Tier
-    tier_tick: int
 
 
 class AgentColumns:
@@ -72,6 +65,7 @@ class AgentColumns:
         "size",
         "start",
         "table",
+        "turns",
         "use_sum",
     )
 
@@ -92,6 +86,7 @@ class AgentColumns:
         """The ticks in which a memory was recalled, by its sequence number."""
         self.critical_elsewhere: dict[int, Memory] = {}
         """The critical memories that are cold: they count for the cap."""
+        self.turns = Turns()
         self.memory_sum: int | None = None
         """The sum of the hashes over the resident memories; None until somebody asks for it."""
         self.use_sum = 0
@@ -214,17 +209,22 @@ class AgentColumns:
             rows = self.pinned
         else:
             rows = (self.tiers == int(tier)).nonzero()[0].tolist()
-        numbers = self._numbers
-        own = [Standing(numbers[WIDTH * row], tier, numbers[WIDTH * row + 2]) for row in rows]
-        return [*own, *self.critical_elsewhere.values()] if tier is Tier.CRITICAL else own
+        own = [self._standing(row, tier) for row in rows]
+        if tier is Tier.CRITICAL:
+            elsewhere = self.critical_elsewhere.values()
+            own += [self.turns.standing(each.sequence, tier, each.tier_tick) for each in elsewhere]
+        return own
+
+    def _standing(self, row: int, tier: Tier) -> Standing:
+        sequence, _, entered = self._numbers[WIDTH * row : WIDTH * row + 3]
+        return self.turns.standing(sequence, tier, entered)
 
     @property
     def pinned(self) -> tuple[int, ...]:
         """The rows of the pinned memories, oldest pin first."""
         if self._pinned is None:
-            numbers = self._numbers
             rows: list[int] = (self.tiers == 0).nonzero()[0].tolist()
-            rows.sort(key=lambda row: numbers[WIDTH * row + 2])  # age(): rows are in sequence
+            rows.sort(key=lambda row: age(self._standing(row, Tier.PINNED)))
             self._pinned = tuple(rows)
         return self._pinned
 

@@ -236,6 +236,7 @@ class State:
             self._note(block, event)
         else:
             self._take(block, event.sequences)
+            block.turns.forget(event.sequences)
             self._has_purged = True
 
     @staticmethod
@@ -246,6 +247,9 @@ class State:
             block.notes[event.path] = Note.of(start + event.text, event.chunks)
 
     def _change_tier(self, block: AgentColumns, event: TierChanged) -> None:
+        has_cap = event.tier <= Tier.CRITICAL
+        present = block.occupants(Tier(event.tier)) if has_cap else None
+        block.turns.enter(event.sequence, self.tick, present)
         row = block.row_of(event.sequence)
         if row is not None:
             block.change_tier(row, event.tier, self.tick)
