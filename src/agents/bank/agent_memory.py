@@ -69,7 +69,7 @@ class AgentMemory:
 
         With a ``key``, the memory supersedes the one that the agent stored under this key before,
         pinned or not: that one is archived, and :meth:`history` still has it. Without a ``tier``,
-        the new memory has the former's. In the same tier, it has the former's place.
+        the new memory has the former's tier, and its place there if the tier has a cap.
 
         ``kind`` is message, fact, decision, preference, entity, context, observation or action.
         The memory lives for ``ttl`` ticks, or until ``expires_tick``, or without end. Without a

@@ -92,11 +92,13 @@ def _stored_one(
     if repetitions is not None and (same := repetitions.of(new, former)) is not None:
         return _repeated(bank, same, new.tiers[0])
     starts = bank.movement.starts(new.tiers, new.options, bank.tick)
+    turn = (0, 0)
     if former is not None:
+        turn = ledger.resident.block(agent_id).turns.of(former.sequence)
         _retire(bank, former)
     (memory,) = ledger.add_many(new, starts, vector, bank.caps, bank.movement.relieve_hot)
     if former is not None:
-        ledger.succeed(memory, former)
+        ledger.succeed(memory, former, turn)
     memory = ledger.resident.memory(agent_id, memory.sequence) or memory
     if repetitions is not None:
         repetitions.know(memory)

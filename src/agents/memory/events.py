@@ -134,8 +134,9 @@ class Succeeded(NamedTuple):
     sequence: int
     """The new memory."""
     former: int
-    tier_tick: int
-    """The tick in which its place in its tier was taken: the former's, if the tier is the same."""
+    place: tuple[int, int, int] | None
+    """The former's tick and turn in a tier with a cap; None if the new memory is in another tier,
+    or in one without a cap."""
 
 
 class Purged(NamedTuple):

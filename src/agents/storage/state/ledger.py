@@ -25,7 +25,7 @@ from ...memory.requests import NewBatch
 from ...memory.retention import Retention
 from ...memory.temperature import Temperature
 from ...memory.tiers import Tier
-from ...rules.caps import Caps, make_room, relieve
+from ...rules.caps import Caps, Turn, make_room, relieve
 from ..gc_pause import gc_paused
 from ..journal.journal import Journal
 from ..journal.redaction import Purge
@@ -199,10 +199,15 @@ class Ledger:
         if sequences:
             self._happen(Retained("retain", agent_id, list(sequences), int(retention), cause))
 
-    def succeed(self, memory: Memory, former: Memory) -> None:
-        """A new memory takes the place of a former one, which is archived already."""
-        place = former.tier_tick if memory.tier is former.tier else memory.tier_tick
-        self._happen(Succeeded("succeed", memory.agent_id, memory.sequence, former.sequence, place))
+    def succeed(self, memory: Memory, former: Memory, turn: Turn) -> None:
+        """A new memory takes the place of a former one, which is archived already.
+
+        ``former`` is the memory as it was, and ``turn`` the one that it had then.
+        """
+        has_place = memory.tier is former.tier and memory.tier <= Tier.CRITICAL
+        place = (former.tier_tick, *turn) if has_place else None
+        number, before = memory.sequence, former.sequence
+        self._happen(Succeeded("succeed", memory.agent_id, number, before, place))
 
     def purge(self, memories: Sequence[Memory], *, redacted: bool = True) -> None:
         """Remove memories of one agent for good, wherever they are kept.

@@ -230,8 +230,7 @@ class State:
         elif isinstance(event, Retained):
             self._change(block, event.sequences, partial(self._retained, event))
         elif isinstance(event, Succeeded):
-            place = event.tier_tick
-            self._change(block, [event.sequence], lambda each: each._replace(tier_tick=place))
+            self._succeed(block, event)
         elif isinstance(event, Noted):
             self._note(block, event)
         else:
@@ -263,6 +262,12 @@ class State:
             )
 
         self._change(block, [event.sequence], change)
+
+    def _succeed(self, block: AgentColumns, event: Succeeded) -> None:
+        if event.place is not None:
+            tick, *turn = event.place
+            block.turns.take(event.sequence, turn[0], turn[1])
+            self._change(block, [event.sequence], lambda each: each._replace(tier_tick=tick))
 
     def _move(self, block: AgentColumns, event: Moved) -> None:
         to = event.temperature
