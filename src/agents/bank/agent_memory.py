@@ -358,8 +358,7 @@ class AgentMemory:
         """The versions of what is stored under a key, oldest first; the last may be active.
 
         ``key`` may also be the id of one of these memories. ``created_tick`` says since when a
-        version held. Deleted and forgotten versions are left out. :class:`MemoryNotFound` if there
-        is none.
+        version held. Deleted and forgotten versions are left out.
         """
         return reading.history(self.parts, self.agent_id, key)
 

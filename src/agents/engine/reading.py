@@ -98,11 +98,9 @@ def history(bank: OpenBank, agent_id: str, key: str) -> list[Memory]:
         if memory is not None and memory.key is not None:
             wanted = memory.key
         found = versions(resident, agent_id, wanted)
+        tick = resident.tick
     kept = [each for each in found if each.retention is not Retention.DELETED]
-    kept = [each for each in kept if not each.is_expired(bank.tick)]
-    if not kept:
-        raise MemoryNotFound(f"{agent_id} has nothing under the key {key!r:.80}")
-    return kept
+    return [each for each in kept if not each.is_expired(tick)]
 
 
 def state_hash(bank: OpenBank) -> str:
