@@ -106,7 +106,9 @@ class _Reader:
         key = _key(name)
         tests = value if isinstance(value, Mapping) else {"$eq": value}
         if not tests:
-            raise InvalidInput(f"{name} has no condition", hint=f"use {', '.join(_OPERATORS)}")
+            raise InvalidInput(
+                f"filters: {shown(name)} has no condition", hint=f"use {', '.join(_OPERATORS)}"
+            )
         self._count(len(tests))
         return [_comparison(key, operator, own) for operator, own in tests.items()]
 
@@ -122,14 +124,16 @@ def _key(name: object) -> str:
     if isinstance(name, str) and name.startswith("$"):
         hint = f"use {', '.join(_JOINTS)}, or a key such as metadata.place"
         raise InvalidInput(f"filters have no {shown(name)}", hint=hint)
-    hint = f"use metadata.{name:.60}" if isinstance(name, str) and name else "use metadata.place"
+    hint = "use a key such as metadata.place"
+    if isinstance(name, str) and name.isidentifier():
+        hint = f"use metadata.{name:.60}"
     if name in _FIELDS:
         hint = f"{name} is an argument of its own"
     raise InvalidInput(f"filters are about metadata; {shown(name)} is no key of it", hint=hint)
 
 
 def _comparison(key: str, operator: object, value: object) -> Comparison:
-    place = f"filters: {_PREFIX}{key:.80}"
+    place = f"filters: {shown(_PREFIX + key)}"
     if operator not in _OPERATORS:
         raise InvalidInput(
             f"{place} has no operator {shown(operator)}", hint=f"use {', '.join(_OPERATORS)}"

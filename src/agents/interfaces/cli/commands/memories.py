@@ -75,8 +75,8 @@ def add(
     tier: Annotated[
         str | None,
         Option(
-            help="pinned, critical, important, normal or low; without it normal, or what the "
-            "memory with the same key has."
+            help="pinned, critical, important, normal or low; without it normal, or with a key "
+            "what the memory of that key has."
         ),
     ] = None,
     key: Annotated[
