@@ -84,6 +84,7 @@ class MemorySettings:
     default_limit: int
     context_tokens: int | None
     max_content_bytes: int
+    merge_duplicates: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,7 @@ class RetrievalSettings:
     bm25_k1: float
     bm25_b: float
     stemmer: str
+    diversity: float
     spread: Spread
 
 

@@ -16,6 +16,7 @@ from ..rules.transitions import Transition, demotion, permitted
 from ..search.request import SearchRequest
 from ..storage.note import note_of
 from ..storage.state.accesses import Accesses
+from ..storage.state.versions import live_version
 from .open_bank import OpenBank
 
 __all__ = ["demote", "forget", "promote", "recall", "retain", "set_tier", "spill", "warm"]
@@ -30,6 +31,8 @@ def set_tier(bank: OpenBank, agent_id: str, memory: Memory, tier: Tier) -> Memor
         return memory
     ledger = bank.ledger
     bank.movement.expire(agent_id)
+    if tier is Tier.PINNED:
+        _check_key(bank, memory)
     if tier is Tier.PINNED or memory.retention is Retention.ACTIVE:  # an archived one takes no room
         ledger.make_room(agent_id, tier, bank.caps, memory.sequence)
     ledger.change_tier(agent_id, memory.sequence, tier, demoted=False)
@@ -122,7 +125,7 @@ def recall(
         bank.metrics.count(1, int(bool(counted)))
         if counted:
             use = [hit.memory.sequence for hit in counted], [hit.score for hit in counted]
-            bank.ledger.used([agent_id], [Accesses.of([use])], recalled=True)
+            bank.ledger.used([agent_id], [Accesses.of([use])], "recall")
         notes = [note] if note else []
         worthy = _worthy(bank, agent_id, query, hits) if auto_promote else []
         if worthy:
@@ -222,6 +225,7 @@ def retain(bank: OpenBank, agent_id: str, memory: Memory, retention: Retention) 
         back = retention is Retention.ACTIVE
         if back:
             _check_grace(bank, agent_id, memory)
+            _check_key(bank, memory)
             bank.movement.expire(agent_id)
             bank.ledger.make_room(agent_id, memory.tier, bank.caps, memory.sequence)
         bank.ledger.retain(agent_id, [memory.sequence], retention, "restore" if back else "set")
@@ -229,6 +233,19 @@ def retain(bank: OpenBank, agent_id: str, memory: Memory, retention: Retention) 
             bank.movement.relieve_hot(agent_id, [memory.sequence])
         found = bank.ledger.resident.memory(agent_id, memory.sequence)
     return memory if found is None else found
+
+
+def _check_key(bank: OpenBank, memory: Memory) -> None:
+    """Raise :class:`InvalidInput` if another memory is active under the key of this one."""
+    now = None
+    if memory.retention is not Retention.ACTIVE:
+        now = live_version(bank.ledger.resident, memory.agent_id, memory.key or memory.id)
+    if now is not None:
+        raise InvalidInput(
+            f"memory {memory.id} can't be active again: it was superseded, and {now.id} is "
+            f"stored under its key {now.key or now.id!r:.80} now",
+            hint=f"update {now.id} with its text, or archive that one first",
+        )
 
 
 def _check_grace(bank: OpenBank, agent_id: str, memory: Memory) -> None:

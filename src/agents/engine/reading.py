@@ -4,13 +4,15 @@ import hashlib
 
 from ..errors import MemoryNotFound
 from ..memory.records import Memory, sequence_of
+from ..memory.requests import check_key
 from ..memory.retention import Retention
 from ..memory.temperature import Temperature
 from ..memory.tiers import Tier
 from ..storage.resident.fingerprint import fingerprint
+from ..storage.state.versions import versions
 from .open_bank import OpenBank
 
-__all__ = ["active", "count", "find", "hidden", "state_hash"]
+__all__ = ["active", "count", "find", "hidden", "history", "state_hash"]
 
 
 def find(bank: OpenBank, agent_id: str, memory_id: str, *, deleted: bool = False) -> Memory:
@@ -84,6 +86,21 @@ def hidden(bank: OpenBank, agent_id: str, retention: Retention) -> list[Memory]:
         prefix = resident.block(agent_id).prefix
         records = resident.shelf.of_agent(agent_id, retention)
         return [each.memory(agent_id, prefix) for each in reversed(records)]
+
+
+def history(bank: OpenBank, agent_id: str, key: str) -> list[Memory]:
+    """:meth:`AgentMemory.history`."""
+    wanted = check_key(key)
+    with bank.using():
+        resident = bank.ledger.resident
+        number = sequence_of(resident.block(agent_id).prefix, wanted)
+        memory = None if number is None else resident.memory(agent_id, number)
+        if memory is not None and memory.key is not None:
+            wanted = memory.key
+        found = versions(resident, agent_id, wanted)
+        tick = resident.tick
+    kept = [each for each in found if each.retention is not Retention.DELETED]
+    return [each for each in kept if not each.is_expired(tick)]
 
 
 def state_hash(bank: OpenBank) -> str:

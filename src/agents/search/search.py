@@ -62,7 +62,9 @@ class Search:
         self.count_tokens = count_tokens
         self._resident = resident
         self._reader = QueryReader(embedder, settings.retrieval)
-        self._ranker = Ranker(memory.tier_boosts, memory.candidate_multiplier)
+        self._ranker = Ranker(
+            memory.tier_boosts, memory.candidate_multiplier, settings.retrieval.diversity
+        )
         self._cold = ColdSearch(resident, store, self._ranker)
 
     def read(self, request: SearchRequest) -> ReadRequest:

@@ -13,8 +13,8 @@ from ..memory.temperature import TEMPERATURE_NAMES, Temperature, parse_temperatu
 from .shapes import memory_json
 
 __all__ = [
-    "append_note", "compact", "forget", "get", "one_memory", "query", "recall", "search", "spill",
-    "status", "update",
+    "append_note", "compact", "forget", "get", "history", "one_memory", "query", "recall",
+    "search", "spill", "status", "update",
 ]  # fmt: skip
 
 Json = dict[str, Any]
@@ -28,16 +28,19 @@ def one_memory(method: str) -> Callable[[AgentMemory, Json], Json]:
 
 
 def update(memory: AgentMemory, arguments: Json) -> Json:
-    """Change tier, temperature and retention in one commit, or none of them."""
+    """Change text, tier, temperature and retention in one commit, or none of them."""
     given = arguments.keys() - {"memory_id"}
     if not given:
-        raise InvalidInput("say what is to change: tier, temperature or retention")
+        raise InvalidInput("say what is to change: content, tier, temperature or retention")
     identifier = arguments["memory_id"]
     with memory.parts.changing():
         retention = _RETENTIONS[arguments.get("retention", "active")]
         if "retention" in given and retention is Retention.ACTIVE:
             memory.restore(identifier)
-        if "tier" in given:
+        if "content" in given:
+            new = memory.update(identifier, arguments["content"], arguments.get("tier"))
+            identifier = new.id
+        elif "tier" in given:
             memory.set_tier(identifier, arguments["tier"])
         if "temperature" in given:
             _heat(memory, identifier, parse_temperature(arguments["temperature"]))
@@ -46,6 +49,11 @@ def update(memory: AgentMemory, arguments: Json) -> Json:
         elif retention is Retention.DELETED:
             memory.delete(identifier)
         return memory_json(reading.find(memory.parts, memory.agent_id, identifier, deleted=True))
+
+
+def history(memory: AgentMemory, arguments: Json) -> Json:
+    """The versions of what is stored under a key."""
+    return {"results": [memory_json(each) for each in memory.history(arguments["key"])]}
 
 
 def _heat(memory: AgentMemory, identifier: str, to: Temperature) -> None:

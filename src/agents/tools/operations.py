@@ -11,7 +11,9 @@ from ..bank.agent_memory import AgentMemory
 from . import handlers
 from .shapes import (
     CONTENT,
+    FILTERS,
     ID,
+    KEY,
     KIND,
     LIMIT,
     MEMORY,
@@ -95,7 +97,7 @@ OPERATIONS: dict[str, Operation] = {
         Operation(
             "store_memory",
             "Remember a text. Choose pinned only for what must never be forgotten.",
-            object_of({"content": CONTENT}, {"tier": TIER}),
+            object_of({"content": CONTENT}, {"tier": TIER, "key": KEY}),
             MEMORY,
             "write",
             handlers.one_memory("add"),
@@ -140,6 +142,7 @@ OPERATIONS: dict[str, Operation] = {
                 {"content": CONTENT},
                 {
                     "tier": TIER,
+                    "key": KEY,
                     "kind": KIND,
                     "tags": TAGS,
                     "temperature": TEMPERATURE,
@@ -175,6 +178,7 @@ OPERATIONS: dict[str, Operation] = {
                     "kinds": any_of(KIND),
                     "min_relevance": SCORE,
                     "include_cold": typed("boolean", "Whether cold ones take part, as they do."),
+                    "filters": FILTERS,
                 },
             ),
             object_of(
@@ -346,6 +350,7 @@ OPERATIONS: dict[str, Operation] = {
                     "tags": any_of({**TAGS["items"], "description": "A label that it has."}),
                     "min_score": SCORE,
                     "since_tick": whole("Created in this tick or later.", 0, 2**53),
+                    "filters": FILTERS,
                 },
             ),
             object_of({"results": list_of(SCORED), "note": _NOTE}),
@@ -356,17 +361,34 @@ OPERATIONS: dict[str, Operation] = {
         ),
         Operation(
             "memory_update",
-            "Change a memory's tier, temperature or retention, at least one of them; all that is "
-            "given, or nothing.",
+            "Change a memory's text, tier, temperature or retention, at least one of them; all "
+            "that is given, or nothing. A new text is a new version with an id of its own, which "
+            "supersedes the memory; memory_history still has the former.",
             object_of(
                 {"memory_id": ID},
-                {"tier": TIER, "temperature": TEMPERATURE, "retention": RETENTION},
+                {
+                    "content": CONTENT,
+                    "tier": TIER,
+                    "temperature": TEMPERATURE,
+                    "retention": RETENTION,
+                },
             ),
             MEMORY,
             "write",
             handlers.update,
             {"memory_id": _EXAMPLE_ID, "retention": "archived"},
             Route("PATCH", "/memory/{memory_id}"),
+        ),
+        Operation(
+            "memory_history",
+            "All that was stored under a key, oldest first, with the tick since which each version "
+            "held; or the versions of the memory with an id.",
+            object_of({"key": {**KEY, "description": "A key, or the id of one of the versions."}}),
+            object_of({"results": list_of(MEMORY)}),
+            "read",
+            handlers.history,
+            {"key": "diet"},
+            Route("POST", "/memory/history"),
         ),
     )
 }

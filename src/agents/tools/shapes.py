@@ -12,7 +12,9 @@ from ..rules.suggestions import MOST_IDS, What
 
 __all__ = [
     "CONTENT",
+    "FILTERS",
     "ID",
+    "KEY",
     "KIND",
     "LIMIT",
     "MEMORY",
@@ -83,6 +85,19 @@ CONTENT = typed(
     maxLength=1_048_576,
 )
 QUERY = typed("string", "What to look for, in plain words, names or numbers.", maxLength=16_384)
+KEY = typed(
+    "string",
+    "What it is about, such as diet: it supersedes the memory that has this key now, and has its "
+    "tier unless one is given.",
+    minLength=1,
+    maxLength=256,
+)
+FILTERS: Schema = {
+    "type": "object",
+    "maxProperties": 100,
+    "description": 'Conditions on metadata, such as {"metadata.place": "bay"} or {"metadata.day": '
+    '{"$gte": 3}}: $eq, $ne, $in, $nin, $gt, $gte, $lt, $lte, $exists; $and, $or, $not.',
+}
 LIMIT = whole("At most so many.", 1, 1000)
 SCORE = typed("number", "How well it must match.", minimum=0, maximum=1)
 

@@ -27,7 +27,7 @@ class Turns(dict[int, Turn]):
 
     def standing(self, sequence: int, tier: Tier, tier_tick: int) -> Standing:
         """Where a memory that entered this tier in this tick stands there."""
-        return Standing(sequence, tier, tier_tick, self.get(sequence, (sequence, 0)))
+        return Standing(sequence, tier, tier_tick, self.of(sequence))
 
     def enter(self, sequence: int, tick: int, present: Sequence[Occupant] | None) -> None:
         """A memory enters a tier in ``tick``; ``present`` is None for a tier without a cap."""
@@ -36,6 +36,14 @@ class Turns(dict[int, Turn]):
             turn = entering(sequence, tick, present)
             if turn != (sequence, 0):
                 self[sequence] = turn
+
+    def of(self, sequence: int) -> Turn:
+        """The turn of a memory."""
+        return self.get(sequence, (sequence, 0))
+
+    def take(self, sequence: int, place: int, number: int) -> None:
+        """A memory takes over the turn of another one."""
+        self[sequence] = place, number
 
     def forget(self, sequences: Iterable[int]) -> None:
         """These memories are gone for good."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import BankDamaged
-from ...memory.events import Additions, Moved, Noted, Purged, Retained, Row, TierChanged
+from ...memory.events import Additions, Moved, Noted, Purged, Retained, Row, Succeeded, TierChanged
 from ...memory.records import Memory
 from ...memory.retention import Retention
 from ...memory.temperature import Temperature
@@ -220,7 +220,7 @@ class State:
             for own, more in zip(owners, sums_of(marks, old, counts), strict=True):
                 own.use_sum += more
 
-    def apply(self, event: TierChanged | Moved | Retained | Purged | Noted) -> None:
+    def apply(self, event: TierChanged | Moved | Retained | Succeeded | Purged | Noted) -> None:
         """Apply an event."""
         block = self.own_block(event.agent_id)
         self.changed.add(event.agent_id)
@@ -230,6 +230,8 @@ class State:
             self._move(block, event)
         elif isinstance(event, Retained):
             self._change(block, event.sequences, partial(self._retained, event))
+        elif isinstance(event, Succeeded):
+            self._succeed(block, event)
         elif isinstance(event, Noted):
             self._note(block, event)
         else:
@@ -261,6 +263,12 @@ class State:
             )
 
         self._change(block, [event.sequence], change)
+
+    def _succeed(self, block: AgentColumns, event: Succeeded) -> None:
+        if event.place is not None:
+            tick, *turn = event.place
+            block.turns.take(event.sequence, turn[0], turn[1])
+            self._change(block, [event.sequence], lambda each: each._replace(tier_tick=tick))
 
     def _move(self, block: AgentColumns, event: Moved) -> None:
         to = event.temperature
