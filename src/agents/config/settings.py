@@ -34,14 +34,16 @@ _SECRET_ENDINGS = ("key", "token", "password", "secret", "credentials")
 
 @dataclass(frozen=True, slots=True)
 class ClockSettings:
-    """What durations mean."""
+    """The bank's time, and what durations mean."""
 
+    mode: Literal["ticks", "wall"]
     ticks_per_day: int
 
     def ticks(self, duration: Duration) -> int:
         """A duration as a number of ticks; hours round up. Other values raise ``InvalidInput``.
 
-        >>> ClockSettings(ticks_per_day=10).ticks("2d"), ClockSettings(ticks_per_day=10).ticks("1h")
+        >>> clock = ClockSettings("ticks", ticks_per_day=10)
+        >>> clock.ticks("2d"), clock.ticks("1h")
         (20, 1)
         """
         if isinstance(duration, int) and not isinstance(duration, bool) and duration >= 0:
