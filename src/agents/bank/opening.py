@@ -117,6 +117,7 @@ def open_in_memory(
         undo.callback(journal.close)
         chosen = prepare(journal, settings, embedder)
         parts = OpenBank(None, journal, settings, chosen, count_tokens, None)
+        clock.follow(parts)
         parts.observed()
         undo.pop_all()
     return parts

@@ -59,6 +59,12 @@ class ClockSettings:
             return -(-number * self.ticks_per_day // 24)
         return number
 
+    def __str__(self) -> str:
+        """What moves the tick, for a person."""
+        if self.mode == "wall":
+            return f"wall: a day that passes is {self.ticks_per_day:,} ticks"
+        return "ticks: programs and `tiermem advance` move them"
+
 
 class TierBoosts(NamedTuple):
     """What is added to a memory's similarity, by tier, from 0 (pinned) to 4 (low)."""

@@ -13,7 +13,7 @@ from ..memory.results import TimePassed
 from . import upkeep
 from .open_bank import OpenBank
 
-__all__ = ["Anchor", "advance", "anchor_of", "follow", "now_ms", "pass_time"]
+__all__ = ["Anchor", "advance", "anchor_of", "chosen_tick", "follow", "now_ms", "pass_time"]
 
 logger = logging.getLogger(__name__)
 
@@ -39,8 +39,10 @@ class Anchor(NamedTuple):
 
 def anchor_of(bank: OpenBank) -> Anchor | None:
     """The bank's anchor; None for a bank that no wall clock ever moved."""
-    kept = bank.ledger.journal.get("clock")
-    return Anchor(*kept) if kept else None
+    journal = bank.ledger.journal
+    with journal.reading():  # whoever made the journal can have written anything
+        kept = journal.get("clock")
+        return Anchor(*map(int, kept)) if kept else None
 
 
 def advance(bank: OpenBank, tick: int) -> None:
@@ -72,6 +74,18 @@ def pass_time(bank: OpenBank, tick: int) -> TimePassed:
         done = bank.ledger.pending()
     names = ("expired", "purged", "promoted", "cooled", "archived")
     return TimePassed(before, tick, *[getattr(done, n) - getattr(pending, n) for n in names])
+
+
+def chosen_tick(
+    bank: OpenBank, to: int | None = None, by: int | None = None, days: int | None = None
+) -> int:
+    """The tick that a caller of :func:`pass_time` names in one of three ways."""
+    given = [each for each in (to, by, days) if each is not None]
+    if len(given) != 1:
+        raise InvalidInput("say how far, once: to a tick, by ticks, or days")
+    if to is not None:
+        return to
+    return bank.tick + (by if by is not None else bank.settings.clock.ticks(f"{days}d"))
 
 
 def follow(bank: OpenBank) -> None:

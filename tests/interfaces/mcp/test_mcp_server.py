@@ -54,7 +54,7 @@ def meet(request: pytest.FixtureRequest, alice: AgentMemory) -> Meet:
 @asynccontextmanager
 async def connected(memory: AgentMemory, may_write: bool, mode: str) -> AsyncIterator[Client]:
     agent = AsyncMemoryBank(MemoryBank(memory.parts)).agent(memory.agent_id)
-    access = Access(agent, may_write)
+    access = Access(agent, "write" if may_write else "read")
     async with Client(make_server(lambda _: access), mode=mode) as client:
         yield client
 

@@ -28,6 +28,7 @@ __all__ = [
     "copied",
     "copied_with_notes",
     "opened",
+    "served",
 ]
 
 
@@ -38,7 +39,7 @@ def opened(
     assignments: Sequence[str] | None = None,
     **settings: Any,
 ) -> "MemoryBank":
-    """A bank that exists; closing it changes nothing that the command did not change."""
+    """A bank that exists; a wall clock moves it to now, closing it changes nothing more."""
     from ...bank.memory_bank import MemoryBank
 
     return MemoryBank.open(
@@ -50,6 +51,22 @@ def opened(
         temperature={"compact_on_close": False},
         **settings,
     )
+
+
+def served(
+    folder: Path,
+    file: Path | None,
+    preset: str | None,
+    assignments: Sequence[str] | None,
+    *,
+    create: bool,
+) -> "MemoryBank":
+    """A bank for agents at work: a wall clock moves it, unless it or the settings say otherwise."""
+    from ...bank.memory_bank import MemoryBank
+    from ...bank.opening import open_folder
+
+    given = flags(preset, assignments)
+    return MemoryBank(open_folder(folder, file, None, "wall", assignments=given, create=create))
 
 
 @contextmanager
@@ -81,10 +98,15 @@ def changed(
 
 @contextmanager
 def copied(folder: Path, agent: str | None = None, **options: Any) -> "Iterator[MemoryBank]":
-    """A copy of a bank, which may be in use meanwhile; the bank must have the agent."""
+    """A copy of a bank, which may be in use meanwhile; the bank must have the agent.
+
+    The copy of the present bank is as a wall clock moves it: what expired meanwhile is not there.
+    """
     from ...bank.memory_bank import MemoryBank
 
     with MemoryBank.at(folder, **options) as bank:
+        if options.get("tick") is None:
+            bank.follow_clock()
         check_agent(bank, folder, agent)
         yield bank
 

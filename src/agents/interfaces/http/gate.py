@@ -15,6 +15,7 @@ from starlette.routing import Route, Router
 from starlette.types import Lifespan, Message, Receive, Scope, Send
 
 from ...errors import TierMemError
+from ...tools.operations import allows
 from ..tokens import Grant
 from .access import Door, Names, origin_form
 from .allowance import Allowance
@@ -185,7 +186,9 @@ class Gate:
             return target
         grant, visit.key = self._allowance.admit(self._door, visit.headers, visit.address)
         visit.scope["user"] = grant
-        if target.place.permission == "write" and grant.permission == "read":
+        if not allows(grant.permission, target.place.permission):
+            if target.place.permission == "advance":
+                raise Problem(403, "MayNotAdvance", "this token may not move the bank's clock")
             raise Problem(403, "ReadOnly", "this token may only read")
         return target
 
