@@ -187,9 +187,9 @@ class Gate:
         grant, visit.key = self._allowance.admit(self._door, visit.headers, visit.address)
         visit.scope["user"] = grant
         if not allows(grant.permission, target.place.permission):
-            if target.place.permission == "advance":
-                raise Problem(403, "MayNotAdvance", "this token may not move the bank's clock")
-            raise Problem(403, "ReadOnly", "this token may only read")
+            if grant.permission == "read":
+                raise Problem(403, "ReadOnly", "this token may only read")
+            raise Problem(403, "MayNotAdvance", "this token may not move the bank's clock")
         return target
 
     @asynccontextmanager
