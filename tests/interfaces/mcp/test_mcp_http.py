@@ -87,7 +87,9 @@ def test_the_token_says_whose_memory_it_is(served: Served, mode: str) -> None:
         ):
             async with over_http(served.url, token, mode=mode) as client:
                 listed = [each.name for each in (await client.list_tools()).tools]
-                assert listed == [n for n, each in OPERATIONS.items() if each.permission != "advance"]
+                assert listed == [
+                    n for n, each in OPERATIONS.items() if each.permission != "advance"
+                ]
                 found = text_of(await client.call_tool("memory_search", {"query": "the north"}))
                 found += str(await client.read_resource("memory://context"))
                 found += str(await client.read_resource("memory://notes/MEMORY.md"))

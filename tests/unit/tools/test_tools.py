@@ -444,6 +444,16 @@ def test_no_argument_reaches_another_parameter_of_the_method(alice: AgentMemory)
         assert "takes no argument" in refused(alice, name, given).message
 
 
+def test_a_model_can_not_move_the_clock(bank: MemoryBank) -> None:
+    refused = tools.call(bank.agent("alice"), "memory_advance", {"by": 3})
+    assert refused.failure is not None
+    assert refused.failure.type == "NotAllowed"
+    assert bank.tick == 0
+    allowed = tools.call(bank.agent("alice"), "memory_advance", {"by": 3}, may_advance=True)
+    assert allowed.result is not None
+    assert allowed.result["tick"] == bank.tick == 3
+
+
 # Agents are apart
 
 WITH_IDS = [
