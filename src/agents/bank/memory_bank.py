@@ -174,26 +174,23 @@ class MemoryBank:
     def advance(self, tick: int) -> None:
         """Set the clock to ``tick``; :class:`InvalidInput` for a tick before the current one.
 
-        Nothing else happens: :meth:`sweep` and :meth:`compact` do what is due. Where ``clock.mode``
-        is wall, the wall clock moves the tick on from there.
+        Where ``clock.mode`` is wall, the wall clock moves the tick on from there.
         """
         clock.advance(self.parts, tick)
 
     def pass_time(self, tick: int) -> TimePassed:
-        """Set the clock to ``tick`` and do what is due by then, in one commit.
+        """Set the clock to ``tick``, sweep and compact as the settings say, all in one commit.
 
-        Expired memories are deleted, those deleted ``retention.grace`` ago are purged, unused ones
-        fade with ``decay.enabled``, and ``temperature.compact_every`` compacts the bank.
-        :class:`BankError` for the bank of a simulation.
+        :class:`BankError` for the bank of a simulation, whose run moves its ticks.
         """
         return clock.pass_time(self.parts, tick)
 
     def follow_clock(self) -> None:
         """Where ``clock.mode`` is wall, let the time pass up to now, as :meth:`pass_time` does.
 
-        Opening the bank does it, as do all servers and ``tools.call``. A program that keeps a bank
-        open calls it now and then. Inside a transaction, no time passes. A wall clock that was set
-        back does not move the tick. If the disk refuses, the tick stays, with a warning in the log.
+        Opening the bank, servers and ``tools.call`` do it; a program that keeps a bank open calls
+        it now and then. Inside a transaction, no time passes; nor for a wall clock that was set
+        back, until it has caught up. If the disk refuses, the tick stays, and the log says why.
         """
         clock.follow(self.parts)
 
@@ -329,7 +326,7 @@ class MemoryBank:
         Expired memories are deleted. Memories that were deleted ``retention.grace`` ago are
         purged. With ``decay.enabled``, unused memories move to a lower temperature, those of each
         agent once in ``every`` ticks. A simulation calls it in each tick with the setting
-        ``decay.every``; a program that advances the clock itself calls it now and then.
+        ``decay.every``; a program that calls :meth:`advance` calls it now and then.
         """
         upkeep.sweep(self.parts, every)
 

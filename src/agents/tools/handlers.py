@@ -164,7 +164,9 @@ def query(memory: AgentMemory, arguments: Json) -> Json:
 
 def advance(memory: AgentMemory, arguments: Json) -> Json:
     """Move the bank's clock."""
-    return clock.pass_time(memory.parts, clock.chosen_tick(memory.parts, **arguments))._asdict()
+    bank = memory.parts
+    with bank.changing():
+        return clock.pass_time(bank, clock.chosen_tick(bank, **arguments))._asdict()
 
 
 def _scored(hit: Hit) -> Json:
