@@ -24,6 +24,7 @@ FILES_OF_CASES = {
     "test_bank_commands.py",
     "test_bombs.py",
     "test_checkpoint_damage.py",
+    "test_clock_kills.py",
     "test_cost_per_agent.py",
     "test_doctor_diagnoses.py",
     "test_exchange_commands.py",
@@ -45,6 +46,9 @@ FILES_OF_CASES = {
 
 # By file: tests whose behaviour a cheaper test shows as well.
 TESTS = {
+    "test_clock_commands.py": {
+        "test_doctor_says_that_the_clock_is_behind_and_what_to_do",
+    },
     "test_chaos.py": {
         "test_a_minute_of_faults_breaks_no_law",
         "test_a_round_of_kills_holds",

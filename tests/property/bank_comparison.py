@@ -44,7 +44,7 @@ def settings_of(rules: Rules) -> dict[str, Any]:
             "promote_accesses": RECALLS,
             "promote_window": WINDOW,
         },
-        "clock": {"ticks_per_day": 1},
+        "clock": {"mode": "ticks", "ticks_per_day": 1},
         "decay": {
             "enabled": rules.decays,
             "half_life": {NAMES[tier]: ticks for tier, ticks in HALF_LIVES.items()},

@@ -28,6 +28,7 @@ from agents import (
     TierFull,
     TierMemError,
 )
+from agents.engine import clock
 from agents.storage.state.ledger import Ledger
 
 _ERRORS = {
@@ -43,6 +44,10 @@ _ERRORS = {
 }
 
 Call = Callable[[MemoryBank], Any]
+
+_MS_PER_DAY = 86_400_000
+_FAR_DAY = 100 * 365
+_NOW_MS = clock.now_ms
 
 
 class Stop(Exception):
@@ -72,6 +77,9 @@ class BankUnderTest(RuleBasedStateMachine):
 
     def begin(self, switches: Switches) -> None:
         self.switches = switches
+        self.day = 0
+        """What the wall clock shows, in days from a far year: clocks of children are behind."""
+        clock.now_ms = lambda: (_FAR_DAY + self.day) * _MS_PER_DAY
         Ledger.SNAPSHOT_ON_CLOSE, Ledger.SNAPSHOT_ON_COMMIT = switches.snapshots
         self.model = ModelBank(switches.rules)
         self.folder, self.twin_folder = next(self.folders), next(self.folders)
@@ -79,6 +87,7 @@ class BankUnderTest(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         Ledger.SNAPSHOT_ON_CLOSE, Ledger.SNAPSHOT_ON_COMMIT = self.thresholds
+        clock.now_ms = _NOW_MS
         with contextlib.ExitStack() as stack:
             stack.callback(shutil.rmtree, self.root)
             for bank in (self.bank, self.twin):
@@ -94,6 +103,7 @@ class BankUnderTest(RuleBasedStateMachine):
             "embedder.cache_size": self.switches.cache_size,
             "seed": self.switches.seed,
             **settings_of(self.model.rules),
+            "clock": {"mode": "wall" if self.switches.wall else "ticks", "ticks_per_day": 1},
         }
 
     def open(self, folder: Path) -> MemoryBank:
@@ -114,6 +124,7 @@ class BankUnderTest(RuleBasedStateMachine):
 
     def both(self, call: Call, on_model: Callable[[], Any], on_twin: Sequence[Call] = ()) -> Any:
         """Both do it and give the same, or both refuse for the same reason."""
+        call, on_twin = self.on_this_day(call), [self.on_this_day(each) for each in on_twin]
         before = self.model.memories.keys() - ()
         try:
             expected = on_model()
@@ -132,6 +143,19 @@ class BankUnderTest(RuleBasedStateMachine):
         self.purged += before - self.model.memories.keys()
         self.check_state()
         return got
+
+    def on_this_day(self, call: Call) -> Call:
+        """The call, with the wall clock as it is now: the twin does it later."""
+        day = self.day
+
+        def timed(bank: MemoryBank) -> Any:
+            now, self.day = self.day, day
+            try:
+                return call(bank)
+            finally:
+                self.day = now
+
+        return timed
 
     def commit_to_twin(self) -> None:
         for call in self.uncommitted:

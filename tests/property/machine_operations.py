@@ -256,7 +256,54 @@ def advance(test, delta) -> None:
     tick = max(0, test.model.tick + delta)
     if delta > 0 and not test.in_transaction:
         test.remember_this_tick()
-    test.both(lambda bank: bank.advance(tick), lambda: test.model.advance(tick))
+    test.both(lambda bank: bank.advance(tick), lambda: _advance(test, tick))
+
+
+def _advance(test, tick) -> None:
+    """A wall clock goes on from there."""
+    test.model.advance(tick)
+    test.model.anchor = (tick, test.day)
+
+
+def pass_at_once(test, delta) -> None:
+    """What is due by then is done once, in one step."""
+    tick = max(0, test.model.tick + delta)
+    if delta > 0 and not test.in_transaction:
+        test.remember_this_tick()
+
+    def on_model() -> list[int]:
+        before = test.model.tick
+        _advance(test, tick)
+        _sweep_after(test, before)
+        return [before, tick]
+
+    test.both(lambda bank: list(bank.pass_time(tick)[:2]), on_model)
+
+
+def wall_clock_moves(test, days) -> None:
+    """The bank follows it forwards, and not while a transaction is open."""
+    before, test.day = test.day, test.day + days
+    from_tick, from_day = test.model.anchor
+    tick = from_tick + max(0, test.day - from_day)
+    moves = test.switches.wall and not test.in_transaction and tick > test.model.tick
+    if moves:
+        test.remember_this_tick()
+
+    def on_model() -> None:
+        if moves:
+            old = test.model.tick
+            test.model.advance(tick)
+            _sweep_after(test, old)
+
+    test.both(MemoryBank.follow_clock, on_model)
+    if test.in_transaction:  # else the next opening would follow it
+        test.day = before
+
+
+def _sweep_after(test, before) -> None:
+    """What is idle for long fades twice."""
+    for _ in range(min(2, test.model.tick - before)):
+        test.model.sweep()
 
 
 def pass_time(test, ticks) -> None:

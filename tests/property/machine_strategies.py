@@ -34,6 +34,8 @@ class Switches(NamedTuple):
     """When mem0's store is written; then it, and not the journal, finds what is cold."""
     searches: bool
     """Whether agents search after every step."""
+    wall: bool
+    """Whether a wall clock moves the tick, too: one tick a day."""
 
 
 _cap = _some([2, 1, 2, 0, 3])
@@ -74,6 +76,7 @@ switches = st.builds(
     seed=_some([0, 7]),
     sync=_some(["manual", "manual", "manual", "close", "commit"]),
     searches=st.booleans(),
+    wall=st.booleans(),
 )
 
 
@@ -156,5 +159,7 @@ operation = st.one_of(
     st.tuples(st.just("sweep")),
     st.tuples(st.just("advance"), st.integers(-2, 3)),
     st.tuples(st.just("pass_time"), st.integers(1, 5)),
+    st.tuples(st.just("pass_at_once"), st.integers(-1, 5)),
+    st.tuples(st.just("wall_clock_moves"), st.integers(-3, 5)),
 )
 operations = st.lists(operation, min_size=1, max_size=4)

@@ -45,6 +45,8 @@ class ModelBank:
     tick: int = 0
     memories: dict[Key, Kept] = field(default_factory=dict)
     issued: dict[str, int] = field(default_factory=dict)
+    anchor: tuple[int, int] = (0, 0)
+    """The tick from which a wall clock counts days, and the day it showed then."""
 
     def saved(self) -> "ModelBank":
         memories = {key: copy.copy(memory) for key, memory in self.memories.items()}

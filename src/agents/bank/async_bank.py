@@ -330,6 +330,8 @@ class AsyncMemoryBank(_View[MemoryBank]):
     # The rest
 
     advance = _awaited(MemoryBank.advance)
+    pass_time = _awaited(MemoryBank.pass_time)
+    follow_clock = _awaited(MemoryBank.follow_clock)
     state_hash = _awaited(MemoryBank.state_hash)
     commit = _awaited(MemoryBank.commit)
     checkpoint = _awaited(MemoryBank.checkpoint)

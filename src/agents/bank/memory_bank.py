@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any, Self, final
 
 from ..config.settings import Settings
-from ..engine import adding, reading, upkeep
+from ..engine import adding, clock, reading, upkeep
 from ..engine.open_bank import OpenBank
 from ..engine.status import Status
-from ..errors import BankError, InvalidInput
+from ..errors import BankError
 from ..memory.context import TokenCounter, approximate_tokens, render
 from ..memory.records import Hits, Memory
-from ..memory.requests import check_agent_id, check_whole
-from ..memory.results import Compaction
+from ..memory.requests import check_agent_id
+from ..memory.results import Compaction, TimePassed
 from ..notes.index import Synced
 from ..notes.opening import sync_notes
 from ..notes.watching import NoteWatch, watch_notes
@@ -172,16 +172,27 @@ class MemoryBank:
         return AgentMemory(self.parts, check_agent_id(agent_id))
 
     def advance(self, tick: int) -> None:
-        """Set the clock to ``tick``; :class:`InvalidInput` for a tick before the current one."""
-        check_whole("tick", tick)
-        with self.parts.changing():
-            if tick < self.tick:
-                raise InvalidInput(
-                    f"the bank is at tick {self.tick} and can't go back to {tick}",
-                    hint="MemoryBank.at() looks at an earlier tick",
-                )
-            if tick > self.tick:
-                self.parts.ledger.advance(tick)
+        """Set the clock to ``tick``; :class:`InvalidInput` for a tick before the current one.
+
+        Where ``clock.mode`` is wall, the wall clock moves the tick on from there.
+        """
+        clock.advance(self.parts, tick)
+
+    def pass_time(self, tick: int) -> TimePassed:
+        """Set the clock to ``tick``, sweep and compact as the settings say, all in one commit.
+
+        :class:`BankError` for the bank of a simulation, whose run moves its ticks.
+        """
+        return clock.pass_time(self.parts, tick)
+
+    def follow_clock(self) -> None:
+        """Where ``clock.mode`` is wall, let the time pass up to now, as :meth:`pass_time` does.
+
+        Opening the bank, servers and ``tools.call`` do it; a program that keeps a bank open calls
+        it now and then. Inside a transaction, no time passes; nor for a wall clock that was set
+        back, until it has caught up. If the disk refuses, the tick stays, and the log says why.
+        """
+        clock.follow(self.parts)
 
     def state_hash(self) -> str:
         """A hash over all memories of all agents, the tick and the seed.
@@ -315,7 +326,7 @@ class MemoryBank:
         Expired memories are deleted. Memories that were deleted ``retention.grace`` ago are
         purged. With ``decay.enabled``, unused memories move to a lower temperature, those of each
         agent once in ``every`` ticks. A simulation calls it in each tick with the setting
-        ``decay.every``; a program that advances the clock itself calls it now and then.
+        ``decay.every``; a program that calls :meth:`advance` calls it now and then.
         """
         upkeep.sweep(self.parts, every)
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from ..config.load import load_settings
 from ..config.settings import Settings
-from ..engine import upkeep
+from ..engine import clock, upkeep
 from ..engine.open_bank import OpenBank
-from ..errors import InvalidInput
+from ..errors import ConfigError, InvalidInput
 from ..memory.context import TokenCounter, approximate_tokens
 from ..notes.opening import open_notes
 from ..storage.bank_mark import lost_journal, mark
@@ -37,6 +37,7 @@ def open_folder(
     folder: str | PathLike[str],
     config: Config,
     lock: BankLock | None = None,
+    clock_mode: str = "ticks",
     is_brief: bool = False,
     /,
     *,
@@ -50,9 +51,9 @@ def open_folder(
 ) -> OpenBank:
     """:meth:`MemoryBank.open`. If opening fails, the folder is as it was before.
 
-    ``lock`` is the folder's lock, if the caller holds it. A bank that ``is_brief`` is open for one
-    command: closing it compacts nothing, and mem0's store is left alone unless ``storage.sync`` is
-    commit.
+    ``lock`` is the folder's lock, if the caller holds it. ``clock_mode`` counts where neither the
+    settings nor the bank say which one. A bank that ``is_brief`` is open for one command: closing
+    it compacts nothing, and mem0's store is left alone unless ``storage.sync`` is commit.
     """
     path = _path_of(folder)
     if isinstance(assignments, str):
@@ -75,7 +76,8 @@ def open_folder(
         journal = Journal(path / "journal.db")
         undo.callback(journal.leave)
         identity = journal.get("bank")
-        settings = load(base=identity and identity["settings"])
+        settings = load(base=_kept_settings(journal, clock_mode))
+        _check_clock(journal, settings)
         check_providers(settings)
         guard = Guard(path, identity, settings, own)
         guard.check_files()
@@ -95,6 +97,7 @@ def open_folder(
         if settings.storage.sync != "manual":
             parts.store.catch_up()
         open_notes(parts)
+        clock.follow(parts)
         sweep_bank(path)
         parts.observed()
         mark(path, journal.get("bank")["id"])
@@ -119,6 +122,7 @@ def open_in_memory(
         undo.callback(journal.close)
         chosen = prepare(journal, settings, embedder)
         parts = OpenBank(None, journal, settings, chosen, count_tokens, None)
+        clock.follow(parts)
         parts.observed()
         undo.pop_all()
     return parts
@@ -140,8 +144,9 @@ def copy_of(
         journal.set(store=None)  # a copy has no store of mem0's, and reads cold memories itself
         identity = journal.get("bank")
         load = partial(load_settings, config, preset=preset, assignments=tuple(assignments))
-        guard = Guard(folder, identity, load(base=identity["settings"]), load())
+        guard = Guard(folder, identity, load(base=_kept_settings(journal)), load())
         settings = guard.without_files()
+        _check_clock(journal, settings)
         chosen = prepare(journal, settings, embedder, guard.embedder())
         parts = OpenBank(None, journal, settings, chosen, count_tokens, None)
         parts.guard = guard
@@ -174,6 +179,31 @@ def _briefly(settings: Settings) -> Settings:
     if settings.storage.sync == "commit":
         return settings
     return replace(settings, storage=replace(settings.storage, sync="manual"))
+
+
+def _kept_settings(journal: Journal, clock_mode: str = "ticks") -> Mapping[str, Any]:
+    """The settings that a bank keeps, with its ``clock.mode``, which older banks do not name.
+
+    A wall clock moves an older bank if one did before, or if ``clock_mode`` is wall and the tick
+    was never moved. A new bank keeps ``clock_mode``, unless other settings are given.
+    """
+    identity = journal.get("bank")
+    settings: dict[str, Any] = identity["settings"] if identity else {}
+    own = settings.get("clock", {})
+    if "mode" in own:
+        return settings
+    is_wall = journal.get("clock") or (
+        clock_mode == "wall" and journal.tick == 0 and journal.last_tick() is None
+    )
+    return {**settings, "clock": {**own, "mode": "wall" if is_wall else "ticks"}}
+
+
+def _check_clock(journal: Journal, settings: Settings) -> None:
+    if settings.clock.mode == "wall" and journal.last_tick() is not None:
+        raise ConfigError(
+            "clock.mode: wall is not for the bank of a simulation, whose run moves its ticks",
+            hint="leave clock.mode out, or set it to ticks",
+        )
 
 
 def _path_of(folder: str | PathLike[str]) -> Path:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, final
 
 from ..engine.open_bank import OpenBank
-from ..errors import InvalidInput
+from ..errors import ConfigError, InvalidInput
 from ..memory.changes import Changes
 from ..memory.events import Event, decode
 from ..memory.records import Hits
@@ -45,6 +45,11 @@ class TickLog:
             if not self._bank.ledger.in_transaction:
                 raise InvalidInput(
                     "a tick is recorded inside a transaction", hint="use bank.transaction()"
+                )
+            if self._bank.settings.clock.mode == "wall":
+                raise ConfigError(
+                    "clock.mode: wall is not for simulations, which move the tick themselves",
+                    hint="leave clock.mode out, or set it to ticks",
                 )
             self._bank.ledger.note(note)
 

@@ -34,14 +34,16 @@ _SECRET_ENDINGS = ("key", "token", "password", "secret", "credentials")
 
 @dataclass(frozen=True, slots=True)
 class ClockSettings:
-    """What durations mean."""
+    """The bank's time, and what durations mean."""
 
+    mode: Literal["ticks", "wall"]
     ticks_per_day: int
 
     def ticks(self, duration: Duration) -> int:
         """A duration as a number of ticks; hours round up. Other values raise ``InvalidInput``.
 
-        >>> ClockSettings(ticks_per_day=10).ticks("2d"), ClockSettings(ticks_per_day=10).ticks("1h")
+        >>> clock = ClockSettings("ticks", ticks_per_day=10)
+        >>> clock.ticks("2d"), clock.ticks("1h")
         (20, 1)
         """
         if isinstance(duration, int) and not isinstance(duration, bool) and duration >= 0:
@@ -56,6 +58,12 @@ class ClockSettings:
         if duration.endswith("h"):
             return -(-number * self.ticks_per_day // 24)
         return number
+
+    def __str__(self) -> str:
+        """What moves the tick, for a person."""
+        if self.mode == "wall":
+            return f"wall: a day that passes is {self.ticks_per_day:,} ticks"
+        return "ticks: programs and `tiermem advance` move them"
 
 
 class TierBoosts(NamedTuple):

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..config.settings import ClockSettings, thawed
 from ..memory.context import TokenCounter, approximate_tokens, cost
 from ..memory.records import memory_id
 from ..memory.retention import RETENTION_NAMES, Retention
@@ -78,6 +79,7 @@ class Status(NamedTuple):
     agent_id: str | None
     """None for all agents together."""
     tick: int
+    clock: ClockSettings
     agents: int
     temperatures: dict[str, Amount]
     """Active memories. Hot counts the tokens of context lines, warm and cold those of texts."""
@@ -102,6 +104,7 @@ class Status(NamedTuple):
         """The status as JSON values."""
         return {
             **self._asdict(),
+            "clock": thawed(self.clock),
             "temperatures": {name: each._asdict() for name, each in self.temperatures.items()},
             "fullest": [each._asdict() for each in self.fullest],
             "tiers": {name: each._asdict() for name, each in self.tiers.items()},
@@ -144,6 +147,7 @@ class _Look:
         return Status(
             self._agent_id,
             self._resident.tick,
+            self._settings.clock,
             len(self._blocks),
             self._temperatures(),
             limits.tokens,

@@ -28,7 +28,7 @@ __all__ = ["FILE", "Created", "Grant", "are_needed", "check", "create", "grants"
 
 FILE = "tokens.json"
 
-Permission = Literal["read", "write"]
+Permission = Literal["read", "write", "advance"]
 
 _PREFIX = "tm_"
 _VERSION = 1
@@ -42,7 +42,7 @@ class Grant(NamedTuple):
     """The token's name, for listing and revoking; no secret."""
     agent_id: str
     permission: Permission
-    """``write`` includes ``read``."""
+    """``write`` includes ``read``; ``advance``, which moves the bank's clock, includes both."""
 
 
 class Created(NamedTuple):
@@ -65,7 +65,9 @@ def create(
     Its default name is the agent's id, with a number behind it if the name is taken.
     """
     if permission not in get_args(Permission):
-        raise InvalidInput(f"a token's permission is read or write, not {permission!r:.40}")
+        raise InvalidInput(
+            f"a token's permission is read, write or advance, not {permission!r:.40}"
+        )
     check_agent_id(agent_id)
     if name is not None and (not isinstance(name, str) or not _NAME.fullmatch(name)):
         raise InvalidInput(

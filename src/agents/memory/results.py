@@ -5,7 +5,7 @@ from typing import NamedTuple
 from .records import Memory
 from .temperature import Temperature
 
-__all__ = ["Compaction", "Recall", "RuledMove", "Spill"]
+__all__ = ["Compaction", "Recall", "RuledMove", "Spill", "TimePassed"]
 
 
 class Spill(NamedTuple):
@@ -49,3 +49,22 @@ class Compaction(NamedTuple):
     """How many cold memories were archived because there were too many."""
     moves: tuple[RuledMove, ...]
     """The moves of a dry run; empty otherwise."""
+
+
+class TimePassed(NamedTuple):
+    """What happened to a bank's memories as its clock moved."""
+
+    before: int
+    """The tick before."""
+    tick: int
+    """The tick now."""
+    expired: int
+    """How many memories were deleted because their lifetime is over."""
+    purged: int
+    """How many deleted memories are gone for good, because their grace is over."""
+    promoted: int
+    """How many memories became hot by ``temperature.rules``."""
+    cooled: int
+    """How many memories became warm or cold, by decay or by ``temperature.rules``."""
+    archived: int
+    """How many cold memories were archived because there were too many."""

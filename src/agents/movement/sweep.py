@@ -36,20 +36,23 @@ class Sweeper:
         fading = decays.Decay(half_lives, own.hot_below, own.warm_below)
         self._idle_limits = decays.limits(fading) if own.enabled else None
 
-    def sweep(self, every: int = 1) -> None:
+    def sweep(self, every: int = 1, since: int | None = None) -> None:
         """Delete expired memories, purge long deleted ones, and cool faded ones.
 
-        The memories of one agent fade in one of ``every`` ticks.
+        The memories of one agent fade in one of ``every`` ticks: now, if the agent's turn is in
+        this tick, or in a tick after ``since``, the tick of the last sweep.
         """
         resident = self._ledger.resident
         tick = resident.tick
+        since = tick - 1 if since is None else since
         # Sorted, because events must not depend on the order in which agents came.
         for agent_id in sorted(resident.blocks):
             block = resident.blocks[agent_id]
             expire(self._ledger, agent_id)
             if self._idle_limits is None or block.next_decay > tick:
                 continue
-            if (tick + zlib.crc32(agent_id.encode())) % every == 0:  # this agent's turn
+            shift = zlib.crc32(agent_id.encode())
+            if (tick + shift) // every > (since + shift) // every:  # it had its turn
                 self._fade(block, tick, self._idle_limits)
         for agent_id, (expired, _) in resident.shelf.due(tick, -1).items():
             self._ledger.retain(agent_id, expired, Retention.DELETED, "expire")

@@ -8,8 +8,9 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..bank.agent_memory import AgentMemory
+from ..engine import clock
 from ..errors import InvalidInput, TierMemError
-from .operations import OPERATIONS, Operation
+from .operations import OPERATIONS, Operation, allows
 from .shapes import MOST_SAID, Schema
 
 if TYPE_CHECKING:
@@ -53,14 +54,23 @@ class Outcome(NamedTuple):
 
 
 def call(
-    memory: AgentMemory, name: str, arguments: object = None, *, observing: bool = False
+    memory: AgentMemory,
+    name: str,
+    arguments: object = None,
+    *,
+    observing: bool = False,
+    may_advance: bool = False,
 ) -> Outcome:
     """Run an operation. It never raises an exception: a failure is an outcome, too.
 
-    With ``observing``, the memories that are found do not count as used. The log has the details of
-    an error inside TierMem itself; the outcome does not.
+    With ``observing``, the memories that are found do not count as used. Only with ``may_advance``,
+    the operation may move the bank's clock. The log has the details of an error inside TierMem
+    itself; the outcome does not.
     """
     try:
+        if not (may_advance or allows("write", find(name).permission)):
+            return Outcome(None, Failure("NotAllowed", f"{name} moves the clock of all agents"))
+        clock.follow(memory.parts)
         with memory.parts.observing() if observing else nullcontext():
             return Outcome(run(memory, name, arguments), None)
     except TierMemError as error:

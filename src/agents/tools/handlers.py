@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..bank.agent_memory import AgentMemory
-from ..engine import reading
+from ..engine import clock, reading
 from ..errors import InvalidInput
 from ..memory.filters import parse_filter
 from ..memory.records import Hit
@@ -13,8 +13,8 @@ from ..memory.temperature import TEMPERATURE_NAMES, Temperature, parse_temperatu
 from .shapes import memory_json
 
 __all__ = [
-    "append_note", "compact", "forget", "get", "history", "one_memory", "query", "recall",
-    "search", "spill", "status", "update",
+    "advance", "append_note", "compact", "forget", "get", "history", "one_memory", "query",
+    "recall", "search", "spill", "status", "update",
 ]  # fmt: skip
 
 Json = dict[str, Any]
@@ -168,6 +168,13 @@ def query(memory: AgentMemory, arguments: Json) -> Json:
         listed = memory.hidden(retention)
     chosen = [Hit(each, 0.0, 0.0, 0.0) for each in listed if only.allows(each)]
     return {"results": [_scored(hit) for hit in chosen[:limit]], "note": ""}
+
+
+def advance(memory: AgentMemory, arguments: Json) -> Json:
+    """Move the bank's clock."""
+    bank = memory.parts
+    with bank.changing():
+        return clock.pass_time(bank, clock.chosen_tick(bank, **arguments))._asdict()
 
 
 def _scored(hit: Hit) -> Json:

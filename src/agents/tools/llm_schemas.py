@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from .operations import OPERATIONS, Operation
+from .operations import OPERATIONS, Operation, allows
 
 __all__ = ["anthropic_schemas", "openai_schemas"]
 
@@ -38,4 +38,6 @@ def anthropic_schemas(names: Iterable[str] | None = None) -> list[dict[str, Any]
 def _chosen(names: Iterable[str] | None) -> list[Operation]:
     from .calling import find
 
-    return list(OPERATIONS.values()) if names is None else [find(name) for name in names]
+    if names is not None:
+        return [find(name) for name in names]
+    return [each for each in OPERATIONS.values() if allows("write", each.permission)]

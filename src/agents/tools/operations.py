@@ -5,9 +5,10 @@ MCP tools, HTTP routes, the schemas for LLMs and the reference page are made fro
 
 from collections.abc import Callable
 from copy import deepcopy
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from ..bank.agent_memory import AgentMemory
+from ..memory.results import TimePassed
 from . import handlers
 from .shapes import (
     CONTENT,
@@ -34,9 +35,16 @@ from .shapes import (
     whole,
 )
 
-__all__ = ["ERROR", "OPERATIONS", "Operation", "Route"]
+__all__ = ["ERROR", "OPERATIONS", "Operation", "Permission", "Route", "allows"]
 
-Permission = Literal["read", "write"]
+Permission = Literal["read", "write", "advance"]
+"""What a caller may do; each permission includes those before it."""
+
+
+def allows(given: Permission, needed: Permission | None) -> bool:
+    """Whether a caller with the permission ``given`` may do what needs the other one."""
+    order = get_args(Permission)
+    return needed is None or order.index(given) >= order.index(needed)
 
 
 class Route(NamedTuple):
@@ -146,7 +154,12 @@ OPERATIONS: dict[str, Operation] = {
                     "kind": KIND,
                     "tags": TAGS,
                     "temperature": TEMPERATURE,
-                    "ttl": whole("Ticks after which nobody sees it any more.", 1, 2**53),
+                    "ttl": whole(
+                        "Ticks after which nobody sees it any more; memory_status says how many "
+                        "there are in a day.",
+                        1,
+                        2**53,
+                    ),
                     "session": typed(
                         "string", "The conversation or episode it is part of.", **_NAME
                     ),
@@ -389,6 +402,25 @@ OPERATIONS: dict[str, Operation] = {
             handlers.history,
             {"key": "diet"},
             Route("POST", "/memory/history"),
+        ),
+        Operation(
+            "memory_advance",
+            "Move the clock of the whole bank, for all its agents: to a tick, by ticks or by days. "
+            "What expires or fades by then does so at once.",
+            object_of(
+                None,
+                {
+                    "to": whole("The tick to move to.", 0, 2**53),
+                    "by": whole("How many ticks.", 0, 2**53),
+                    "days": whole("How many days, of clock.ticks_per_day.", 0, 10**6),
+                },
+            ),
+            object_of({name: {"type": "integer"} for name in TimePassed._fields}),
+            "advance",
+            handlers.advance,
+            {"days": 1},
+            Route("POST", "/advance"),
+            destroys=True,
         ),
     )
 }

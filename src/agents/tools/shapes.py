@@ -174,6 +174,14 @@ STATUS = object_of(
     {
         "agent_id": typed("string", "Whose memory it is."),
         "tick": _count("The bank's time."),
+        "clock": object_of(
+            {
+                "mode": one_of(
+                    ("ticks", "wall"), "Whether programs move it, or the time that passes."
+                ),
+                "ticks_per_day": _count("How many ticks a day has."),
+            }
+        ),
         "agents": _count("How many agents it is about."),
         "temperatures": _each(
             TEMPERATURE_NAMES.values(), object_of({"items": _ITEMS, "tokens": _TOKENS})

@@ -28,6 +28,7 @@ AGENTS = ["", "*", "../alice", "a\nb", ANSI, BYTES, LONG, "zed"]
 def hostile() -> Iterator[list[str]]:
     for folder in FOLDERS:
         yield ["status", folder]
+        yield ["advance", folder, "--by", "1"]
         yield ["compact", folder]
         yield ["compact", folder, "--dry-run"]
         yield ["prune", folder]
@@ -81,6 +82,8 @@ def hostile() -> Iterator[list[str]]:
         yield ["config", "--preset", text or "x"]
         yield ["config", "--set", text]
         yield ["config", "--set", f"memory.max_pinned={text or 'x'}"]
+        yield ["advance", "crew", "--to", text or "x"]
+        yield ["advance", "crew", "--by", "1", "--set", text]
         yield ["compact", "crew", "--set", text]
         yield ["compact", "crew", "--preset", text or "x"]
         yield ["prune", "crew", "--config", text or "nowhere.yaml"]

@@ -69,7 +69,7 @@ def test_a_token_that_reads_can_do_what_reads_alone(endpoint: Endpoint, service:
     before = service.bank.state_hash()
     with service.agent("reader", "read") as client:
         answer = client.request(method, path, **rest)
-    if endpoint.operation.permission == "write":
+    if endpoint.operation.permission != "read":
         is_problem(answer, 403, "ReadOnly")
     else:
         assert answer.status_code == endpoint.status

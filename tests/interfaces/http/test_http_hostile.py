@@ -56,7 +56,7 @@ def test_no_argument_breaks_an_operation(
     endpoint: Endpoint, service: Served, caplog: pytest.LogCaptureFixture
 ) -> None:
     agent = f"victim_of_{endpoint.name}"
-    with service.agent(agent) as client:
+    with service.agent(agent, "advance") as client:
         good = dict(endpoint.operation.example)
         memory = service.bank.agent(agent).add("something to work on")
         path = endpoint.path.format(memory_id=memory.id)

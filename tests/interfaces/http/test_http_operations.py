@@ -23,7 +23,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture
 def alice(service: Served) -> Iterator[httpx.Client]:
-    with service.agent("alice") as client:
+    with service.agent("alice", "advance") as client:
         yield client
 
 

@@ -48,7 +48,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture(scope="module")
 def token(service: Served) -> str:
-    return tokens.create(service.folder, "alice").token
+    return tokens.create(service.folder, "alice", "advance").token
 
 
 @schema.parametrize()

@@ -61,7 +61,7 @@ def test_nothing_fades_and_nothing_is_measured_unless_asked_for() -> None:
 
 def test_the_other_defaults_are_these() -> None:
     settings = load_settings().to_dict()
-    assert settings["clock"] == {"ticks_per_day": 24}
+    assert settings["clock"] == {"mode": "ticks", "ticks_per_day": 24}
     assert settings["decay"] == {
         "enabled": False,
         "half_life": {"critical": "90d", "important": "60d", "normal": "30d", "low": "7d"},
@@ -104,19 +104,19 @@ def test_a_whole_number_for_a_fraction_is_a_float() -> None:
     [(0, 0), (90, 90), ("90", 90), ("0d", 0), ("7d", 70), ("24h", 10), ("12h", 5), ("007d", 70)],
 )
 def test_a_duration_is_translated_to_ticks(duration: int | str, ticks: int) -> None:
-    assert ClockSettings(ticks_per_day=10).ticks(duration) == ticks
+    assert ClockSettings("ticks", 10).ticks(duration) == ticks
 
 
 @pytest.mark.parametrize(
     ("hours", "ticks_per_day", "ticks"), [("1h", 1, 1), ("25h", 1, 2), ("1h", 10, 1), ("3h", 10, 2)]
 )
 def test_hours_round_up_to_whole_ticks(hours: str, ticks_per_day: int, ticks: int) -> None:
-    assert ClockSettings(ticks_per_day).ticks(hours) == ticks
+    assert ClockSettings("ticks", ticks_per_day).ticks(hours) == ticks
 
 
 @given(st.integers(0, 10**9 - 1), st.integers(1, 86_400_000))
 def test_so_many_days_are_24_times_as_many_hours(days: int, ticks_per_day: int) -> None:
-    clock = ClockSettings(ticks_per_day)
+    clock = ClockSettings("ticks", ticks_per_day)
     if days * 24 < 10**9:
         assert clock.ticks(f"{days}d") == clock.ticks(f"{days * 24}h")
     assert clock.ticks(f"{days}d") < 2**63
@@ -127,7 +127,7 @@ def test_so_many_days_are_24_times_as_many_hours(days: int, ticks_per_day: int) 
 )
 def test_what_is_no_duration_is_refused_by_the_clock(duration: Any) -> None:
     with pytest.raises(InvalidInput, match="is not a duration; use ticks, or text such as 7d"):
-        ClockSettings(24).ticks(duration)
+        ClockSettings("ticks", 24).ticks(duration)
 
 
 @pytest.mark.parametrize(

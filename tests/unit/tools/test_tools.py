@@ -17,6 +17,7 @@ from agents.tools import OPERATIONS
 from agents.tools.calling import _MOST_ITEMS, run
 
 NAMES = sorted(OPERATIONS)
+FOR_AGENTS = [name for name, each in OPERATIONS.items() if each.permission != "advance"]
 Json = dict[str, Any]
 MakeBank = Callable[..., MemoryBank]
 
@@ -28,7 +29,7 @@ def fits(schema: Json, value: object) -> bool:
 
 def done(memory: AgentMemory, name: str, **arguments: Any) -> Json:
     """The result of an operation that must succeed, and fit its schema."""
-    outcome = tools.call(memory, name, arguments)
+    outcome = tools.call(memory, name, arguments, may_advance=True)
     assert outcome.failure is None, outcome.failure
     assert outcome.result is not None
     assert fits(OPERATIONS[name].result, outcome.result)
@@ -37,7 +38,7 @@ def done(memory: AgentMemory, name: str, **arguments: Any) -> Json:
 
 def refused(memory: AgentMemory, name: str, arguments: object) -> tools.Failure:
     """Why an operation was not done."""
-    outcome = tools.call(memory, name, arguments)
+    outcome = tools.call(memory, name, arguments, may_advance=True)
     assert outcome.is_error
     assert outcome.result is None
     assert outcome.failure is not None
@@ -69,7 +70,7 @@ def example(name: str, memory: AgentMemory) -> Json:
 def test_an_operation_is_described_whole(name: str) -> None:
     operation = OPERATIONS[name]
     assert operation.name == name
-    assert operation.permission in ("read", "write")
+    assert operation.permission in ("read", "write", "advance")
     assert operation.description.endswith(".")
     for each in operation.arguments["properties"].values():
         assert each["description"].endswith(".")
@@ -394,7 +395,7 @@ def test_hostile_arguments_are_told_and_never_raised(
     operation = OPERATIONS[name]
     for argument in operation.arguments["properties"]:
         for value in PERHAPS_RIGHT.values():
-            outcome = tools.call(alice, name, {**given, argument: value})
+            outcome = tools.call(alice, name, {**given, argument: value}, may_advance=True)
             json_of(outcome)
             assert outcome.is_error or fits(operation.result, outcome.result)
     assert caplog.records == []  # none was an error inside
@@ -441,6 +442,16 @@ def test_no_argument_reaches_another_parameter_of_the_method(alice: AgentMemory)
     ]:
         given = {**example(name, alice), argument: 1}
         assert "takes no argument" in refused(alice, name, given).message
+
+
+def test_a_model_can_not_move_the_clock(bank: MemoryBank) -> None:
+    refused = tools.call(bank.agent("alice"), "memory_advance", {"by": 3})
+    assert refused.failure is not None
+    assert refused.failure.type == "NotAllowed"
+    assert bank.tick == 0
+    allowed = tools.call(bank.agent("alice"), "memory_advance", {"by": 3}, may_advance=True)
+    assert allowed.result is not None
+    assert allowed.result["tick"] == bank.tick == 3
 
 
 # Agents are apart
@@ -746,7 +757,7 @@ def test_an_update_of_a_restored_memory_is_undone_with_the_rest(make_bank: MakeB
 
 def test_openai_gets_functions() -> None:
     schemas = tools.openai_schemas()
-    assert [each["function"]["name"] for each in schemas] == list(OPERATIONS)
+    assert [each["function"]["name"] for each in schemas] == FOR_AGENTS
     for each in schemas:
         assert each.keys() == {"type", "function"}
         assert each["type"] == "function"
@@ -759,7 +770,7 @@ def test_openai_gets_functions() -> None:
 
 def test_anthropic_gets_tools() -> None:
     schemas = tools.anthropic_schemas()
-    assert [each["name"] for each in schemas] == list(OPERATIONS)
+    assert [each["name"] for each in schemas] == FOR_AGENTS
     for each in schemas:
         assert each.keys() == {"name", "description", "input_schema"}
         assert each["input_schema"]["type"] == "object"

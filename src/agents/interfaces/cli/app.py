@@ -155,6 +155,7 @@ COMMANDS: dict[str, tuple[Entry, ...]] = {
         ("unpin", "memories:unpin", "Move a pinned memory to another tier."),
         ("tiers", "memories:tiers", "Count the memories in each tier."),
         ("status", "care:status", "Show how full a bank is, and suggest what to do."),
+        ("advance", "care:advance", "Move the clock of a bank: what is due expires or fades."),
         ("compact", "care:compact", "Move memories between hot, warm and cold."),
         ("prune", "care:prune", "Archive cold memories beyond the limit."),
         ("export", "exchange:export", "Write memories as JSON Lines or Parquet."),

@@ -28,6 +28,7 @@ __all__ = [
     "copied",
     "copied_with_notes",
     "opened",
+    "served",
     "storing",
 ]
 
@@ -40,7 +41,7 @@ def opened(
     assignments: Sequence[str] | None = None,
     **settings: Any,
 ) -> "Iterator[MemoryBank]":
-    """A bank that exists; closing it changes nothing that the command did not change.
+    """A bank that exists; a wall clock moves it to now, closing it changes nothing more.
 
     To import mem0 and write its store takes ten times as long as most commands.
     """
@@ -52,6 +53,7 @@ def opened(
             folder,
             file,
             None,
+            "ticks",
             True,
             assignments=flags(preset, assignments),
             create=False,
@@ -63,6 +65,22 @@ def opened(
         yield bank
     finally:
         bank.close(sync=False)
+
+
+def served(
+    folder: Path,
+    file: Path | None,
+    preset: str | None,
+    assignments: Sequence[str] | None,
+    *,
+    create: bool,
+) -> "MemoryBank":
+    """A bank for agents at work: a wall clock moves it, unless it or the settings say otherwise."""
+    from ...bank.memory_bank import MemoryBank
+    from ...bank.opening import open_folder
+
+    given = flags(preset, assignments)
+    return MemoryBank(open_folder(folder, file, None, "wall", assignments=given, create=create))
 
 
 @contextmanager
@@ -112,10 +130,15 @@ def storing(bank: "MemoryBank", tell: Callable[[], None]) -> Iterator[None]:
 
 @contextmanager
 def copied(folder: Path, agent: str | None = None, **options: Any) -> "Iterator[MemoryBank]":
-    """A copy of a bank, which may be in use meanwhile; the bank must have the agent."""
+    """A copy of a bank, which may be in use meanwhile; the bank must have the agent.
+
+    The copy of the present bank is as a wall clock moves it: what expired meanwhile is not there.
+    """
     from ...bank.memory_bank import MemoryBank
 
     with MemoryBank.at(folder, **options) as bank:
+        if options.get("tick") is None:
+            bank.follow_clock()
         check_agent(bank, folder, agent)
         yield bank
 

@@ -41,6 +41,7 @@ class Page:
         """Print tables with bars."""
         self._bar = min(_MOST_BAR, max(4, console.width - _BESIDE_BAR))
         console.print(Text(self._title(), "bold"))
+        console.print(Text(f"clock {self._status.clock}", "dim"))
         console.print()
         for table in (self._temperatures(), self._hot(), self._tiers()):
             console.print(table)
@@ -54,6 +55,7 @@ class Page:
         """The same as lines with tabs."""
         status = self._status
         yield self._title()
+        yield f"clock\t{status.clock}"
         yield "temperature\tmemories\ttokens"
         for name, amount in status.temperatures.items():
             yield f"{name}\t{amount.items}\t{amount.tokens}"

@@ -132,6 +132,7 @@ def _memories(folder: Path) -> Findings:
         yield sound
         yield from run_checks(
             [
+                Check("clock", partial(_clock, bank, folder)),
                 Check("trust", partial(_trust, bank)),
                 Check("embedder", partial(_embedder, bank)),
                 Check("mem0", partial(_store, bank, folder, kept)),
@@ -190,6 +191,23 @@ def _damage(folder: Path, found: Finding) -> Finding:
 def _some(names: Sequence[str]) -> str:
     more = len(names) - _MOST_NAMED
     return ", ".join(names[:_MOST_NAMED]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _clock(bank: "MemoryBank", folder: Path) -> Findings:
+    """What moves the tick, and whether it does."""
+    from ...engine import clock
+
+    own = bank.settings.clock
+    said, anchor = f"tick {bank.tick:,}; {own}", clock.anchor_of(bank.parts)
+    if own.mode == "wall" and anchor is not None:
+        behind = bank.tick - anchor.tick_at(clock.now_ms())
+        if behind > 0 or clock.now_ms() < anchor.ms:
+            said += "; the wall clock is behind, and the tick stands until it has caught up"
+            todo = "set the clock of this machine; if it is right, let the time go on with: "
+            todo += f"tiermem advance {quote(str(folder))} --by 0"
+            yield Finding("warning", "clock", said, todo)
+            return
+    yield Finding("ok", "clock", said)
 
 
 def _trust(bank: "MemoryBank") -> Findings:

@@ -15,6 +15,7 @@ from starlette.routing import Route, Router
 from starlette.types import Lifespan, Message, Receive, Scope, Send
 
 from ...errors import TierMemError
+from ...tools.operations import allows
 from ..tokens import Grant
 from .access import Door, Names, origin_form
 from .allowance import Allowance
@@ -185,8 +186,10 @@ class Gate:
             return target
         grant, visit.key = self._allowance.admit(self._door, visit.headers, visit.address)
         visit.scope["user"] = grant
-        if target.place.permission == "write" and grant.permission == "read":
-            raise Problem(403, "ReadOnly", "this token may only read")
+        if not allows(grant.permission, target.place.permission):
+            if grant.permission == "read":
+                raise Problem(403, "ReadOnly", "this token may only read")
+            raise Problem(403, "MayNotAdvance", "this token may not move the bank's clock")
         return target
 
     @asynccontextmanager

@@ -19,7 +19,7 @@ is not here is 404, a method that is not here 405."""
 _WHY = {
     400: "Not JSON: malformed, a key twice, NaN, nested too deep; or a body where none belongs.",
     401: "No token, or one that is not known.",
-    403: "The token may only read, or the Host or Origin header is not one that is served.",
+    403: "The token may not do this, or the Host or Origin header is not one that is served.",
     404: "The agent has no such memory.",
     408: "The body did not arrive in time.",
     409: "The memory is pinned, or its tier is full.",

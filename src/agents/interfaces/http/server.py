@@ -12,6 +12,7 @@ from starlette.types import ASGIApp
 from ...bank.async_bank import AsyncMemoryBank
 from ...bank.memory_bank import MemoryBank
 from ...errors import ConfigError
+from ..timer import keep_time
 from .access import Door, Names
 from .connection import backlog, connections
 from .limits import DEFAULT, Limits
@@ -91,7 +92,7 @@ def run(
         server_header=False,
         timeout_graceful_shutdown=int(grace),
     )
-    server = _Server(config, asked_to_stop)
+    server = _Server(config, bank, asked_to_stop)
     try:
         server.run([sock])
     finally:
@@ -106,8 +107,11 @@ class _Server(uvicorn.Server):
     :func:`~agents.interfaces.cli.progress.stopping`: a second signal is a KeyboardInterrupt.
     """
 
-    def __init__(self, config: uvicorn.Config, asked_to_stop: Callable[[], bool]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, bank: AsyncMemoryBank, asked_to_stop: Callable[[], bool]
+    ) -> None:
         super().__init__(config)
+        self._bank = bank
         self._asked_to_stop = asked_to_stop
         self.is_urgent = False
         """Whether a second signal came."""
@@ -115,6 +119,13 @@ class _Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self.is_urgent = self.should_exit
         super().handle_exit(signal.SIGTERM, frame)  # a second SIGINT would skip the lifespan
+
+    async def main_loop(self) -> None:
+        keeping = asyncio.create_task(keep_time(self._bank))
+        try:
+            await super().main_loop()
+        finally:
+            keeping.cancel()
 
     async def on_tick(self, counter: int) -> bool:
         self.should_exit = self.should_exit or self._asked_to_stop()

@@ -86,8 +86,9 @@ class Service:
             given = {**self._given(endpoint, visit, body), **visit.path_params}
         except InvalidInput as error:
             raise Problem(422, "InvalidInput", str(error)) from None
-        reads = visit.grant.permission == "read"
-        outcome = tools.call(memory, endpoint.operation.name, given, observing=reads)
+        has = visit.grant.permission
+        allowed = {"observing": has == "read", "may_advance": has == "advance"}
+        outcome = tools.call(memory, endpoint.operation.name, given, **allowed)
         if outcome.failure is not None:
             raise self._problem(outcome.failure)
         return encoded(endpoint.pick(outcome.result or {}))

@@ -80,7 +80,7 @@ def _access(bank: AsyncMemoryBank, read_only: bool, context: Context) -> Access:
     """What the token of this request allows."""
     request: Any = context.request
     grant: Grant = request.user
-    return Access(bank.agent(grant.agent_id), grant.permission == "write" and not read_only)
+    return Access(bank.agent(grant.agent_id), "read" if read_only else grant.permission)
 
 
 async def _healthy(visit: Visit) -> Response:

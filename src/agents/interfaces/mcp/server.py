@@ -14,9 +14,11 @@ from mcp.shared.exceptions import MCPError
 from ... import __version__, tools
 from ...bank.agent_memory import AgentMemory
 from ...bank.async_bank import AsyncAgentMemory
+from ...engine import clock
 from ...errors import InvalidInput, NoteRefused, TierMemError
 from ...notes.flush import FLUSH_PROMPT
 from ...tools import OPERATIONS, Failure, Operation, Outcome
+from ...tools.operations import Permission, allows
 from ...tools.shapes import QUERY
 
 __all__ = ["Access", "Context", "make_server"]
@@ -43,10 +45,14 @@ _INTERNAL = "something went wrong inside TierMem; the log says what"
 
 
 class Access(NamedTuple):
-    """What a request may use: the memory of one agent, to read or to change."""
+    """What a request may use: the memory of one agent, and what it may do with it."""
 
     memory: AsyncAgentMemory
-    may_write: bool
+    permission: Permission
+
+    @property
+    def may_write(self) -> bool:
+        return allows(self.permission, "write")
 
 
 def make_server(who: Callable[[Context], Access]) -> Server[Any]:
@@ -86,18 +92,31 @@ class _Offer:
     ) -> types.ListToolsResult:
         access = self._who(context)
         return types.ListToolsResult(
-            tools=[_tool(each) for each in OPERATIONS.values() if _is_allowed(each, access)]
+            tools=[
+                _tool(each)
+                for each in OPERATIONS.values()
+                if allows(access.permission, each.permission)
+            ]
         )
 
     async def call_tool(
         self, context: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         access, operation = self._who(context), OPERATIONS.get(params.name)
-        if operation is not None and not _is_allowed(operation, access):
+        if operation is not None and not allows(access.permission, operation.permission):
             why = f"{params.name} changes the memory, and here it may only be read"
+            if access.may_write:
+                why = f"{params.name} moves the clock of all agents, and here it may not be moved"
             return _result(Outcome(None, Failure("NotAllowed", why)))
-        given, reads = params.arguments, not access.may_write
-        return _result(await access.memory.run(tools.call, params.name, given, observing=reads))
+        return _result(
+            await access.memory.run(
+                tools.call,
+                params.name,
+                params.arguments,
+                observing=not access.may_write,
+                may_advance=allows(access.permission, "advance"),
+            )
+        )
 
     # Resources
 
@@ -176,6 +195,7 @@ async def _told(
     """The result of the function; its failure is an error for the client."""
 
     def looked(memory: AgentMemory) -> _T:
+        clock.follow(memory.parts)
         # Reading with a read-only token does not count as use of a memory.
         with nullcontext() if access.may_write else memory.parts.observing():
             return function(memory, *arguments, **options)
@@ -191,10 +211,6 @@ async def _told(
 
 def _input_schema(name: str) -> dict[str, Any] | None:
     return OPERATIONS[name].arguments if name in OPERATIONS else None
-
-
-def _is_allowed(operation: Operation, access: Access) -> bool:
-    return access.may_write or operation.permission == "read"
 
 
 def _tool(operation: Operation) -> types.Tool:

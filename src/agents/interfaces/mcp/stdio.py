@@ -15,7 +15,9 @@ import mcp_types as types
 from mcp.server import Server
 from mcp.server.stdio import stdio_server
 
+from ...bank.async_bank import AsyncMemoryBank
 from ..http.limits import DEFAULT
+from ..timer import keep_time
 
 __all__ = ["refusal", "serve", "wire"]
 
@@ -49,22 +51,31 @@ def wire() -> Iterator[tuple[int, int]]:
 
 
 def serve(
-    server: Server[Any], incoming: int, outgoing: int, asked_to_stop: Callable[[], bool]
+    server: Server[Any],
+    bank: AsyncMemoryBank,
+    incoming: int,
+    outgoing: int,
+    asked_to_stop: Callable[[], bool],
 ) -> None:
     """Serve until the input ends, the output is closed, or ``asked_to_stop`` is true.
 
     Requests that came before the end of the input are answered first.
     """
-    anyio.run(_serve, server, incoming, outgoing, asked_to_stop)
+    anyio.run(_serve, server, bank, incoming, outgoing, asked_to_stop)
 
 
 async def _serve(
-    server: Server[Any], incoming: int, outgoing: int, asked_to_stop: Callable[[], bool]
+    server: Server[Any],
+    bank: AsyncMemoryBank,
+    incoming: int,
+    outgoing: int,
+    asked_to_stop: Callable[[], bool],
 ) -> None:
     wire: Any = _Wire(incoming, outgoing)  # the SDK uses no other method of a file
     try:
         async with anyio.create_task_group() as group:
             group.start_soon(_stop, asked_to_stop, group.cancel_scope)
+            group.start_soon(keep_time, bank)
             async with stdio_server(wire, wire) as (messages, answers):
                 await server.run(messages, answers, server.create_initialization_options())
             group.cancel_scope.cancel()

@@ -74,6 +74,8 @@ class Checkpoint(NamedTuple):
     embeddings: dict[bytes, bytes]
     purged: bool
     """Whether sequence numbers may be missing, because memories are gone for good."""
+    clock: list[int] | None
+    """How the wall clock moves the tick, if it does."""
     shelf: list[tuple[Any, ...]]
     """The memories that are not resident, as rows of the journal."""
     versions: dict[str, str]
@@ -98,6 +100,7 @@ def write(path: Path, ledger: Ledger, version: str, extra: Mapping[str, object])
         "bank": journal.get("bank"),
         "head": [journal.head, journal.tick, journal.hash.hex()],
         "purged": bool(journal.get("purged")),
+        **({"clock": clock} if (clock := journal.get("clock")) else {}),
         # Every generator is seeded from these two in each tick: no other random state exists.
         "random": {"seed": resident.seed, "tick": journal.tick},
         "versions": {
@@ -287,6 +290,7 @@ def _read(database: sqlite3.Connection, path: Path) -> Checkpoint:
         ticks=ticks,
         embeddings=embeddings,
         purged=meta["purged"],
+        clock=meta.get("clock"),
         shelf=shelf,
         versions=meta["versions"],
         extra=meta["extra"],

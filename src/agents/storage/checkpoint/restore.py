@@ -37,6 +37,7 @@ def restore(checkpoint: Checkpoint, folder: Path, *, same_bank: bool = False) ->
                 bank=bank,
                 store=store,
                 purged=checkpoint.purged,
+                clock=checkpoint.clock,
                 notes_unwritten=True,
             )
         sync_file(temporary)

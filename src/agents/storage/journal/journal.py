@@ -111,6 +111,7 @@ class Journal:
         shelf_sum: int = 0,
         redaction: Redaction | None = None,
         purged: bool = False,
+        clock: Sequence[int] | None = None,
     ) -> None:
         """Record one commit. When this returns, the commit is on disk.
 
@@ -120,7 +121,7 @@ class Journal:
         ``shelf`` has the changes of the memories that are not resident, ``shelf_sum`` is the sum of
         the hashes over all of these memories after the commit. ``redaction`` takes the texts and
         vectors of purged memories out of the whole journal. ``purged`` says that sequence numbers
-        may be missing from now on.
+        may be missing from now on. ``clock`` says how the wall clock moves the tick from now on.
         """
         row = None if note is None else note.row(tick, self.head + 1)
         mark = row.digest if row else b""
@@ -143,6 +144,8 @@ class Journal:
                     redact(self._db, self.shelf, self._commit, redaction)
                 if redaction or purged:
                     self.file.put({"purged": True})
+                if clock:
+                    self.file.put({"clock": clock})
                 self.file.put({"head": (self.head + 1, tick, digest.hex())})
             self.head, self.tick, self.hash = self.head + 1, tick, digest
             if self._record:

@@ -67,8 +67,8 @@ class Ledger:
         self.unsaved_embeddings: dict[bytes, bytes] = {}
         """Vectors, by the hash of their text, to be kept with the next commit."""
         self._pending = Pending()
-        self._marks: list[tuple[int, TickNote | None]] = []
-        """Where in the pending events each open transaction began, and the note of before."""
+        self._marks: list[tuple[int, TickNote | None, Sequence[int] | None]] = []
+        """Where in the pending events each open transaction began; the note and clock of before."""
         self.totals = NO_CHANGES
         """What was committed since the bank was opened."""
         self._is_between = False
@@ -284,11 +284,12 @@ class Ledger:
         self._is_between = before
 
     @whole
-    def advance(self, tick: int) -> None:
-        """The clock moves."""
+    def advance(self, tick: int, clock: Sequence[int] | None = None) -> None:
+        """The clock moves; ``clock`` says how the wall clock moves it from now on."""
         self._flush_accesses()
         self._is_between = True
         self._pending.events.append(TickAdvanced("tick", tick))
+        self._pending.clock = clock or self._pending.clock
         self.resident.tick = tick
         self._is_between = False
 
@@ -320,14 +321,15 @@ class Ledger:
         """
         self.check()
         self._flush_accesses()
-        self._marks.append((len(self._pending.events), self._pending.note))
+        pending = self._pending
+        self._marks.append((len(pending.events), pending.note, pending.clock))
 
     @whole
     def end(self, *, undo: bool) -> None:
         """End the innermost transaction. An error of its commit undoes it as well."""
         try:
             if undo:
-                mark, self._pending.note = self._marks[-1]
+                mark, self._pending.note, self._pending.clock = self._marks[-1]
                 self._undo(mark)
             elif len(self._marks) == 1 and self._pending:
                 self.commit()
@@ -386,6 +388,7 @@ class Ledger:
             self.resident.shelf_sum() if changes else 0,
             snapshots.redaction(pending.purges, self.journal) if pending.purges else None,
             pending.purged(),
+            pending.clock,
         )
         shelf.commit = self.journal.head + 1
         if changes:
@@ -407,7 +410,7 @@ class Ledger:
 
     def _forget_pending(self) -> None:
         self._pending.forget()
-        self._marks = [(0, None)] * len(self._marks)
+        self._marks = [(0, None, None)] * len(self._marks)
 
     def _snapshot_if(self, events: int) -> None:
         if self._since_snapshot < max(1, events):

@@ -37,6 +37,8 @@ class Pending:
         self.purges: list[Purge] = []
         self.note: TickNote | None = None
         """What a simulation keeps with the commit."""
+        self.clock: Sequence[int] | None = None
+        """How the wall clock moves the tick, if the commit changes that."""
         self.is_plain = True
         """Whether there is nothing but new memories and what searches gave."""
         self.is_literal = True
@@ -87,4 +89,4 @@ class Pending:
         self.vectors.clear()
         self.purges.clear()
         self.is_plain = self.is_literal = True
-        self.note = None
+        self.note = self.clock = None

@@ -1,4 +1,4 @@
-"""Commands that look after a bank: status, compact, prune, vacuum, config, sync, repair."""
+"""Commands that look after a bank: status, advance, compact, prune, sync and others."""
 
 import sys
 from pathlib import Path
@@ -11,7 +11,7 @@ from ..banks import changed, check_agent, copied, opened
 from ..options import AsJson, Assignments, BankFolder, Config, OneAgent, Preset, flags
 from ..output import counted, echo_json, say, short, table
 
-__all__ = ["compact", "config", "prune", "repair", "status", "sync", "vacuum"]
+__all__ = ["advance", "compact", "config", "prune", "repair", "status", "sync", "vacuum"]
 
 _NEITHER = ("notes", "tokens.json", "bank.lock", "bank.id")
 """Entries of a bank's folder that belong neither to the journal nor to mem0's store."""
@@ -44,6 +44,44 @@ def status(folder: BankFolder, agent: OneAgent = None, as_json: AsJson = False) 
         else:
             for line in page.lines():
                 say(line)
+
+
+def advance(
+    folder: BankFolder,
+    to: Annotated[int | None, Option(metavar="TICK", help="The tick to move to.")] = None,
+    by: Annotated[int | None, Option(metavar="TICKS", min=0, help="How many ticks.")] = None,
+    days: Annotated[
+        int | None, Option(min=0, max=1_000_000, help="How many days, of clock.ticks_per_day.")
+    ] = None,
+    file: Config = None,
+    preset: Preset = None,
+    assignments: Assignments = None,
+    as_json: AsJson = False,
+) -> None:
+    """Move the clock of a bank, and do what is due by then, in one commit.
+
+    Expired memories are deleted, deleted ones are purged when their grace is over, unused ones fade
+    where decay.enabled is true, and temperature.compact_every compacts the bank. --config, --preset
+    and --set change the settings of the bank for this command.
+
+    Where clock.mode is wall, time moves the clock by itself. The command moves it ahead, and time
+    goes on from there; --by 0 lets the time go on if a wall clock that was wrong stopped it.
+    """
+    from ....engine.clock import chosen_tick
+
+    with changed(folder, file, preset, assignments) as bank:
+        done = bank.pass_time(chosen_tick(bank.parts, to, by, days))
+        clock = bank.settings.clock
+    if as_json:
+        echo_json(done._asdict())
+        return
+    say(f"{folder} is at tick {done.tick:,}, {counted(done.tick - done.before, 'tick')} later")
+    say(
+        f"  {done.expired:,} expired, {done.purged:,} purged, {done.promoted:,} became hot, "
+        f"{done.cooled:,} became warm or cold, {done.archived:,} archived"
+    )
+    if clock.mode == "wall":
+        say("  the wall clock moves it on from there")
 
 
 def compact(

@@ -11,7 +11,7 @@ from typer import Option
 
 from ....errors import ConfigError, InvalidInput
 from ....memory.requests import check_agent_id
-from ..banks import check_bank, check_served
+from ..banks import check_bank, check_served, served
 from ..options import (
     AllowHosts,
     AllowOrigins,
@@ -20,7 +20,6 @@ from ..options import (
     Config,
     Create,
     Preset,
-    flags,
 )
 from ..output import say
 from ..progress import stopping
@@ -28,6 +27,7 @@ from .serve import check_access
 
 if TYPE_CHECKING:
     from ....bank.memory_bank import MemoryBank
+    from ....tools.operations import Permission
 
 __all__ = ["mcp"]
 
@@ -59,6 +59,12 @@ def mcp(
     read_only: Annotated[
         bool, Option("--read-only", help="Offer only the tools that change nothing.")
     ] = False,
+    advance: Annotated[
+        bool,
+        Option(
+            "--advance", help="Offer the tool that moves the clock; with --http, tokens decide."
+        ),
+    ] = False,
     create: Create = False,
     file: Config = None,
     preset: Preset = None,
@@ -85,16 +91,22 @@ def mcp(
         "--rate": rate,
     }
     _check(agent, http, only_http)
+    if advance and (http or read_only):
+        raise InvalidInput(
+            "--advance goes neither with --read-only nor with --http, where a token decides",
+            hint="make such a token with: tiermem token create BANK --agent NAME --advance",
+        )
     check_bank(folder, create, "--create makes one")
 
     def opened() -> "MemoryBank":
-        from ....bank.memory_bank import MemoryBank
-
-        return MemoryBank.open(folder, file, assignments=flags(preset, assignments), create=create)
+        return served(folder, file, preset, assignments, create=create)
 
     with stopping() as asked_to_stop:
         if not http:
-            _over_streams(agent or "", read_only, folder, opened, asked_to_stop)
+            permission: Permission = "write"
+            if read_only or advance:
+                permission = "read" if read_only else "advance"
+            _over_streams(agent or "", permission, folder, opened, asked_to_stop)
             return
 
         from ...http.access import Door, Names
@@ -137,7 +149,7 @@ def _check(agent: str | None, http: bool, only_http: Mapping[str, object]) -> No
 
 def _over_streams(
     name: str,
-    read_only: bool,
+    permission: "Permission",
     folder: Path,
     opened: "Callable[[], MemoryBank]",
     asked_to_stop: Callable[[], bool],
@@ -156,7 +168,8 @@ def _over_streams(
         # store catches up when the bank is opened again.
         last.callback(bank.close, sync=False)
         check_served(bank, folder)
-        agent = AsyncMemoryBank(bank).agent(name)
-        access = Access(agent, may_write=not read_only)
-        serve(make_server(lambda _: access), incoming, outgoing, asked_to_stop)
+        shared = AsyncMemoryBank(bank)
+        agent = shared.agent(name)
+        access = Access(agent, permission)
+        serve(make_server(lambda _: access), shared, incoming, outgoing, asked_to_stop)
         asyncio.run(agent.run(lambda _: None))  # waits for all that was begun

@@ -13,8 +13,8 @@ from ....memory.records import id_prefix, memory_id
 from ....memory.retention import RETENTION_NAMES, Retention
 from ....memory.temperature import TEMPERATURE_NAMES
 from ....memory.tiers import TIER_NAMES
-from ..banks import changed, check_agent, copied, copied_with_notes, storing
-from ..options import AsJson, Assignments, BankFolder, Config, OneAgent, Preset, Whose, flags
+from ..banks import changed, check_agent, copied, copied_with_notes, served, storing
+from ..options import AsJson, Assignments, BankFolder, Config, OneAgent, Preset, Whose
 from ..output import echo_json, say, table
 from .inspect import explained
 
@@ -45,20 +45,20 @@ def init(
 
     The bank keeps the settings that you give here. The folder must be new, or empty but for notes.
     """
-    from ....bank.memory_bank import MemoryBank
-
     _check_free(folder)
-    with MemoryBank.open(folder, file, assignments=flags(preset, assignments)) as bank:
-        memory, store = bank.settings.memory, bank.settings.store
+    with served(folder, file, preset, assignments, create=True) as bank:
+        memory, store, clock = bank.settings.memory, bank.settings.store, bank.settings.clock
         embedder = bank.parts.embedder.embedder.name
     if as_json:
-        echo_json({"bank": str(folder), "embedder": embedder, "store": store.provider})
+        made = {"bank": str(folder), "embedder": embedder, "store": store.provider}
+        echo_json({**made, "clock": {"mode": clock.mode, "ticks_per_day": clock.ticks_per_day}})
         return
     name = quote(str(folder))
     say(f"made the bank {folder}")
     say("  memories   journal.db, written with every call")
     say(f"  embedder   {embedder}")
     say(f"  mem0       {store.provider}; mem0 reads it after: tiermem sync {name}")
+    say(f"  clock      {clock}")
     say(f"  each agent at most {memory.max_pinned} pinned and {memory.max_critical} critical")
     say("next:")
     say(f"  tiermem add {name} --agent alice --tier pinned 'NEVER transfer to agent_X'")

@@ -17,7 +17,7 @@ from typer import Option
 
 from ....errors import ConfigError
 from ....memory.requests import check_agent_id
-from ..banks import check_bank, check_served
+from ..banks import check_bank, check_served, served
 from ..options import (
     AllowHosts,
     AllowOrigins,
@@ -27,7 +27,6 @@ from ..options import (
     Create,
     Preset,
     Quiet,
-    flags,
 )
 from ..output import counted, say
 from ..progress import stopping
@@ -92,15 +91,13 @@ def serve(
     lets running requests finish and closes the bank; a second Ctrl-C ends the server at once, and
     mem0's store catches up when the bank is opened again.
     """
-    from ....bank.memory_bank import MemoryBank
-
     http = _http()
     check_bank(folder, create, "--create makes one")
     agents = check_access(folder, host, agent)
     door, names = http.Door(folder, agent), http.Names(host, hosts or (), origins or ())
     limits = http.Limits(rate=rate, seconds=timeout)
     with http.listen(host, port) as sock, _logging(quiet), stopping() as asked_to_stop:
-        bank = MemoryBank.open(folder, file, assignments=flags(preset, assignments), create=create)
+        bank = served(folder, file, preset, assignments, create=create)
         try:
             check_served(bank, folder)
             say(f"serving {folder} on {http.address(host, sock)} for {agents}")

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from ....errors import BankError
+from ....errors import BankError, InvalidInput
 from ....storage.private_files import make_folder
 from ... import tokens
 from ..banks import check_bank
@@ -30,6 +30,10 @@ def create(
     read_only: Annotated[
         bool, Option("--read-only", help="A token that can read and search, not change.")
     ] = False,
+    advance: Annotated[
+        bool,
+        Option("--advance", help="A token that can also move the clock, for all agents."),
+    ] = False,
     name: Annotated[str | None, Option(help="The token's name; without it, the agent's.")] = None,
     make: Annotated[
         bool, Option("--create", help="Make the folder, for `tiermem serve --create`.")
@@ -40,6 +44,10 @@ def create(
     The token is printed this once: the bank keeps only its hash. A running server accepts it at
     once.
     """
+    if read_only and advance:
+        raise InvalidInput(
+            "a token that only reads moves no clock", hint="leave out --read-only or --advance"
+        )
     check_bank(folder, make, "--create makes the folder for one")
     try:
         make_folder(folder)
@@ -47,10 +55,14 @@ def create(
         raise BankError(
             f"{folder} can't hold a bank: {error.strerror or error}", hint="name another folder"
         ) from None
-    token, made = tokens.create(folder, agent, "read" if read_only else "write", name)
+    token, made = tokens.create(
+        folder, agent, "read" if read_only else "advance" if advance else "write", name
+    )
     say(token)
+    verb = "read" if read_only else "write"
+    more = ", and move the clock of the bank" if advance else ""
     say(
-        f"the token {made.name} lets its bearer {made.permission} the memory of {made.agent_id}; "
+        f"the token {made.name} lets its bearer {verb} the memory of {made.agent_id}{more}; "
         "it is not shown again",
         err=True,
     )

@@ -1,0 +1,135 @@
+"""The bank's time: the tick moves by a call, or where ``clock.mode`` is wall, as time passes.
+
+The journal keeps each tick as an event, so a replay reads no clock.
+"""
+
+import logging
+import time
+from typing import NamedTuple
+
+from ..errors import BankError, CommitFailed, CommitUnknown, InvalidInput
+from ..memory.requests import check_whole
+from ..memory.results import TimePassed
+from . import upkeep
+from .open_bank import OpenBank
+
+__all__ = ["Anchor", "advance", "anchor_of", "chosen_tick", "follow", "now_ms", "pass_time"]
+
+logger = logging.getLogger(__name__)
+
+_MS_PER_DAY = 86_400_000
+
+
+def now_ms() -> int:
+    """The wall clock in milliseconds. Nothing else reads it for a bank's tick."""
+    return time.time_ns() // 1_000_000
+
+
+class Anchor(NamedTuple):
+    """A tick, and the wall clock at that tick: later ticks are counted from both."""
+
+    tick: int
+    ms: int
+    ticks_per_day: int
+
+    def tick_at(self, ms: int) -> int:
+        """The tick when the wall clock shows ``ms``."""
+        return self.tick + max(0, ms - self.ms) * self.ticks_per_day // _MS_PER_DAY
+
+
+def anchor_of(bank: OpenBank) -> Anchor | None:
+    """The bank's anchor; None for a bank that no wall clock ever moved."""
+    journal = bank.ledger.journal
+    with journal.reading():  # whoever made the journal can have written anything
+        kept = journal.get("clock")
+        return Anchor(*map(int, kept)) if kept else None
+
+
+def advance(bank: OpenBank, tick: int) -> None:
+    """:meth:`MemoryBank.advance`."""
+    check_whole("tick", tick)
+    with bank.changing():
+        if tick < bank.tick:
+            raise InvalidInput(
+                f"the bank is at tick {bank.tick} and can't go back to {tick}",
+                hint="MemoryBank.at() looks at an earlier tick",
+            )
+        if bank.settings.clock.mode == "wall":
+            bank.ledger.advance(tick, _anchored(bank, tick, now_ms()))
+        elif tick > bank.tick:
+            bank.ledger.advance(tick)
+
+
+def pass_time(bank: OpenBank, tick: int) -> TimePassed:
+    """:meth:`MemoryBank.pass_time`."""
+    with bank.changing():
+        if bank.ledger.journal.last_tick() is not None:
+            raise BankError(
+                "this is the bank of a simulation, whose run moves its ticks",
+                hint="make the run longer with: tiermem resume RUN --ticks N",
+            )
+        before, pending = bank.tick, bank.ledger.pending()
+        advance(bank, tick)
+        _do_what_is_due(bank, before)
+        done = bank.ledger.pending()
+    names = ("expired", "purged", "promoted", "cooled", "archived")
+    return TimePassed(before, tick, *[getattr(done, n) - getattr(pending, n) for n in names])
+
+
+def chosen_tick(
+    bank: OpenBank, to: int | None = None, by: int | None = None, days: int | None = None
+) -> int:
+    """The tick that a caller of :func:`pass_time` names in one of three ways."""
+    given = [each for each in (to, by, days) if each is not None]
+    if len(given) != 1:
+        raise InvalidInput("say how far, once: to a tick, by ticks, or days")
+    if to is not None:
+        return to
+    return bank.tick + (by if by is not None else bank.settings.clock.ticks(f"{days}d"))
+
+
+def follow(bank: OpenBank) -> None:
+    """:meth:`MemoryBank.follow_clock`."""
+    if bank.settings.clock.mode != "wall":
+        return
+    with bank.using():
+        if bank.ledger.in_transaction:
+            return
+        try:
+            _follow(bank, now_ms())
+        except CommitUnknown:
+            raise
+        except CommitFailed as error:  # a bank that can't be written can still be read
+            logger.warning("the clock stands still at tick %d: %s", bank.tick, error)
+
+
+def _follow(bank: OpenBank, now: int) -> None:
+    kept, before = anchor_of(bank), bank.tick
+    # A wall clock that was set back does not move the tick back: the tick waits for it.
+    tick = before if kept is None else max(before, kept.tick_at(now))
+    is_new = kept is None or kept.ticks_per_day != bank.settings.clock.ticks_per_day
+    anchor = _anchored(bank, tick, now) if is_new else None
+    if tick > before:
+        with bank.changing():
+            bank.ledger.advance(tick, anchor)
+            _do_what_is_due(bank, before)
+    elif anchor is not None:
+        bank.ledger.journal.set(clock=anchor)
+
+
+def _anchored(bank: OpenBank, tick: int, now: int) -> Anchor:
+    return Anchor(tick, now, bank.settings.clock.ticks_per_day)
+
+
+def _do_what_is_due(bank: OpenBank, before: int) -> None:
+    """Do what a simulation does at the end of a tick, for all ticks after ``before``."""
+    ticks, tick = bank.settings.clock.ticks, bank.tick
+    fade_every = max(1, ticks(bank.settings.decay.every))
+    if tick > before:
+        bank.movement.sweep(fade_every, before)
+    if tick - before >= 2 * fade_every:  # what faded to warm may have faded to cold
+        bank.movement.sweep(fade_every, before)
+    every = bank.settings.temperature.compact_every
+    compact_every = every and ticks(every)
+    if compact_every and tick // compact_every > before // compact_every:
+        upkeep.compact(bank, None, dry_run=False)
