@@ -64,6 +64,11 @@ class NoteIndex:
         first, last = lines
         return f"{path}#L{first}" if first == last else f"{path}#L{first}-L{last}"
 
+    def shelved(self) -> list[int]:
+        """The sequence numbers of the chunks that are not resident: cold, archived or deleted."""
+        numbers = [number for note in self.kept().values() for number, _, _ in note.chunks]
+        return self.bank.ledger.resident.block(self.agent_id).rows_of(numbers)[1]
+
     def look(self) -> Synced:
         """:meth:`sync` without first writing the notes that wait for the disk."""
         changed: list[str] = []
