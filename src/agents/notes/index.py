@@ -106,7 +106,7 @@ class NoteIndex:
         found: dict[str, None] = {}
         for item in (None, *files.extra_items()):
             try:
-                there = files.own_paths() if item is None else files.extra_paths(item)
+                there = files.own_paths(problems) if item is None else files.extra_paths(item)
                 own = [path for path in kept if _item(path) == item]
                 found |= dict.fromkeys([*there, *own])
             except NoteRefused as error:
