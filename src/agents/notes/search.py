@@ -50,7 +50,8 @@ def search_notes(
     if not check_query(query).strip() or not most:
         return findings
     with bank.using():
-        notes.sync()
+        if settings.sync_on_search:
+            notes.sync()
         # A note is on disk whatever the temperature of its memories.
         shelved = notes.shelved()
         request = SearchRequest(
