@@ -13,8 +13,8 @@ from ..memory.temperature import TEMPERATURE_NAMES, Temperature, parse_temperatu
 from .shapes import memory_json
 
 __all__ = [
-    "append_note", "compact", "forget", "get", "one_memory", "query", "recall", "search", "spill",
-    "status", "update",
+    "append_note", "compact", "edit_note", "forget", "get", "one_memory", "query", "recall",
+    "search", "spill", "status", "update", "write_note",
 ]  # fmt: skip
 
 Json = dict[str, Any]
@@ -110,6 +110,16 @@ def get(memory: AgentMemory, arguments: Json) -> Json:
 
 def append_note(memory: AgentMemory, arguments: Json) -> Json:
     return {"path": memory.notes.append(arguments["text"], arguments.get("path"))}
+
+
+def write_note(memory: AgentMemory, arguments: Json) -> Json:
+    memory.notes.write(arguments["path"], arguments["text"])
+    return {"path": arguments["path"]}
+
+
+def edit_note(memory: AgentMemory, arguments: Json) -> Json:
+    memory.notes.edit(arguments["path"], arguments["old"], arguments["new"])
+    return {"path": arguments["path"]}
 
 
 def compact(memory: AgentMemory, arguments: Json) -> Json:

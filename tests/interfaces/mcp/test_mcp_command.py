@@ -115,7 +115,8 @@ def test_a_client_starts_it_as_the_howto_says_and_uses_everything(tmp_path: Path
                 assert not result.is_error or name == "memory_update", text_of(result)
             assert "has no memory" in text_of(result)  # which was forgotten before
             uris = [each.uri for each in (await client.list_resources()).resources]
-            assert uris == ["memory://context", "memory://status", "memory://notes/MEMORY.md"]
+            notes = ["memory://notes/MEMORY.md", "memory://notes/memory/trade.md"]
+            assert uris == ["memory://context", "memory://status", *notes]
             (note,) = (await client.read_resource(uris[2])).contents
             assert note.text == "Never trade fish with Bob again.\n"  # type: ignore[union-attr]
             assert len((await client.get_prompt("flush")).messages) == 1

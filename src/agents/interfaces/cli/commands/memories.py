@@ -16,6 +16,7 @@ from ..banks import changed, check_agent, copied, copied_with_notes
 from ..commit_then_sync import storing
 from ..options import AsJson, Assignments, BankFolder, Config, OneAgent, Preset, Whose, flags
 from ..output import echo_json, say, table
+from ..texts import text_of
 from .inspect import explained
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["add", "init", "pin", "search", "tiers", "unpin"]
 
-_MOST_STDIN = 4 << 20
-"""Bytes that are read; no memory may have as many."""
 _SEQUENCE_DIGITS = 12
 
 MemoryId = Annotated[
@@ -97,7 +96,7 @@ def add(
 
     --meta reads numbers, true, false and null as JSON does, and anything else as text.
     """
-    text = _text(words)
+    text = text_of(words)
     own = dict(map(_pair, metadata or ()))
     with changed(folder) as bank:
         memory = bank.agent(agent)
@@ -300,18 +299,6 @@ def _full_id(bank: "MemoryBank", agent: str, given: str) -> str:
         return memory_id(id_prefix(bank.settings.seed, agent), int(given, 16))
     except ValueError:
         return given
-
-
-def _text(words: list[str]) -> str:
-    if words != ["-"]:
-        return " ".join(words)
-    data = sys.stdin.buffer.read(_MOST_STDIN)
-    try:
-        return data.decode().rstrip("\r\n")
-    except UnicodeDecodeError as error:
-        raise InvalidInput(
-            f"standard input is not UTF-8 (byte {error.start + 1})", hint="convert it first"
-        ) from None
 
 
 def _tier(text: str) -> str | int:
