@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -36,6 +37,7 @@ def open_folder(
     folder: str | PathLike[str],
     config: Config,
     lock: BankLock | None = None,
+    is_brief: bool = False,
     /,
     *,
     preset: str | None = None,
@@ -48,7 +50,9 @@ def open_folder(
 ) -> OpenBank:
     """:meth:`MemoryBank.open`. If opening fails, the folder is as it was before.
 
-    ``lock`` is the folder's lock, if the caller holds it.
+    ``lock`` is the folder's lock, if the caller holds it. A bank that ``is_brief`` is open for one
+    command: closing it compacts nothing, and mem0's store is left alone unless ``storage.sync`` is
+    commit.
     """
     path = _path_of(folder)
     if isinstance(assignments, str):
@@ -76,6 +80,8 @@ def open_folder(
         guard = Guard(path, identity, settings, own)
         guard.check_files()
         chosen = prepare(journal, settings, embedder, guard.embedder())
+        if is_brief:
+            settings = _briefly(settings)
         parts = OpenBank(path, journal, settings, chosen, count_tokens, lock)
         parts.guard = guard
         undo.callback(parts.store.close)
@@ -160,6 +166,14 @@ def open_restored(
     except BaseException:
         lock.release()
         raise
+
+
+def _briefly(settings: Settings) -> Settings:
+    temperature = replace(settings.temperature, compact_on_close=False)
+    settings = replace(settings, temperature=temperature)
+    if settings.storage.sync == "commit":
+        return settings
+    return replace(settings, storage=replace(settings.storage, sync="manual"))
 
 
 def _path_of(folder: str | PathLike[str]) -> Path:

@@ -4,7 +4,7 @@ The engine is imported when a bank is opened, so that the help of a command appe
 """
 
 import importlib.util
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
@@ -14,7 +14,7 @@ from ...errors import BankError, NoteRefused
 from ...memory.requests import check_agent_id
 from .options import flags
 from .output import first_of, say
-from .signals import telling
+from .signals import drop_output, telling
 
 if TYPE_CHECKING:
     from ...bank.memory_bank import MemoryBank
@@ -29,29 +29,42 @@ __all__ = [
     "copied",
     "copied_with_notes",
     "opened",
+    "storing",
     "watched",
 ]
 
 
+@contextmanager
 def opened(
     folder: Path,
     file: Path | None = None,
     preset: str | None = None,
     assignments: Sequence[str] | None = None,
     **settings: Any,
-) -> "MemoryBank":
-    """A bank that exists; closing it changes nothing that the command did not change."""
-    from ...bank.memory_bank import MemoryBank
+) -> "Iterator[MemoryBank]":
+    """A bank that exists; closing it changes nothing that the command did not change.
 
-    return MemoryBank.open(
-        folder,
-        file,
-        assignments=flags(preset, assignments),
-        create=False,
-        apply_caps=False,
-        temperature={"compact_on_close": False},
-        **settings,
+    To import mem0 and write its store takes ten times as long as most commands.
+    """
+    from ...bank.memory_bank import MemoryBank
+    from ...bank.opening import open_folder
+
+    bank = MemoryBank(
+        open_folder(
+            folder,
+            file,
+            None,
+            True,
+            assignments=flags(preset, assignments),
+            create=False,
+            apply_caps=False,
+            **settings,
+        )
     )
+    try:
+        yield bank
+    finally:
+        bank.close(sync=False)
 
 
 @contextmanager
@@ -79,6 +92,24 @@ def changed(
             yield bank
         finally:
             stored = journal.head != before
+
+
+@contextmanager
+def storing(bank: "MemoryBank", tell: Callable[[], None]) -> Iterator[None]:
+    """Commit the memories that the block adds, then ``tell`` of them.
+
+    To repeat the command after its commit would store them twice, and the user learns that.
+    """
+    with bank.transaction():
+        yield
+    try:
+        tell()
+    except OSError as error:
+        drop_output()
+        raise BankError(
+            f"the memories are stored, but that can't be printed: {error}",
+            hint="don't repeat it: that would store them twice",
+        ) from error
 
 
 @contextmanager

@@ -17,8 +17,7 @@ from ....errors import InvalidInput, NoteRefused
 from ....memory.context import one_line
 from ....memory.tiers import TIER_NAMES
 from ....notes.chunks import split_lines
-from ..banks import changed, copied_with_notes, opened
-from ..commit_then_sync import storing
+from ..banks import changed, copied_with_notes, opened, storing
 from ..options import AsJson, BankFolder
 from ..output import echo_exactly, echo_json, first_of, say, table
 from ..texts import text_of
