@@ -23,6 +23,9 @@ In Python, [a loop with a model](howto/llm-loop.md) calls them with
 `make reference` makes this page from the table in `src/agents/tools/operations.py`.
 
 Arguments that are not listed are refused; `null` for an optional one means that it is not given.
+Names of other clients are understood where they mean one thing: camelCase (`autoPromote`,
+`memoryId`), `sessionId` for `session`, `type` for `kind`, `limit` for `max_results`, and hot, warm
+or cold as a `tier`, which are temperatures.
 Over HTTP, what is in braces in a path is an argument, and the others are the JSON body, or for GET
 and DELETE the query string.
 """

@@ -351,6 +351,6 @@ class AsyncMemoryBank(_View[MemoryBank]):
     repair_store = _awaited(MemoryBank.repair_store)
     mem0_config = _awaited(MemoryBank.mem0_config)
 
-    async def watch_notes(self, debounce: float = 1.5) -> AsyncNoteWatch:
+    async def watch_notes(self, debounce: float | None = None) -> AsyncNoteWatch:
         """:meth:`MemoryBank.watch_notes`: ``async with await bank.watch_notes():``."""
         return AsyncNoteWatch(await self.run(MemoryBank.watch_notes, debounce), self._turns)

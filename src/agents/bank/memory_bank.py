@@ -292,14 +292,15 @@ class MemoryBank:
         with self.parts.using():
             return sync_notes(self.parts)
 
-    def watch_notes(self, debounce: float = 1.5) -> NoteWatch:
+    def watch_notes(self, debounce: float | None = None) -> NoteWatch:
         """Start a thread that indexes notes when their files change.
 
         ``with bank.watch_notes():`` stops the thread at the end of the block. Otherwise
         :meth:`NoteWatch.stop` or :meth:`close` stops it. A change is indexed ``debounce`` seconds
-        later, together with the changes that came meanwhile. A note that can't be indexed is
-        logged as a warning. ``notes.extra_paths`` are not watched: their changes are indexed with
-        the next change or search. Needs ``pip install 'tiermem[notes]'``.
+        later, by default ``notes.watch_debounce``, together with the changes that came meanwhile.
+        A note that can't be indexed is logged as a warning. ``notes.extra_paths`` are not watched:
+        their changes are indexed with the next change or search. Needs
+        ``pip install 'tiermem[notes]'``.
         """
         return watch_notes(self.parts, debounce)
 

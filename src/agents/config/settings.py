@@ -177,6 +177,11 @@ class NotesSettings:
     citations: Literal["on", "off", "auto"]
     max_results: int
     min_score: float
+    sync_on_open: bool
+    sync_on_search: bool
+    watch: bool
+    watch_debounce: float
+    transcripts: bool
     read_only: bool
 
 

@@ -11,6 +11,7 @@ from ..errors import NoteRefused
 from .names import MOST_BYTES, check_text, fault_of_name, fault_of_path, folder_of_agent
 from .safe_files import (
     IN_THE_WAY,
+    Entry,
     Place,
     check_own,
     is_of_the_system,
@@ -26,7 +27,10 @@ from .safe_files import (
 __all__ = ["MOST_BYTES", "NoteFiles", "check_text", "is_extra", "is_of_the_system", "notes_in"]
 
 _MAIN = "MEMORY.md"
-_ALLOWED = "a note is MEMORY.md, memory/NAME.md or, only to read, a file that the settings name"
+_ALLOWED = (
+    "a note is MEMORY.md, memory/NAME.md or memory/FOLDER/NAME.md, or, only to read, a file that "
+    "the settings name"
+)
 
 _ANY = re.compile(r"(?P<name>.+)", re.DOTALL)
 _STAGED = re.compile(r"\.(?P<name>.+\.md)(?:\.(?P<key>[0-9a-z-]+))?\.new", re.DOTALL)
@@ -35,8 +39,8 @@ _STAGED = re.compile(r"\.(?P<name>.+\.md)(?:\.(?P<key>[0-9a-z-]+))?\.new", re.DO
 class NoteFiles:
     """The notes in ``folder``, and those in the files and folders ``extra``, which are only read.
 
-    The paths of notes are ``MEMORY.md``, ``memory/NAME.md`` and ``extra/ITEM/…/NAME.md``; ITEM is
-    the last part of an extra path. Any other path or file raises ``NoteRefused``, and so does an
+    The paths of notes are ``MEMORY.md``, ``memory/…/NAME.md`` and ``extra/ITEM/…/NAME.md``; ITEM
+    is the last part of an extra path. Any other path or file raises ``NoteRefused``, and so does an
     error of the operating system. No link is followed at ``folder``, its parent, an extra path or
     below them. The caller trusts the folders above.
     """
@@ -72,9 +76,12 @@ class NoteFiles:
         extra = [path for item in self._extra for path in self.extra_paths(item)]
         return self.own_paths() + sorted(extra)
 
-    def own_paths(self) -> list[str]:
-        """The paths of the agent's own notes."""
-        return self._own_paths(_ANY)
+    def own_paths(self, skipped: list[str] | None = None) -> list[str]:
+        """The paths of the agent's own notes.
+
+        The folders that are not entered are added to ``skipped``, each with the reason.
+        """
+        return self._own_paths(_ANY, [] if skipped is None else skipped)
 
     def extra_items(self) -> list[str]:
         """The names of the extra paths."""
@@ -86,13 +93,17 @@ class NoteFiles:
         with refusing(path, "listed"):
             try:
                 with opened((str(self._extra[item]),)) as folder:
-                    return sorted(walk(folder, path))
+                    entries = list(walk(folder, path))
             except FileNotFoundError:
                 return []
             except OSError as error:
                 if error.errno in IN_THE_WAY and item.endswith(".md"):
                     return [path]
                 raise
+        if closed := [each for each in entries if each.fault]:
+            raise NoteRefused(f"{closed[0].path!r:.200} can't be listed: {closed[0].fault}")
+        notes = [each.path for each in entries if not each.is_folder and not each.is_link]
+        return sorted(each for each in notes if not fault_of_path(each))
 
     def read(self, path: str) -> str | None:
         """The exact text on disk, with its line ends; None if the file does not exist."""
@@ -133,7 +144,7 @@ class NoteFiles:
 
         A process that is killed while it stages leaves an incomplete text.
         """
-        return list(dict.fromkeys(self._own_paths(_STAGED)))
+        return list(dict.fromkeys(self._own_paths(_STAGED, [])))
 
     def keys(self, path: str) -> list[str]:
         """The keys of the note's staged texts."""
@@ -176,8 +187,8 @@ class NoteFiles:
                 pass
             case [name] if name == _MAIN:
                 return Place(path, self._folder, name)
-            case ["memory", name]:
-                return Place(path, (*self._folder, "memory"), name)
+            case ["memory", *folders, name]:
+                return Place(path, (*self._folder, "memory", *folders), name)
             case ["extra", item] if item in self._extra:
                 # With the dot, the folder above the extra path may be a link.
                 return Place(path, (f"{self._extra[item].parent}/.",), item)
@@ -194,19 +205,28 @@ class NoteFiles:
             )
         return place
 
-    def _own_paths(self, shape: re.Pattern[str]) -> list[str]:
+    def _own_paths(self, shape: re.Pattern[str], skipped: list[str]) -> list[str]:
         """The paths of the agent's own notes that have a file with a name of this shape."""
+        others: list[str] = []
         with refusing("/".join(self._folder), "listed"):
-            main, others = (
-                [
-                    found["name"]
-                    for name in sorted(names_in(folders))
-                    if (found := shape.fullmatch(name))
-                ]
-                for folders in (self._folder, (*self._folder, "memory"))
-            )
-        paths = [name for name in main if name == _MAIN] + [f"memory/{name}" for name in others]
+            main = [
+                found["name"] for name in names_in(self._folder) if (found := shape.fullmatch(name))
+            ]
+            for entry in sorted(self._below_memory()):
+                if found := shape.fullmatch(entry.name):
+                    others.append(f"{entry.path[: -len(entry.name)]}{found['name']}")
+                fault = "it is a symbolic link" if entry.is_link else entry.fault
+                if entry.is_folder and fault and not entry.name.startswith("."):
+                    skipped.append(f"{entry.path}: the notes in it are skipped: {fault}")
+        paths = [name for name in main if name == _MAIN] + others
         return [path for path in paths if not fault_of_path(path)]
+
+    def _below_memory(self) -> list[Entry]:
+        try:
+            with opened((*self._folder, "memory")) as folder:
+                return list(walk(folder, "memory"))
+        except FileNotFoundError:
+            return []
 
 
 def notes_in(folder: Path, agent_id: str, extra: Iterable[str]) -> NoteFiles:

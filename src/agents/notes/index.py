@@ -64,6 +64,11 @@ class NoteIndex:
         first, last = lines
         return f"{path}#L{first}" if first == last else f"{path}#L{first}-L{last}"
 
+    def shelved(self) -> list[int]:
+        """The sequence numbers of the chunks that are not resident: cold, archived or deleted."""
+        numbers = [number for note in self.kept().values() for number, _, _ in note.chunks]
+        return self.bank.ledger.resident.block(self.agent_id).rows_of(numbers)[1]
+
     def look(self) -> Synced:
         """:meth:`sync` without first writing the notes that wait for the disk."""
         changed: list[str] = []
@@ -101,7 +106,7 @@ class NoteIndex:
         found: dict[str, None] = {}
         for item in (None, *files.extra_items()):
             try:
-                there = files.own_paths() if item is None else files.extra_paths(item)
+                there = files.own_paths(problems) if item is None else files.extra_paths(item)
                 own = [path for path in kept if _item(path) == item]
                 found |= dict.fromkeys([*there, *own])
             except NoteRefused as error:

@@ -32,6 +32,8 @@ def open_notes(bank: OpenBank) -> None:
     bank.settle_notes()
     if not agents and bank.ledger.journal.get("notes_unwritten"):
         bank.ledger.journal.set(notes_unwritten=None)
+    if not bank.settings.notes.sync_on_open:
+        return
     for agent, synced in _look(bank).items():
         for problem in synced.problems:
             logger.warning("a note of %s is not indexed: %s", agent, problem)

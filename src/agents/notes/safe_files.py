@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 from ..errors import NoteRefused
 from ..storage.private_files import FILE_MODE, FOLDER_MODE
-from .names import MOST_BYTES, MOST_CHARACTERS, decoded, fault_of_name, fault_of_path
+from .names import MOST_BYTES, MOST_CHARACTERS, decoded, fault_of_name
 
 __all__ = [
     "IN_THE_WAY",
+    "Entry",
     "Place",
     "check_own",
     "is_of_the_system",
@@ -115,29 +116,51 @@ def names_in(folders: Sequence[str]) -> list[str]:
         return []
 
 
-def walk(folder: int, prefix: str) -> Iterator[str]:
-    """The paths of the notes in a folder and below it, without links and hidden files."""
+class Entry(NamedTuple):
+    """A name in a folder of notes."""
+
+    path: str
+    is_folder: bool
+    """A link to a folder is one as well."""
+    is_link: bool
+    fault: str = ""
+    """Why the folder could not be entered."""
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self.path.rpartition("/")[2]
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads nowhere
+        return False
+
+
+def walk(folder: int, prefix: str) -> Iterator[Entry]:
+    """What is in a folder and below it. Neither links nor hidden folders are entered."""
     with os.scandir(folder) as entries:
         found = [
-            (f"{prefix}/{entry.name}", entry.name, entry.is_dir(follow_symlinks=False))
-            for entry in entries
-            if not entry.is_symlink() and not fault_of_name(entry.name)
+            Entry(f"{prefix}/{each.name}", _is_folder(each), each.is_symlink()) for each in entries
         ]
-    for path, name, is_folder in found:
-        if not is_folder:
-            if not fault_of_path(path):
-                yield path
-        elif len(path) < MOST_CHARACTERS:
-            try:
-                inner = os.open(name, _FOLDER, dir_fd=folder)
-            except OSError as error:
-                if error.errno in (errno.ENOENT, *IN_THE_WAY):
-                    continue  # another process replaced it
-                raise
-            try:
-                yield from walk(inner, path)
-            finally:
-                os.close(inner)
+    for entry in found:
+        is_open = entry.is_folder and not entry.is_link and not fault_of_name(entry.name)
+        if not is_open or len(entry.path) >= MOST_CHARACTERS:
+            yield entry
+            continue
+        try:
+            inner = os.open(entry.name, _FOLDER, dir_fd=folder)
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, *IN_THE_WAY):  # another process replaced it
+                yield entry._replace(fault=_reason(error))
+            continue
+        try:
+            yield entry
+            yield from walk(inner, entry.path)
+        finally:
+            os.close(inner)
 
 
 def read(place: Place) -> str | None:

@@ -6,19 +6,18 @@ from ..memory.filters import parse_filter
 from ..memory.records import Memory
 from ..memory.requests import check_query, check_whole
 from ..search.request import SearchRequest
+from ..storage.resident.keyword_index import stem_of
 from .index import NoteIndex
+from .snippets import snippet
 
 __all__ = ["Finding", "Findings", "search_notes"]
-
-_LONGEST = 700
-"""The most characters of a snippet."""
 
 
 class Finding(NamedTuple):
     """A memory, or a chunk of a note, that matches a query."""
 
     snippet: str
-    """The text, or its beginning."""
+    """The text, or the part of it that has most of the query's words."""
     score: float
     """How well the memory matches the query, from 0 to 1."""
     citation: str | None
@@ -51,16 +50,26 @@ def search_notes(
     if not check_query(query).strip() or not most:
         return findings
     with bank.using():
-        notes.sync()
-        request = SearchRequest([agent_id], [query], most, None, only, pinned_first=False)
+        if settings.sync_on_search:
+            notes.sync()
+        # A note is on disk whatever the temperature of its memories.
+        shelved = notes.shelved()
+        request = SearchRequest(
+            [agent_id],
+            [query],
+            most,
+            None,
+            only,
+            with_cold=bool(shelved),
+            shelved=shelved,
+            pinned_first=False,
+        )
         (found,) = bank.find(request)
+        stem = stem_of(bank.settings.retrieval.stemmer)
         findings.note = found.note
         shown = settings.citations == "on" or (settings.citations == "auto" and not group)
         for hit in found:
             citation = notes.citation(hit.memory) if shown else None
-            findings.append(Finding(_snippet(hit.memory.content), hit.score, citation, hit.memory))
+            shown_part = snippet(hit.memory.content, query, stem)
+            findings.append(Finding(shown_part, hit.score, citation, hit.memory))
     return findings
-
-
-def _snippet(text: str) -> str:
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1].rstrip() + "…"

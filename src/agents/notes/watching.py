@@ -24,8 +24,10 @@ _PAUSE = 0.1
 """Seconds after which the thread checks again whether it should stop."""
 
 
-def watch_notes(bank: OpenBank, debounce: float) -> "NoteWatch":
+def watch_notes(bank: OpenBank, debounce: float | None) -> "NoteWatch":
     """:meth:`MemoryBank.watch_notes`."""
+    if debounce is None:
+        debounce = bank.settings.notes.watch_debounce
     is_number = isinstance(debounce, int | float) and not isinstance(debounce, bool)
     if not is_number or not math.isfinite(debounce) or debounce < 0:
         raise InvalidInput(f"debounce {debounce!r:.40} is not a number of seconds from 0 on")

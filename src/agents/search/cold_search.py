@@ -129,6 +129,11 @@ class ColdSearch:
         if most == 0 or block.next_sequence == 1 or not self._resident.cold:
             return []  # mem0's store is not opened for nothing
         agent_id, shelf = block.agent_id, self._resident.shelf
+        if request.shelved is not None:
+            named = [each.record for each in shelf.many(agent_id, request.shelved)]
+            return self._visible(
+                block, [each for each in named if each.retention != Retention.DELETED], only
+            )
         unsynced = shelf.unsynced(agent_id, 0 if request.exact else self._store.written)
         if len(unsynced) > _MOST_UNSYNCED and may_sync and not request.exact:
             self._store.push()
@@ -234,12 +239,20 @@ class ColdSearch:
     def _passing(
         self, block: AgentColumns, records: Sequence[Shelved], only: Filter
     ) -> list[Shelved]:
+        cold = [
+            record
+            for record in records
+            if record.retention == Retention.ACTIVE and record.temperature == Temperature.COLD
+        ]
+        return self._visible(block, cold, only)
+
+    def _visible(
+        self, block: AgentColumns, records: Sequence[Shelved], only: Filter
+    ) -> list[Shelved]:
         return [
             record
             for record in records
-            if record.retention == Retention.ACTIVE
-            and record.temperature == Temperature.COLD
-            and self._is_seen(memory := record.memory(block.agent_id, block.prefix))
+            if self._is_seen(memory := record.memory(block.agent_id, block.prefix))
             and only.allows(memory)
         ]
 

@@ -25,6 +25,9 @@ class SearchRequest(NamedTuple):
     """With limits, the hot memories come after the pinned ones, and only warm ones are ranked."""
     with_cold: bool = False
     """Whether cold memories take part."""
+    shelved: Sequence[int] | None = None
+    """With ``with_cold``, the sequence numbers of the memories beyond the resident ones that take
+    part, archived ones too; None: all cold memories take part."""
     exact: bool = False
     """Whether cold memories are searched in the journal alone, and not in mem0's store."""
     pinned_first: bool = True

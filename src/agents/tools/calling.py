@@ -11,6 +11,7 @@ from ..bank.agent_memory import AgentMemory
 from ..engine import clock
 from ..errors import InvalidInput, TierMemError
 from .operations import OPERATIONS, Operation, allows
+from .other_names import operations_with, renamed
 from .shapes import MOST_SAID, Schema
 
 if TYPE_CHECKING:
@@ -102,11 +103,13 @@ def checked(operation: Operation, arguments: object) -> dict[str, Any]:
         raise InvalidInput(f"the arguments of {operation.name} are an object, not {_shown(given)}")
     known: dict[str, Schema] = operation.arguments["properties"]
     optional = known.keys() - set(operation.arguments.get("required", ()))
-    kept = {key: value for key, value in given.items() if value is not None or key not in optional}
+    own = renamed(operation, given)
+    kept = {key: value for key, value in own.items() if value is not None or key not in optional}
     for key, value in kept.items():
         if key not in known:
             raise InvalidInput(
-                f"{operation.name} takes no argument {_shown(key)}", hint=_instead(key, known)
+                f"{operation.name} takes no argument {_shown(key)}",
+                hint=operations_with(key, value) or _instead(key, known),
             )
         if isinstance(value, list) and len(value) > _MOST_ITEMS:  # to check each takes long
             raise InvalidInput(f"{operation.name}: {_shown(key)} has {len(value):,} entries")

@@ -13,8 +13,8 @@ from ..memory.temperature import TEMPERATURE_NAMES, Temperature, parse_temperatu
 from .shapes import memory_json
 
 __all__ = [
-    "advance", "append_note", "compact", "forget", "get", "history", "one_memory", "query",
-    "recall", "search", "spill", "status", "update",
+    "advance", "append_note", "compact", "edit_note", "forget", "get", "history", "one_memory",
+    "query", "recall", "search", "spill", "status", "update", "write_note",
 ]  # fmt: skip
 
 Json = dict[str, Any]
@@ -118,6 +118,16 @@ def get(memory: AgentMemory, arguments: Json) -> Json:
 
 def append_note(memory: AgentMemory, arguments: Json) -> Json:
     return {"path": memory.notes.append(arguments["text"], arguments.get("path"))}
+
+
+def write_note(memory: AgentMemory, arguments: Json) -> Json:
+    memory.notes.write(arguments["path"], arguments["text"])
+    return {"path": arguments["path"]}
+
+
+def edit_note(memory: AgentMemory, arguments: Json) -> Json:
+    memory.notes.edit(arguments["path"], arguments["old"], arguments["new"])
+    return {"path": arguments["path"]}
 
 
 def compact(memory: AgentMemory, arguments: Json) -> Json:

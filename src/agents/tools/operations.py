@@ -95,7 +95,10 @@ ERROR: Schema = object_of(
 _EXAMPLE_ID = "1c5a9a4e-7d0f-8c11-9b7c-000000000001"
 _NOTES = list_of({"type": "string"})
 _NOTE = typed("string", "What could not be done, such as embed the query.")
-_PATH = typed("string", "A note: MEMORY.md, or memory/NAME.md.", minLength=1, maxLength=512)
+_PATH = typed(
+    "string", "A note: MEMORY.md, or memory/NAME.md, or in a folder.", minLength=1, maxLength=512
+)
+_TEXT = typed("string", "Markdown; it may be empty.", maxLength=CONTENT["maxLength"])
 _NAME = {"minLength": 1, "maxLength": 256}
 _ONE_MEMORY = object_of({"memory_id": ID})
 
@@ -315,6 +318,26 @@ OPERATIONS: dict[str, Operation] = {
             handlers.append_note,
             {"text": "Never trade fish with Bob again.", "path": "MEMORY.md"},
             Route("POST", "/notes"),
+        ),
+        Operation(
+            "write_note",
+            "Replace the whole text of a Markdown note, or make the note.",
+            object_of({"path": _PATH, "text": _TEXT}),
+            object_of({"path": _PATH}),
+            "write",
+            handlers.write_note,
+            {"path": "memory/trade.md", "text": "# Trade\n\nSalt is dear in winter.\n"},
+            Route("POST", "/notes/write"),
+        ),
+        Operation(
+            "edit_note",
+            "Replace a part of a Markdown note by another; the note must have it exactly once.",
+            object_of({"path": _PATH, "old": {**_TEXT, "minLength": 1}, "new": _TEXT}),
+            object_of({"path": _PATH}),
+            "write",
+            handlers.edit_note,
+            {"path": "memory/trade.md", "old": "in winter", "new": "in spring"},
+            Route("POST", "/notes/edit"),
         ),
         Operation(
             "memory_compact",

@@ -79,6 +79,9 @@ def hostile() -> Iterator[list[str]]:
             yield ["mcp", "crew", "-a", agent]
     for text in ("", "..", "../../etc/passwd", "/etc/passwd", "a\nb", ANSI, BYTES, LONG):
         yield ["notes", "crew", "-a", "alice", "get", text]
+        yield ["notes", "crew", "-a", "alice", "write", text, "x"]
+        yield ["notes", "crew", "-a", "alice", "append", "x", "--path", text or ".."]
+        yield ["notes", "crew", "-a", "alice", "edit", text, "x", "y"]
         yield ["config", "--preset", text or "x"]
         yield ["config", "--set", text]
         yield ["config", "--set", f"memory.max_pinned={text or 'x'}"]

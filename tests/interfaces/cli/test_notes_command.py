@@ -1,6 +1,7 @@
 """``tiermem notes``: an agent's Markdown notes from the command line."""
 
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -239,6 +240,78 @@ def test_extra_notes_are_listed_and_read(tiermem: Command, tmp_path: Path) -> No
     alice = ("notes", "bank", "-a", "alice")
     assert [row["path"] for row in tiermem(*alice, "--json").json] == ["extra/rules/trade.md"]
     assert tiermem(*alice, "get", "extra/rules/trade.md").out == "No trading on Sundays.\n"
+
+
+# Writing
+
+
+def test_a_note_is_appended_to_written_and_edited(notes: Command, folder: Path) -> None:
+    done = notes("append", "Erin", "bakes bread.", "--path", "memory/people/erin.md")
+    assert done == (0, "alice appended to memory/people/erin.md\n", "")
+    notes("append", "She sings.", "--path", "memory/people/erin.md")
+    note = on_disk(folder, "memory/people/erin.md")
+    assert note.read_text() == "Erin bakes bread.\nShe sings.\n"
+    assert notes("edit", "memory/people/erin.md", "bread", "rye bread").out == (
+        "alice edited memory/people/erin.md\n"
+    )
+    assert note.read_text() == "Erin bakes rye bread.\nShe sings.\n"
+    assert notes("write", "MEMORY.md", "All", "is new.").out == "alice wrote MEMORY.md\n"
+    assert on_disk(folder, "MEMORY.md").read_text() == "All is new.\n"
+    assert notes("search", "rye bread", "--json").json[0]["citation"] == (
+        "memory/people/erin.md#L1-L2"
+    )
+
+
+def test_without_a_path_the_note_of_the_day_is_appended_to(notes: Command, folder: Path) -> None:
+    path = notes("append", "Rain.", "--json").json["path"]
+    assert re.fullmatch(r"memory/\d{4}-\d\d-\d\d\.md", path)
+    assert on_disk(folder, path).read_text() == "Rain.\n"
+
+
+def test_a_note_is_read_from_standard_input(folder: Path) -> None:
+    command = [Path(sys.executable).with_name("tiermem"), "notes", folder, "-a", "alice"]
+    text = "# People\n\nErin bakes “bread”.\n".encode()
+    done = warm_children.run([*command, "write", "MEMORY.md", "-"], capture_output=True, input=text)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert on_disk(folder, "MEMORY.md").read_bytes() == text
+
+
+def test_an_agent_may_begin_with_a_note(tiermem: Command, folder: Path) -> None:
+    assert tiermem("notes", folder, "-a", "carol", "append", "I am Carol.").code == 0
+    assert tiermem("notes", folder, "-a", "carol", "search", "Carol", "--json").json
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "part"),
+    [
+        (["append"], 2, "append takes TEXT"),
+        (["write", "MEMORY.md"], 2, "write takes PATH TEXT"),
+        (["edit", "MEMORY.md", "tea"], 2, "edit takes PATH OLD NEW"),
+        (["edit", "MEMORY.md", "a", "b", "c"], 2, "edit takes PATH OLD NEW"),
+        (["edit", "MEMORY.md", "volcano", "x"], 2, "exactly once; it is not there"),
+        (["write", "MEMORY.md", "x", "--path", "MEMORY.md"], 2, "--path goes with append"),
+        (["append", "x", "--path", "../bob/MEMORY.md"], 1, "is not a note's path"),
+        (["write", "/etc/passwd", "x"], 1, "is not a note's path"),
+        (["edit", "memory/none.md", "x", "y"], 2, "exactly once; it is not there"),
+    ],
+)
+def test_what_can_not_be_written_is_one_clear_error(
+    notes: Command, folder: Path, arguments: list[str], code: int, part: str
+) -> None:
+    before = state(folder)
+    assert notes(*arguments).is_one_error(code, part)
+    assert state(folder) == before
+
+
+def test_a_bank_in_use_is_not_written(notes: Command, folder: Path) -> None:
+    with MemoryBank.open(folder, storage=MANUAL):
+        assert notes("append", "x").is_one_error(1, str(os.getpid()), "one writer at a time")
+
+
+def test_the_help_names_every_action(tiermem: Command) -> None:
+    said = tiermem("notes", "--help").out
+    for action in ("list", "search", "get", "append", "write", "edit", "sync"):
+        assert action in said
 
 
 # Banks in use, killed or branched

@@ -58,6 +58,9 @@ def test_the_example_of_each_operation_works(endpoint: Endpoint, alice: httpx.Cl
     arguments = dict(endpoint.operation.example)
     if "memory_id" in arguments:
         arguments["memory_id"] = add(alice)
+    if "old" in arguments:
+        note = {"path": arguments["path"], "text": arguments["old"]}
+        assert alice.post("/notes/write", json=note).status_code == 200
     done = ask(alice, endpoint, arguments)
     assert done.status_code == endpoint.status, done.text
     assert done.headers["content-type"] == "application/json"
@@ -106,6 +109,20 @@ def test_a_note_is_written_read_and_cited(service: Served) -> None:
         found = noah.post("/memory/search", json={"query": "trade fish"}).json()["results"]
     assert part.json()["text"] == "Never trade fish\n"
     assert any((each["citation"] or "").startswith("MEMORY.md#L") for each in found)
+
+
+def test_the_names_of_other_clients_are_understood(alice: httpx.Client) -> None:
+    identifier = add(alice, "Once there was snow", temperature="cold", sessionId="s1")
+    asked = {"query": "snow", "tier": "cold", "limit": 10}
+    found = alice.post("/memory/query", json=asked).json()["results"]
+    assert [each["id"] for each in found] == [identifier]
+    assert found[0]["metadata"] == {"session": "s1"}
+    refused = alice.post("/memory/search", json=asked)
+    assert is_problem(refused, 422)
+    assert "temperature is an argument of" in refused.json()["detail"]
+    twice = alice.post(f"/memory/{identifier}/pin", json={"memoryId": identifier})
+    assert is_problem(twice, 422)
+    assert "mean the same" in twice.json()["detail"]
 
 
 def test_null_stands_for_what_is_not_given(alice: httpx.Client) -> None:

@@ -21,7 +21,7 @@ import warm_children
 from agents import MemoryBank
 from agents.interfaces import tokens
 from openai_server import OpenAIServer
-from waiting import LONG, exit_code
+from waiting import LONG, exit_code, until
 
 Command = Callable[..., Any]
 
@@ -63,6 +63,21 @@ def test_settings_go_on_top_of_the_banks(folder: Path) -> None:
     setting = ("--set", "memory.max_content_bytes=10")
     with child(folder, "-a", "alice", *setting) as server, client(server.url) as alice:
         is_problem(alice.post("/memory", json={"content": "x" * 11}), 422, "InvalidContent")
+
+
+def test_notes_are_indexed_while_it_serves(folder: Path) -> None:
+    soon = ("--set", "notes.watch_debounce=0")
+    with child(folder, "-a", "alice", *OFFLINE, *soon) as server, client(server.url) as alice:
+        note = folder / "notes" / "alice" / "MEMORY.md"
+        note.parent.mkdir(parents=True)
+        note.write_text("the dragon sleeps at noon\n")
+
+        def is_found() -> bool:  # it looks at no file
+            found = alice.post("/memory/query", json={"query": "dragon"}).json()["results"]
+            return [each["kind"] for each in found] == ["note"]
+
+        until("the service finds the note", is_found)
+        assert server.stop()[0] == 0
 
 
 def test_the_rate_can_be_set(folder: Path) -> None:

@@ -102,6 +102,20 @@ def test_every_tool_answers_as_its_schema_says(meet: Meet, alice: AgentMemory) -
     meet(work)
 
 
+def test_the_names_of_other_clients_are_understood(meet: Meet) -> None:
+    async def work(client: Client) -> None:
+        given = {"content": "tea", "sessionId": "s1", "type": "preference"}
+        added = await client.call_tool("memory_add", given)
+        assert added.structured_content is not None, text_of(added)
+        assert added.structured_content["metadata"] == {"session": "s1"}
+        found = await client.call_tool("memory_recall", {"query": "tea", "autoPromote": False})
+        assert not found.is_error, text_of(found)
+        refused = await client.call_tool("memory_status", {"sessionId": "s1"})
+        assert "session is an argument of memory_add" in text_of(refused)
+
+    meet(work)
+
+
 def test_a_failure_is_a_result_that_says_why(meet: Meet) -> None:
     async def work(client: Client) -> None:
         for name, arguments, said in (

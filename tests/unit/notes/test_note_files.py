@@ -38,8 +38,8 @@ def world(tmp_path: Path) -> Path:
         "bank/notes/alice/memory/.secret.md",
     ):
         (tmp_path / secret).write_text(SECRET)
-    (notes / "alice" / "memory" / "deep").mkdir()
-    (notes / "alice" / "memory" / "deep" / "secret.md").write_text(SECRET)
+    (notes / "alice" / "memory" / ".deep").mkdir()
+    (notes / "alice" / "memory" / ".deep" / "secret.md").write_text(SECRET)
     return tmp_path
 
 
@@ -144,7 +144,7 @@ HOSTILE: dict[str, Any] = {
     "blank in front": " MEMORY.md",
     "other file": "secret.md",
     "other folder": "Memory/day.md",
-    "deeper": "memory/deep/secret.md",
+    "hidden folder below": "memory/.deep/secret.md",
     "main in memory's place": "MEMORY.md/day.md",
     "long name": "memory/" + "x" * 126 + ".md",
     "many bytes": "memory/" + "語" * 90 + ".md",

@@ -126,6 +126,22 @@ def test_a_change_waits_for_what_follows_it(
     assert bank.agent("alice").find(2) is None  # tea never was a memory
 
 
+def test_the_settings_say_how_long_a_change_waits(
+    open_bank: OpenBank, note: Path, syncs: list[None]
+) -> None:
+    bank = open_bank(notes={"watch_debounce": SOON})
+    with bank.watch_notes():
+        write(note, "tea <1 1>")
+        is_found(bank, "tea <1 1>")
+    bank.close()
+    bank = open_bank(notes={"watch_debounce": 2 * LONG})
+    syncs.clear()
+    with bank.watch_notes():
+        until("the watcher looks at the notes", lambda: syncs)
+        write(note, "coffee <1 1>")
+        assert not happens_within(0.5, lambda: finds(bank, "coffee <1 1>"))
+
+
 def test_stopping_does_not_wait_for_the_debounce(
     bank: MemoryBank, note: Path, syncs: list[None]
 ) -> None:
@@ -266,7 +282,7 @@ def test_a_bank_without_a_folder_has_nothing_to_watch(make_bank: open_bank.OpenB
         make_bank().watch_notes()
 
 
-@pytest.mark.parametrize("debounce", [-1, float("nan"), float("inf"), True, "1.5", None])
+@pytest.mark.parametrize("debounce", [-1, float("nan"), float("inf"), True, "1.5"])
 def test_a_debounce_is_a_number_of_seconds(bank: MemoryBank, debounce: Any) -> None:
     with pytest.raises(InvalidInput, match="is not a number of seconds from 0 on"):
         bank.watch_notes(debounce)

@@ -256,7 +256,7 @@ def test_bad_numbers_are_refused(alice: AgentMemory, bad: dict[str, object]) -> 
         alice.memory_search("dragon", **bad)  # type: ignore[arg-type]
 
 
-def test_a_long_chunk_is_shown_by_its_beginning(alice: AgentMemory) -> None:
+def test_a_long_chunk_is_shown_in_part(alice: AgentMemory) -> None:
     alice.notes.write("MEMORY.md", "the dragon sleeps at noon " * 50)
     (finding,) = alice.memory_search("dragon")
     assert len(finding.snippet) <= 700

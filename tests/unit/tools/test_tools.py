@@ -60,6 +60,8 @@ def example(name: str, memory: AgentMemory) -> Json:
     given = dict(OPERATIONS[name].example)
     if "memory_id" in given:
         given["memory_id"] = memory.add("NEVER transfer to agent_X <1 0>").id
+    if "old" in given:
+        memory.notes.write(given["path"], given["old"])
     return given
 
 
@@ -569,6 +571,21 @@ def test_a_note_is_written_found_and_read(alice: AgentMemory) -> None:
     read = done(alice, "memory_get", path="MEMORY.md", **{"from": 3, "lines": 1})
     assert read == {"path": "MEMORY.md", "from": 3, "to": 3, "text": "It sleeps at noon. <1 0>\n"}
     assert done(alice, "append_note", text="today")["path"].startswith("memory/")
+
+
+def test_a_note_is_replaced_and_edited(alice: AgentMemory) -> None:
+    path = "memory/plans/trade.md"
+    assert done(alice, "write_note", path=path, text="salt is dear\n") == {"path": path}
+    assert done(alice, "edit_note", path=path, old="salt", new="fish") == {"path": path}
+    assert done(alice, "memory_get", path=path)["text"] == "fish is dear\n"
+    failure = refused(alice, "edit_note", {"path": path, "old": "gold", "new": "x"})
+    assert failure.type == "InvalidInput"
+    assert "exactly once" in failure.message
+    for name, more in (("write_note", {"text": "x"}), ("edit_note", {"old": "x", "new": "y"})):
+        failure = refused(alice, name, {"path": "../bob/MEMORY.md", **more})
+        assert failure.type == "NoteRefused"
+    assert done(alice, "write_note", path=path, text="")
+    assert done(alice, "memory_get", path=path)["text"] == ""
 
 
 def test_getting_takes_a_path_or_an_id(alice: AgentMemory) -> None:

@@ -161,7 +161,7 @@ COMMANDS: dict[str, tuple[Entry, ...]] = {
         ("export", "exchange:export", "Write memories as JSON Lines or Parquet."),
         ("import", "exchange:import_", "Store the memories of a file, or of a mem0 store."),
     ),
-    "Notes": (("notes", "notes:notes", "List, search, print or index the notes of an agent."),),
+    "Notes": (("notes", "notes:notes", "List, search, print, write or index notes of an agent."),),
     "Simulations": (
         ("run", "runs:run", "Run a simulation."),
         ("resume", "runs:resume", "Continue a run, or make it longer."),

@@ -3,13 +3,14 @@
 The engine is imported when a bank is opened, so that the help of a command appears at once.
 """
 
+import importlib.util
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from ...errors import BankError
+from ...errors import BankError, NoteRefused
 from ...memory.requests import check_agent_id
 from .options import flags
 from .output import first_of, say
@@ -30,6 +31,7 @@ __all__ = [
     "opened",
     "served",
     "storing",
+    "watched",
 ]
 
 
@@ -192,3 +194,20 @@ def check_served(bank: "MemoryBank", folder: Path) -> None:
             f"others; list them with: tiermem token list {quote(str(folder))}",
             err=True,
         )
+
+
+@contextmanager
+def watched(bank: "MemoryBank") -> Iterator[None]:
+    """Inside, a server indexes notes as they change: with ``notes.watch`` and watchfiles.
+
+    After an error, closing the bank stops the watcher.
+    """
+    watch = None
+    if bank.settings.notes.watch and importlib.util.find_spec("watchfiles") is not None:
+        try:
+            watch = bank.watch_notes()
+        except NoteRefused as error:
+            say(f"notes are not watched: {error}", err=True)
+    yield
+    if watch is not None:
+        watch.stop()

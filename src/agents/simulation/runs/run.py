@@ -280,12 +280,13 @@ class Run:
 def check_scenario(settings: Settings, places: list[Path]) -> dict[str, Path]:
     """Refuse a scenario that can't run; otherwise give the user's own modules, by name."""
     check_providers(settings)
-    if settings.notes.extra_paths:
-        raise ConfigError(
-            "notes.extra_paths: a run has none, because what is in these files may change and is "
-            "not recorded, and the run could not be repeated",
-            hint="write it to the agents' own notes",
-        )
+    for name in ("extra_paths", "transcripts"):
+        if getattr(settings.notes, name):
+            raise ConfigError(
+                f"notes.{name}: a run has none, because what is in these files may change and is "
+                "not recorded, and the run could not be repeated",
+                hint="write it to the agents' own notes",
+            )
     world = make_world(settings, *places)
     make_policy(settings, world, Cassette(Path("cassette.jsonl"), replay=True), *places)
     first_memories(settings)

@@ -48,8 +48,9 @@ class Query(NamedTuple):
     """Each term as it may stand in a text: the word of the query, not its stem."""
 
 
-def _stem_of(language: str | None) -> Stem | None:
-    if language is None:
+def stem_of(language: str | None) -> Stem | None:
+    """The stemmer of a language; None without a language."""
+    if language is None or language == "none":
         return None
     import Stemmer
 
@@ -60,7 +61,7 @@ def _stem_of(language: str | None) -> Stem | None:
 @functools.cache
 def _function_terms(language: str | None) -> tuple[tuple[str, ...], ...]:
     """The terms of the words that say little in any text."""
-    stem = _stem_of(language)
+    stem = stem_of(language)
     return tuple(words_of(word, stem).terms for word in sorted(FUNCTION_WORDS))
 
 
@@ -68,7 +69,7 @@ class Vocabulary:
     """The terms of all agents of a bank, numbered in the order in which they come up."""
 
     def __init__(self, language: str | None) -> None:
-        self._stem = _stem_of(language)
+        self._stem = stem_of(language)
         self._terms: dict[str, int] = {}
         self._pieces: dict[str, tuple[int, ...]] = {}
         self._spoken: dict[str, Words] = {}

@@ -11,7 +11,7 @@ from typer import Option
 
 from ....errors import ConfigError, InvalidInput
 from ....memory.requests import check_agent_id
-from ..banks import check_bank, check_served, served
+from ..banks import check_bank, check_served, served, watched
 from ..options import (
     AllowHosts,
     AllowOrigins,
@@ -121,15 +121,16 @@ def mcp(
             check_served(bank, folder)
             where = address(host, sock) + mcp_http.PATH
             say(f"serving {folder} on {where} for {agents}", err=True)
-            mcp_http.serve(
-                bank,
-                door,
-                names,
-                sock,
-                read_only=read_only,
-                limits=Limits(rate=rate or _RATE),
-                asked_to_stop=asked_to_stop,
-            )
+            with watched(bank):
+                mcp_http.serve(
+                    bank,
+                    door,
+                    names,
+                    sock,
+                    read_only=read_only,
+                    limits=Limits(rate=rate or _RATE),
+                    asked_to_stop=asked_to_stop,
+                )
 
 
 def _check(agent: str | None, http: bool, only_http: Mapping[str, object]) -> None:
@@ -171,5 +172,6 @@ def _over_streams(
         shared = AsyncMemoryBank(bank)
         agent = shared.agent(name)
         access = Access(agent, permission)
-        serve(make_server(lambda _: access), shared, incoming, outgoing, asked_to_stop)
-        asyncio.run(agent.run(lambda _: None))  # waits for all that was begun
+        with watched(bank):
+            serve(make_server(lambda _: access), shared, incoming, outgoing, asked_to_stop)
+            asyncio.run(agent.run(lambda _: None))  # waits for all that was begun

@@ -16,6 +16,7 @@ from ....memory.tiers import TIER_NAMES
 from ..banks import changed, check_agent, copied, copied_with_notes, served, storing
 from ..options import AsJson, Assignments, BankFolder, Config, OneAgent, Preset, Whose
 from ..output import echo_json, say, table
+from ..texts import text_of
 from .inspect import explained
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["add", "history", "init", "pin", "search", "tiers", "unpin", "update"]
 
-_MOST_STDIN = 4 << 20
-"""Bytes that are read; no memory may have as many."""
 _SEQUENCE_DIGITS = 12
 
 MemoryId = Annotated[
@@ -107,7 +106,7 @@ def add(
 
     --meta reads numbers, true, false and null as JSON does, and anything else as text.
     """
-    text = _text(words)
+    text = text_of(words)
     own = dict(map(_pair, metadata or ()))
     with changed(folder) as bank:
         memory = bank.agent(agent)
@@ -141,7 +140,7 @@ def update(
 
     The new version has an id of its own. All but its text is as before.
     """
-    text = _text(words)
+    text = text_of(words)
     with changed(folder) as bank:
         check_agent(bank, folder, agent)
         memory = bank.agent(agent)
@@ -391,18 +390,6 @@ def _condition(text: str) -> dict[str, Any]:
             f"--filter {text!r:.80} is no JSON: {error}", hint="write --filter place=bay"
         ) from None
     return dict(found)
-
-
-def _text(words: list[str]) -> str:
-    if words != ["-"]:
-        return " ".join(words)
-    data = sys.stdin.buffer.read(_MOST_STDIN)
-    try:
-        return data.decode().rstrip("\r\n")
-    except UnicodeDecodeError as error:
-        raise InvalidInput(
-            f"standard input is not UTF-8 (byte {error.start + 1})", hint="convert it first"
-        ) from None
 
 
 def _tier(text: str) -> str | int:

@@ -1,4 +1,4 @@
-"""The command on an agent's notes: list, sync, search, get."""
+"""The command on an agent's notes: list, search, get, append, write, edit, sync."""
 
 import logging
 import sys
@@ -17,9 +17,10 @@ from ....errors import InvalidInput, NoteRefused
 from ....memory.context import one_line
 from ....memory.tiers import TIER_NAMES
 from ....notes.chunks import split_lines
-from ..banks import copied_with_notes, opened
+from ..banks import changed, copied_with_notes, opened, storing
 from ..options import AsJson, BankFolder
 from ..output import echo_exactly, echo_json, first_of, say, table
+from ..texts import text_of
 
 if TYPE_CHECKING:
     from ....bank.memory_bank import MemoryBank
@@ -32,20 +33,31 @@ class Action(StrEnum):
     """What to do with notes."""
 
     LIST = "list"
-    SYNC = "sync"
     SEARCH = "search"
     GET = "get"
+    APPEND = "append"
+    WRITE = "write"
+    EDIT = "edit"
+    SYNC = "sync"
 
 
 def notes(
     folder: BankFolder,
     agent: Annotated[str, Option("--agent", "-a", help="The agent whose notes they are.")],
     action: Annotated[
-        Action, Argument(metavar="ACTION", help="list, sync, search or get.")
+        Action,
+        Argument(metavar="ACTION", help="list, search, get, append, write, edit or sync."),
     ] = Action.LIST,
     words: Annotated[
         list[str] | None,
-        Argument(metavar="QUERY|PATH", help="The words to search for, or the note to get."),
+        Argument(
+            metavar="QUERY|PATH|TEXT",
+            help="What to search for, the note to get, or what to write; - reads it from stdin.",
+        ),
+    ] = None,
+    path: Annotated[
+        str | None,
+        Option(help="For append: the note; without it, the note of the day."),
     ] = None,
     max_results: Annotated[
         int | None,
@@ -65,7 +77,7 @@ def notes(
     lines: Annotated[int | None, Option(min=0, help="For get: the number of lines.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List, search, print or index the Markdown notes of an agent.
+    """List, search, print, write or index the Markdown notes of an agent.
 
     `tiermem notes BANK --agent A` lists the notes, their length, and the tiers of their chunks.
 
@@ -73,21 +85,30 @@ def notes(
 
     `tiermem notes BANK --agent A get PATH --from 40 --lines 30` prints lines of a note.
 
+    `tiermem notes BANK --agent A append TEXT --path MEMORY.md` adds lines to a note, `write PATH
+    TEXT` replaces a note, and `edit PATH OLD NEW` replaces a part that the note has once. The files
+    are on disk when the command returns.
+
     `tiermem notes BANK --agent A sync` indexes the notes that changed on disk, those of other
     agents too, and lists what changed for this agent. It exits with 1 if it can't index a note.
 
     list, search and get read a copy and the notes on disk: the bank can be in use, and nothing
-    changes. sync needs the bank for itself; a program that has the bank open indexes notes anyway.
+    changes. The other actions need the bank for themselves; a program that has the bank open
+    indexes notes anyway.
     """
     _check_options(
         action,
         {
             "--max-results": (Action.SEARCH, max_results),
             "--min-score": (Action.SEARCH, min_score),
+            "--path": (Action.APPEND, path),
             "--from": (Action.GET, first),
             "--lines": (Action.GET, lines),
         },
     )
+    if action in (Action.APPEND, Action.WRITE, Action.EDIT):
+        _write(folder, agent, action, path, words or [], as_json)
+        return
     subject = _subject(action, words or [])
     if action is Action.SYNC:
         _sync(folder, agent, as_json)
@@ -160,6 +181,37 @@ def _get(own: "AgentNotes", path: str, first: int, lines: int | None, as_json: b
             say(line.rstrip("\r\n"))
     else:
         echo_exactly([found.text.encode()])
+
+
+def _write(
+    folder: Path, agent: str, action: Action, path: str | None, words: list[str], as_json: bool
+) -> None:
+    needed = {Action.APPEND: "TEXT", Action.WRITE: "PATH TEXT", Action.EDIT: "PATH OLD NEW"}[action]
+    least = len(needed.split())
+    if len(words) < least or (action is Action.EDIT and len(words) > least):
+        raise InvalidInput(
+            f"{action} takes {needed}; got {len(words)} of them",
+            hint=f"write: tiermem notes BANK --agent A {action} {needed}; quote what has blanks",
+        )
+    text = text_of(words[least - 1 :])
+    done = {Action.APPEND: "appended to", Action.WRITE: "wrote", Action.EDIT: "edited"}[action]
+    with changed(folder) as bank:
+        own = bank.agent(agent).notes
+        place = path or (own.daily_path() if action is Action.APPEND else words[0])
+
+        def tell() -> None:
+            if as_json:
+                echo_json({"agent": agent, "path": place})
+            else:
+                say(f"{agent} {done} {place}")
+
+        with storing(bank, tell):
+            if action is Action.APPEND:
+                own.append(text, place)
+            elif action is Action.WRITE:
+                own.write(place, f"{text}\n" if text else "")
+            else:
+                own.edit(place, words[1], text)
 
 
 def _sync(folder: Path, agent: str, as_json: bool) -> None:

@@ -17,7 +17,7 @@ from typer import Option
 
 from ....errors import ConfigError
 from ....memory.requests import check_agent_id
-from ..banks import check_bank, check_served, served
+from ..banks import check_bank, check_served, served, watched
 from ..options import (
     AllowHosts,
     AllowOrigins,
@@ -102,7 +102,8 @@ def serve(
             check_served(bank, folder)
             say(f"serving {folder} on {http.address(host, sock)} for {agents}")
             sys.stdout.flush()
-            http.serve(bank, door, names, sock, limits=limits, asked_to_stop=asked_to_stop)
+            with watched(bank):
+                http.serve(bank, door, names, sock, limits=limits, asked_to_stop=asked_to_stop)
         except KeyboardInterrupt:
             _close_at_once(bank)
             raise
