@@ -121,17 +121,9 @@ def recall(
         if not check_query(query).strip():
             return Recall((), (), (), ())
         hits, note = _recalled(bank, agent_id, query, limit, only, include_cold)
-        counted = [hit for hit in hits if hit.score >= bank.settings.temperature.min_score]
-        bank.metrics.count(1, int(bool(counted)))
-        if counted:
-            use = [hit.memory.sequence for hit in counted], [hit.score for hit in counted]
-            bank.ledger.used([agent_id], [Accesses.of([use])], "recall")
-        notes = [note] if note else []
-        worthy = _worthy(bank, agent_id, query, hits) if auto_promote else []
-        if worthy:
-            with bank.changing():
-                notes += _promote_all(bank, agent_id, worthy)
-        bank.ledger.save_searches()
+        worthy, notes = recalled(bank, agent_id, query, hits, auto_promote=auto_promote)
+        if note:
+            notes.insert(0, note)
         resident = bank.ledger.resident
         items = [resident.memory(agent_id, hit.memory.sequence) or hit.memory for hit in hits]
     came = {memory.sequence for memory in worthy}
@@ -145,6 +137,35 @@ def recall(
         ),
         tuple(notes),
     )
+
+
+def recalled(
+    bank: OpenBank,
+    agent_id: str,
+    query: str,
+    hits: Sequence[Hit],
+    *,
+    auto_promote: bool | None = None,
+) -> tuple[list[Memory], list[str]]:
+    """Count what a recall gave as recalled; promote what is needed again, which is returned.
+
+    With it come notes about memories that are too large for hot.
+    """
+    temperature = bank.settings.temperature
+    counted = [hit for hit in hits if hit.score >= temperature.min_score]
+    bank.metrics.count(1, int(bool(counted)))
+    if counted:
+        use = [hit.memory.sequence for hit in counted], [hit.score for hit in counted]
+        bank.ledger.used([agent_id], [Accesses.of([use])], "recall")
+    if auto_promote is None:
+        auto_promote = temperature.auto_promote
+    worthy = _worthy(bank, agent_id, query, hits) if auto_promote else []
+    notes: list[str] = []
+    if worthy:
+        with bank.changing():
+            notes = _promote_all(bank, agent_id, worthy)
+    bank.ledger.save_searches()
+    return worthy, notes
 
 
 def _recalled(

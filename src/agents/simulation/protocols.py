@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from ..memory.records import Hits, Scalar
+from ..memory.temperature import TemperatureLike
 from ..memory.tiers import Tier, TierLike
 
 __all__ = [
@@ -38,6 +39,15 @@ class Remark(NamedTuple):
     text: str
     tier: TierLike = Tier.NORMAL
     metadata: Mapping[str, Scalar] | None = None
+    kind: str | None = None
+    """Such as ``decision``; the default is ``fact``."""
+    tags: Sequence[str] = ()
+    ttl: int | None = None
+    """After how many ticks the memory expires."""
+    temperature: TemperatureLike | None = None
+    """Hot, warm or cold; by default as the settings say."""
+    session: str | None = None
+    speaker: str | None = None
 
 
 class Ask(NamedTuple):
@@ -75,6 +85,15 @@ class Observation(NamedTuple):
     """The tier of the text's memory."""
     metadata: Mapping[str, Scalar] | None = None
     """The metadata of the text's memory."""
+    kind: str | None = None
+    """Such as ``decision``; the default is ``observation``."""
+    tags: Sequence[str] = ()
+    ttl: int | None = None
+    """After how many ticks the memory expires."""
+    temperature: TemperatureLike | None = None
+    """Hot, warm or cold; by default as the settings say."""
+    session: str | None = None
+    speaker: str | None = None
 
     # The loop sets the fields below.
     agent_id: str = ""
@@ -102,6 +121,15 @@ class Outcome(NamedTuple):
     success: bool = True
     tier: TierLike = Tier.NORMAL
     metadata: Mapping[str, Scalar] | None = None
+    kind: str | None = None
+    """Such as ``decision``; the default is ``action``."""
+    tags: Sequence[str] = ()
+    ttl: int | None = None
+    """After how many ticks the memory expires."""
+    temperature: TemperatureLike | None = None
+    """Hot, warm or cold; by default as the settings say."""
+    session: str | None = None
+    speaker: str | None = None
 
 
 @runtime_checkable

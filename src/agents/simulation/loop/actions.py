@@ -8,13 +8,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...bank.agent_memory import AgentMemory
-from ...errors import InvalidAction, InvalidInput, MemoryNotFound, NoteRefused, TierFull
+from ...errors import (
+    InvalidAction,
+    InvalidInput,
+    MemoryNotFound,
+    MemoryPinned,
+    NoteRefused,
+    TierFull,
+)
 from ...memory.context import one_line
 from ...memory.records import check_text
 from ...memory.tiers import Tier, parse_tier
 from ...notes.agent_notes import LONG_TERM
 from ...notes.files import MOST_BYTES
 from ..protocols import NO_ARGUMENTS, Action, Ask
+from .asking import answers
 
 __all__ = [
     "ASK_ACTIONS",
@@ -24,9 +32,9 @@ __all__ = [
     "OWN_ACTIONS",
     "REFUSED",
     "add_to_note",
-    "append_note",
     "as_action",
     "change_memory",
+    "change_note",
     "is_list",
     "memory_to_store",
     "note_of",
@@ -35,31 +43,41 @@ __all__ = [
 
 MEMORY_ACTIONS: Mapping[str, str] = {
     "store_memory": "keep a text: content, and optionally tier (pinned, critical, important, "
-    "normal or low)",
+    "normal or low), kind (such as fact, decision or preference), tags (a list), ttl (ticks), "
+    "temperature (hot, warm or cold), session, speaker",
     "set_memory_tier": "move a memory to a tier: memory_id, tier",
     "pin_memory": "keep a memory in view always: memory_id",
     "unpin_memory": "end that: memory_id",
+    "promote_memory": "make a memory hot, because you work with it: memory_id",
+    "demote_memory": "put a memory away: memory_id, and optionally to (warm or cold)",
+    "forget_memory": "delete a memory: memory_id",
 }
 
 NOTE_ACTIONS: Mapping[str, str] = {
     "append_note": "add lines to a note, a Markdown file of your own: text, and optionally path "
     "(MEMORY.md for what lasts, or memory/NAME.md)",
+    "write_note": "replace the whole text of a note: path, text",
+    "edit_note": "replace a part of a note, which must be in it once: path, old, new",
 }
 
 ASK_ACTIONS: Mapping[str, str] = {
     "search_memory": "look for memories before you act: query, and optionally limit; you are asked "
     "again with what was found, and other actions of the same reply are not done",
-    "recall_memory": "the same among all memories, also those that you did not use for long",
+    "recall_memory": "the same among all memories, also those that you did not use for long; what "
+    "you needed becomes hot",
 }
 """The questions of a language model; a policy in Python gives an :class:`Ask`."""
 
-OWN_ACTIONS: Mapping[str, str] = {**MEMORY_ACTIONS, **NOTE_ACTIONS}
+_RECALL = "recall_memory"
+"""As an action of a policy that does not ask, it makes hot what is needed again."""
+
+OWN_ACTIONS: Mapping[str, str] = {**MEMORY_ACTIONS, _RECALL: ASK_ACTIONS[_RECALL], **NOTE_ACTIONS}
 """The actions of every agent in every world."""
 
 NO_OP = "no_op"
 """The action of a policy that found no answer. Only its ``reason`` is recorded."""
 
-REFUSED = (InvalidAction, InvalidInput, MemoryNotFound, NoteRefused, TierFull)
+REFUSED = (InvalidAction, InvalidInput, MemoryNotFound, MemoryPinned, NoteRefused, TierFull)
 """The errors that an agent is told of. They do not end the run."""
 
 _LONGEST_NAME = 100
@@ -70,9 +88,21 @@ _REQUIRED = {
     "set_memory_tier": ("memory_id", "tier"),
     "pin_memory": ("memory_id",),
     "unpin_memory": ("memory_id",),
+    "promote_memory": ("memory_id",),
+    "demote_memory": ("memory_id",),
+    "forget_memory": ("memory_id",),
+    _RECALL: ("query",),
     "append_note": ("text",),
+    "write_note": ("path", "text"),
+    "edit_note": ("path", "old", "new"),
 }
-_OPTIONAL = {"store_memory": ("tier",), "append_note": ("path",)}
+_OF_A_MEMORY = ("kind", "tags", "ttl", "temperature", "session", "speaker")
+_OPTIONAL = {
+    "store_memory": ("tier", *_OF_A_MEMORY),
+    "demote_memory": ("to",),
+    _RECALL: ("limit",),
+    "append_note": ("path",),
+}
 
 
 def as_action(value: object) -> Action:
@@ -114,37 +144,58 @@ def refusal(name: str, error: Exception) -> str:
     return one_line(f"{name} was refused: {error}")[:_LONGEST_ERROR]
 
 
-def memory_to_store(action: Action) -> tuple[object, Tier]:
-    """The content, unchecked, and the tier of a ``store_memory``."""
+def memory_to_store(action: Action) -> tuple[object, Tier, dict[str, object] | None]:
+    """The content and the options, unchecked, and the tier of a ``store_memory``."""
     arguments = _checked(action)
-    return arguments["content"], parse_tier(arguments.get("tier", Tier.NORMAL))
+    options = {name: arguments[name] for name in _OF_A_MEMORY if name in arguments}
+    return arguments["content"], parse_tier(arguments.get("tier", Tier.NORMAL)), options or None
 
 
 def change_memory(memory: AgentMemory, action: Action) -> None:
-    """Do a ``set_memory_tier``, ``pin_memory`` or ``unpin_memory``."""
-    arguments = _checked(action)
+    """Do a memory action other than ``store_memory``."""
+    name, arguments = action.name, _checked(action)
+    if name == _RECALL:
+        ask = Ask(arguments["query"], arguments.get("limit"), cold=True)
+        (answer,) = answers(memory.parts, [(memory.agent_id, ask)])
+        if answer.note:
+            raise InvalidAction(answer.note)
+        return
     identifier = arguments["memory_id"]
-    if action.name == "pin_memory":
+    if name == "pin_memory":
         memory.pin(identifier)
-    elif action.name == "unpin_memory":
+    elif name == "unpin_memory":
         memory.unpin(identifier)
+    elif name == "promote_memory":
+        memory.promote(identifier)
+    elif name == "demote_memory":
+        memory.demote(identifier, arguments.get("to", "warm"))
+    elif name == "forget_memory":
+        memory.delete(identifier)
     else:
         memory.set_tier(identifier, arguments["tier"])
 
 
-def append_note(memory: AgentMemory, action: Action, tick: int) -> None:
-    """Do an ``append_note``."""
+def change_note(memory: AgentMemory, action: Action, tick: int) -> None:
+    """Do a note action."""
     arguments = _checked(action)
-    text, path = check_text(arguments["text"], "note"), arguments.get("path")
-    if not text or text.isspace():
-        raise InvalidAction("a note needs some text; this one is blank")
-    if path is None:
-        path = note_of(tick)
-    elif path != LONG_TERM and not str(path).startswith("memory/"):
+    path = arguments.get("path", note_of(tick))
+    if path != LONG_TERM and not str(path).startswith("memory/"):
         raise InvalidAction(
             f"{path!r:.80} is no note that you can write",
             hint=f"use {LONG_TERM} or memory/NAME.md",
         )
+    if action.name == "edit_note":
+        old, new = check_text(arguments["old"], "note"), check_text(arguments["new"], "note")
+        _check_room(path, len(memory.notes.read(path).encode()) + len(new.encode()))
+        memory.notes.edit(path, old, new)
+        return
+    text = check_text(arguments["text"], "note")
+    if action.name == "write_note":
+        _check_room(path, len(text.encode()))
+        memory.notes.write(path, text)
+        return
+    if not text or text.isspace():
+        raise InvalidAction("a note needs some text; this one is blank")
     add_to_note(memory, text, path)
 
 
@@ -154,9 +205,13 @@ def add_to_note(memory: AgentMemory, text: str, path: str) -> None:
     A bank without a folder refuses the same lines: a replay has no folder, and must not differ.
     """
     notes = memory.notes
-    if len(notes.read(path).encode()) + len(text.encode()) + len("\n\n") > MOST_BYTES:
-        raise NoteRefused(f"{path!r:.80} would be over {MOST_BYTES} bytes", hint="use another note")
+    _check_room(path, len(notes.read(path).encode()) + len(text.encode()) + len("\n\n"))
     notes.append(text, path)
+
+
+def _check_room(path: str, size: int) -> None:
+    if size > MOST_BYTES:
+        raise NoteRefused(f"{path!r:.80} would be over {MOST_BYTES} bytes", hint="use another note")
 
 
 def note_of(tick: int) -> str:

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from ...bank.memory_bank import MemoryBank
+from ...engine.agent_moves import recalled
+from ...engine.open_bank import OpenBank
 from ...errors import InvalidInput
 from ...memory.records import Hits
 from ...memory.requests import check_query
@@ -23,11 +24,12 @@ def asked_in(decided: object) -> list[Ask]:
     return []
 
 
-def answers(bank: MemoryBank, asked: Sequence[tuple[str, Ask]]) -> list[Answer]:
+def answers(bank: OpenBank, asked: Sequence[tuple[str, Ask]]) -> list[Answer]:
     """What each question of an agent finds. One search answers all that want the same.
 
     Cold memories are searched in the journal, not in mem0's store: a replay finds the same ones.
-    What is found counts as used.
+    What is found counts as used, and with cold memories, as recalled: what is needed again becomes
+    hot, if ``temperature.auto_promote`` is true.
     """
     found: list[Answer | None] = [None] * len(asked)
     batches: dict[tuple[int | None, bool], list[int]] = {}
@@ -41,20 +43,24 @@ def answers(bank: MemoryBank, asked: Sequence[tuple[str, Ask]]) -> list[Answer]:
         request = SearchRequest(
             [asked[place][0] for place in places],
             [asked[place][1].query for place in places],
-            *bank.parts.limits_of(limit, None),
+            *bank.limits_of(limit, None),
             with_cold=cold,
             pinned_first=False,
             exact=True,
         )
-        for place, hits in zip(places, bank.parts.find(request), strict=True):
-            found[place] = Answer(asked[place][1], hits)
+        given = bank.search.run(bank.search.read(request)).hits if cold else bank.find(request)
+        for place, hits in zip(places, given, strict=True):
+            agent, ask = asked[place]
+            if cold:
+                recalled(bank, agent, ask.query, hits)
+            found[place] = Answer(ask, hits)
     return [each for each in found if each is not None]
 
 
-def _check(bank: MemoryBank, ask: Ask) -> None:
+def _check(bank: OpenBank, ask: Ask) -> None:
     """Raise InvalidInput for a question that can't be answered."""
     if not check_query(ask.query).strip():
         raise InvalidInput(_NOTHING)
     if not isinstance(ask.cold, bool):
         raise InvalidInput(f"cold is true or false, not {ask.cold!r:.40}")
-    bank.parts.limits_of(ask.limit, None)
+    bank.limits_of(ask.limit, None)

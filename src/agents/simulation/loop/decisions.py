@@ -25,7 +25,12 @@ DONE, FAILED, UNANSWERED, REFUSAL = range(4)
 """What came of an action: done, done without success, a policy without an answer, refused."""
 
 _FORM = b"\x01"
-_TEXTS = {"store_memory": "content", "append_note": "text"}
+_TEXTS = {
+    "store_memory": ("content",),
+    "append_note": ("text",),
+    "write_note": ("text",),
+    "edit_note": ("old", "new"),
+}
 """The arguments that become memories or notes."""
 _MOST_DEEP = 8
 
@@ -62,7 +67,7 @@ class DecisionLog:
         """
         name, arguments = action or (None, None)
         if arguments and name in _TEXTS:
-            arguments = {key: each for key, each in arguments.items() if key != _TEXTS[name]}
+            arguments = {key: each for key, each in arguments.items() if key not in _TEXTS[name]}
         self._did += (agent, name, arguments or 0, result, born)
 
     def asked(self, agent: str, answer: Answer) -> None:

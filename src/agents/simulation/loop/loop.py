@@ -169,7 +169,7 @@ class Loop:
             )
         errors = self._errors.get(agent, ())
         # As _replace() does, in less time.
-        return type(seen)._make((*seen[:6], agent, tick, tuple(errors), (), self._asks))
+        return type(seen)._make((*seen[:12], agent, tick, tuple(errors), (), self._asks))
 
     def _decide(
         self, observations: list[Observation], found: Sequence[Hits], log: DecisionLog
@@ -226,7 +226,7 @@ class Loop:
         whose = [observations[place].agent_id for place in places]
         questions = [ask for asks in asked.values() for ask in asks]
         pairs = list(zip(whose, questions, strict=True))
-        for place, answer in zip(places, answers(self._bank, pairs), strict=True):
+        for place, answer in zip(places, answers(self._bank.parts, pairs), strict=True):
             seen = observations[place]
             observations[place] = seen._replace(answers=(*seen.answers, answer))
             log.asked(seen.agent_id, answer)

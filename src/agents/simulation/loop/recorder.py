@@ -1,20 +1,21 @@
 """The recorder turns observations, outcomes and memory actions into memories."""
 
+from collections.abc import Sequence
 from random import Random
 
 from ...bank.memory_bank import MemoryBank
 from ...errors import InvalidAction, InvalidContent, InvalidInput, SimulationError, TierFull
 from ...memory.records import Hits
-from ...memory.requests import Options, check_content
+from ...memory.requests import PLAIN_OPTIONS, Options, check_content, check_new
 from ...memory.tiers import Tier
 from ..protocols import Action, Flushing, Observation, Outcome
 from .actions import (
     NOTE_ACTIONS,
     OWN_ACTIONS,
     REFUSED,
-    append_note,
     as_action,
     change_memory,
+    change_note,
     is_list,
     memory_to_store,
     refusal,
@@ -24,6 +25,8 @@ from .flushing import Contexts
 __all__ = ["Recorder", "save"]
 
 _OBSERVED, _ACTED = Options("observation"), Options("action")
+_OPTIONS = ("kind", "tags", "ttl", "temperature", "session", "speaker")
+_NO_OPTIONS = (None, (), None, None, None, None)
 
 
 class Recorder:
@@ -45,9 +48,13 @@ class Recorder:
     def observed(self, seen: Observation) -> None:
         agent = seen.agent_id
         if seen.text and not seen.text.isspace():
-            self._new.append((agent, seen.text, seen.tier, seen.metadata, _OBSERVED))
-        for text, tier, metadata in seen.heard:
-            self._new.append((agent, text, tier, metadata))
+            options = _options(_OBSERVED, seen[6:12])
+            self._new.append((agent, seen.text, seen.tier, seen.metadata, options))
+        for text, tier, metadata, *own in seen.heard:
+            if tuple(own) == _NO_OPTIONS:
+                self._new.append((agent, text, tier, metadata))
+            else:
+                self._new.append((agent, text, tier, metadata, _options(PLAIN_OPTIONS, own)))
 
     def happened(self, agent: str, name: str, outcome: Outcome) -> bool:
         """Whether the outcome becomes a memory: a blank text does not."""
@@ -55,7 +62,8 @@ class Recorder:
             own = {"action_type": name, "success": outcome.success}
             if outcome.metadata:
                 own.update(outcome.metadata)
-            self._new.append((agent, outcome.text, outcome.tier, own, _ACTED))
+            options = _options(_ACTED, outcome[4:])
+            self._new.append((agent, outcome.text, outcome.tier, own, options))
             if self._contexts is not None:
                 self._contexts.saw(agent, outcome.text)
             return True
@@ -65,19 +73,20 @@ class Recorder:
         """Do a memory action; whether it makes a memory, other than a note's."""
         if action.name in NOTE_ACTIONS:
             self.flush()
-            append_note(self._bank.agent(agent), action, self._bank.tick)
+            change_note(self._bank.agent(agent), action, self._bank.tick)
             return False
         if action.name != "store_memory":
             self.flush()
             change_memory(self._bank.agent(agent), action)
             return False
-        content, tier = memory_to_store(action)
-        check_content(content, self._most)
+        content, tier, options = memory_to_store(action)
+        new = (agent, content, tier) if options is None else (agent, content, tier, None, options)
+        check_new(new, self._most)
         if tier in self._refusing:  # stored alone, so that a refusal is about this memory only
             self.flush()
-            self._bank.agent(agent).add(str(content), tier)
+            self._bank.add_many([new])
         else:
-            self._new.append((agent, content, tier))
+            self._new.append(new)
         return True
 
     def flush(self) -> None:
@@ -99,6 +108,16 @@ class Recorder:
             return check_content(text, self._most)
         except InvalidContent as error:
             return f"(not kept: {error})"
+
+
+def _options(plain: Options, given: Sequence[object]) -> Options | dict[str, object]:
+    """The options of a memory: ``plain``, unless an observation, remark or outcome gives some."""
+    if tuple(given) == _NO_OPTIONS:
+        return plain
+    own = dict(zip(_OPTIONS, given, strict=True))
+    if own["kind"] is None:
+        own["kind"] = plain.kind
+    return own
 
 
 def save(

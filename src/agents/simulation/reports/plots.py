@@ -28,12 +28,15 @@ _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#
 _DASHES = ("-", "--", "-.", ":")
 _MARKERS = "osD^vPX"
 _INK, _FAINT, _GRID = "#222222", "#666666", "#e4e4e4"
-_TIER_COLOURS = {
+_GROUP_COLOURS = {
     "pinned": "#d55e00",
     "critical": "#e69f00",
     "important": "#0072b2",
     "normal": "#8fc5e8",
     "low": "#c8c8c8",
+    "hot": "#d55e00",
+    "warm": "#f0c060",
+    "cold": "#8fc5e8",
 }
 _WIDTH, _HEIGHT = 4.8, 2.7
 _STEPS = [1, 2, 2.5, 5, 10]
@@ -100,7 +103,7 @@ def curves(series: Mapping[str, Values], x: Sequence[int]) -> bytes:
 
 
 def stacked(series: Mapping[str, Values], x: Sequence[int]) -> bytes:
-    """The memories of each tier over the ticks ``x``, the first tier at the bottom."""
+    """The memories of each tier or temperature over the ticks ``x``, the first at the bottom."""
     with _figure() as (figure, png):
         axes = _axes(figure, "tick", "memories")
         bottom = [0.0] * len(x)
@@ -109,7 +112,7 @@ def stacked(series: Mapping[str, Values], x: Sequence[int]) -> bytes:
                 low + (0.0 if math.isnan(value) else value)
                 for low, value in zip(bottom, _floats(values), strict=True)
             ]
-            colour, label = _TIER_COLOURS.get(name, _INK), _drawable(name)
+            colour, label = _GROUP_COLOURS.get(name, _INK), _drawable(name)
             if len(x) == 1:
                 height = top[0] - bottom[0]
                 axes.bar([x[0]], [height], 0.4, bottom=bottom, color=colour, label=label)

@@ -18,6 +18,7 @@ from .plots import number
 __all__ = ["RemarkableMemory", "RunResults", "render_run"]
 
 _TIERS = tuple(TIER_NAMES.values())
+_TEMPERATURES = ("hot", "warm", "cold")
 _FIRST_FACTS = ("world", "policy", "agents", "seed", "ticks")
 _MOST_MEMORIES = 20
 _MOST_CHARTS = 24
@@ -64,7 +65,8 @@ def render_run(results: RunResults) -> str:
         _final(results, last),
     ]
     if records:
-        body += [_metric_section(records), _tier_section(records), _activity_section(records)]
+        body += [_metric_section(records), _tier_section(records), _temperature_section(records)]
+        body.append(_activity_section(records))
     body += [
         "<h2>Memories that mattered most</h2>",
         _memories("Retrieved most", "times", results.most_retrieved, "No memory was retrieved."),
@@ -152,6 +154,22 @@ def _tier_section(records: Sequence[Mapping[str, Any]]) -> str:
             ),
         ]
     )
+
+
+def _temperature_section(records: Sequence[Mapping[str, Any]]) -> str:
+    """Hot, warm and cold memories; nothing for a run in which all stayed warm."""
+    series = {name: [record.get(name, 0) for record in records] for name in _TEMPERATURES}
+    moves = _happened(records, "promoted", "cooled", "spilled", "recalled")
+    if not any(series["hot"]) and not any(series["cold"]) and not moves:
+        return ""
+    x = _ticks(records)
+    ends = ", ".join(f"{number(values[-1])} {name}" for name, values in series.items())
+    figures = [page.figure("All temperatures", plots.stacked(series, x), f"At the end: {ends}.")]
+    if moves:
+        so_far = {name: list(itertools.accumulate(values)) for name, values in moves.items()}
+        caption = f"In all: {_sums(moves)}."
+        figures.append(page.figure("Moved and recalled", plots.curves(so_far, x), caption))
+    return f"<h2>Hot, warm and cold</h2>{page.charts(figures)}"
 
 
 def _activity_section(records: Sequence[Mapping[str, Any]]) -> str:

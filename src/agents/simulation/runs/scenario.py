@@ -10,8 +10,7 @@ from typing import Any
 
 from ...config.settings import Settings
 from ...errors import ConfigError, SimulationError, TierMemError
-from ...memory.requests import check_agent_id
-from ...memory.tiers import parse_tier
+from ...memory.requests import check_agent_id, check_new
 from ...storage.mem0.models import ChatModel
 from ..loop.actions import ASK_ACTIONS, MEMORY_ACTIONS, OWN_ACTIONS
 from ..loop.loop import where_in
@@ -111,6 +110,9 @@ def make_policy(settings: Settings, world: World, cassette: Cassette, *folders: 
     return policy
 
 
+_NO_OPTIONS = ("agent", "content", "tier", "metadata")
+
+
 def first_memories(settings: Settings) -> list[tuple[object, ...]]:
     """The agents' first memories, in the form that :meth:`MemoryBank.add_many` takes."""
     known = [check_agent_id(agent) for agent in settings.simulation.agent_ids()]
@@ -122,12 +124,15 @@ def first_memories(settings: Settings) -> list[tuple[object, ...]]:
                 f"{where}: there is no agent {entry['agent']!r:.60}",
                 hint="name one of simulation.agents",
             )
-        try:
-            tier = parse_tier(entry.get("tier", "normal"))
-        except TierMemError as error:
-            raise ConfigError(f"{where}: {error.why}", hint=error.hint) from None
+        options = {name: own for name, own in entry.items() if name not in _NO_OPTIONS}
         agents = [entry["agent"]] if "agent" in entry else known
-        result += [(agent, entry["content"], tier) for agent in agents]
+        for agent in agents:
+            new = (agent, entry["content"], entry.get("tier"), entry.get("metadata"), options)
+            try:
+                check_new(new, settings.memory.max_content_bytes)
+            except TierMemError as error:
+                raise ConfigError(f"{where}: {error.why}", hint=error.hint) from None
+            result.append(new)
     return result
 
 

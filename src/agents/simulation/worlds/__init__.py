@@ -1,4 +1,4 @@
-"""The built-in worlds: a market, a household with standing orders and a rumour mill.
+"""The built-in worlds: a market, a household, a rumour mill and a building site.
 
 A scenario names a world as ``world: market``, or its user's own world as ``world: module:Class``.
 A world is imported when a run uses it.
@@ -16,6 +16,7 @@ WORLDS: Mapping[str, str] = {
     "market": f"{__name__}.market:Market",
     "household": f"{__name__}.household:Household",
     "rumor": f"{__name__}.rumor:Rumor",
+    "site": f"{__name__}.site:Site",
 }
 """The class of each built-in world, as ``module:Class``, by name."""
 
