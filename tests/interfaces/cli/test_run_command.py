@@ -458,6 +458,9 @@ def test_force_follows_no_link(tiermem: Command, scenario: Write, whole: Path) -
         ({"memories": [{"agent": "zed", "content": "x"}]}, ["memories[0]", "'zed'"]),
         ({"memories": [{"content": "x", "tier": "shiny"}]}, ["memories[0]", "'shiny'"]),
         ({"memories": [{"tier": "low"}]}, ["memories", "content"]),
+        ({"memories": [{"content": "x", "ttl": 0}]}, ["memories[0].ttl", "0"]),
+        ({"memories": [{"content": "x", "metadata": {"a": [1]}}]}, ["memories[0]", "metadata"]),
+        ({"memories": [{"content": "x", "colour": "red"}]}, ["memories[0]", "colour"]),
     ],
 )
 def test_a_wrong_value_is_one_clear_error(

@@ -88,6 +88,14 @@ def test_cold_memories_are_found_if_asked_for(bank: MemoryBank) -> None:
     assert texts(second.hits) == ["an old debt <1 0.1>"]
 
 
+def test_a_question_among_cold_memories_is_a_recall(bank: MemoryBank) -> None:
+    loop, policy, _ = start(bank, ask_once(Ask("an old debt <1 0.1>", 1, cold=True)))
+    record = loop.tick()
+    (found,) = policy.seen[-2].answers[0].hits
+    assert record["recalled"] >= 1
+    assert bank.agent("alice").get(found.memory.id).temperature.name == "HOT"
+
+
 def test_many_rounds_are_possible_up_to_the_limit(make_bank: OpenBank) -> None:
     bank = make_bank(simulation={"asks": 3})
     loop, policy, world = start(bank, lambda _: Ask("<1 0>", 1))
@@ -140,8 +148,8 @@ def test_questions_and_what_they_found_are_in_the_log(bank: MemoryBank) -> None:
 def test_what_is_found_counts_as_used(bank: MemoryBank) -> None:
     loop, _, _ = start(bank, ask_once(Ask("<1 0.1>", 1, cold=True)))
     loop.tick()
-    (cold,) = bank.agent("alice").all(temperature="cold")
-    assert cold.access_count == 1
+    (found,) = bank.agent("alice").all(temperature="hot")
+    assert found.access_count == 1
 
 
 def test_an_answer_that_is_neither_actions_nor_questions_ends_the_run(bank: MemoryBank) -> None:

@@ -83,6 +83,87 @@ def test_store_memory_takes_a_tier(bank: MemoryBank, tier: object) -> None:
     assert tier in (memory.tier, memory.tier.name.lower())
 
 
+def test_store_memory_takes_all_that_a_memory_has(bank: MemoryBank) -> None:
+    action = store(
+        "the well is dry", kind="decision", tags=["water"], ttl=9, temperature="hot",
+        session="spring", speaker="bob",
+    )  # fmt: skip
+    assert act(bank, action).told == []
+    (memory,) = bank.agent("alice").all(temperature="hot")
+    assert (memory.kind, memory.tags, memory.expires_tick) == ("decision", ("water",), 10)
+    assert dict(memory.metadata) == {"session": "spring", "speaker": "bob"}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"ttl": 0}, {"ttl": "3"}, {"kind": ""}, {"kind": 3}, {"tags": "water"}, {"temperature": "x"},
+     {"session": ["a"]}, {"colour": "red"}],
+    ids=str,
+)  # fmt: skip
+def test_what_a_memory_can_not_have_is_told_and_not_stored(
+    bank: MemoryBank, wrong: dict[str, object]
+) -> None:
+    alice = act(bank, store("the well is dry", **wrong), store("the mill turns"))
+    assert len(alice.told) == 1
+    assert "store_memory was refused" in alice.told[0]
+    assert "the mill turns" in tiers(bank)
+    assert "the well is dry" not in tiers(bank)
+
+
+def test_an_agent_moves_its_memories_between_hot_warm_and_cold(bank: MemoryBank) -> None:
+    alice = bank.agent("alice")
+    ids = [alice.add(text).id for text in ("one", "two", "three")]
+    told = act(
+        bank,
+        Action("promote_memory", {"memory_id": ids[0]}),
+        Action("demote_memory", {"memory_id": ids[1], "to": "cold"}),
+        Action("promote_memory", {"memory_id": ids[2]}),
+        Action("demote_memory", {"memory_id": ids[2]}),
+    ).told
+    assert told == []
+    assert [alice.get(each).temperature.name for each in ids] == ["HOT", "COLD", "WARM"]
+
+
+def test_forget_memory_deletes_what_can_be_restored(bank: MemoryBank) -> None:
+    alice = bank.agent("alice")
+    memory, pinned = alice.add("one"), alice.add("two", "pinned")
+    actions = [Action("forget_memory", {"memory_id": each.id}) for each in (memory, pinned)]
+    told = act(bank, *actions).told
+    assert len(told) == 1, "a pinned memory is not forgotten"
+    assert "one" not in tiers(bank)
+    assert alice.restore(memory.id).content == "one"
+
+
+def test_recall_memory_makes_hot_what_is_needed_again(bank: MemoryBank) -> None:
+    alice = bank.agent("alice")
+    cold = alice.add("the old bridge <1 0>", temperature="cold")
+    alice.add("the mill <0 1>")
+    asked = Action("recall_memory", {"query": "the old bridge <1 0>", "limit": 1})
+    assert act(bank, asked).told == []
+    assert alice.get(cold.id).temperature.name == "HOT"
+    assert sum(record["recalled"] for record, _ in bank.ticks.records()) == 1
+
+
+@pytest.mark.parametrize("wrong", [{}, {"query": " "}, {"query": 3}, {"query": "x", "limit": -1}])
+def test_a_recall_that_can_not_be_done_is_told(bank: MemoryBank, wrong: dict[str, object]) -> None:
+    (told,) = act(bank, Action("recall_memory", wrong)).told
+    assert "recall_memory was refused" in told
+
+
+def test_an_agent_writes_and_edits_its_notes(bank: MemoryBank) -> None:
+    path = "memory/plan.md"
+    told = act(
+        bank,
+        Action("write_note", {"path": path, "text": "Salt is dear in winter."}),
+        Action("edit_note", {"path": path, "old": "winter", "new": "spring"}),
+        Action("edit_note", {"path": path, "old": "winter", "new": "spring"}),
+        Action("write_note", {"path": "elsewhere.md", "text": "no"}),
+        Action("write_note", {"path": path, "text": "x" * 2_000_000}),
+    ).told
+    assert [line.partition(" ")[0] for line in told] == ["edit_note", "write_note", "write_note"]
+    assert bank.agent("alice").notes.read(path).strip() == "Salt is dear in spring."
+
+
 def test_set_memory_tier_moves_a_memory(bank: MemoryBank) -> None:
     memory = bank.agent("alice").add("the well is dry")
     action = Action("set_memory_tier", {"memory_id": memory.id, "tier": "important"})
@@ -240,9 +321,10 @@ def test_errors_are_told_once(bank: MemoryBank) -> None:
     assert len(alice.told) == 1
 
 
-def test_the_four_actions_are_described() -> None:
+def test_every_action_is_described() -> None:
     assert set(MEMORY_ACTIONS) == {
-        "store_memory", "set_memory_tier", "pin_memory", "unpin_memory",
+        "store_memory", "set_memory_tier", "pin_memory", "unpin_memory", "promote_memory",
+        "demote_memory", "forget_memory",
     }  # fmt: skip
 
 

@@ -151,14 +151,14 @@ class SiteRules:
     def decide(
         self, observation: Observation, memories: Hits, rng: Random
     ) -> list[Action] | list[Ask]:
-        """Lay a floor or work; put a blocker away once its thing works again."""
+        """Lay a floor or work; forget a blocker once its thing works again."""
         facts = observation.facts
         known = [hit.memory for hit in memories]
         for answer in observation.answers:
             known += [hit.memory for hit in answer.hits]
         texts = {memory.content for memory in known}
         actions = [
-            Action("demote_memory", {"memory_id": memory.id, "to": "cold"})
+            Action("forget_memory", {"memory_id": memory.id})
             for memory in {memory.id: memory for memory in known}.values()
             for thing in _BROKEN
             if memory.content == _broken(thing) and self._works(thing, observation)
