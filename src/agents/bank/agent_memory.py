@@ -221,7 +221,10 @@ class AgentMemory:
     # Temperature
 
     def promote(self, memory_id: str) -> bool:
-        """Make a memory hot and count a use of it; False if it was hot or is too large for hot."""
+        """Make a memory hot and count a use of it; False if it was hot or is too large for hot.
+
+        It is the most relevant of what is hot then, until other memories are used more.
+        """
         with self.parts.using():
             return agent_moves.promote(self.parts, self.agent_id, self.get(memory_id))
 
@@ -240,10 +243,17 @@ class AgentMemory:
         with self.parts.using():
             return agent_moves.warm(self.parts, self.agent_id, self.get(memory_id))
 
-    def spill(self, count: int | None = None, ids: Iterable[str] | None = None) -> Spill:
+    def spill(
+        self,
+        count: int | None = None,
+        ids: Iterable[str] | None = None,
+        *,
+        tokens: int | None = None,
+    ) -> Spill:
         """Move memories out of hot: the ``count`` least relevant, or those with these ``ids``.
 
-        Without arguments, the least relevant memories leave until hot is within its limits.
+        ``tokens`` lets the least relevant leave until they free this many tokens. Without
+        arguments, memories leave until hot is within its limits, and one leaves at least.
         Memories that were used often become warm, other memories cold. Pinned memories stay.
         """
         if isinstance(ids, str):
@@ -252,28 +262,36 @@ class AgentMemory:
             )
         with self.parts.using():
             memories = None if ids is None else [self.get(each) for each in ids]
-            return agent_moves.spill(self.parts, self.agent_id, count, memories)
+            return agent_moves.spill(self.parts, self.agent_id, count, memories, tokens)
 
     def recall(
         self,
         query: str,
         limit: int = 3,
         *,
-        auto_promote: bool = True,
+        auto_promote: bool | None = None,
         kinds: Iterable[str] | str | None = None,
         min_relevance: float | None = None,
         filters: Mapping[str, object] | None = None,
+        include_cold: bool = True,
     ) -> Recall:
-        """Search the warm and the cold memories, and promote the memories that are needed again.
+        """Search memories of every temperature, and promote the memories that are needed again.
 
-        With ``auto_promote``, a memory becomes hot if its score is at least
-        ``temperature.promote_threshold``, or if it was recalled ``promote_accesses`` times within
-        ``promote_window``. A blank query finds nothing. ``filters`` are those of :meth:`search`.
+        With ``auto_promote``, or ``temperature.auto_promote`` unless it is given, a memory becomes
+        hot if its text is at least ``temperature.promote_threshold`` similar to the query, or if it
+        was recalled ``promote_accesses`` times within ``promote_window``. A recall counts from the
+        score ``temperature.min_score`` on. A blank query finds nothing. ``filters`` are those of
+        :meth:`search`.
         """
+        wanted = ("hot", "warm", "cold") if include_cold else ("hot", "warm")
         only = parse_filter(
-            temperature=("warm", "cold"), kind=kinds, min_score=min_relevance, filters=filters
+            temperature=wanted, kind=kinds, min_score=min_relevance, filters=filters
         )
-        return agent_moves.recall(self.parts, self.agent_id, query, limit, only, auto_promote)
+        if auto_promote is None:
+            auto_promote = self.parts.settings.temperature.auto_promote
+        return agent_moves.recall(
+            self.parts, self.agent_id, query, limit, only, auto_promote, include_cold
+        )
 
     def compact(self, *, dry_run: bool = False) -> Compaction:
         """:meth:`MemoryBank.compact` for this agent."""

@@ -111,9 +111,10 @@ class TemperatureSettings:
     ttl_cold_below: Duration | None
     ttl_warm_below: Duration | None
     hot_max_tokens: int
-    hot_max_facts: int
+    hot_max_facts: int | None
     auto_spill: bool
     warm_access_threshold: int
+    auto_promote: bool
     promote_threshold: float
     promote_accesses: int
     promote_window: Duration
@@ -122,6 +123,7 @@ class TemperatureSettings:
     auto_prune: bool
     compact_every: Duration | None
     compact_on_close: bool
+    inactive_preference: Duration
     rules: tuple[Mapping[str, Any], ...] = field(hash=False)
     """In order: mappings with ``name``, ``when``, ``to`` and maybe ``unless``; lists are tuples."""
 

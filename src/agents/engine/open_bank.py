@@ -169,8 +169,8 @@ class OpenBank:
                 found = self.search.run(read, may_sync=self.may_sync())
                 least = self.settings.temperature.min_score
                 accesses = [each.at_least(least) for each in found.accesses]
-                self.metrics.searches += found.searches
-                self.metrics.answered += sum([len(each.members) for each in accesses])
+                answered = sum([len(each.members) for each in accesses])
+                self.metrics.count(found.searches, answered)
                 if not self._is_observed:
                     self.ledger.used(request.agents, accesses)
                 self.ledger.save_searches()

@@ -74,7 +74,7 @@ class Memory(NamedTuple):
     """How many searches returned the memory."""
     last_access_tick: int | None = None
     relevance: float = NEW_RELEVANCE
-    """From 0 to 1. Each search that returns the memory sets it to the mean of it and the score."""
+    """From 0.5 for a memory that was never used towards 1; a use never lowers it."""
 
     @property
     def session(self) -> Scalar:

@@ -76,7 +76,7 @@ def recall(memory: AgentMemory, arguments: Json) -> Json:
 
 
 def spill(memory: AgentMemory, arguments: Json) -> Json:
-    left = memory.spill(arguments.get("count"), arguments.get("ids"))
+    left = memory.spill(**arguments)
     return {
         "moved": {identifier: TEMPERATURE_NAMES[to] for identifier, to in left.moved.items()},
         "notes": list(left.notes),

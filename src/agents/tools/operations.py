@@ -168,8 +168,8 @@ OPERATIONS: dict[str, Operation] = {
         ),
         Operation(
             "memory_recall",
-            "What was once known: searches warm and cold memories, and brings back to hot what "
-            "matches very well or was recalled often.",
+            "What was once known: searches hot, warm and cold memories, and brings back to hot "
+            "what matches very well or was recalled often.",
             object_of(
                 {"query": QUERY},
                 {
@@ -178,6 +178,7 @@ OPERATIONS: dict[str, Operation] = {
                     "kinds": any_of(KIND),
                     "min_relevance": SCORE,
                     "filters": FILTERS,
+                    "include_cold": typed("boolean", "Whether cold ones take part, as they do."),
                 },
             ),
             object_of(
@@ -196,13 +197,14 @@ OPERATIONS: dict[str, Operation] = {
         ),
         Operation(
             "memory_spill",
-            "Let memories leave hot: a number of the least relevant, or these ids, not both; with "
-            "neither, as many as are too many.",
+            "Let memories leave hot: a number of the least relevant, as many as free these tokens, "
+            "or these ids; with none of the three, as many as are too many, and at least one.",
             object_of(
                 None,
                 {
                     "count": whole("How many.", 0, 100_000),
                     "ids": list_of(ID, maxItems=1000, description="Which."),
+                    "tokens": whole("How many tokens to free.", 0, 10_000_000),
                 },
             ),
             object_of(

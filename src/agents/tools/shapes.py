@@ -179,7 +179,7 @@ STATUS = object_of(
             TEMPERATURE_NAMES.values(), object_of({"items": _ITEMS, "tokens": _TOKENS})
         ),
         "hot_max_tokens": _count("What hot memories may take."),
-        "hot_max_facts": _count("How many hot memories there may be."),
+        "hot_max_facts": _CAP,
         "utilization": _share("How full hot is; above 1 is too much."),
         "fullest": list_of(
             object_of(

@@ -14,6 +14,7 @@ from ...memory.records import NEVER, Memory, id_prefix, memories_of
 from ...memory.temperature import Temperature
 from ...memory.tiers import Tier
 from ...rules.caps import Occupant, age
+from ...rules.relevance import relevance
 from ...rules.transitions import axes_of, entered
 from ..digests import of_memory
 from ..full_record import MOST_RECALLS
@@ -33,7 +34,7 @@ _TIERS, _TEMPERATURES = tuple(Tier), tuple(Temperature)
 _HOT = int(Temperature.HOT)
 _FEW = 64
 NUMBERS = 9
-"""Whole numbers per memory in a snapshot: ``WIDTH`` of the table, tier, temperature, relevance."""
+"""Whole numbers per memory in a snapshot: ``WIDTH`` of the table, tier, temperature, uses."""
 
 
 class AgentColumns:
@@ -47,8 +48,8 @@ class AgentColumns:
         "_keywords",
         "_numbers",
         "_pinned",
-        "_relevance",
         "_sessions",
+        "_use_records",
         "agent_id",
         "cells",
         "critical_elsewhere",
@@ -114,7 +115,7 @@ class AgentColumns:
         self.cells = Columns._make([column[rows] for column in self.table.columns])
         # Single numbers are read from these: they are Python's own, which takes half the time.
         self._numbers = self.cells.numbers.reshape(-1).data
-        self._relevance = cast("memoryview[float]", self.cells.relevance.data)
+        self._use_records = cast("memoryview[float]", self.cells.use_records.data)
 
     def columns(self) -> tuple[NDArray[Any], ...]:
         """The rows that are in use, column by column, as the table has them."""
@@ -128,7 +129,7 @@ class AgentColumns:
         if not rows:
             return []
         # As the table does for many agents at once; of a few memories, this takes a tenth of that.
-        cells, numbers, relevance = self.cells, self._numbers, self._relevance
+        cells, numbers, records = self.cells, self._numbers, self._use_records
         contents, tiers, temperatures = cells.contents, cells.tiers.item, cells.temperatures.item
         sequences, created, entered, expires, counts, last = zip(
             *[numbers[WIDTH * row : WIDTH * (row + 1)] for row in rows], strict=True
@@ -148,7 +149,9 @@ class AgentColumns:
             expires=expires,
             counts=counts,
             last=last,
-            relevance=[relevance[row] for row in rows],
+            relevance=[
+                relevance(records[row], count) for row, count in zip(rows, counts, strict=True)
+            ],
         )
 
     def labels(self, rows: Iterable[int]) -> list[tuple[str, Tier, str]]:
@@ -256,9 +259,9 @@ class AgentColumns:
         return self.cells.numbers[: self.size]
 
     @property
-    def relevance(self) -> NDArray[np.float64]:
-        """How relevant each memory is."""
-        return self.cells.relevance[: self.size]
+    def use_records(self) -> NDArray[np.float64]:
+        """What the uses of each memory came to."""
+        return self.cells.use_records[: self.size]
 
     def column(
         self, what: Literal["sequence", "created", "expires", "accesses", "last"]
@@ -278,12 +281,12 @@ class AgentColumns:
 
     def numbers(self) -> Numbers:
         """A table of whole numbers, a row per memory: sequence, created, entered its tier, expires,
-        accesses, last access, tier, temperature, and the bits of its relevance.
+        accesses, last access, tier, temperature, and the bits of the record of its uses.
         """
         table = np.empty((self.size, NUMBERS), np.int64)
         table[:, :WIDTH] = self.figures
         table[:, 6], table[:, 7] = self.tiers, self.temperatures
-        table[:, 8] = self.relevance.view(np.int64)
+        table[:, 8] = self.use_records.view(np.int64)
         return table
 
     def hash_of(self, row: int) -> int:

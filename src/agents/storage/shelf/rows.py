@@ -39,7 +39,7 @@ CREATE TABLE shelf (
     expires_tick INTEGER NOT NULL,
     access_count INTEGER NOT NULL,
     last_access_tick INTEGER NOT NULL,
-    relevance REAL NOT NULL,
+    relevance REAL NOT NULL,   -- the record of its uses
     recalls TEXT,
     traits TEXT,
     metadata TEXT,

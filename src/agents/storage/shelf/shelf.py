@@ -124,7 +124,7 @@ class Shelf:
         pending = self._pending_of(agent)
         facts = [fact for fact in self.table.cold(agent) if fact.sequence not in pending]
         for each in self._waiting(agent, Retention.ACTIVE, Temperature.COLD):
-            used = each.access_count, each.last_access_tick, each.relevance
+            used = each.access_count, each.last_access_tick, each.use_record
             own = each.sequence, each.tier, each.created_tick
             facts.append(ColdFact(*own, *used, len(each.recalls), each.traits))
         return sorted(facts, key=_by_sequence)

@@ -13,6 +13,7 @@ from ...memory.records import Memory
 from ...memory.retention import Retention
 from ...memory.temperature import Temperature
 from ...memory.tiers import Tier
+from ...rules.relevance import after_use, after_uses
 from ...rules.transitions import axes_of, end_after, entered
 from ..digests import of_activities, sums_of
 from ..full_record import MOST_RECALLS, Shelved
@@ -207,12 +208,12 @@ class State:
         cells = rows * WIDTH + 4
         numbers[cells] += 1
         numbers[cells + 1] = self.tick
-        table.relevance[rows] = (table.relevance[rows] + scores) / 2
+        table.use_records[rows] = after_uses(table.use_records[rows], scores)
         self.changed.update(agents)
         owners = [self.blocks[agent] for agent in agents]
         if any(own.memory_sum is not None for own in owners):
             sequences, uses = table.numbers[rows, 0], table.numbers[rows, 4]
-            marks = of_activities(sequences, uses, self.tick, table.relevance[rows])
+            marks = of_activities(sequences, uses, self.tick, table.use_records[rows])
             places = table.places[rows]
             old = table.marks.exchange(places, marks)
             table.places[rows] = places
@@ -293,7 +294,7 @@ class State:
         return record._replace(
             access_count=record.access_count + 1,
             last_access_tick=self.tick,
-            relevance=(record.relevance + score) / 2,
+            use_record=after_use(record.use_record, score),
             recalls=recalls,
         )
 
@@ -331,6 +332,25 @@ class State:
         if stored is None or stored.record.retention != Retention.DELETED:
             return None
         return stored.record.retained_tick
+
+    def use_record(self, agent_id: str, sequence: int) -> float:
+        """What the uses of a memory that exists came to."""
+        block = self.block(agent_id)
+        row = block.row_of(sequence)
+        if row is not None:
+            return float(block.use_records[row])
+        (stored,) = self.shelf.many(agent_id, [sequence])
+        return stored.record.use_record
+
+    def vector(self, agent_id: str, sequence: int) -> Quantised:
+        """The vector of a memory that exists."""
+        block = self.block(agent_id)
+        row = block.row_of(sequence)
+        if row is not None:
+            vector: Quantised = block.vectors()[row]
+            return vector
+        (stored,) = self.shelf.many(agent_id, [sequence])
+        return np.frombuffer(stored.record.vector, np.int8)
 
     def recalls(self, agent_id: str, sequence: int) -> tuple[int, ...]:
         """The ticks in which a memory was last recalled."""
