@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from typing import Any, get_args
 
+from ..engine import reading
+from ..engine.open_bank import OpenBank
 from ..memory.kinds import KINDS
 from ..memory.records import Memory
 from ..memory.retention import RETENTION_NAMES
@@ -13,6 +15,7 @@ from ..rules.suggestions import MOST_IDS, What
 __all__ = [
     "CONTENT",
     "ID",
+    "KEPT",
     "KIND",
     "LIMIT",
     "MEMORY",
@@ -30,6 +33,7 @@ __all__ = [
     "list_of",
     "memory_json",
     "object_of",
+    "shown",
     "typed",
     "whole",
 ]
@@ -113,7 +117,7 @@ def any_of(one: Schema) -> Schema:
 
 _SCALAR: Schema = {"type": ["string", "number", "boolean", "null"]}
 
-MEMORY = object_of(
+KEPT = object_of(
     {
         "id": ID,
         "content": {"type": "string"},
@@ -127,6 +131,13 @@ MEMORY = object_of(
         "expires_tick": {"type": ["integer", "null"]},
         "access_count": {"type": "integer"},
         "last_access_tick": {"type": ["integer", "null"]},
+    }
+)
+MEMORY = object_of(
+    {
+        **KEPT["properties"],
+        "usage_count": typed("integer", "How often it was used: access_count by another name."),
+        "decay_score": typed("number", "How little it has faded: 1 is not at all."),
     }
 )
 SCORED = object_of(
@@ -197,8 +208,17 @@ STATUS = object_of(
 )
 
 
+def shown(bank: OpenBank, memory: Memory) -> dict[str, Any]:
+    """A memory as JSON for whoever looks at it."""
+    return {
+        **memory_json(memory),
+        "usage_count": memory.usage_count,
+        "decay_score": round(reading.decay_score(bank, memory), 6),
+    }
+
+
 def memory_json(memory: Memory) -> dict[str, Any]:
-    """A memory as JSON."""
+    """A memory as JSON: what a file keeps of it."""
     return {
         "id": memory.id,
         "content": memory.content,

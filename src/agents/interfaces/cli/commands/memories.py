@@ -182,10 +182,10 @@ def search(
         else:
             hits = memory.search(query, limit, **only)
         if as_json:
-            from ....tools.shapes import memory_json
+            from ....tools.shapes import shown
 
             scores = [{"score": hit.score, "boosted_score": hit.boosted_score} for hit in hits]
-            found = [memory_json(hit.memory) for hit in hits]
+            found = [shown(bank.parts, hit.memory) for hit in hits]
             rows = [{**one, **score} for one, score in zip(found, scores, strict=True)]
             echo_json({"results": rows, "note": hits.note})
             return
@@ -340,10 +340,10 @@ def _tell(
     memory: "AgentMemory", changed: "Memory", before: "list[Memory]", verb: str, as_json: bool
 ) -> None:
     """Print the changed memory, and the memories that made room for it."""
-    from ....tools.shapes import memory_json
+    from ....tools.shapes import shown
 
     if as_json:
-        echo_json(memory_json(changed))
+        echo_json(shown(memory.parts, changed))
         return
     how = f"{TIER_NAMES[changed.tier]}, {TEMPERATURE_NAMES[changed.temperature]}"
     say(f"{memory.agent_id} {verb} ({how}): {changed.content}")
