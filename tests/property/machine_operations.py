@@ -117,20 +117,22 @@ def cold_to_hot_to_cold(test, agent, pick) -> None:
     _do(test, "demote", key, "cold")
     after, same_vector, same_recalls = look(test.bank)[key]
     used = {"access_count": before.access_count + 1, "last_access_tick": test.model.tick}
+    used["relevance"] = after.relevance
+    assert after.relevance >= before.relevance
     assert tuple(after) == tuple(before._replace(**used))
     assert (vector, recalls) == (same_vector, same_recalls)
 
 
-def spill(test, agent, count, picks) -> None:
+def spill(test, agent, count, picks, tokens=None) -> None:
     chosen = None if picks is None else [test.choose(agent, pick) for pick in picks]
     ids, sequences = (
         None if chosen is None else [each[part] for each in chosen] for part in range(2)
     )
     test.both(
-        lambda bank: dict(bank.agent(agent).spill(count, ids).moved),
+        lambda bank: dict(bank.agent(agent).spill(count, ids, tokens=tokens).moved),
         lambda: {
             test.ids[agent, sequence]: to
-            for sequence, to in test.model.spill(agent, count, sequences).items()
+            for sequence, to in test.model.spill(agent, count, sequences, tokens).items()
         },
     )
 
@@ -189,9 +191,10 @@ def relevant(test, agent, query, limit, tokens) -> None:
     assert test.bank.agent(agent).hot_context() == test.model.hot_context(agent)
 
 
-def recall(test, agent, query, limit, auto_promote, kinds, least) -> None:
+def recall(test, agent, query, limit, auto_promote, kinds, least, with_cold) -> None:
     named = None if kinds is None else frozenset(kinds)
-    only = Only(None, frozenset({WARM, COLD}), named, min_score=least or 0.0)
+    heats = frozenset({HOT, WARM, COLD} if with_cold else {HOT, WARM})
+    only = Only(None, heats, named, min_score=least or 0.0)
 
     def expected() -> list[Any]:
         items, scores, hot = test.model.recall(agent, query, limit, auto_promote, only)
@@ -199,7 +202,12 @@ def recall(test, agent, query, limit, auto_promote, kinds, least) -> None:
 
     test.both(
         lambda bank: bank.agent(agent).recall(
-            query, limit, auto_promote=auto_promote, kinds=kinds, min_relevance=least
+            query,
+            limit,
+            auto_promote=auto_promote,
+            kinds=kinds,
+            min_relevance=least,
+            include_cold=with_cold,
         )[:3],
         expected,
     )

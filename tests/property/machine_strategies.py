@@ -137,6 +137,7 @@ operation = st.one_of(
     _some(["archive", "delete", "restore", "restore", "forget"]).flatmap(_of_memory),
     st.tuples(st.just("spill"), agents, st.none(), st.none() | st.lists(picks, max_size=3)),
     st.tuples(st.just("spill"), agents, st.integers(0, 3), st.none()),
+    st.tuples(st.just("spill"), agents, st.none(), st.none(), st.integers(0, 30)),
     st.tuples(
         st.just("recall"),
         agents,
@@ -145,6 +146,7 @@ operation = st.one_of(
         st.booleans(),
         _some([None, None, ["fact"], ["decision", "fact"]]),
         _some([None, None, 0.5]),
+        _some([True, True, False]),
     ),
     st.tuples(
         st.just("search"), agents, _queries, _limits, _tokens, st.just({}) | _filters, st.booleans()

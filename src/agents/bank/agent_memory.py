@@ -337,6 +337,14 @@ class AgentMemory:
         """The memory with this id, active or archived."""
         return reading.find(self.parts, self.agent_id, memory_id)
 
+    def decay_score(self, memory_id: str) -> float:
+        """How little a memory has faded: 1 when it is used, halved with each half-life it is idle.
+
+        It is 1 for a pinned memory, and where ``decay.enabled`` is false.
+        """
+        with self.parts.using():
+            return reading.decay_score(self.parts, self.get(memory_id))
+
     def find(self, sequence: int) -> Memory | None:
         """The agent's ``sequence``-th memory; None if it was deleted, expired or never stored."""
         with self.parts.using():
