@@ -35,6 +35,7 @@ def settings_of(rules: Rules) -> dict[str, Any]:
             "on_tier_full": "reject" if rules.reject else "demote",
             "tier_boosts": dict(zip(NAMES, rules.boosts, strict=True)),
             "candidate_multiplier": rules.multiplier,
+            "merge_duplicates": rules.merges,
         },
         "temperature": {name: getattr(rules, name) for name in temperature}
         | {

@@ -21,7 +21,17 @@ def add(test, item) -> None:
     _add_one(
         test,
         lambda bank: bank.agent(agent).add(text, spelled, extra, **options),
-        (agent, text, int(tier), extra, options),
+        (agent, text, tier, extra, options),
+    )
+
+
+def update(test, agent, pick, text, tier) -> None:
+    """A new version of a memory; without a tier, in the same one."""
+    identifier, sequence = test.choose(agent, pick)
+    text, (meant, told) = test.text(text), tier or (None, None)
+    test.both(
+        lambda bank: bank.agent(agent).update(identifier, text, told),
+        lambda: test.model.update(agent, sequence, identifier, text, meant),
     )
 
 
@@ -29,7 +39,7 @@ def add_many(test, items, agent=None) -> None:
     """The twin gets them one by one; with ``agent``, all are that agent's."""
     items = [(agent or owner, test.text(text), *others) for owner, text, *others in items]
     spelled = [(owner, text, tier[1], *others) for owner, text, tier, *others in items]
-    wanted = [(owner, text, int(tier[0]), *others) for owner, text, tier, *others in items]
+    wanted = [(owner, text, tier[0], *others) for owner, text, tier, *others in items]
     test.both(
         (lambda bank: bank.agent(agent).add_many([item[1:] for item in spelled]))
         if agent
@@ -157,7 +167,8 @@ def search(test, agent, query, limit, tokens, filters, include_cold) -> None:
 def explain(test, agent, query, limit, tokens) -> None:
     """Sees what a search sees, tells why it does not see the rest, and counts as no use."""
     rows = test.bank.agent(agent).explain(query, limit, context_tokens=tokens)
-    explained = [row for row in rows if row.reason not in ("cold", "archived", "expired")]
+    hidden = ("cold", "archived", "expired")
+    explained = [row for row in rows if not row.reason.startswith((*hidden, "superseded by "))]
     assert plain(explained) == plain(test.model.searching(agent).explain(query, limit, tokens))
 
 

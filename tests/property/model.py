@@ -20,6 +20,7 @@ from model_memories import (
     HOT,
     LEAST,
     MANY,
+    NORMAL,
     OFTEN,
     PINNED,
     TEMPERATURES,
@@ -179,13 +180,91 @@ class ModelBank:
 
     def add_many(self, items: Sequence[tuple[Any, ...]]) -> list[Kept]:
         """``(agent, content, tier, metadata, options)``, the last optional; all or none."""
-        new = [self._new(*item) for item in items]
+        options = [item[4] or {} for item in items if len(item) > 4]
+        if not self.rules.merges and not any("key" in each for each in options):
+            for item in items:  # before anything is done
+                self._new(*item)
         with self._all_or_nothing():
-            self._expire({memory.agent_id for memory in new})
-            return [copy.copy(self._add(memory)) for memory in new]
+            self._expire({item[0] for item in items})
+            return [copy.copy(self._store(*item)) for item in items]
+
+    def _store(self, agent, content, tier, metadata, options=None) -> Kept:
+        """Add a memory, put it in the place of a former version, or count a repetition."""
+        options = dict(options or {})
+        key = options.pop("key", None)
+        former = None if key is None else self.live(agent, key)
+        if tier is None:
+            tier = NORMAL if former is None else former.tier
+        if key is not None:
+            metadata = {**(metadata or {}), "memory_key": key}
+        ttl = options.get("ttl")
+        same = self._repeated(agent, content, key, former, ttl) if self.rules.merges else None
+        if same is not None:
+            same.use(self.tick, 1.0)
+            return self.set_tier(agent, same.sequence, min(tier, same.tier))
+        new = self._new(agent, content, tier, metadata, options)
+        place = None
+        if former is not None:
+            if former.tier == tier and self.rules.cap(tier) is not None:
+                place = former.tier_tick, former.entered
+            if former.tier == PINNED:
+                self._enter(former, NORMAL)
+            self._hide(former, ARCHIVED)
+        self._add(new)
+        if place is not None:
+            new.tier_tick, new.entered = place
+        return new
+
+    def _repeated(self, agent, content, key, former, ttl) -> Kept | None:
+        """The oldest memory that says the same, under the same key, and lives as long."""
+        text = " ".join(content.casefold().split())
+        for memory in [m for m in self.seen(agent) if key is None or m is former]:
+            lives = memory.expires_tick is None or (
+                ttl is not None and memory.expires_tick >= self.tick + ttl
+            )
+            is_free = key is not None or "memory_key" not in memory.metadata
+            if memory.normal_text == text and lives and is_free:
+                return memory
+        return None
+
+    def versions(self, agent: str, key: str) -> list[Kept]:
+        """What is stored under a key, deleted and expired ones too, oldest first."""
+        return [memory for memory in self.every(agent) if memory.subject == key]
+
+    def live(self, agent: str, key: str) -> Kept | None:
+        found = [m for m in self.seen(agent) if m.subject == key]
+        assert len(found) < 2, "two are active under one key"
+        return found[0] if found else None
+
+    def update(self, agent: str, sequence: int, identifier: str, content: str, tier) -> Kept:
+        memory = self.get(agent, sequence)
+        if memory.retention != ACTIVE:
+            self._check_key(memory)
+            raise Refused("not active")
+        key = memory.subject or identifier
+        wanted = memory.tier if tier is None else tier
+        options = {"kind": memory.kind, "tags": memory.tags, "key": key}
+        if PINNED not in (wanted, memory.tier):
+            options["temperature"] = TEMPERATURES[memory.temperature]
+            if memory.expires_tick is not None:
+                options["ttl"] = memory.expires_tick - self.tick
+        own = {name: value for name, value in memory.metadata.items() if name != "memory_key"}
+        before, memory.alias = memory.alias, memory.alias or identifier
+        try:
+            return self.add_many([(agent, content, wanted, own, options)])[0]
+        except Refused:
+            self.memories[agent, sequence].alias = before
+            raise
+
+    def _check_key(self, memory: Kept) -> None:
+        """A memory that becomes active must be the only one of its key."""
+        key = memory.subject
+        if memory.retention != ACTIVE and key is not None and self.live(memory.agent_id, key):
+            raise Refused("superseded")
 
     def _new(self, agent, content, tier, metadata, options=None) -> Kept:
         options = dict(options or {})
+        tier = NORMAL if tier is None else tier
         ttl, tags = options.get("ttl"), tuple(sorted(set(options.get("tags", ()))))
         temperature = self.rules.first_temperature(tier, options.get("temperature"), ttl)
         expires = None if ttl is None else self.tick + ttl
@@ -210,6 +289,8 @@ class ModelBank:
             return memory
         with self._all_or_nothing():
             self._expire({agent})
+            if tier == PINNED:
+                self._check_key(memory)
             if tier == PINNED or memory.retention == ACTIVE:  # an archived one takes no room
                 self._make_room(agent, tier, newcomer=sequence)
             self._enter(memory, tier)
@@ -390,6 +471,7 @@ class ModelBank:
             return memory
         if memory.retention == DELETED and self.tick - memory.retained >= self.rules.grace:
             raise Refused("the grace is over")
+        self._check_key(memory)
         with self._all_or_nothing():
             self._expire({agent})
             self._make_room(agent, memory.tier, newcomer=sequence)

@@ -45,6 +45,7 @@ class Rules:
     initial: str = "warm"
     ttl_cold_below: int | None = None
     ttl_warm_below: int | None = None
+    merges: bool = False
 
     def cap(self, tier: int) -> int | None:
         return {PINNED: self.max_pinned, CRITICAL: self.max_critical}.get(tier)
@@ -86,10 +87,21 @@ class Kept:
     recalls: tuple[int, ...] = ()
     entered: int = 0
     """When it entered its tier, as a number of events."""
+    alias: str | None = None
+    """Its id, if it has no key and was updated: then the id is the key of its later versions."""
 
     @property
     def key(self) -> Key:
         return self.agent_id, self.sequence
+
+    @property
+    def subject(self) -> str | None:
+        """The key under which it is stored."""
+        return self.metadata.get("memory_key", self.alias)
+
+    @property
+    def normal_text(self) -> str:
+        return " ".join(self.content.casefold().split())
 
     @property
     def missing(self) -> Fraction:
