@@ -64,7 +64,6 @@ not_tiers = st.one_of(
     st.integers().filter(lambda number: not 0 <= number <= 4),
     st.floats(),
     st.booleans(),
-    st.none(),
     any_text.filter(lambda text: text.lower() not in TIER_NAMES.values()),
 )
 

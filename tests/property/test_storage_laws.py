@@ -249,7 +249,7 @@ def blocks(draw) -> AgentColumns:
     for row in draw(st.lists(st.integers(0, 9), max_size=3)):
         if row < len(block):
             block.cells.numbers[row, 4:] = (block.cells.numbers[row, 4] + 1, draw(ticks))
-            block.cells.relevance[row] = (block.cells.relevance[row] + draw(_scores)) / 2
+            block.cells.use_records[row] = (block.cells.use_records[row] + draw(_scores)) / 2
             if draw(st.booleans()):
                 block.recalled(block.sequence(row), draw(ticks))
     going = {row for row in draw(st.lists(st.integers(0, 9), max_size=3)) if row < len(block)}

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping
 from typing import final
 
-from ..engine import agent_moves, reading, upkeep
+from ..engine import adding, agent_moves, reading, upkeep
 from ..engine.open_bank import OpenBank
 from ..engine.status import Status
 from ..errors import InvalidInput, InvalidTier
 from ..memory.context import render
-from ..memory.filters import parse_filter, parse_filter_and_cold
+from ..memory.filters import ANY, parse_filter, parse_filter_and_cold
 from ..memory.records import Explanation, Hits, Memory, Scalar
 from ..memory.requests import action_text, check_query
 from ..memory.results import Compaction, Recall, Spill
@@ -49,9 +49,10 @@ class AgentMemory:
     def add(
         self,
         content: str,
-        tier: TierLike = Tier.NORMAL,
+        tier: TierLike | None = None,
         metadata: Mapping[str, Scalar] | None = None,
         *,
+        key: str | None = None,
         kind: str = "fact",
         tags: Iterable[str] = (),
         temperature: TemperatureLike | None = None,
@@ -60,11 +61,15 @@ class AgentMemory:
         session: str | int | None = None,
         speaker: str | None = None,
     ) -> Memory:
-        """Store a memory.
+        """Store a memory, in the tier normal unless another is given.
 
         ``content`` comes back byte for byte. ``metadata`` is flat JSON of your own. If the tier is
         full, its oldest memory moves one tier down, or :class:`TierFull` is raised;
         ``memory.on_tier_full`` decides which.
+
+        With a ``key``, the memory supersedes the one that the agent stored under this key before,
+        pinned or not: that one is archived, and :meth:`history` still has it. Without a ``tier``,
+        the new memory has the former's tier, and its place there if the tier has a cap.
 
         ``kind`` is message, fact, decision, preference, entity, context, observation or action.
         The memory lives for ``ttl`` ticks, or until ``expires_tick``, or without end. Without a
@@ -82,8 +87,10 @@ class AgentMemory:
             "expires_tick": expires_tick,
             "session": session,
             "speaker": speaker,
+            "key": key,
         }
-        return self.parts.add_many([(self.agent_id, content, tier, metadata, options)])[0]
+        item = (self.agent_id, content, tier, metadata, options)
+        return adding.add_many(self.parts, [item])[0]
 
     def add_many(
         self, items: Iterable[str | tuple[str] | tuple[str, TierLike] | tuple[object, ...]]
@@ -100,7 +107,7 @@ class AgentMemory:
             if not isinstance(item, str | tuple | list):
                 raise InvalidInput(f"a new memory is a text or a tuple; got {item!r:.80}")
             rows.append((self.agent_id, *([item] if isinstance(item, str) else item)))
-        return list(self.parts.add_many(rows))
+        return list(adding.add_many(self.parts, rows))
 
     def record_action(
         self,
@@ -142,6 +149,23 @@ class AgentMemory:
         return self.add_many([(text, wanted, metadata, options) for text in texts])
 
     # Changing
+
+    def update(
+        self,
+        memory_id: str,
+        content: str,
+        tier: TierLike | None = None,
+        metadata: Mapping[str, Scalar] | None = None,
+    ) -> Memory:
+        """Store a new version of a memory, which supersedes it as :meth:`add` with its key does.
+
+        The new version has an id of its own, and all of the former that is not given: tier,
+        metadata, kind, tags, temperature and lifetime. Where the former has no key, its id is the
+        key of all later versions.
+        """
+        wanted = None if tier is None else parse_tier(tier)
+        with self.parts.changing():
+            return adding.update(self.parts, self.get(memory_id), content, wanted, metadata)
 
     def set_tier(self, memory_id: str, tier: TierLike) -> Memory:
         """Move a memory to a tier. A memory that is in the tier already keeps its place there."""
@@ -197,7 +221,10 @@ class AgentMemory:
     # Temperature
 
     def promote(self, memory_id: str) -> bool:
-        """Make a memory hot and count a use of it; False if it was hot or is too large for hot."""
+        """Make a memory hot and count a use of it; False if it was hot or is too large for hot.
+
+        It is the most relevant of what is hot then, until other memories are used more.
+        """
         with self.parts.using():
             return agent_moves.promote(self.parts, self.agent_id, self.get(memory_id))
 
@@ -216,10 +243,17 @@ class AgentMemory:
         with self.parts.using():
             return agent_moves.warm(self.parts, self.agent_id, self.get(memory_id))
 
-    def spill(self, count: int | None = None, ids: Iterable[str] | None = None) -> Spill:
+    def spill(
+        self,
+        count: int | None = None,
+        ids: Iterable[str] | None = None,
+        *,
+        tokens: int | None = None,
+    ) -> Spill:
         """Move memories out of hot: the ``count`` least relevant, or those with these ``ids``.
 
-        Without arguments, the least relevant memories leave until hot is within its limits.
+        ``tokens`` lets the least relevant leave until they free this many tokens. Without
+        arguments, memories leave until hot is within its limits, and one leaves at least.
         Memories that were used often become warm, other memories cold. Pinned memories stay.
         """
         if isinstance(ids, str):
@@ -228,25 +262,36 @@ class AgentMemory:
             )
         with self.parts.using():
             memories = None if ids is None else [self.get(each) for each in ids]
-            return agent_moves.spill(self.parts, self.agent_id, count, memories)
+            return agent_moves.spill(self.parts, self.agent_id, count, memories, tokens)
 
     def recall(
         self,
         query: str,
         limit: int = 3,
         *,
-        auto_promote: bool = True,
+        auto_promote: bool | None = None,
         kinds: Iterable[str] | str | None = None,
         min_relevance: float | None = None,
+        filters: Mapping[str, object] | None = None,
+        include_cold: bool = True,
     ) -> Recall:
-        """Search the warm and the cold memories, and promote the memories that are needed again.
+        """Search memories of every temperature, and promote the memories that are needed again.
 
-        With ``auto_promote``, a memory becomes hot if its score is at least
-        ``temperature.promote_threshold``, or if it was recalled ``promote_accesses`` times within
-        ``promote_window``. A blank query finds nothing.
+        With ``auto_promote``, or ``temperature.auto_promote`` unless it is given, a memory becomes
+        hot if its text is at least ``temperature.promote_threshold`` similar to the query, or if it
+        was recalled ``promote_accesses`` times within ``promote_window``. A recall counts from the
+        score ``temperature.min_score`` on. A blank query finds nothing. ``filters`` are those of
+        :meth:`search`.
         """
-        only = parse_filter(temperature=("warm", "cold"), kind=kinds, min_score=min_relevance)
-        return agent_moves.recall(self.parts, self.agent_id, query, limit, only, auto_promote)
+        wanted = ("hot", "warm", "cold") if include_cold else ("hot", "warm")
+        only = parse_filter(
+            temperature=wanted, kind=kinds, min_score=min_relevance, filters=filters
+        )
+        if auto_promote is None:
+            auto_promote = self.parts.settings.temperature.auto_promote
+        return agent_moves.recall(
+            self.parts, self.agent_id, query, limit, only, auto_promote, include_cold
+        )
 
     def compact(self, *, dry_run: bool = False) -> Compaction:
         """:meth:`MemoryBank.compact` for this agent."""
@@ -292,6 +337,14 @@ class AgentMemory:
         """The memory with this id, active or archived."""
         return reading.find(self.parts, self.agent_id, memory_id)
 
+    def decay_score(self, memory_id: str) -> float:
+        """How little a memory has faded: 1 when it is used, halved with each half-life it is idle.
+
+        It is 1 for a pinned memory, and where ``decay.enabled`` is false.
+        """
+        with self.parts.using():
+            return reading.decay_score(self.parts, self.get(memory_id))
+
     def find(self, sequence: int) -> Memory | None:
         """The agent's ``sequence``-th memory; None if it was deleted, expired or never stored."""
         with self.parts.using():
@@ -302,12 +355,21 @@ class AgentMemory:
         return memory
 
     def all(
-        self, tier: TierLike | None = None, *, temperature: TemperatureLike | None = None
+        self,
+        tier: TierLike | None = None,
+        *,
+        temperature: TemperatureLike | None = None,
+        filters: Mapping[str, object] | None = None,
     ) -> list[Memory]:
-        """The agent's active memories, of one tier or temperature if given, oldest first."""
+        """The agent's active memories, of one tier or temperature if given, oldest first.
+
+        ``filters`` are those of :meth:`search`.
+        """
         wanted = None if tier is None else parse_tier(tier)
         heat = None if temperature is None else parse_temperature(temperature)
-        return reading.active(self.parts, self.agent_id, wanted, heat)
+        only = parse_filter(filters=filters)
+        found = reading.active(self.parts, self.agent_id, wanted, heat)
+        return found if only is ANY else [memory for memory in found if only.allows(memory)]
 
     def count(self, tier: TierLike | None = None) -> int:
         """The number of the agent's active memories, cold ones included, in all tiers or in one."""
@@ -317,6 +379,14 @@ class AgentMemory:
     def hidden(self, retention: Retention) -> list[Memory]:
         """The agent's archived memories, or its deleted ones, newest first."""
         return reading.hidden(self.parts, self.agent_id, retention)
+
+    def history(self, key: str) -> list[Memory]:
+        """The versions of what is stored under a key, oldest first; the last may be active.
+
+        ``key`` may also be the id of one of these memories. ``created_tick`` says since when a
+        version held. Deleted and forgotten versions are left out.
+        """
+        return reading.history(self.parts, self.agent_id, key)
 
     def get_pinned_memories(self) -> list[Memory]:
         """The pinned memories, oldest pin first."""
@@ -335,6 +405,7 @@ class AgentMemory:
         tags: str | Iterable[str] | None = None,
         min_score: float | None = None,
         since_tick: int | None = None,
+        filters: Mapping[str, object] | None = None,
         include_cold: bool = False,
     ) -> Hits:
         """The memories that matter for ``query``, best first.
@@ -347,8 +418,13 @@ class AgentMemory:
         Only memories that pass all filters take part; pinned memories need no ``min_score``. Each
         filter takes one value or several, and passes a memory that has one of them. Cold memories
         take part with ``include_cold``, or if ``temperature`` names cold.
+
+        ``filters`` are conditions on metadata, such as ``{"metadata.place": "bay"}`` or
+        ``{"metadata.day": {"$gte": 3}}``. The operators are ``$eq``, ``$ne``, ``$in``, ``$nin``,
+        ``$gt``, ``$gte``, ``$lt``, ``$lte`` and ``$exists``; ``$and`` and ``$or`` take a list of
+        filters, ``$not`` takes one. Pinned memories have to pass them, too.
         """
-        given = (tier, temperature, kind, tags, min_score, since_tick)
+        given = (tier, temperature, kind, tags, min_score, since_tick, filters)
         only, cold = parse_filter_and_cold(include_cold, *given)
         with self.parts.using():
             request = self._request(query, limit, context_tokens)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Self, final
 
 from ..config.settings import Settings
-from ..engine import reading, upkeep
+from ..engine import adding, reading, upkeep
 from ..engine.open_bank import OpenBank
 from ..engine.status import Status
 from ..errors import BankError, InvalidInput
@@ -366,13 +366,13 @@ class MemoryBank:
         """Store memories: tuples ``(agent_id, content, tier, metadata, options)``.
 
         The last three may be left out. ``options`` is a mapping of ``kind``, ``tags``,
-        ``temperature``, ``ttl``, ``expires_tick``, ``session`` and ``speaker``, which mean what
-        they mean in :meth:`AgentMemory.add`.
+        ``temperature``, ``ttl``, ``expires_tick``, ``session``, ``speaker`` and ``key``, which mean
+        what they mean in :meth:`AgentMemory.add`.
 
         All are stored in one commit, with the same result as one by one. If one is refused, none
         is stored. The records of the result are made when they are first read.
         """
-        return self.parts.add_many(items)
+        return adding.add_many(self.parts, items)
 
     def search_many(
         self,

@@ -84,6 +84,7 @@ class MemorySettings:
     default_limit: int
     context_tokens: int | None
     max_content_bytes: int
+    merge_duplicates: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,7 @@ class RetrievalSettings:
     bm25_k1: float
     bm25_b: float
     stemmer: str
+    diversity: float
     spread: Spread
 
 
@@ -109,9 +111,10 @@ class TemperatureSettings:
     ttl_cold_below: Duration | None
     ttl_warm_below: Duration | None
     hot_max_tokens: int
-    hot_max_facts: int
+    hot_max_facts: int | None
     auto_spill: bool
     warm_access_threshold: int
+    auto_promote: bool
     promote_threshold: float
     promote_accesses: int
     promote_window: Duration
@@ -120,6 +123,7 @@ class TemperatureSettings:
     auto_prune: bool
     compact_every: Duration | None
     compact_on_close: bool
+    inactive_preference: Duration
     rules: tuple[Mapping[str, Any], ...] = field(hash=False)
     """In order: mappings with ``name``, ``when``, ``to`` and maybe ``unless``; lists are tuples."""
 

@@ -16,6 +16,7 @@ from ..rules.transitions import Transition, demotion, permitted
 from ..search.request import SearchRequest
 from ..storage.note import note_of
 from ..storage.state.accesses import Accesses
+from ..storage.state.versions import live_version
 from .open_bank import OpenBank
 
 __all__ = ["demote", "forget", "promote", "recall", "retain", "set_tier", "spill", "warm"]
@@ -30,6 +31,8 @@ def set_tier(bank: OpenBank, agent_id: str, memory: Memory, tier: Tier) -> Memor
         return memory
     ledger = bank.ledger
     bank.movement.expire(agent_id)
+    if tier is Tier.PINNED:
+        _check_key(bank, memory)
     if tier is Tier.PINNED or memory.retention is Retention.ACTIVE:  # an archived one takes no room
         ledger.make_room(agent_id, tier, bank.caps, memory.sequence)
     ledger.change_tier(agent_id, memory.sequence, tier, demoted=False)
@@ -42,14 +45,16 @@ def set_tier(bank: OpenBank, agent_id: str, memory: Memory, tier: Tier) -> Memor
 
 
 def promote(bank: OpenBank, agent_id: str, memory: Memory) -> bool:
-    """Make a memory hot; whether it became hot."""
+    """Make a memory hot, and the most relevant of what is hot; whether it became hot."""
     permitted(Transition.PROMOTE, memory)
-    if memory.temperature is Temperature.HOT or bank.movement.too_large_for_hot(memory):
+    if memory.tier is Tier.PINNED or bank.movement.too_large_for_hot(memory):
         return False
     with bank.changing():
         ledger = bank.ledger
-        use = Accesses.of([([memory.sequence], [memory.relevance])])
+        use = Accesses.of([([memory.sequence], [bank.movement.promotion(memory)])])
         ledger.used([agent_id], [use])
+        if memory.temperature is Temperature.HOT:
+            return False
         ledger.move(agent_id, [memory.sequence], Temperature.HOT, "promote")
         left = bank.movement.relieve_hot(agent_id, [memory.sequence])
     return memory.sequence not in left.moved
@@ -75,52 +80,100 @@ def _move(bank: OpenBank, agent_id: str, memory: Memory, move: Transition, to: T
     return True
 
 
-def spill(bank: OpenBank, agent_id: str, count: int | None, memories: list[Memory] | None) -> Spill:
+def spill(
+    bank: OpenBank,
+    agent_id: str,
+    count: int | None,
+    memories: list[Memory] | None,
+    tokens: int | None,
+) -> Spill:
     """Move memories out of hot."""
-    if count is not None and memories is not None:
-        raise InvalidInput("a spill takes a count or ids, not both", hint="leave one out")
-    if count is not None:
-        check_whole("count", count)
+    if sum(each is not None for each in (count, memories, tokens)) > 1:
+        raise InvalidInput(
+            "a spill takes a count, ids or tokens, and only one of them", hint="leave the rest out"
+        )
+    for name, number in (("count", count), ("tokens", tokens)):
+        if number is not None:
+            check_whole(name, number)
     for memory in memories or ():
         permitted(Transition.SPILL_TO_WARM, memory)
     chosen = None if memories is None else [memory.sequence for memory in memories]
     with bank.changing():
-        left = bank.movement.spill(agent_id, count, chosen)
+        bank.movement.expire(agent_id)
+        left = bank.movement.spill(agent_id, count, chosen, tokens)
     prefix = bank.ledger.resident.block(agent_id).prefix
     moved = {memory_id(prefix, sequence): to for sequence, to in left.moved.items()}
     return Spill(moved, tuple(left.notes))
 
 
 def recall(
-    bank: OpenBank, agent_id: str, query: str, limit: int, only: Filter, auto_promote: bool
+    bank: OpenBank,
+    agent_id: str,
+    query: str,
+    limit: int,
+    only: Filter,
+    auto_promote: bool,
+    include_cold: bool,
 ) -> Recall:
-    """Search warm and cold memories, and promote the memories that are needed again."""
+    """Search memories of every temperature, and promote the memories that are needed again."""
     with bank.using(), bank.metrics.timed_recall():
         check_whole("limit", limit)
         if not check_query(query).strip():
             return Recall((), (), (), ())
-        request = SearchRequest([agent_id], [query], limit, None, only, with_cold=True)
-        found = bank.search.run(bank.search.read(request), may_sync=bank.may_sync())
-        (hits,) = found.hits
-        least = bank.settings.temperature.min_score
-        worthy: list[Memory] = []
-        notes = [hits.note] if hits.note else []
-        given = [each.at_least(least) for each in found.accesses]
-        bank.ledger.used([agent_id], given, recalled=True)
-        if auto_promote:
-            worthy = [hit.memory for hit in hits if _deserves(bank, agent_id, hit)]
+        hits, note = _recalled(bank, agent_id, query, limit, only, include_cold)
+        counted = [hit for hit in hits if hit.score >= bank.settings.temperature.min_score]
+        bank.metrics.count(1, int(bool(counted)))
+        if counted:
+            use = [hit.memory.sequence for hit in counted], [hit.score for hit in counted]
+            bank.ledger.used([agent_id], [Accesses.of([use])], "recall")
+        notes = [note] if note else []
+        worthy = _worthy(bank, agent_id, query, hits) if auto_promote else []
         if worthy:
             with bank.changing():
                 notes += _promote_all(bank, agent_id, worthy)
         bank.ledger.save_searches()
         resident = bank.ledger.resident
         items = [resident.memory(agent_id, hit.memory.sequence) or hit.memory for hit in hits]
+    came = {memory.sequence for memory in worthy}
     return Recall(
         tuple(items),
         tuple(hit.score for hit in hits),
-        tuple(item.id for item in items if item.temperature is Temperature.HOT),
+        tuple(
+            item.id
+            for item in items
+            if item.sequence in came and item.temperature is Temperature.HOT
+        ),
         tuple(notes),
     )
+
+
+def _recalled(
+    bank: OpenBank, agent_id: str, query: str, limit: int, only: Filter, include_cold: bool
+) -> tuple[list[Hit], str]:
+    """The best matches, and what the search could not do.
+
+    A pinned memory is in front of the agent already. Here it has no boost, and is given only if it
+    matches.
+    """
+    pinned = len(bank.ledger.resident.block(agent_id).pinned)
+    request = SearchRequest(
+        [agent_id],
+        [query],
+        limit + pinned if limit else 0,
+        only=only,
+        with_cold=include_cold,
+        pinned_first=False,
+    )
+    (hits,) = bank.search.run(bank.search.read(request), may_sync=bank.may_sync()).hits
+    least = bank.settings.temperature.min_score
+    found = [hit for hit in hits if hit.memory.tier is not Tier.PINNED or hit.score >= least]
+    found.sort(key=_by_match)
+    return found[:limit], hits.note
+
+
+def _by_match(hit: Hit) -> tuple[float, float, int]:
+    boosted = hit.score if hit.memory.tier is Tier.PINNED else hit.boosted_score
+    return -boosted, -hit.score, -hit.memory.sequence
 
 
 def _promote_all(bank: OpenBank, agent_id: str, memories: Sequence[Memory]) -> list[str]:
@@ -136,13 +189,18 @@ def _promote_all(bank: OpenBank, agent_id: str, memories: Sequence[Memory]) -> l
     return [note for note in notes.values() if note is not None] + left.notes
 
 
-def _deserves(bank: OpenBank, agent_id: str, hit: Hit) -> bool:
-    own = bank.settings.temperature
-    if hit.score >= own.promote_threshold:
-        return True
-    since = bank.tick - bank.movement.window
-    recalls = bank.ledger.resident.recalls(agent_id, hit.memory.sequence)
-    return sum(tick >= since for tick in recalls) >= own.promote_accesses
+def _worthy(bank: OpenBank, agent_id: str, query: str, hits: Sequence[Hit]) -> list[Memory]:
+    """The found memories that a recall makes hot: like the query, or recalled often of late."""
+    own, since = bank.settings.temperature, bank.tick - bank.movement.window
+    cooler = [hit for hit in hits if hit.memory.temperature is not Temperature.HOT]
+    alike = bank.search.likenesses(query, [hit.memory for hit in cooler])
+    found = []
+    for hit, likeness in zip(cooler, alike, strict=True):
+        recalls = bank.ledger.resident.recalls(agent_id, hit.memory.sequence)
+        often = sum(tick >= since for tick in recalls) >= own.promote_accesses
+        if likeness >= own.promote_threshold or (often and hit.score >= own.min_score):
+            found.append(hit.memory)
+    return found
 
 
 # Retention
@@ -167,6 +225,7 @@ def retain(bank: OpenBank, agent_id: str, memory: Memory, retention: Retention) 
         back = retention is Retention.ACTIVE
         if back:
             _check_grace(bank, agent_id, memory)
+            _check_key(bank, memory)
             bank.movement.expire(agent_id)
             bank.ledger.make_room(agent_id, memory.tier, bank.caps, memory.sequence)
         bank.ledger.retain(agent_id, [memory.sequence], retention, "restore" if back else "set")
@@ -174,6 +233,19 @@ def retain(bank: OpenBank, agent_id: str, memory: Memory, retention: Retention) 
             bank.movement.relieve_hot(agent_id, [memory.sequence])
         found = bank.ledger.resident.memory(agent_id, memory.sequence)
     return memory if found is None else found
+
+
+def _check_key(bank: OpenBank, memory: Memory) -> None:
+    """Raise :class:`InvalidInput` if another memory is active under the key of this one."""
+    now = None
+    if memory.retention is not Retention.ACTIVE:
+        now = live_version(bank.ledger.resident, memory.agent_id, memory.key or memory.id)
+    if now is not None:
+        raise InvalidInput(
+            f"memory {memory.id} can't be active again: it was superseded, and {now.id} is "
+            f"stored under its key {now.key or now.id!r:.80} now",
+            hint=f"update {now.id} with its text, or archive that one first",
+        )
 
 
 def _check_grace(bank: OpenBank, agent_id: str, memory: Memory) -> None:

@@ -14,7 +14,7 @@ from ..config.settings import Settings
 from ..errors import BankClosed, NoteRefused
 from ..memory.context import TokenCounter
 from ..memory.records import Hits, Memory
-from ..memory.requests import NewBatch, check_all_new, check_searches, check_whole
+from ..memory.requests import NewBatch, check_searches, check_whole
 from ..movement.movement import Movement
 from ..rules.caps import Caps
 from ..rules.spill import HotLimits
@@ -132,15 +132,8 @@ class OpenBank:
         )
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
 
-    def add_many(self, items: Iterable[tuple[object, ...]]) -> Sequence[Memory]:
-        """Check and store new memories; :meth:`MemoryBank.add_many`."""
-        with self.using():
-            most = self.settings.memory.max_content_bytes
-            shared = self.ledger.resident.table.shared_metadata
-            return self.add_new(check_all_new(items, most, shared))
-
     def add_new(self, new: NewBatch) -> Sequence[Memory]:
-        """Store memories that are checked."""
+        """Store memories that are checked, whatever their keys, and beside equal ones."""
         starts = self.movement.starts(new.tiers, new.options, self.tick)
         with self.changing():
             self.movement.expire_of(dict.fromkeys(new.agents))
@@ -176,8 +169,8 @@ class OpenBank:
                 found = self.search.run(read, may_sync=self.may_sync())
                 least = self.settings.temperature.min_score
                 accesses = [each.at_least(least) for each in found.accesses]
-                self.metrics.searches += found.searches
-                self.metrics.answered += sum([len(each.members) for each in accesses])
+                answered = sum([len(each.members) for each in accesses])
+                self.metrics.count(found.searches, answered)
                 if not self._is_observed:
                     self.ledger.used(request.agents, accesses)
                 self.ledger.save_searches()

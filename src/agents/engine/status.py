@@ -16,6 +16,7 @@ from ..memory.temperature import TEMPERATURE_NAMES, Temperature
 from ..memory.tiers import TIER_NAMES, Tier
 from ..movement.compaction import beyond_limit
 from ..rules import suggestions as suggest
+from ..rules.relevance import means
 from ..rules.suggestions import MOST_IDS, Crowd, Suggestion, share
 from ..storage.resident.agent_columns import AgentColumns
 from ..storage.resident.table import WIDTH
@@ -82,7 +83,8 @@ class Status(NamedTuple):
     """Active memories. Hot counts the tokens of context lines, warm and cold those of texts."""
     hot_max_tokens: int
     """The limit of each agent; so is ``hot_max_facts``."""
-    hot_max_facts: int
+    hot_max_facts: int | None
+    """None for any number."""
     utilization: float
     """The used share of the limits of hot, of the agent with the largest; above 1 is over them."""
     fullest: tuple[AgentStatus, ...]
@@ -145,7 +147,7 @@ class _Look:
             len(self._blocks),
             self._temperatures(),
             limits.tokens,
-            limits.facts,
+            self._settings.temperature.hot_max_facts,
             fullest[0].utilization if fullest else 0.0,
             tuple(each for each in fullest[:_MOST_AGENTS] if each.items),
             sum(each.items > limits.facts or each.tokens > limits.tokens for each in use),
@@ -293,7 +295,7 @@ class _Look:
             crowd, len(self._blocks), self._resident.tick, after, own.unpin_below
         )
         for block, mine, ids in self._by_agent(rows):
-            yield suggest.unpin(block.agent_id, crowd.relevance[mine], after, ids)
+            yield suggest.unpin(block.agent_id, crowd.scores[mine], after, ids)
 
     def _stales(self) -> Iterator[Suggestion]:
         tick, crowd = self._resident.tick, self._crowd
@@ -379,5 +381,5 @@ def _crowd_of(blocks: Sequence[AgentColumns]) -> Crowd:
     figures = [np.empty((0, WIDTH), np.int64), *[block.figures for block in blocks]]
     _, created, entered, _, accesses, last = np.concatenate(figures).T
     tiers = np.concatenate([np.empty(0, np.int8), *[block.tiers for block in blocks]])
-    relevance = np.concatenate([np.empty(0), *[block.relevance for block in blocks]])
-    return Crowd(owners, created, entered, accesses, last, tiers.astype(np.int64), relevance)
+    scores = means(np.concatenate([np.empty(0), *[block.use_records for block in blocks]]))
+    return Crowd(owners, created, entered, accesses, last, tiers.astype(np.int64), scores)

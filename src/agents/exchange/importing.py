@@ -2,13 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import groupby, islice
 from typing import NamedTuple
 
 from ..bank.memory_bank import MemoryBank
 from ..errors import InvalidInput, TierFull
 from ..memory.records import Memory
-from ..memory.requests import NewMemory
+from ..memory.requests import NewBatch, NewMemory
 from ..memory.temperature import Temperature
 from ..memory.tiers import Tier
 from ..storage.embedding.cache import CachedEmbedder
@@ -135,9 +135,19 @@ def _checked(
 
 def _stored(bank: MemoryBank, chunk: Sequence[New], sieve: _Sieve) -> Iterable[tuple[New, Memory]]:
     try:
-        return zip(chunk, bank.add_many(map(_startable, chunk)), strict=True)
+        with bank.transaction():
+            return zip(chunk, list(_added(bank, chunk)), strict=True)
     except (InvalidInput, TierFull):
         return _stored_singly(bank, chunk, sieve)  # to find the row that is wrong
+
+
+def _added(bank: MemoryBank, chunk: Iterable[New]) -> Iterator[Memory]:
+    """Add rows in order. One that is archived supersedes nothing, and is no repetition."""
+    for is_archived, run in groupby(chunk, lambda new: new.is_archived):
+        if is_archived:
+            yield from bank.parts.add_new(NewBatch.of(map(_startable, run)))
+        else:
+            yield from bank.add_many(map(_startable, run))
 
 
 def _stored_singly(
@@ -145,7 +155,7 @@ def _stored_singly(
 ) -> Iterator[tuple[New, Memory]]:
     for new in chunk:
         try:
-            (memory,) = bank.add_many([_startable(new)])
+            (memory,) = _added(bank, [new])
         except (InvalidInput, TierFull) as error:
             sieve.refuse(new.place, error)
         else:

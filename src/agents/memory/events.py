@@ -29,15 +29,21 @@ __all__ = [
     "Retained",
     "Row",
     "Start",
+    "Succeeded",
     "TickAdvanced",
     "TierChanged",
+    "UseKind",
     "decode",
     "encode",
     "named",
 ]
 
-Cause = Literal["set", "promote", "spill", "compact", "decay", "expire", "prune", "restore"]
+Cause = Literal[
+    "set", "promote", "spill", "compact", "decay", "expire", "prune", "restore", "supersede"
+]
 """Why a memory moved."""
+UseKind = Literal["access", "recall", "repeat"]
+"""How a memory was used."""
 Keep = Callable[[Mapping[str, Scalar]], KeptMetadata]
 
 
@@ -120,6 +126,19 @@ class Retained(NamedTuple):
     cause: Cause
 
 
+class Succeeded(NamedTuple):
+    """A new memory took the place of a former one, which was archived in the same commit."""
+
+    kind: Literal["succeed"]
+    agent_id: str
+    sequence: int
+    """The new memory."""
+    former: int
+    place: tuple[int, int, int] | None
+    """The former's tick and turn in a tier with a cap; None if the new memory is in another tier,
+    or in one without a cap."""
+
+
 class Purged(NamedTuple):
     """Memories are gone for good, with their texts and vectors."""
 
@@ -129,9 +148,12 @@ class Purged(NamedTuple):
 
 
 class Accessed(NamedTuple):
-    """A search or a ``recall`` returned memories to their agent, with these scores."""
+    """A search or a ``recall`` returned memories to their agent, with these scores.
 
-    kind: Literal["access", "recall"]
+    Or, as ``repeat``, a new memory had the text of one that exists, and was not stored again.
+    """
+
+    kind: UseKind
     agent_id: str
     sequences: Sequence[int]
     scores: Sequence[float]
@@ -158,7 +180,9 @@ class TickAdvanced(NamedTuple):
     tick: int
 
 
-Event = Added | TierChanged | Moved | Retained | Purged | Accessed | Noted | TickAdvanced
+Event = (
+    Added | TierChanged | Moved | Retained | Succeeded | Purged | Accessed | Noted | TickAdvanced
+)
 Row = tuple[Any, ...]
 """An event, or a plain tuple of its fields, which takes half the time to make and to write."""
 
@@ -167,9 +191,11 @@ _KINDS: dict[str, type[Event]] = {
     "tier": TierChanged,
     "move": Moved,
     "retain": Retained,
+    "succeed": Succeeded,
     "purge": Purged,
     "access": Accessed,
     "recall": Accessed,
+    "repeat": Accessed,
     "note": Noted,
     "tick": TickAdvanced,
 }

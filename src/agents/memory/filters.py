@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
 from ..errors import InvalidInput
+from .conditions import Condition, parse_condition
 from .kinds import check_kind, check_tags
 from .records import Memory
 from .requests import check_whole
@@ -28,6 +29,7 @@ class Filter(NamedTuple):
     min_score: float = 0.0
     """The memory's score, similarity or share of the query's words is at least this. Pinned
     memories need none of them."""
+    metadata: Condition | None = None
 
     def allows(self, memory: Memory) -> bool:
         """Whether a memory meets all conditions except ``min_score``."""
@@ -37,6 +39,7 @@ class Filter(NamedTuple):
             and (self.kinds is None or memory.kind in self.kinds)
             and (self.tags is None or not self.tags.isdisjoint(memory.tags))
             and memory.created_tick >= self.since_tick
+            and (self.metadata is None or self.metadata.matches(memory.metadata))
         )
 
     @property
@@ -55,8 +58,12 @@ def parse_filter(
     tags: object = None,
     min_score: object = None,
     since_tick: object = None,
+    filters: object = None,
 ) -> Filter:
-    """A filter from a caller's values: one value, or a list of which a memory needs one."""
+    """A filter from a caller's values: one value, or a list of which a memory needs one.
+
+    ``filters`` is a mapping of conditions on metadata.
+    """
     if min_score is not None and not (
         isinstance(min_score, int | float)
         and not isinstance(min_score, bool)
@@ -75,6 +82,7 @@ def parse_filter(
         None if words is None else frozenset(words),
         0 if since_tick is None else check_whole("since_tick", since_tick),
         0.0 if min_score is None else float(min_score),
+        None if filters is None else parse_condition(filters),
     )
     return ANY if found == ANY else found  # searches compare by identity
 

@@ -10,7 +10,7 @@ from typing import Any, final
 from ..errors import InvalidContent, InvalidMetadata
 from .records import Scalar, check_text
 
-__all__ = ["RESERVED_METADATA_KEYS", "KeptMetadata", "SharedMetadata", "check_metadata"]
+__all__ = ["RESERVED_METADATA_KEYS", "KeptMetadata", "SharedMetadata", "check_metadata", "shown"]
 
 # mem0 and TierMem use these keys themselves: metadata with them could change a memory's agent or
 # tier.
@@ -146,12 +146,13 @@ def _check_entry(key: object, value: object) -> None:
     if type(value) is float and math.isfinite(value):
         return
     raise InvalidMetadata(
-        f"metadata {key}={_shown(value)}: values are text, finite numbers (whole ones of 64 bits), "
+        f"metadata {key}={shown(value)}: values are text, finite numbers (whole ones of 64 bits), "
         "true, false or null"
     )
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """The beginning of a value, or its type, if Python can't print it."""
     try:
         return f"{value!r:.80}"
     except (RecursionError, ValueError):  # nested too deeply, or too long a number

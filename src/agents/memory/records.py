@@ -13,6 +13,7 @@ from .temperature import Temperature
 from .tiers import Tier
 
 __all__ = [
+    "KEY",
     "NEVER",
     "NEW_RELEVANCE",
     "NO_METADATA",
@@ -37,6 +38,8 @@ NEVER = 1 << 62
 """Stands for the expiry tick of a memory that never expires."""
 UNUSED = -1
 """Stands for the last access tick of a memory that no search has returned yet."""
+KEY = "memory_key"
+"""The name under which the metadata keeps a memory's key."""
 NO_METADATA: Metadata = MappingProxyType({})
 NEW_RELEVANCE = 0.5
 """The relevance of a memory that no search has returned yet."""
@@ -71,7 +74,12 @@ class Memory(NamedTuple):
     """How many searches returned the memory."""
     last_access_tick: int | None = None
     relevance: float = NEW_RELEVANCE
-    """From 0 to 1. Each search that returns the memory sets it to the mean of it and the score."""
+    """From 0.5 for a memory that was never used towards 1; a use never lowers it."""
+
+    @property
+    def usage_count(self) -> int:
+        """``access_count`` by another name."""
+        return self.access_count
 
     @property
     def session(self) -> Scalar:
@@ -82,6 +90,15 @@ class Memory(NamedTuple):
     def speaker(self) -> Scalar:
         """The speaker that the metadata names; None if it names none."""
         return self.metadata.get("speaker")
+
+    @property
+    def key(self) -> str | None:
+        """The key under which the memory is stored; None if it has none.
+
+        The successor of a memory without a key has the id of that memory as its key.
+        """
+        own = self.metadata.get(KEY)
+        return own if isinstance(own, str) else None
 
     def is_expired(self, tick: int) -> bool:
         """Whether the lifetime is over in ``tick``. A pinned or archived memory does not expire."""

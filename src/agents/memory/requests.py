@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 from ..errors import InvalidAgentId, InvalidContent, InvalidInput, InvalidMetadata
 from .kinds import check_kind, check_tags
 from .metadata import KeptMetadata, SharedMetadata, check_metadata
-from .records import check_text
+from .records import KEY, check_text
 from .temperature import Temperature, parse_temperature
 from .tiers import TIER_VALUES, Tier, parse_tier
 
@@ -24,6 +24,7 @@ __all__ = [
     "check_all_new",
     "check_content",
     "check_iterable",
+    "check_key",
     "check_new",
     "check_options",
     "check_query",
@@ -50,10 +51,17 @@ class Options(NamedTuple):
     """None: the settings choose the temperature."""
     ttl: int | None = None
     expires_tick: int | None = None
+    key: str | None = None
+    """The memory supersedes the agent's memory with this key. The metadata has the key, too."""
+    keeps_tier: bool = False
+    """Whether no tier was given: the memory has the tier of the one that it supersedes."""
 
 
 PLAIN_OPTIONS = Options()
-_OF_A_TALK = ("session", "speaker")
+_IN_METADATA = {"session": "session", "speaker": "speaker", "key": KEY}
+"""Options that the metadata keeps, and their names there."""
+_NAMES = (*[name for name in Options._fields if name != "keeps_tier"], "session", "speaker")
+_LONGEST_KEY = 256
 
 NewMemory = tuple[str, str, Tier, KeptMetadata | None, Options]
 """Agent, text, tier, metadata and options, checked."""
@@ -94,7 +102,8 @@ def check_new(item: object, most_bytes: int, shared: SharedMetadata | None = Non
             f"got {item!r:.80}"
         )
     agent, content = check_agent_id(item[0]), check_content(item[1], most_bytes)
-    tier = item[2] if len(item) > 2 else Tier.NORMAL
+    given = item[2] if len(item) > 2 else None
+    tier = Tier.NORMAL if given is None else given
     if type(tier) is not Tier:
         tier = parse_tier(tier)
     if len(item) < 4:
@@ -105,7 +114,10 @@ def check_new(item: object, most_bytes: int, shared: SharedMetadata | None = Non
     kept = None
     if metadata is not None:
         kept = check_metadata(metadata) if shared is None else shared.check(metadata)
-    return agent, content, tier, kept, check_options(options)
+    checked = check_options(options)
+    if kept is not None and KEY in kept:
+        checked = checked._replace(key=check_key(kept[KEY]), keeps_tier=given is None)
+    return agent, content, tier, kept, checked
 
 
 def check_all_new(
@@ -145,17 +157,21 @@ def _check_plain(items: Any, most_bytes: int) -> NewBatch | None:
 
 
 def _with_talk(metadata: object, options: Mapping[str, object]) -> tuple[object, object]:
-    """Metadata with the session and the speaker of the options, and the other options."""
-    if options.keys().isdisjoint(_OF_A_TALK):
+    """Metadata with the session, the speaker and the key of the options, and the other options."""
+    if options.keys().isdisjoint(_IN_METADATA):
         return metadata, options
-    own = {name: options[name] for name in _OF_A_TALK if options.get(name) is not None}
+    own = {
+        kept: options[name] for name, kept in _IN_METADATA.items() if options.get(name) is not None
+    }
+    if KEY in own:
+        check_key(own[KEY])
     if isinstance(metadata, Mapping):
-        for name, value in own.items():
-            if name in metadata and metadata[name] != value:
+        for name, kept in _IN_METADATA.items():
+            if kept in own and kept in metadata and metadata[kept] != own[kept]:
                 raise InvalidMetadata(
-                    f"metadata says another {name} than the option {name}", hint="give it once"
+                    f"metadata says another {kept} than the option {name}", hint="give it once"
                 )
-    rest = {name: value for name, value in options.items() if name not in _OF_A_TALK}
+    rest = {name: value for name, value in options.items() if name not in _IN_METADATA}
     if own and isinstance(metadata, Mapping):
         own = {**metadata, **own}
     elif own and metadata is not None:
@@ -171,11 +187,10 @@ def check_options(options: object) -> Options:
         return PLAIN_OPTIONS
     if not isinstance(options, Mapping):
         raise InvalidInput(f"a memory's options are a mapping; got {options!r:.80}")
-    unknown = [name for name in options if name not in Options._fields]
+    unknown = [name for name in options if name not in _NAMES]
     if unknown:
         raise InvalidInput(
-            f"{unknown[0]!r:.40} is no option of a memory",
-            hint=f"use {', '.join((*Options._fields, *_OF_A_TALK))}",
+            f"{unknown[0]!r:.40} is no option of a memory", hint=f"use {', '.join(_NAMES)}"
         )
     given = {name: value for name, value in options.items() if value is not None}
     kind, tags = given.pop("kind", "fact"), given.pop("tags", ())
@@ -195,6 +210,16 @@ def check_options(options: object) -> Options:
         check_whole("expires_tick", given["expires_tick"], least=1)
         if "expires_tick" in given
         else None,
+    )
+
+
+def check_key(key: object) -> str:
+    """``key`` itself if a memory can be stored under it, or :class:`InvalidInput`."""
+    if isinstance(key, str) and key.strip() and len(key) <= _LONGEST_KEY:
+        return check_text(key, "key")
+    raise InvalidInput(
+        f"a key is a text of 1 to {_LONGEST_KEY} characters, not {key!r:.40}",
+        hint="use a name such as diet",
     )
 
 

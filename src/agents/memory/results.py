@@ -18,14 +18,14 @@ class Spill(NamedTuple):
 
 
 class Recall(NamedTuple):
-    """The warm and cold memories that a recall found, best first."""
+    """The memories that a recall found, best first; each says how hot it is."""
 
     items: tuple[Memory, ...]
     """The memories as they are after promotion."""
     scores: tuple[float, ...]
     """How well each memory matches the query, from 0 to 1."""
     promoted: tuple[str, ...]
-    """The ids of the found memories that are hot now."""
+    """The ids of the found memories that this recall made hot."""
     notes: tuple[str, ...] = ()
 
 

@@ -14,6 +14,7 @@ from ..memory.retention import Retention
 from ..memory.temperature import Temperature
 from ..rules.compaction import Move, Rule, plan
 from ..rules.prune import choose_prune
+from ..rules.relevance import relevance
 from ..rules.spill import HotLimits
 from ..storage.full_record import ColdFact
 from ..storage.state.ledger import Ledger
@@ -36,7 +37,7 @@ class Compactor:
     ) -> None:
         self._ledger = ledger
         self._rules = rules
-        self._limits = HotLimits(settings.hot_max_tokens, settings.hot_max_facts)
+        self._limits = HotLimits.of(settings.hot_max_tokens, settings.hot_max_facts)
         self._most_cold = settings.max_cold_items
         self._count = count_tokens
 
@@ -104,10 +105,16 @@ def beyond_limit(cold: Sequence[ColdFact | Memory], most: int) -> list[int]:
     return choose_prune(
         np.array([each.sequence for each in cold], np.int64),
         np.array([each.tier for each in cold], np.int8),
-        np.array([each.relevance for each in cold], np.float64),
+        np.array([_relevance(each) for each in cold], np.float64),
         np.array([each.access_count for each in cold], np.int64),
         most,
     )
+
+
+def _relevance(cold: ColdFact | Memory) -> float:
+    if isinstance(cold, Memory):
+        return cold.relevance
+    return relevance(cold.use_record, cold.access_count)
 
 
 def _lifts(rule: Rule) -> bool:

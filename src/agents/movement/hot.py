@@ -7,7 +7,8 @@ from ..config.settings import TemperatureSettings
 from ..memory.context import TokenCounter, cost, cost_of
 from ..memory.records import Memory, memory_id
 from ..memory.temperature import Temperature
-from ..rules.spill import HotFact, HotLimits, choose_spill, destination, least_relevant
+from ..rules.relevance import is_promoted, promotion, rank
+from ..rules.spill import HotFact, HotLimits, choose_spill, destination, least_relevant, to_free
 from ..storage.resident.agent_columns import AgentColumns
 from ..storage.state.ledger import Ledger
 
@@ -28,7 +29,7 @@ class Hot:
     def __init__(
         self, ledger: Ledger, settings: TemperatureSettings, count_tokens: TokenCounter
     ) -> None:
-        self.limits = HotLimits(settings.hot_max_tokens, settings.hot_max_facts)
+        self.limits = HotLimits.of(settings.hot_max_tokens, settings.hot_max_facts)
         self._ledger = ledger
         self._own = settings
         self._count = count_tokens
@@ -50,20 +51,42 @@ class Hot:
         ]
         self._spill(block, hot, giants, left)
         hot = [fact for fact in hot if fact.sequence not in left.moved]
-        return self._spill(block, hot, choose_spill(hot, self.limits, newcomers), left)
+        leaving = choose_spill(hot, self.limits, newcomers)
+        return self._spill(block, hot, leaving, left, newcomers)
 
-    def spill(self, agent_id: str, count: int | None, chosen: Sequence[int] | None) -> Left:
-        """Move out the ``count`` least relevant memories, the chosen ones, or the excess."""
+    def spill(
+        self,
+        agent_id: str,
+        count: int | None = None,
+        chosen: Sequence[int] | None = None,
+        tokens: int | None = None,
+    ) -> Left:
+        """Move out the ``count`` least relevant memories, the chosen ones, or ``tokens`` of tokens.
+
+        With neither, what is over the limits leaves, and one memory at least.
+        """
         block = self._ledger.resident.block(agent_id)
         hot = self.facts(block)
         if chosen is not None:
             present = {fact.sequence for fact in hot}
             leaving = [sequence for sequence in dict.fromkeys(chosen) if sequence in present]
+        elif tokens is not None:
+            leaving = to_free(hot, tokens)
         elif count is not None:
             leaving = least_relevant(hot, count)
         else:
-            leaving = choose_spill(hot, self.limits)
+            leaving = choose_spill(hot, self.limits) or least_relevant(hot, 1)
         return self._spill(block, hot, leaving, Left({}, []))
+
+    def promotion(self, memory: Memory) -> float:
+        """The score of a use that makes a memory the most relevant of its agent's hot ones."""
+        resident = self._ledger.resident
+        hot = self.facts(resident.block(memory.agent_id))
+        others = [
+            each.relevance for each in hot if not each.pinned and each.sequence != memory.sequence
+        ]
+        record = resident.use_record(memory.agent_id, memory.sequence)
+        return promotion(record, memory.access_count, max(others, default=(0, -1.0)))
 
     def too_large_for(self, memory: Memory) -> str | None:
         """Why hot can't hold a memory beside the pinned memories; None if it can."""
@@ -75,11 +98,12 @@ class Hot:
 
     def _too_large(self, identifier: str, tokens: int, room: HotLimits) -> str:
         """The note for a memory that hot can't hold."""
+        most = "null" if self._own.hot_max_facts is None else self._own.hot_max_facts
+        memories = "" if most == "null" else f" and {max(0, room.facts)} memories"
         return (
             f"memory {identifier} takes {tokens} tokens, and beside what is pinned hot has room "
-            f"for {max(0, room.tokens)} tokens and {max(0, room.facts)} memories (temperature."
-            f"hot_max_tokens is {self.limits.tokens}, hot_max_facts {self.limits.facts}); it is "
-            "warm"
+            f"for {max(0, room.tokens)} tokens{memories} (temperature.hot_max_tokens is "
+            f"{self.limits.tokens}, hot_max_facts {most}); it is warm"
         )
 
     def _room(self, hot: Sequence[HotFact]) -> HotLimits:
@@ -88,12 +112,19 @@ class Hot:
         return HotLimits(self.limits.tokens - sum(pinned), self.limits.facts - len(pinned))
 
     def _spill(
-        self, block: AgentColumns, hot: Sequence[HotFact], leaving: Sequence[int], left: Left
+        self,
+        block: AgentColumns,
+        hot: Sequence[HotFact],
+        leaving: Sequence[int],
+        left: Left,
+        newcomers: Collection[int] = (),
     ) -> Left:
         facts, room = {fact.sequence: fact for fact in hot}, self._room(hot)
         for sequence in leaving:
             fact = facts[sequence]
             to = destination(fact.access_count, self._own.warm_access_threshold)
+            if sequence in newcomers:  # hot has no room for it, which is no reason to be cold
+                to = Temperature.WARM
             if not _fits(fact.tokens, room):  # too large for hot is no reason to be cold
                 to = Temperature.WARM
                 identifier = memory_id(block.prefix, sequence)
@@ -108,16 +139,20 @@ class Hot:
         """The hot memories of an agent, pinned memories first."""
         pinned = block.pinned
         rows = [*pinned, *block.hot]
+        records = block.use_records[rows].tolist()
         return [
             HotFact(
                 memory.sequence,
                 cost(memory, self._count),
-                memory.relevance,
+                rank(record, memory.access_count),
                 memory.created_tick,
                 memory.access_count,
                 index < len(pinned),
+                is_promoted(record),
             )
-            for index, memory in enumerate(block.memories(rows))
+            for index, (memory, record) in enumerate(
+                zip(block.memories(rows), records, strict=True)
+            )
         ]
 
     def tokens(self, block: AgentColumns) -> int:

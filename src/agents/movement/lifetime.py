@@ -47,7 +47,7 @@ class Starts:
         return found
 
     def _start(self, tier: Tier, options: Options, tick: int) -> Start | None:
-        kind, tags, asked, ttl, expires = options
+        kind, tags, asked, ttl, expires, *_ = options
         if expires is not None:
             ttl = expires - tick
             if ttl <= 0:

@@ -6,7 +6,7 @@
 from functools import partial
 from typing import final
 
-from ..config.settings import Settings
+from ..config.settings import Duration, Settings
 from ..memory.context import TokenCounter
 from ..rules.compaction import parse_rules
 from ..storage.state.ledger import Ledger
@@ -24,7 +24,13 @@ class Movement:
 
     def __init__(self, ledger: Ledger, settings: Settings, count_tokens: TokenCounter) -> None:
         own, ticks = settings.temperature, settings.clock.ticks
-        rules = parse_rules(own.rules, ticks)
+
+        def named(duration: Duration) -> int:
+            """A duration of a rule, which may be a setting's name."""
+            inactive = own.inactive_preference
+            return ticks(inactive if duration == "inactive_preference" else duration)
+
+        rules = parse_rules(own.rules, named)
         self.hot = Hot(ledger, own, count_tokens)
         self.limits = self.hot.limits
         self.window = ticks(own.promote_window)
@@ -32,6 +38,7 @@ class Movement:
         self.starts = Starts(settings).starts
         self.expire, self.expire_of = partial(expire, ledger), partial(expire_of, ledger)
         self.relieve_hot, self.spill = self.hot.relieve, self.hot.spill
+        self.promotion = self.hot.promotion
         self.too_large_for_hot, self.utilization = self.hot.too_large_for, self.hot.utilization
         compactor = Compactor(ledger, own, rules, count_tokens)
         self.compact, self.would_move = compactor.compact, compactor.would_move

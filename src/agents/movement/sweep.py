@@ -66,8 +66,9 @@ class Sweeper:
     def _fade(self, block: AgentColumns, tick: int, idle_limits: NDArray[np.int64]) -> None:
         last = np.maximum(block.column("last"), block.column("created"))
         # The place of each memory's limit in the flattened table.
-        places = (block.tiers * len(Temperature) + block.temperatures) * 2
-        places += block.column("accesses") > 0
+        groups = block.tiers.astype(np.int64) * len(Temperature) + block.temperatures
+        slowness = decays.slownesses(block.column("accesses"))
+        places = groups * (decays.SLOWEST + 1) + slowness
         due = last + np.minimum(idle_limits.ravel().take(places), NEVER - last)
         rows = (due <= tick).nonzero()[0]
         any_due = len(rows) > 0

@@ -7,7 +7,10 @@ from typing import NamedTuple, Protocol
 from ..errors import TierFull
 from ..memory.tiers import TIER_NAMES, Tier
 
-__all__ = ["Caps", "Demotion", "Occupant", "age", "make_room", "relieve"]
+__all__ = ["Caps", "Demotion", "Occupant", "Turn", "age", "entering", "make_room", "relieve"]
+
+Turn = tuple[int, int]
+"""Orders the memories that entered a tier in one tick."""
 
 
 class Occupant(Protocol):
@@ -19,6 +22,8 @@ class Occupant(Protocol):
     def tier(self) -> Tier: ...
     @property
     def tier_tick(self) -> int: ...
+    @property
+    def turn(self) -> Turn: ...
 
 
 Occupants = Callable[[Tier], Sequence[Occupant]]
@@ -50,9 +55,20 @@ class Demotion(NamedTuple):
     to: Tier
 
 
-def age(memory: Occupant) -> tuple[int, int]:
-    """Sorts the memories of a tier from the oldest: by when they entered it, then by sequence."""
-    return memory.tier_tick, memory.sequence
+def age(memory: Occupant) -> tuple[int, Turn]:
+    """Sorts the memories of a tier from the oldest: the memory that entered it first."""
+    return memory.tier_tick, memory.turn
+
+
+def entering(sequence: int, tick: int, present: Sequence[Occupant]) -> Turn:
+    """The turn of a memory that enters a tier in ``tick``, after the memories that are present.
+
+    A new memory has the turn ``(sequence, 0)``, and so has every memory that is in order by that.
+    A memory that enters after a newer one takes the turn right after that one's.
+    """
+    own = sequence, 0
+    place, number = max([each.turn for each in present if each.tier_tick == tick], default=(0, 0))
+    return own if own > (place, number) else (place, number + 1)
 
 
 def make_room(tier: Tier, caps: Caps, occupants: Occupants, newcomer: int | None) -> list[Demotion]:

@@ -49,6 +49,8 @@ class Condition:
     tiers: frozenset[int] | None = None
     idle: int = 0
     """Not retrieved for at least this many ticks."""
+    idle_below: int | None = None
+    """Retrieved or created less than this many ticks ago."""
     age: int = 0
     """Created at least this many ticks ago."""
     accesses: int = 0
@@ -116,6 +118,7 @@ def _parse_condition(given: Mapping[str, Any], ticks: Ticks) -> Condition:
         else frozenset(map(parse_temperature, temperatures)),
         tiers=None if tiers is None else frozenset(map(parse_tier, tiers)),
         idle=ticks(given.get("idle", 0)),
+        idle_below=ticks(given["idle_below"]) if "idle_below" in given else None,
         age=ticks(given.get("age", 0)),
         accesses=given.get("accesses", 0),
         accesses_below=given.get("accesses_below"),
@@ -210,6 +213,8 @@ def _holds(condition: Condition, facts: Facts, traits: _Distinct) -> Mask:
         holds = holds & np.isin(_EACH_TEMPERATURE, list(condition.temperatures))
     if condition.idle:
         holds = holds & (facts.idles >= condition.idle)
+    if condition.idle_below is not None:
+        holds = holds & (facts.idles < condition.idle_below)
     if condition.age:
         holds = holds & (facts.ages >= condition.age)
     if condition.accesses:

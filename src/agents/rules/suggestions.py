@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..memory.records import NEW_RELEVANCE
 from ..memory.tiers import TIER_NAMES, Tier
-from .spill import HotFact, HotLimits, choose_spill
+from .spill import ANY_NUMBER, HotFact, HotLimits, choose_spill
 
 __all__ = [
     "MOST_IDS",
@@ -69,7 +69,8 @@ class Crowd(NamedTuple):
     last: Numbers
     """When a search last gave each memory; -1 for never."""
     tiers: Numbers
-    relevance: NDArray[np.float64]
+    scores: NDArray[np.float64]
+    """The running mean of the scores of each memory's uses, 0.5 at first."""
 
 
 def share(part: float, whole: int) -> float:
@@ -97,10 +98,8 @@ def spill(
 ) -> Suggestion:
     """Hot is nearly full, or more than full: ``leaving`` memories could go."""
     tokens = sum(fact.tokens for fact in hot)
-    used = (
-        f"hot holds {tokens:,} of {limits.tokens:,} tokens and {len(hot):,} of "
-        f"{limits.facts:,} memories"
-    )
+    most = "" if limits.facts == ANY_NUMBER else f" of {limits.facts:,}"
+    used = f"hot holds {tokens:,} of {limits.tokens:,} tokens and {len(hot):,}{most} memories"
     if tokens > limits.tokens or len(hot) > limits.facts:
         used += ", more than its limits"
         if not auto_spill:
@@ -140,7 +139,8 @@ def recall(agent_id: str, recalls: Sequence[int], ids: Sequence[str]) -> Suggest
 def unpin_rows(crowd: Crowd, agents: int, tick: int, after: int, below: float) -> Rows:
     """The memories that were pinned for ``after`` ticks and not relevant.
 
-    Their relevance is below ``below``; or no search gave them in that time, but other memories.
+    The mean score of their uses is below ``below``; or no search gave them in that time, but it
+    gave other memories.
     """
     used_at = np.full(agents, -1, np.int64)
     starts = _starts(crowd.owners)
@@ -148,16 +148,14 @@ def unpin_rows(crowd: Crowd, agents: int, tick: int, after: int, below: float) -
     rows: Rows = np.flatnonzero((crowd.tiers == Tier.PINNED) & (tick - crowd.entered >= after))
     last = crowd.last[rows]
     passed_over = (tick - last >= after) & (used_at[crowd.owners[rows]] > tick - after)
-    return rows[(crowd.relevance[rows] < below) | passed_over]
+    return rows[(crowd.scores[rows] < below) | passed_over]
 
 
-def unpin(
-    agent_id: str, relevance: NDArray[np.float64], after: int, ids: Sequence[str]
-) -> Suggestion:
+def unpin(agent_id: str, scores: NDArray[np.float64], after: int, ids: Sequence[str]) -> Suggestion:
     """Pinned memories take room in every context for nothing."""
     reason = (
-        f"{_memories(len(relevance), 'pinned')} not relevant to any search for {after:,} ticks or "
-        f"more (lowest relevance {relevance.min():.2f}): unpin to make room in every context"
+        f"{_memories(len(scores), 'pinned')} not relevant to any search for {after:,} ticks or "
+        f"more (lowest mean score {scores.min():.2f}): unpin to make room in every context"
     )
     return Suggestion("unpin", agent_id, reason, tuple(ids))
 
@@ -200,7 +198,7 @@ def dominances(crowd: Crowd, agents: int, boosts: Sequence[float]) -> list[Domin
     """The pairs of tiers that decide the ranking alone. Boosts are the bank's, so each comes once.
 
     Two tiers are compared if an agent has memories in both, and in none with a boost in between;
-    pinned is left out. The relevance of retrieved memories tells what similarities searches saw.
+    pinned is left out. The mean scores of retrieved memories tell what similarities searches saw.
     """
     own = crowd.tiers != Tier.PINNED
     counts = np.bincount(crowd.owners[own] * 5 + crowd.tiers[own], minlength=agents * 5)
@@ -237,7 +235,7 @@ def _spreads(crowd: Crowd, agents: int) -> NDArray[np.float64]:
     owners = crowd.owners[rows]
     # Relevance began at a half, and each retrieval halves that part: the rest are the scores.
     start = 0.5 ** np.minimum(crowd.accesses[rows], 60)
-    scores = np.clip((crowd.relevance[rows] - NEW_RELEVANCE * start) / (1.0 - start), 0.0, 1.0)
+    scores = np.clip((crowd.scores[rows] - NEW_RELEVANCE * start) / (1.0 - start), 0.0, 1.0)
     spreads = np.full(agents, np.inf)
     starts = _starts(owners)
     if len(starts):

@@ -54,6 +54,8 @@ def explained(
     ``unlimited`` is what the search gives without a token budget, ``memories`` are all of the
     agent. ``unscored`` makes the hit of a memory that the search did not score.
     """
+    memories = list(memories)
+    heirs = _successors(memories)
     parts = _parts(block, seen.asked)
     rows: dict[int, Explanation] = {}
 
@@ -85,8 +87,24 @@ def explained(
     far = [hit for why, hit in unseen if not why]  # cold memories that the store did not name
     tell(far, lambda _: outside)
     for reason in _HIDDEN:
-        tell([hit for why, hit in unseen if why == reason], lambda _, why=reason: why)  # type: ignore[misc]
+        hits = [hit for why, hit in unseen if why == reason]
+        if reason == "archived":
+            tell(hits, lambda memory: heirs.get(memory.sequence, "archived"))
+        else:
+            tell(hits, lambda _, why=reason: why)  # type: ignore[misc]
     return list(rows.values())
+
+
+def _successors(memories: Iterable[Memory]) -> dict[int, str]:
+    """For each memory of which a later version is stored, what says so, by sequence number."""
+    later: dict[str, Memory] = {}
+    told = {}
+    for memory in sorted(memories, key=lambda memory: -memory.sequence):
+        key = memory.key or memory.id
+        if key in later:
+            told[memory.sequence] = f"superseded by {later[key].id}"
+        later[key] = memory
+    return told
 
 
 def everything(state: State, agent_id: str) -> list[Memory]:

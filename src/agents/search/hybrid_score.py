@@ -292,6 +292,11 @@ class QueryReader:
         asking = ScoreSettings(self.settings, self._spread, self._is_plain, tick)
         return HybridScore(asking, self, blocks, texts, vectors, wordings, notes)
 
+    def plain(self, text: str) -> Quantised:
+        """The vector of a text with all its words alike; zeros if it has none."""
+        vector: Quantised = self._vectors_of([text], [None])[0][0]
+        return vector
+
     def wording_of(self, by: Measure, query: str, texts: Sequence[str]) -> Wording:
         """How well the words of a query match texts that are in no index."""
         return self._wording(by, self._vocabulary.count(query, texts))

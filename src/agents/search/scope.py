@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from ..memory.context import TokenCounter, cost
 from ..memory.filters import ANY, Filter
 from ..memory.kinds import PLAIN, Traits
+from ..memory.records import NO_METADATA
 from ..memory.temperature import Temperature
 from ..memory.tiers import Tier
 from ..rules.spill import HotLimits
@@ -91,6 +92,9 @@ def _allowed(block: AgentColumns, only: Filter) -> NDArray[np.bool_]:
         allowed &= block.column("created") >= only.since_tick
     if only.kinds is not None or only.tags is not None:
         allowed &= np.array([_is_of(kinds or PLAIN, only) for kinds in block.traits()], bool)
+    if only.metadata is not None:
+        matches = only.metadata.matches
+        allowed &= np.array([matches(own or NO_METADATA) for own in block.metadata()], bool)
     return allowed
 
 

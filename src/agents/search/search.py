@@ -6,7 +6,7 @@ from typing import NamedTuple
 from ..config.settings import Settings
 from ..memory.context import TokenCounter, fit
 from ..memory.filters import ANY
-from ..memory.records import Explanation, Hit, Hits
+from ..memory.records import Explanation, Hit, Hits, Memory
 from ..rules.spill import HotLimits
 from ..storage.embedding.cache import CachedEmbedder
 from ..storage.resident.agent_columns import AgentColumns
@@ -16,6 +16,7 @@ from ..storage.store_sync import StoreSync
 from .cold_search import ColdSearch
 from .explain import Considered, everything, explained
 from .hybrid_score import HybridScore, QueryReader
+from .likeness import likenesses
 from .ranker import Ranker
 from .request import SearchRequest
 from .scope import Scope, pinned_in, scope_of
@@ -61,7 +62,9 @@ class Search:
         self.count_tokens = count_tokens
         self._resident = resident
         self._reader = QueryReader(embedder, settings.retrieval)
-        self._ranker = Ranker(memory.tier_boosts, memory.candidate_multiplier)
+        self._ranker = Ranker(
+            memory.tier_boosts, memory.candidate_multiplier, settings.retrieval.diversity
+        )
         self._cold = ColdSearch(resident, store, self._ranker)
 
     def read(self, request: SearchRequest) -> ReadRequest:
@@ -103,6 +106,10 @@ class Search:
         if accesses is None:
             accesses = [_accesses_of(results, worded)]
         return Found(results, len(worded), accesses)
+
+    def likenesses(self, query: str, memories: Sequence[Memory]) -> list[float]:
+        """How alike a query and each memory are, whatever other memories there are."""
+        return likenesses(self._resident, query, self._reader.plain(query), memories)
 
     def front(self, agent_id: str, hot: HotLimits) -> list[Hit]:
         """The pinned memories of an agent, then the hot ones within limits."""

@@ -83,21 +83,21 @@ def of_new(new: Additions, tick: int, vectors: bytes) -> list[int]:
     return marks
 
 
-def of_activity(sequence: int, count: int, last: int, relevance: float) -> bytes:
+def of_activity(sequence: int, count: int, last: int, use_record: float) -> bytes:
     """The hash over the use of a memory that was used at least once."""
-    return sha256(_NUMBERS.pack(sequence, count, last, relevance)).digest()
+    return sha256(_NUMBERS.pack(sequence, count, last, use_record)).digest()
 
 
 def of_activities(
     sequences: NDArray[np.int64],
     counts: NDArray[np.int64],
     last: int,
-    relevance: NDArray[np.float64],
+    use_records: NDArray[np.float64],
 ) -> list[bytes]:
     """:func:`of_activity` of the memories used in one tick."""
     numbers = np.empty((len(sequences), 4), "<i8")
     numbers[:, 0], numbers[:, 1], numbers[:, 2] = sequences, counts, last
-    numbers.view("<f8")[:, 3] = relevance
+    numbers.view("<f8")[:, 3] = use_records
     data, size = numbers.tobytes(), _NUMBERS.size
     return [sha256(data[place : place + size]).digest() for place in range(0, len(data), size)]
 

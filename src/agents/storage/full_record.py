@@ -10,6 +10,7 @@ from ..memory.records import Memory, memories_of
 from ..memory.retention import Retention
 from ..memory.temperature import Temperature
 from ..memory.tiers import Tier
+from ..rules.relevance import relevance
 
 __all__ = ["MOST_RECALLS", "ColdFact", "Shelved", "Stored", "traits_of"]
 
@@ -31,7 +32,8 @@ class Shelved(NamedTuple):
     expires_tick: int
     access_count: int
     last_access_tick: int
-    relevance: float
+    use_record: float
+    """What its uses came to: :mod:`tiermem.rules.relevance`."""
     recalls: tuple[int, ...]
     """The ticks in which it was last recalled."""
     traits: Traits | None
@@ -61,7 +63,7 @@ class Shelved(NamedTuple):
             expires=[self.expires_tick],
             counts=[self.access_count],
             last=[self.last_access_tick],
-            relevance=[self.relevance],
+            relevance=[relevance(self.use_record, self.access_count)],
         )
         return memory
 
@@ -81,7 +83,7 @@ class ColdFact(NamedTuple):
     created_tick: int
     access_count: int
     last_access_tick: int
-    relevance: float
+    use_record: float
     recalls: int
     traits: Traits | None
 

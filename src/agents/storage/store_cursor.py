@@ -4,7 +4,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ..memory.events import Accessed, Added, Noted, Retained, TickAdvanced, TierChanged, decode
+from ..memory.events import (
+    Accessed,
+    Added,
+    Noted,
+    Retained,
+    Succeeded,
+    TickAdvanced,
+    TierChanged,
+    decode,
+)
 from .journal.journal import Journal
 
 __all__ = ["CHANGED", "RETURNED", "StoreCursor", "changes_after", "stale_store"]
@@ -48,7 +57,7 @@ def changes_after(journal: Journal, last: int) -> Iterator[tuple[int, dict[tuple
             if isinstance(event, TickAdvanced | Accessed | Noted):
                 continue  # the store does not keep what these change
             how = {Added: _ADDED, Retained: RETURNED}.get(type(event), CHANGED)
-            if isinstance(event, Added | TierChanged):
+            if isinstance(event, Added | TierChanged | Succeeded):
                 numbers = [event.sequence]
             else:
                 numbers = event.sequences

@@ -10,11 +10,11 @@ from ..memory.filters import parse_filter
 from ..memory.records import Hit
 from ..memory.retention import RETENTION_NAMES, Retention
 from ..memory.temperature import TEMPERATURE_NAMES, Temperature, parse_temperature
-from .shapes import memory_json
+from .shapes import shown
 
 __all__ = [
-    "append_note", "compact", "edit_note", "forget", "get", "one_memory", "query", "recall",
-    "search", "spill", "status", "update", "write_note",
+    "append_note", "compact", "edit_note", "forget", "get", "history", "one_memory", "query",
+    "recall", "search", "spill", "status", "update", "write_note",
 ]  # fmt: skip
 
 Json = dict[str, Any]
@@ -24,20 +24,23 @@ _RETENTIONS = {name: retention for retention, name in RETENTION_NAMES.items()}
 
 def one_memory(method: str) -> Callable[[AgentMemory, Json], Json]:
     """A handler that calls a method of :class:`AgentMemory`, which gives a memory."""
-    return lambda memory, arguments: memory_json(getattr(memory, method)(**arguments))
+    return lambda memory, arguments: shown(memory.parts, getattr(memory, method)(**arguments))
 
 
 def update(memory: AgentMemory, arguments: Json) -> Json:
-    """Change tier, temperature and retention in one commit, or none of them."""
+    """Change text, tier, temperature and retention in one commit, or none of them."""
     given = arguments.keys() - {"memory_id"}
     if not given:
-        raise InvalidInput("say what is to change: tier, temperature or retention")
+        raise InvalidInput("say what is to change: content, tier, temperature or retention")
     identifier = arguments["memory_id"]
     with memory.parts.changing():
         retention = _RETENTIONS[arguments.get("retention", "active")]
         if "retention" in given and retention is Retention.ACTIVE:
             memory.restore(identifier)
-        if "tier" in given:
+        if "content" in given:
+            new = memory.update(identifier, arguments["content"], arguments.get("tier"))
+            identifier = new.id
+        elif "tier" in given:
             memory.set_tier(identifier, arguments["tier"])
         if "temperature" in given:
             _heat(memory, identifier, parse_temperature(arguments["temperature"]))
@@ -45,7 +48,13 @@ def update(memory: AgentMemory, arguments: Json) -> Json:
             memory.archive(identifier)
         elif retention is Retention.DELETED:
             memory.delete(identifier)
-        return memory_json(reading.find(memory.parts, memory.agent_id, identifier, deleted=True))
+        found = reading.find(memory.parts, memory.agent_id, identifier, deleted=True)
+        return shown(memory.parts, found)
+
+
+def history(memory: AgentMemory, arguments: Json) -> Json:
+    """The versions of what is stored under a key."""
+    return {"results": [shown(memory.parts, each) for each in memory.history(arguments["key"])]}
 
 
 def _heat(memory: AgentMemory, identifier: str, to: Temperature) -> None:
@@ -61,14 +70,14 @@ def recall(memory: AgentMemory, arguments: Json) -> Json:
     found = memory.recall(**arguments)
     scored = zip(found.items, found.scores, strict=True)
     return {
-        "results": [{**memory_json(item), "score": score} for item, score in scored],
+        "results": [{**shown(memory.parts, item), "score": score} for item, score in scored],
         "promoted": list(found.promoted),
         "notes": list(found.notes),
     }
 
 
 def spill(memory: AgentMemory, arguments: Json) -> Json:
-    left = memory.spill(arguments.get("count"), arguments.get("ids"))
+    left = memory.spill(**arguments)
     return {
         "moved": {identifier: TEMPERATURE_NAMES[to] for identifier, to in left.moved.items()},
         "notes": list(left.notes),
@@ -102,7 +111,7 @@ def get(memory: AgentMemory, arguments: Json) -> Json:
     if "memory_id" in arguments:
         if arguments.keys() & {"from", "lines"}:
             raise InvalidInput("from and lines are for notes", hint="a memory is given whole")
-        return {"memory": memory_json(memory.get(arguments["memory_id"]))}
+        return {"memory": shown(memory.parts, memory.get(arguments["memory_id"]))}
     path, first = arguments["path"], arguments.get("from", 1)
     lines = memory.memory_get(path, first, arguments.get("lines"))
     return {"path": lines.path, "from": lines.first, "to": lines.last, "text": lines.text}
@@ -154,7 +163,7 @@ def query(memory: AgentMemory, arguments: Json) -> Json:
     only = parse_filter(**given)
     if text.strip() and retention is Retention.ACTIVE:
         hits = memory.search(text, limit, **given)
-        return {"results": [_scored(hit) for hit in hits[:limit]], "note": hits.note}
+        return {"results": [_scored(memory, hit) for hit in hits[:limit]], "note": hits.note}
     if text.strip():
         raise InvalidInput(
             "archived and deleted memories are listed, not searched",
@@ -169,8 +178,9 @@ def query(memory: AgentMemory, arguments: Json) -> Json:
     else:
         listed = memory.hidden(retention)
     chosen = [Hit(each, 0.0, 0.0, 0.0) for each in listed if only.allows(each)]
-    return {"results": [_scored(hit) for hit in chosen[:limit]], "note": ""}
+    return {"results": [_scored(memory, hit) for hit in chosen[:limit]], "note": ""}
 
 
-def _scored(hit: Hit) -> Json:
-    return {**memory_json(hit.memory), "score": hit.score, "boosted_score": hit.boosted_score}
+def _scored(memory: AgentMemory, hit: Hit) -> Json:
+    found = shown(memory.parts, hit.memory)
+    return {**found, "score": hit.score, "boosted_score": hit.boosted_score}

@@ -11,7 +11,9 @@ from ..bank.agent_memory import AgentMemory
 from . import handlers
 from .shapes import (
     CONTENT,
+    FILTERS,
     ID,
+    KEY,
     KIND,
     LIMIT,
     MEMORY,
@@ -98,7 +100,7 @@ OPERATIONS: dict[str, Operation] = {
         Operation(
             "store_memory",
             "Remember a text. Choose pinned only for what must never be forgotten.",
-            object_of({"content": CONTENT}, {"tier": TIER}),
+            object_of({"content": CONTENT}, {"tier": TIER, "key": KEY}),
             MEMORY,
             "write",
             handlers.one_memory("add"),
@@ -143,6 +145,7 @@ OPERATIONS: dict[str, Operation] = {
                 {"content": CONTENT},
                 {
                     "tier": TIER,
+                    "key": KEY,
                     "kind": KIND,
                     "tags": TAGS,
                     "temperature": TEMPERATURE,
@@ -168,8 +171,8 @@ OPERATIONS: dict[str, Operation] = {
         ),
         Operation(
             "memory_recall",
-            "What was once known: searches warm and cold memories, and brings back to hot what "
-            "matches very well or was recalled often.",
+            "What was once known: searches hot, warm and cold memories, and brings back to hot "
+            "what matches very well or was recalled often.",
             object_of(
                 {"query": QUERY},
                 {
@@ -177,6 +180,8 @@ OPERATIONS: dict[str, Operation] = {
                     "auto_promote": typed("boolean", "Whether it may get hot."),
                     "kinds": any_of(KIND),
                     "min_relevance": SCORE,
+                    "filters": FILTERS,
+                    "include_cold": typed("boolean", "Whether cold ones take part, as they do."),
                 },
             ),
             object_of(
@@ -195,13 +200,14 @@ OPERATIONS: dict[str, Operation] = {
         ),
         Operation(
             "memory_spill",
-            "Let memories leave hot: a number of the least relevant, or these ids, not both; with "
-            "neither, as many as are too many.",
+            "Let memories leave hot: a number of the least relevant, as many as free these tokens, "
+            "or these ids; with none of the three, as many as are too many, and at least one.",
             object_of(
                 None,
                 {
                     "count": whole("How many.", 0, 100_000),
                     "ids": list_of(ID, maxItems=1000, description="Which."),
+                    "tokens": whole("How many tokens to free.", 0, 10_000_000),
                 },
             ),
             object_of(
@@ -367,6 +373,7 @@ OPERATIONS: dict[str, Operation] = {
                     "tags": any_of({**TAGS["items"], "description": "A label that it has."}),
                     "min_score": SCORE,
                     "since_tick": whole("Created in this tick or later.", 0, 2**53),
+                    "filters": FILTERS,
                 },
             ),
             object_of({"results": list_of(SCORED), "note": _NOTE}),
@@ -377,17 +384,34 @@ OPERATIONS: dict[str, Operation] = {
         ),
         Operation(
             "memory_update",
-            "Change a memory's tier, temperature or retention, at least one of them; all that is "
-            "given, or nothing.",
+            "Change a memory's text, tier, temperature or retention, at least one of them; all "
+            "that is given, or nothing. A new text is a new version with an id of its own, which "
+            "supersedes the memory; memory_history still has the former.",
             object_of(
                 {"memory_id": ID},
-                {"tier": TIER, "temperature": TEMPERATURE, "retention": RETENTION},
+                {
+                    "content": CONTENT,
+                    "tier": TIER,
+                    "temperature": TEMPERATURE,
+                    "retention": RETENTION,
+                },
             ),
             MEMORY,
             "write",
             handlers.update,
             {"memory_id": _EXAMPLE_ID, "retention": "archived"},
             Route("PATCH", "/memory/{memory_id}"),
+        ),
+        Operation(
+            "memory_history",
+            "All that was stored under a key, oldest first, with the tick since which each version "
+            "held; or the versions of the memory with an id.",
+            object_of({"key": {**KEY, "description": "A key, or the id of one of the versions."}}),
+            object_of({"results": list_of(MEMORY)}),
+            "read",
+            handlers.history,
+            {"key": "diet"},
+            Route("POST", "/memory/history"),
         ),
     )
 }

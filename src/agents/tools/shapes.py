@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from typing import Any, get_args
 
+from ..engine import reading
+from ..engine.open_bank import OpenBank
 from ..memory.kinds import KINDS
 from ..memory.records import Memory
 from ..memory.retention import RETENTION_NAMES
@@ -12,7 +14,10 @@ from ..rules.suggestions import MOST_IDS, What
 
 __all__ = [
     "CONTENT",
+    "FILTERS",
     "ID",
+    "KEPT",
+    "KEY",
     "KIND",
     "LIMIT",
     "MEMORY",
@@ -30,6 +35,7 @@ __all__ = [
     "list_of",
     "memory_json",
     "object_of",
+    "shown",
     "typed",
     "whole",
 ]
@@ -83,6 +89,19 @@ CONTENT = typed(
     maxLength=1_048_576,
 )
 QUERY = typed("string", "What to look for, in plain words, names or numbers.", maxLength=16_384)
+KEY = typed(
+    "string",
+    "What it is about, such as diet: it supersedes the memory that has this key now, and has its "
+    "tier unless one is given.",
+    minLength=1,
+    maxLength=256,
+)
+FILTERS: Schema = {
+    "type": "object",
+    "maxProperties": 100,
+    "description": 'Conditions on metadata, such as {"metadata.place": "bay"} or {"metadata.day": '
+    '{"$gte": 3}}: $eq, $ne, $in, $nin, $gt, $gte, $lt, $lte, $exists; $and, $or, $not.',
+}
 LIMIT = whole("At most so many.", 1, 1000)
 SCORE = typed("number", "How well it must match.", minimum=0, maximum=1)
 
@@ -113,7 +132,7 @@ def any_of(one: Schema) -> Schema:
 
 _SCALAR: Schema = {"type": ["string", "number", "boolean", "null"]}
 
-MEMORY = object_of(
+KEPT = object_of(
     {
         "id": ID,
         "content": {"type": "string"},
@@ -127,6 +146,13 @@ MEMORY = object_of(
         "expires_tick": {"type": ["integer", "null"]},
         "access_count": {"type": "integer"},
         "last_access_tick": {"type": ["integer", "null"]},
+    }
+)
+MEMORY = object_of(
+    {
+        **KEPT["properties"],
+        "usage_count": typed("integer", "How often it was used: access_count by another name."),
+        "decay_score": typed("number", "How little it has faded: 1 is not at all."),
     }
 )
 SCORED = object_of(
@@ -164,7 +190,7 @@ STATUS = object_of(
             TEMPERATURE_NAMES.values(), object_of({"items": _ITEMS, "tokens": _TOKENS})
         ),
         "hot_max_tokens": _count("What hot memories may take."),
-        "hot_max_facts": _count("How many hot memories there may be."),
+        "hot_max_facts": _CAP,
         "utilization": _share("How full hot is; above 1 is too much."),
         "fullest": list_of(
             object_of(
@@ -197,8 +223,17 @@ STATUS = object_of(
 )
 
 
+def shown(bank: OpenBank, memory: Memory) -> dict[str, Any]:
+    """A memory as JSON for whoever looks at it."""
+    return {
+        **memory_json(memory),
+        "usage_count": memory.usage_count,
+        "decay_score": round(reading.decay_score(bank, memory), 6),
+    }
+
+
 def memory_json(memory: Memory) -> dict[str, Any]:
-    """A memory as JSON."""
+    """A memory as JSON: what a file keeps of it."""
     return {
         "id": memory.id,
         "content": memory.content,

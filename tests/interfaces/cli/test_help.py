@@ -103,7 +103,7 @@ def test_the_help_shows_defaults_and_what_is_required(tiermem: Command) -> None:
     assert re.search(r"--agent, -a +AGENT .*\(required\)", agent)
     (tier,) = (line for line in lines if "--tier" in line)
     assert re.search(r"--tier +TIER +pinned, critical", tier)
-    assert "(default: normal)" in " ".join(lines)
+    assert "(default: normal)" in " ".join(tiermem("unpin", "--help").out.splitlines())
 
 
 def test_the_help_of_no_command_imports_the_engine() -> None:

@@ -43,6 +43,8 @@ def hostile() -> Iterator[list[str]]:
         yield ["add", folder, "-a", "alice", "text"]
         yield ["search", folder, "-a", "alice", "query"]
         yield ["pin", folder, "-a", "alice", "1"]
+        yield ["update", folder, "-a", "alice", "1", "text"]
+        yield ["history", folder, "-a", "alice", "diet"]
         yield ["unpin", folder, "-a", "alice", "1"]
         yield ["import", folder, "rows.jsonl"]
         if folder != "foreign":  # whether a journal is one, a token does not ask
@@ -142,6 +144,15 @@ def hostile() -> Iterator[list[str]]:
         ["new-world", ANSI],
         ["new-world", "../other"],
         ["new-world", "class"],
+        ["history", "crew", "-a", "zed", "diet"],
+        ["history", "crew", "-a", "alice", LONG],
+        ["history", "crew", "-a", "alice", ""],
+        ["update", "crew", "-a", "alice", "99", "text"],
+        ["update", "crew", "-a", "alice", "1", " "],
+        ["update", "crew", "-a", "alice", "1", "text", "--tier", ANSI],
+        ["add", "crew", "-a", "alice", "text", "--key", LONG],
+        ["search", "crew", "-a", "alice", "text", "--filter", ANSI],
+        ["search", "crew", "-a", "alice", "text", "--filter", '{"' + '$not":{"' * 900],
         ["why", "run", "-a", ANSI, "-t", "1"],
         ["why", "run", "--memory", ANSI],
         ["vacuum"],

@@ -90,6 +90,11 @@ def longest(bank: MemoryBank) -> object:
     return "stored"
 
 
+def repeated(bank: MemoryBank) -> object:
+    bank.agent("a").add_many(["Bob likes fish", " bob  LIKES fish"])
+    return bank.agent("a").count()
+
+
 KEYS: dict[str, tuple[Callable[[MemoryBank], object], object, object, object]] = {
     # key: what shows it, with the default, another value, and with that
     "memory.max_pinned": (pinned_count, 5, 3, 3),
@@ -104,6 +109,7 @@ KEYS: dict[str, tuple[Callable[[MemoryBank], object], object, object, object]] =
     "memory.default_limit": (found, 5, 8, 8),
     "memory.context_tokens": (found, 5, 7, 2),
     "memory.max_content_bytes": (longest, "stored", 99, "refused"),
+    "memory.merge_duplicates": (repeated, 2, True, 1),
 }
 
 

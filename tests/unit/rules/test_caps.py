@@ -4,29 +4,30 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from agents import AgentMemory, Memory, MemoryBank, Tier, TierFull
-from agents.rules.caps import Caps, make_room, relieve
+from agents import AgentMemory, MemoryBank, Tier, TierFull
+from agents.rules.caps import Caps, Occupant, entering, make_room, relieve
+from agents.storage.resident.turns import Standing
 
 OpenBank = Callable[..., MemoryBank]
 
 
-def memory(sequence: int, tier: Tier, tier_tick: int = 0) -> Memory:
-    return Memory(f"id{sequence}", "alice", f"m{sequence}", tier, 0, tier_tick, sequence, {})
+def memory(sequence: int, tier: Tier, tier_tick: int = 0) -> Standing:
+    return Standing(sequence, tier, tier_tick, (sequence, 0))
 
 
-def occupants(*memories: Memory) -> Callable[[Tier], Sequence[Memory]]:
+def occupants(*memories: Standing) -> Callable[[Tier], Sequence[Standing]]:
     return lambda tier: [each for each in memories if each.tier is tier]
 
 
-def pinned(*sequences: int) -> list[Memory]:
+def pinned(*sequences: int) -> list[Standing]:
     return [memory(sequence, Tier.PINNED) for sequence in sequences]
 
 
-def critical(*sequences: int) -> list[Memory]:
+def critical(*sequences: int) -> list[Standing]:
     return [memory(sequence, Tier.CRITICAL) for sequence in sequences]
 
 
-def moves(demotions: Sequence[tuple[Memory, Tier]]) -> list[tuple[int, Tier]]:
+def moves(demotions: Sequence[tuple[Occupant, Tier]]) -> list[tuple[int, Tier]]:
     return [(each.sequence, tier) for each, tier in demotions]
 
 
@@ -95,6 +96,13 @@ def test_a_tier_within_its_cap_is_left_alone() -> None:
 def test_a_smaller_cap_ignores_reject_since_there_is_nobody_to_refuse() -> None:
     demotions = relieve(Tier.PINNED, Caps(1, 5, reject=True), occupants(*pinned(1, 2)))
     assert moves(demotions) == [(1, Tier.CRITICAL)]
+
+
+def test_a_memory_enters_after_all_that_entered_in_the_same_tick() -> None:
+    present = [*pinned(7, 9), Standing(3, Tier.PINNED, 0, (9, 1))]
+    assert entering(4, 0, present) == (9, 2)
+    assert entering(12, 0, present) == (12, 0)
+    assert entering(4, 1, present) == (4, 0)
 
 
 # Through the bank

@@ -185,7 +185,7 @@ def test_an_error_says_which_argument_is_wrong_and_what_is_allowed(alice: AgentM
         ("store_memory", "teir", "did you mean tier?"),
         ("store_memory", "contents", "did you mean content?"),
         ("memory_search", "max_result", "did you mean max_results?"),
-        ("store_memory", "xyz", "there are content, tier"),
+        ("store_memory", "xyz", "there are content, tier, key"),
         ("memory_status", "agent", "there are none"),
     ],
 )
@@ -806,3 +806,59 @@ def test_nothing_of_a_call_is_logged(alice: AgentMemory, caplog: pytest.LogCaptu
         done(alice, "store_memory", content="a secret")
         refused(alice, "store_memory", {"content": "a secret", "x": 1})
     assert "secret" not in caplog.text
+
+
+# Keys, and conditions on metadata
+
+
+def test_a_key_supersedes_and_history_tells(alice: AgentMemory) -> None:
+    first = done(alice, "store_memory", content="I eat meat", tier="pinned", key="diet")
+    second = done(alice, "memory_add", content="I am vegan", key="diet")
+    assert (second["tier"], second["metadata"]) == ("pinned", {"memory_key": "diet"})
+    third = done(alice, "memory_update", memory_id=second["id"], content="I eat fish", tier="low")
+    assert (third["content"], third["tier"], alice.count()) == ("I eat fish", "low", 1)
+    told = done(alice, "memory_history", key="diet")["results"]
+    assert [each["id"] for each in told] == [first["id"], second["id"], third["id"]]
+    assert [each["retention"] for each in told] == ["archived", "archived", "active"]
+    assert done(alice, "memory_history", key=third["id"])["results"] == told
+    assert done(alice, "memory_history", key="other")["results"] == []
+    failure = refused(alice, "memory_update", {"memory_id": first["id"], "content": "x"})
+    assert third["id"] in failure.message
+
+
+def test_an_update_changes_all_that_is_given_or_nothing(alice: AgentMemory) -> None:
+    memory = alice.add("a", "pinned")
+    arguments = {"memory_id": memory.id, "content": "b", "temperature": "cold"}
+    assert refused(alice, "memory_update", arguments).type == "MemoryPinned"
+    assert alice.all() == [memory]
+    cold = done(alice, "memory_update", **arguments, tier="normal")
+    assert (cold["content"], cold["tier"], cold["temperature"]) == ("b", "normal", "cold")
+
+
+def test_filters_choose_by_metadata(alice: AgentMemory) -> None:
+    alice.add("bay <1 0>", metadata={"place": "bay"})
+    alice.add("sea <1 0>", metadata={"place": "sea"})
+    filters = {"metadata.place": {"$in": ["bay"]}}
+    for arguments in ({"query": "<1 0>"}, {}, {"temperature": ["warm", "cold"]}):
+        found = done(alice, "memory_query", filters=filters, **arguments)["results"]
+        assert [each["content"] for each in found] == ["bay <1 0>"]
+    alice.archive(alice.all()[0].id)
+    found = done(alice, "memory_query", filters=filters, retention="archived")["results"]
+    assert [each["content"] for each in found] == ["bay <1 0>"]
+    sea = {"$not": filters}
+    recalled = done(alice, "memory_recall", query="<1 0>", filters=sea)["results"]
+    assert [each["content"] for each in recalled] == ["sea <1 0>"]
+
+
+@pytest.mark.parametrize("name", ["memory_query", "memory_recall"])
+def test_a_hostile_filter_is_refused(alice: AgentMemory, name: str) -> None:
+    deep: Json = {"metadata.x": 1}
+    for _ in range(300):
+        deep = {"$and": [deep]}
+    wide = {"$or": [{"metadata.x": n} for n in range(5000)]}
+    for filters in (deep, wide, {"metadata.x": {"$where": "1"}}, {"x": 1}, {"metadata.x": [1]}):
+        failure = refused(alice, name, {"query": "x", "filters": filters})
+        assert failure.type == "InvalidInput"
+        assert "filters" in failure.message
+    for other in ("x", 5, [deep]):
+        assert refused(alice, name, {"query": "x", "filters": other}).type == "InvalidInput"

@@ -147,6 +147,8 @@ COMMANDS: dict[str, tuple[Entry, ...]] = {
     "Memory": (
         ("init", "memories:init", "Make a bank, which holds the memories of agents."),
         ("add", "memories:add", "Store a memory of an agent."),
+        ("update", "memories:update", "Give a memory a new text."),
+        ("history", "memories:history", "Show all that was stored under a key."),
         ("search", "memories:search", "Find memories of an agent, best first."),
         ("show", "inspect:show", "Show the memory of an agent after a tick."),
         ("pin", "memories:pin", "Pin a memory: every search finds it first."),

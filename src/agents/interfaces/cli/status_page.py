@@ -57,7 +57,7 @@ class Page:
         yield "temperature\tmemories\ttokens"
         for name, amount in status.temperatures.items():
             yield f"{name}\t{amount.items}\t{amount.tokens}"
-        yield f"hot of\ttokens of {status.hot_max_tokens}\tmemories of {status.hot_max_facts}\tused"
+        yield f"hot of\ttokens of {status.hot_max_tokens}\tmemories{self._of_facts('')}\tused"
         for agent in status.fullest:
             yield f"{agent.agent_id}\t{agent.tokens}\t{agent.items}\t{agent.utilization:.0%}"
         yield "tier\tmemories\tmost of an agent\tcap"
@@ -123,6 +123,10 @@ class Page:
             )
         return table
 
+    def _of_facts(self, form: str) -> str:
+        most = self._status.hot_max_facts
+        return "" if most is None else f" of {most:{form}}"
+
     def _hot(self) -> Table:
         status = self._status
         table = _table("hot of", "memories", "tokens")
@@ -132,7 +136,7 @@ class Page:
             used = agent.utilization
             table.add_row(
                 Text(agent.agent_id),
-                f"{agent.items:,} of {status.hot_max_facts:,}",
+                f"{agent.items:,}{self._of_facts(',')}",
                 f"{agent.tokens:,} of {status.hot_max_tokens:,}",
                 self._drawn(used, self._colour(used)),
                 f"{used:.0%}",
@@ -140,7 +144,7 @@ class Page:
         if not status.fullest:
             table.add_row(
                 Text("nothing is hot", "dim"),
-                f"0 of {status.hot_max_facts:,}",
+                f"0{self._of_facts(',')}",
                 f"0 of {status.hot_max_tokens:,}",
                 self._drawn(0.0, "green"),
                 "0%",

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ...bank.memory_bank import MemoryBank
 from ...errors import MemoryNotFound
-from ...memory.events import Added, Event, Moved, Purged, Retained, TierChanged
+from ...memory.events import Added, Event, Moved, Purged, Retained, Succeeded, TierChanged
 from ...memory.records import id_prefix, sequence_of
 from ...memory.retention import Retention
 from ...memory.temperature import TEMPERATURE_NAMES, Temperature
@@ -27,6 +27,7 @@ _CAUSES = {
     "expire": "because its lifetime was over",
     "prune": "because there were too many cold memories",
     "restore": "because it was restored",
+    "supersede": "because another memory superseded it",
 }
 _RETAINED = {
     Retention.ACTIVE: "active again",
@@ -40,7 +41,7 @@ class Moment(NamedTuple):
 
     tick: int
     what: str
-    """born, tier, temperature, archived, deleted, active again, given, found or gone."""
+    """born, successor, tier, temperature, archived, deleted, active again, given, found or gone."""
     detail: str
     score: float | None = None
     """How well it matched the query that it was given for."""
@@ -127,8 +128,11 @@ def _note(moments: list[Moment], kept_since: int | None, begins: int) -> str:
 
 def _told(event: Event, agent: str, number: int) -> Iterator[tuple[str, str]]:
     """What an event did to a memory: a word, and the detail."""
-    if isinstance(event, Added | TierChanged):
+    if isinstance(event, Added | TierChanged | Succeeded):
         if event.agent_id != agent or event.sequence != number:
+            return
+        if isinstance(event, Succeeded):
+            yield "successor", f"of the agent's memory number {event.former}"
             return
         tier = TIER_NAMES[Tier(event.tier)]
         if isinstance(event, Added):

@@ -55,7 +55,7 @@ def payload(memory: Memory) -> dict[str, Any]:
         "data": memory.content,
         "hash": hashlib.md5(memory.content.encode(), usedforsecurity=False).hexdigest(),
         "created_at": _time(memory.created_tick),
-        "updated_at": _time(memory.tier_tick),
+        "updated_at": _time(max(memory.created_tick, memory.tier_tick)),
         "user_id": memory.agent_id,
         "agent_id": memory.agent_id,
         "tier": int(memory.tier),

@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from itertools import repeat
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,8 @@ from ...memory.metadata import KeptMetadata
 from ...memory.records import NEVER, Memory, id_prefix, memories_of
 from ...memory.temperature import Temperature
 from ...memory.tiers import Tier
-from ...rules.caps import Occupant
+from ...rules.caps import Occupant, age
+from ...rules.relevance import relevance
 from ...rules.transitions import axes_of, entered
 from ..digests import of_memory
 from ..full_record import MOST_RECALLS
@@ -22,6 +23,7 @@ from ..vectors import Quantised
 from .keyword_index import KeywordIndex, Vocabulary
 from .sessions import Sessions
 from .table import WIDTH, Columns, ResidentTable
+from .turns import Standing, Turns
 
 __all__ = ["NUMBERS", "AgentColumns"]
 
@@ -32,15 +34,7 @@ _TIERS, _TEMPERATURES = tuple(Tier), tuple(Temperature)
 _HOT = int(Temperature.HOT)
 _FEW = 64
 NUMBERS = 9
-"""Whole numbers per memory in a snapshot: ``WIDTH`` of the table, tier, temperature, relevance."""
-
-
-class Standing(NamedTuple):
-    """Where a memory stands in its tier."""
-
-    sequence: int
-    tier: Tier
-    tier_tick: int
+"""Whole numbers per memory in a snapshot: ``WIDTH`` of the table, tier, temperature, uses."""
 
 
 class AgentColumns:
@@ -54,8 +48,8 @@ class AgentColumns:
         "_keywords",
         "_numbers",
         "_pinned",
-        "_relevance",
         "_sessions",
+        "_use_records",
         "agent_id",
         "cells",
         "critical_elsewhere",
@@ -72,6 +66,7 @@ class AgentColumns:
         "size",
         "start",
         "table",
+        "turns",
         "use_sum",
     )
 
@@ -92,6 +87,7 @@ class AgentColumns:
         """The ticks in which a memory was recalled, by its sequence number."""
         self.critical_elsewhere: dict[int, Memory] = {}
         """The critical memories that are cold: they count for the cap."""
+        self.turns = Turns()
         self.memory_sum: int | None = None
         """The sum of the hashes over the resident memories; None until somebody asks for it."""
         self.use_sum = 0
@@ -119,7 +115,7 @@ class AgentColumns:
         self.cells = Columns._make([column[rows] for column in self.table.columns])
         # Single numbers are read from these: they are Python's own, which takes half the time.
         self._numbers = self.cells.numbers.reshape(-1).data
-        self._relevance = cast("memoryview[float]", self.cells.relevance.data)
+        self._use_records = cast("memoryview[float]", self.cells.use_records.data)
 
     def columns(self) -> tuple[NDArray[Any], ...]:
         """The rows that are in use, column by column, as the table has them."""
@@ -133,7 +129,7 @@ class AgentColumns:
         if not rows:
             return []
         # As the table does for many agents at once; of a few memories, this takes a tenth of that.
-        cells, numbers, relevance = self.cells, self._numbers, self._relevance
+        cells, numbers, records = self.cells, self._numbers, self._use_records
         contents, tiers, temperatures = cells.contents, cells.tiers.item, cells.temperatures.item
         sequences, created, entered, expires, counts, last = zip(
             *[numbers[WIDTH * row : WIDTH * (row + 1)] for row in rows], strict=True
@@ -153,7 +149,9 @@ class AgentColumns:
             expires=expires,
             counts=counts,
             last=last,
-            relevance=[relevance[row] for row in rows],
+            relevance=[
+                relevance(records[row], count) for row, count in zip(rows, counts, strict=True)
+            ],
         )
 
     def labels(self, rows: Iterable[int]) -> list[tuple[str, Tier, str]]:
@@ -214,17 +212,22 @@ class AgentColumns:
             rows = self.pinned
         else:
             rows = (self.tiers == int(tier)).nonzero()[0].tolist()
-        numbers = self._numbers
-        own = [Standing(numbers[WIDTH * row], tier, numbers[WIDTH * row + 2]) for row in rows]
-        return [*own, *self.critical_elsewhere.values()] if tier is Tier.CRITICAL else own
+        own = [self._standing(row, tier) for row in rows]
+        if tier is Tier.CRITICAL:
+            elsewhere = self.critical_elsewhere.values()
+            own += [self.turns.standing(each.sequence, tier, each.tier_tick) for each in elsewhere]
+        return own
+
+    def _standing(self, row: int, tier: Tier) -> Standing:
+        sequence, _, entered = self._numbers[WIDTH * row : WIDTH * row + 3]
+        return self.turns.standing(sequence, tier, entered)
 
     @property
     def pinned(self) -> tuple[int, ...]:
         """The rows of the pinned memories, oldest pin first."""
         if self._pinned is None:
-            numbers = self._numbers
             rows: list[int] = (self.tiers == 0).nonzero()[0].tolist()
-            rows.sort(key=lambda row: numbers[WIDTH * row + 2])  # age(): rows are in sequence
+            rows.sort(key=lambda row: age(self._standing(row, Tier.PINNED)))
             self._pinned = tuple(rows)
         return self._pinned
 
@@ -256,9 +259,9 @@ class AgentColumns:
         return self.cells.numbers[: self.size]
 
     @property
-    def relevance(self) -> NDArray[np.float64]:
-        """How relevant each memory is."""
-        return self.cells.relevance[: self.size]
+    def use_records(self) -> NDArray[np.float64]:
+        """What the uses of each memory came to."""
+        return self.cells.use_records[: self.size]
 
     def column(
         self, what: Literal["sequence", "created", "expires", "accesses", "last"]
@@ -278,12 +281,12 @@ class AgentColumns:
 
     def numbers(self) -> Numbers:
         """A table of whole numbers, a row per memory: sequence, created, entered its tier, expires,
-        accesses, last access, tier, temperature, and the bits of its relevance.
+        accesses, last access, tier, temperature, and the bits of the record of its uses.
         """
         table = np.empty((self.size, NUMBERS), np.int64)
         table[:, :WIDTH] = self.figures
         table[:, 6], table[:, 7] = self.tiers, self.temperatures
-        table[:, 8] = self.relevance.view(np.int64)
+        table[:, 8] = self.use_records.view(np.int64)
         return table
 
     def hash_of(self, row: int) -> int:

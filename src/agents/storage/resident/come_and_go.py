@@ -48,7 +48,7 @@ def take(block: AgentColumns, rows: Sequence[int], temperature: int | None = Non
         expires,
         counts,
         last,
-        cells.relevance[places].tolist(),
+        cells.use_records[places].tolist(),
         recalls,
         cells.traits[places].tolist(),
         cells.metadata[places].tolist(),
@@ -86,7 +86,7 @@ def put(block: AgentColumns, records: Sequence[Shelved]) -> None:
             record.sequence, record.created_tick, record.tier_tick, record.expires_tick,
             record.access_count, record.last_access_tick,
         )  # fmt: skip
-        cells.relevance[row] = record.relevance
+        cells.use_records[row] = record.use_record
         if record.recalls:
             block.recalls[record.sequence] = record.recalls
         block.next_expiry = min(block.next_expiry, record.expires_tick)

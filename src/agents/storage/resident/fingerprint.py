@@ -42,7 +42,7 @@ def keep_uses(block: AgentColumns, rows: Sequence[int]) -> None:
     hashes = []
     for row in rows:
         sequence, _, _, _, count, last = block.cells.numbers[row].tolist()
-        hashes.append(of_activity(sequence, count, last, block.cells.relevance.item(row)))
+        hashes.append(of_activity(sequence, count, last, block.cells.use_records.item(row)))
     places = block.cells.places[rows]
     (more,) = sums_of(hashes, block.table.marks.exchange(places, hashes), [len(hashes)])
     block.cells.places[rows] = places

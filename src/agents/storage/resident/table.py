@@ -21,6 +21,7 @@ from ...memory.records import NEVER, NEW_RELEVANCE, UNUSED, Memory, memories_of
 from ...memory.temperature import Temperature
 from ...memory.tiers import Tier
 from ...rules.lifetime import begun
+from ...rules.relevance import relevances
 from ..digests import Marks, Places
 from ..vectors import Quantised
 
@@ -70,7 +71,8 @@ class Columns(NamedTuple):
     tiers: NDArray[np.int8]
     temperatures: NDArray[np.int8]
     numbers: NDArray[np.int64]
-    relevance: Floats
+    use_records: Floats
+    """What the uses of memories came to: :mod:`tiermem.rules.relevance`."""
     places: Places
     """The places of the hashes over the use of memories."""
     contents: NDArray[Any]
@@ -123,7 +125,7 @@ class ResidentTable:
         """These are the columns from now on; agents have the first ``used`` rows."""
         self.columns = columns
         self.vectors, self.norms, self.tiers, self.temperatures = columns[:4]
-        self.numbers, self.relevance, self.places = columns[4:7]
+        self.numbers, self.use_records, self.places = columns[4:7]
         self.contents, self.metadata, self.traits = columns[7:]
         self._used = used
 
@@ -219,7 +221,7 @@ class ResidentTable:
             expires=expires.tolist() if (expires < NEVER).any() else None,
             counts=counts,
             last=last,
-            relevance=self.relevance[rows].tolist(),
+            relevance=relevances(self.use_records[rows], numbers[:, 4]).tolist(),
         )
 
     def write(
@@ -235,7 +237,7 @@ class ResidentTable:
         self.tiers[where] = tiers
         self.numbers[where] = (0, tick, tick, NEVER, 0, UNUSED)
         self.numbers[where, 0] = sequences
-        self.relevance[where] = NEW_RELEVANCE
+        self.use_records[where] = NEW_RELEVANCE
         self.places[where] = 0
         self.contents[where] = _objects(contents)
         if metadata.count(None) == len(metadata):

@@ -39,7 +39,7 @@ CREATE TABLE shelf (
     expires_tick INTEGER NOT NULL,
     access_count INTEGER NOT NULL,
     last_access_tick INTEGER NOT NULL,
-    relevance REAL NOT NULL,
+    relevance REAL NOT NULL,   -- the record of its uses
     recalls TEXT,
     traits TEXT,
     metadata TEXT,
@@ -216,6 +216,22 @@ class ShelfTable:
             )
         )
 
+    def with_metadata(self, agent: str, text: str) -> list[int]:
+        """The memories of an agent, whatever their retention, whose metadata has this JSON text."""
+        return list(
+            self._read(
+                "SELECT sequence FROM shelf WHERE agent = ? AND until IS NULL "
+                "AND instr(metadata, ?)",
+                _sequence,
+                (agent, text),
+            )
+        )
+
+    def texts(self, agent: str) -> Iterator[tuple[int, str]]:
+        """Sequence number and text of an agent's cold and active memories."""
+        query = f"SELECT sequence, content FROM shelf WHERE agent = ? AND {_ACTIVE}"  # noqa: S608
+        return self._read(query, _text, (agent,))
+
     def _select(self, where: str, **values: object) -> Iterator[tuple[str, Stored]]:
         query = f"SELECT * FROM shelf WHERE {where}"  # noqa: S608
         return self._read(query, lambda row: (row[0], _stored(row)), values)
@@ -350,6 +366,11 @@ def _count(row: Sequence[Any]) -> tuple[Group, tuple[int, int]]:
 def _sequence(row: Sequence[Any]) -> int:
     _check_types(row, int)
     return int(row[0])
+
+
+def _text(row: Sequence[Any]) -> tuple[int, str]:
+    _check_types(row, int, str)
+    return row[0], row[1]
 
 
 def _digest(row: Sequence[Any]) -> int:

@@ -1,5 +1,6 @@
 """The memories that are not resident: in the journal's table, or pending for the next commit."""
 
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import repeat
@@ -123,7 +124,7 @@ class Shelf:
         pending = self._pending_of(agent)
         facts = [fact for fact in self.table.cold(agent) if fact.sequence not in pending]
         for each in self._waiting(agent, Retention.ACTIVE, Temperature.COLD):
-            used = each.access_count, each.last_access_tick, each.relevance
+            used = each.access_count, each.last_access_tick, each.use_record
             own = each.sequence, each.tier, each.created_tick
             facts.append(ColdFact(*own, *used, len(each.recalls), each.traits))
         return sorted(facts, key=_by_sequence)
@@ -138,6 +139,29 @@ class Shelf:
             if any(word in text for word in folded):
                 found.append(record.sequence)
         return sorted(found, reverse=True)[:most]
+
+    def with_value(self, agent: str, name: str, value: str) -> list[Shelved]:
+        """An agent's memories, whatever their retention, whose metadata has this value."""
+        # Inside a text, quotation marks are escaped: only a name and its value can match.
+        own = json.dumps({name: value}, ensure_ascii=False, separators=(",", ":"))[1:-1]
+        pending = self._pending_of(agent)
+        stored = [each for each in self.table.with_metadata(agent, own) if each not in pending]
+        found = [each.record for each in self.many(agent, stored)]
+        found += [
+            each.record
+            for each in pending.values()
+            if each is not None
+            and each.record.metadata is not None
+            and each.record.metadata.get(name) == value
+        ]
+        return sorted(found, key=_by_sequence)
+
+    def texts(self, agent: str) -> dict[int, str]:
+        """The texts of an agent's cold and active memories, by sequence number, oldest first."""
+        pending = self._pending_of(agent)
+        found = [each for each in self.table.texts(agent) if each[0] not in pending]
+        cold = self._waiting(agent, Retention.ACTIVE, Temperature.COLD)
+        return dict(sorted([*found, *((each.sequence, each.content) for each in cold)]))
 
     def due(
         self, tick: int, deleted_before: int, agent: str | None = None

@@ -14,8 +14,10 @@ from ...memory.events import (
     Purged,
     Retained,
     Start,
+    Succeeded,
     TickAdvanced,
     TierChanged,
+    UseKind,
     encode,
 )
 from ...memory.records import Memory
@@ -23,7 +25,7 @@ from ...memory.requests import NewBatch
 from ...memory.retention import Retention
 from ...memory.temperature import Temperature
 from ...memory.tiers import Tier
-from ...rules.caps import Caps, make_room, relieve
+from ...rules.caps import Caps, Turn, make_room, relieve
 from ..gc_pause import gc_paused
 from ..journal.journal import Journal
 from ..journal.redaction import Purge
@@ -197,6 +199,16 @@ class Ledger:
         if sequences:
             self._happen(Retained("retain", agent_id, list(sequences), int(retention), cause))
 
+    def succeed(self, memory: Memory, former: Memory, turn: Turn) -> None:
+        """A new memory takes the place of a former one, which is archived already.
+
+        ``former`` is the memory as it was, and ``turn`` the one that it had then.
+        """
+        has_place = memory.tier is former.tier and memory.tier <= Tier.CRITICAL
+        place = (former.tier_tick, *turn) if has_place else None
+        number, before = memory.sequence, former.sequence
+        self._happen(Succeeded("succeed", memory.agent_id, number, before, place))
+
     def purge(self, memories: Sequence[Memory], *, redacted: bool = True) -> None:
         """Remove memories of one agent for good, wherever they are kept.
 
@@ -212,18 +224,17 @@ class Ledger:
             self._happen(Purged("purge", memories[0].agent_id, sequences))
 
     def used(
-        self, agents: Sequence[str], accesses: Sequence[Accesses], *, recalled: bool = False
+        self, agents: Sequence[str], accesses: Sequence[Accesses], kind: UseKind = "access"
     ) -> None:
         """Count the memories that searches gave; ``agents`` has the agent of each search.
 
         The next commit writes the uses, or :meth:`save_searches` if there are many.
         """
-        kind = "recall" if recalled else "access"
         pending = self._pending
         self._is_between = True
         try:
             pending.accesses += count_uses(self.resident, agents, accesses, kind)
-            pending.is_plain = pending.is_plain and not recalled
+            pending.is_plain = pending.is_plain and kind != "recall"
             pending.is_literal = pending.is_literal and all(
                 bool(each.scores.min(initial=1) >= LEAST_LITERAL) for each in accesses
             )
@@ -258,7 +269,7 @@ class Ledger:
         self._happen(Noted("note", agent_id, path, kept, text, chunks))
 
     @whole
-    def _happen(self, event: TierChanged | Moved | Retained | Purged | Noted) -> None:
+    def _happen(self, event: TierChanged | Moved | Retained | Succeeded | Purged | Noted) -> None:
         self._flush_accesses()
         self._pending.is_plain = False
         self._is_between = True

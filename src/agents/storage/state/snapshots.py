@@ -79,6 +79,7 @@ def unpack(row: SnapshotRow, seed: int, dims: int, table: ResidentTable) -> Agen
     )
     block.next_sequence = row.next_sequence
     block.recalls = {sequence: tuple(ticks) for sequence, ticks in extras["recalls"]}
+    block.turns.update({each: (place, number) for each, place, number in extras.get("turns", ())})
     block.shelf_sum = int(extras["shelf"], 16)
     block.notes = {path: Note.of(text, chunks) for path, text, chunks in extras.get("notes", ())}
     return block
@@ -97,12 +98,16 @@ def _without(
             take(block, [place])
         elif stored := shelf.get((row.agent, sequence), commit + 1):
             block.shelf_sum -= int.from_bytes(stored.digest, "big")
+    block.turns.forget(sequences)
     return pack(block)
 
 
 def _extras(block: AgentColumns, sequences: list[int]) -> str:
     """JSON: what few memories have, and the hash over the memories that are not resident."""
-    notes, recalls = "", "[]"
+    notes, recalls, turns = "", "[]", ""
+    if block.turns:
+        order = [[sequence, *turn] for sequence, turn in sorted(block.turns.items())]
+        turns = f',"turns":{json.dumps(order)}'
     if block.recalls:
         recalls = json.dumps(sorted(block.recalls.items()))
     if block.notes:
@@ -112,7 +117,7 @@ def _extras(block: AgentColumns, sequences: list[int]) -> str:
         f'{{"metadata":{_grouped(sequences, block.metadata())},'
         f'"traits":{_grouped(sequences, block.traits())},'
         f'"recalls":{recalls},'
-        f'"shelf":"{block.shelf_sum % (1 << 256):064x}"{notes}}}'
+        f'"shelf":"{block.shelf_sum % (1 << 256):064x}"{notes}{turns}}}'
     )
 
 

@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import BankDamaged
-from ...memory.events import Additions, Moved, Noted, Purged, Retained, Row, TierChanged
+from ...memory.events import Additions, Moved, Noted, Purged, Retained, Row, Succeeded, TierChanged
 from ...memory.records import Memory
 from ...memory.retention import Retention
 from ...memory.temperature import Temperature
 from ...memory.tiers import Tier
+from ...rules.relevance import after_use, after_uses
 from ...rules.transitions import axes_of, end_after, entered
 from ..digests import of_activities, sums_of
 from ..full_record import MOST_RECALLS, Shelved
@@ -207,19 +208,19 @@ class State:
         cells = rows * WIDTH + 4
         numbers[cells] += 1
         numbers[cells + 1] = self.tick
-        table.relevance[rows] = (table.relevance[rows] + scores) / 2
+        table.use_records[rows] = after_uses(table.use_records[rows], scores)
         self.changed.update(agents)
         owners = [self.blocks[agent] for agent in agents]
         if any(own.memory_sum is not None for own in owners):
             sequences, uses = table.numbers[rows, 0], table.numbers[rows, 4]
-            marks = of_activities(sequences, uses, self.tick, table.relevance[rows])
+            marks = of_activities(sequences, uses, self.tick, table.use_records[rows])
             places = table.places[rows]
             old = table.marks.exchange(places, marks)
             table.places[rows] = places
             for own, more in zip(owners, sums_of(marks, old, counts), strict=True):
                 own.use_sum += more
 
-    def apply(self, event: TierChanged | Moved | Retained | Purged | Noted) -> None:
+    def apply(self, event: TierChanged | Moved | Retained | Succeeded | Purged | Noted) -> None:
         """Apply an event."""
         block = self.own_block(event.agent_id)
         self.changed.add(event.agent_id)
@@ -229,10 +230,13 @@ class State:
             self._move(block, event)
         elif isinstance(event, Retained):
             self._change(block, event.sequences, partial(self._retained, event))
+        elif isinstance(event, Succeeded):
+            self._succeed(block, event)
         elif isinstance(event, Noted):
             self._note(block, event)
         else:
             self._take(block, event.sequences)
+            block.turns.forget(event.sequences)
             self._has_purged = True
 
     @staticmethod
@@ -243,6 +247,9 @@ class State:
             block.notes[event.path] = Note.of(start + event.text, event.chunks)
 
     def _change_tier(self, block: AgentColumns, event: TierChanged) -> None:
+        has_cap = event.tier <= Tier.CRITICAL
+        present = block.occupants(Tier(event.tier)) if has_cap else None
+        block.turns.enter(event.sequence, self.tick, present)
         row = block.row_of(event.sequence)
         if row is not None:
             block.change_tier(row, event.tier, self.tick)
@@ -256,6 +263,12 @@ class State:
             )
 
         self._change(block, [event.sequence], change)
+
+    def _succeed(self, block: AgentColumns, event: Succeeded) -> None:
+        if event.place is not None:
+            tick, *turn = event.place
+            block.turns.take(event.sequence, turn[0], turn[1])
+            self._change(block, [event.sequence], lambda each: each._replace(tier_tick=tick))
 
     def _move(self, block: AgentColumns, event: Moved) -> None:
         to = event.temperature
@@ -281,7 +294,7 @@ class State:
         return record._replace(
             access_count=record.access_count + 1,
             last_access_tick=self.tick,
-            relevance=(record.relevance + score) / 2,
+            use_record=after_use(record.use_record, score),
             recalls=recalls,
         )
 
@@ -319,6 +332,25 @@ class State:
         if stored is None or stored.record.retention != Retention.DELETED:
             return None
         return stored.record.retained_tick
+
+    def use_record(self, agent_id: str, sequence: int) -> float:
+        """What the uses of a memory that exists came to."""
+        block = self.block(agent_id)
+        row = block.row_of(sequence)
+        if row is not None:
+            return float(block.use_records[row])
+        (stored,) = self.shelf.many(agent_id, [sequence])
+        return stored.record.use_record
+
+    def vector(self, agent_id: str, sequence: int) -> Quantised:
+        """The vector of a memory that exists."""
+        block = self.block(agent_id)
+        row = block.row_of(sequence)
+        if row is not None:
+            vector: Quantised = block.vectors()[row]
+            return vector
+        (stored,) = self.shelf.many(agent_id, [sequence])
+        return np.frombuffer(stored.record.vector, np.int8)
 
     def recalls(self, agent_id: str, sequence: int) -> tuple[int, ...]:
         """The ticks in which a memory was last recalled."""

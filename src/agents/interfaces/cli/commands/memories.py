@@ -1,4 +1,4 @@
-"""Commands that make a bank and use it: init, add, search, tiers, pin, unpin."""
+"""Commands that make a bank and use it: init, add, update, history, search, tiers, pin, unpin."""
 
 import json
 import sys
@@ -10,6 +10,7 @@ from typer import Argument, Option
 
 from ....errors import BankError, InvalidInput
 from ....memory.records import id_prefix, memory_id
+from ....memory.retention import RETENTION_NAMES, Retention
 from ....memory.temperature import TEMPERATURE_NAMES
 from ....memory.tiers import TIER_NAMES
 from ..banks import changed, check_agent, copied, copied_with_notes, storing
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from ....bank.memory_bank import MemoryBank
     from ....memory.records import Memory, Scalar
 
-__all__ = ["add", "init", "pin", "search", "tiers", "unpin"]
+__all__ = ["add", "history", "init", "pin", "search", "tiers", "unpin", "update"]
 
 _SEQUENCE_DIGITS = 12
 
@@ -69,7 +70,17 @@ def add(
     words: Annotated[
         list[str], Argument(metavar="TEXT", help="The text of the memory; - reads it from stdin.")
     ],
-    tier: Annotated[str, Option(help="pinned, critical, important, normal or low.")] = "normal",
+    tier: Annotated[
+        str | None,
+        Option(
+            help="pinned, critical, important, normal or low; without it normal, or with a key "
+            "what the memory of that key has."
+        ),
+    ] = None,
+    key: Annotated[
+        str | None,
+        Option(metavar="NAME", help="What it is about: it supersedes the memory of this key."),
+    ] = None,
     kind: Annotated[str, Option(help="Such as fact, decision or preference.")] = "fact",
     tags: Annotated[
         list[str] | None, Option("--tag", help="A label of your own; can be repeated.")
@@ -103,8 +114,9 @@ def add(
         with storing(bank, lambda: _tell(memory, new, before, "remembers", as_json)):
             new = memory.add(
                 text,
-                _tier(tier),
+                None if tier is None else _tier(tier),
                 own,
+                key=key,
                 kind=kind,
                 tags=tags or (),
                 temperature=temperature,
@@ -112,6 +124,61 @@ def add(
                 session=session,
                 speaker=speaker,
             )
+
+
+def update(
+    folder: BankFolder,
+    agent: Whose,
+    memory_id: MemoryId,
+    words: Annotated[
+        list[str], Argument(metavar="TEXT", help="The new text; - reads it from stdin.")
+    ],
+    tier: Annotated[str | None, Option(help="Another tier; without it the same.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give a memory a new text: a new version supersedes it, and `tiermem history` keeps both.
+
+    The new version has an id of its own. All but its text is as before.
+    """
+    text = text_of(words)
+    with changed(folder) as bank:
+        check_agent(bank, folder, agent)
+        memory = bank.agent(agent)
+        identifier = _full_id(bank, agent, memory_id)
+        before = _ranked(memory)
+        with storing(bank, lambda: _tell(memory, new, before, "remembers", as_json)):
+            new = memory.update(identifier, text, None if tier is None else _tier(tier))
+
+
+def history(
+    folder: BankFolder,
+    agent: Whose,
+    key: Annotated[str, Argument(metavar="KEY", help="A key, or the id of one of its memories.")],
+    as_json: AsJson = False,
+) -> None:
+    """Show all that an agent stored under a key, oldest first, and since which tick each held.
+
+    The command reads a copy: the bank can be in use, and nothing changes.
+    """
+    with copied(folder, agent) as bank:
+        memory = bank.agent(agent)
+        versions = memory.history(key) or memory.history(_full_id(bank, agent, key))
+        if as_json:
+            from ....tools.shapes import shown
+
+            echo_json({"results": [shown(bank.parts, each) for each in versions]})
+            return
+        rows = [
+            {
+                "id": _shown_id(each),
+                "since tick": each.created_tick,
+                "tier": TIER_NAMES[each.tier],
+                "retention": RETENTION_NAMES[each.retention],
+                "memory": each.content,
+            }
+            for each in versions
+        ]
+    table(f"{agent}: {key}", rows)
 
 
 def search(
@@ -137,6 +204,14 @@ def search(
         float | None,
         Option(min=0, max=1, help="Only memories with at least this score, from 0 to 1."),
     ] = None,
+    filters: Annotated[
+        list[str] | None,
+        Option(
+            "--filter",
+            metavar="KEY=VALUE",
+            help="Only memories with this value of metadata, or conditions as JSON.",
+        ),
+    ] = None,
     include_cold: Annotated[
         bool, Option("--include-cold", help="Search the cold memories, too.")
     ] = False,
@@ -154,12 +229,15 @@ def search(
 ) -> None:
     """Find memories of an agent: the pinned memories first, then the best matches.
 
-    --tier, --temperature, --kind and --tag can be repeated: a memory needs one of the values. The
-    command reads a copy: the bank can be in use, nothing changes, and the search does not count as
-    use of the memories.
+    --tier, --temperature, --kind and --tag can be repeated: a memory needs one of the values.
+    --filter can be repeated: a memory must pass all, such as place=bay or
+    '{"metadata.day": {"$gte": 3}}'. The command reads a copy: the bank can be in use, nothing
+    changes, and the search does not count as use of the memories.
     """
     given = {"tier": tiers, "temperature": temperatures, "kind": kinds, "tags": tags}
     only: dict[str, Any] = {name: values for name, values in given.items() if values}
+    if filters:
+        only["filters"] = {"$and": [_condition(each) for each in filters]}
     if context and (only or include_cold or min_score is not None):
         raise InvalidInput(
             "what an agent reads has no filters", hint="leave out --context, or them"
@@ -180,10 +258,10 @@ def search(
         else:
             hits = memory.search(query, limit, **only)
         if as_json:
-            from ....tools.shapes import memory_json
+            from ....tools.shapes import shown
 
             scores = [{"score": hit.score, "boosted_score": hit.boosted_score} for hit in hits]
-            found = [memory_json(hit.memory) for hit in hits]
+            found = [shown(bank.parts, hit.memory) for hit in hits]
             rows = [{**one, **score} for one, score in zip(found, scores, strict=True)]
             echo_json({"results": rows, "note": hits.note})
             return
@@ -300,15 +378,30 @@ def _full_id(bank: "MemoryBank", agent: str, given: str) -> str:
         return given
 
 
+def _condition(text: str) -> dict[str, Any]:
+    """What a --filter says: JSON, or a name of metadata and its value."""
+    if not text.lstrip().startswith("{"):
+        name, value = _pair(text, "--filter place=bay")
+        return {f"metadata.{name.removeprefix('metadata.')}": value}
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(
+            f"--filter {text!r:.80} is no JSON: {error}", hint="write --filter place=bay"
+        ) from None
+    return dict(found)
+
+
 def _tier(text: str) -> str | int:
     return int(text) if text in ("0", "1", "2", "3", "4") else text
 
 
-def _pair(text: str) -> "tuple[str, Scalar]":
+def _pair(text: str, example: str = "--meta source=chat") -> "tuple[str, Scalar]":
     key, sign, value = text.partition("=")
     if not sign:
+        option = example.split()[0]
         raise InvalidInput(
-            f"--meta takes KEY=VALUE; got {text!r:.80}", hint="write it as in --meta source=chat"
+            f"{option} takes KEY=VALUE; got {text!r:.80}", hint=f"write it as in {example}"
         )
     try:
         parsed = json.loads(value)
@@ -326,16 +419,22 @@ def _tell(
     memory: "AgentMemory", changed: "Memory", before: "list[Memory]", verb: str, as_json: bool
 ) -> None:
     """Print the changed memory, and the memories that made room for it."""
-    from ....tools.shapes import memory_json
+    from ....tools.shapes import shown
 
     if as_json:
-        echo_json(memory_json(changed))
+        echo_json(shown(memory.parts, changed))
         return
     how = f"{TIER_NAMES[changed.tier]}, {TEMPERATURE_NAMES[changed.temperature]}"
     say(f"{memory.agent_id} {verb} ({how}): {changed.content}")
     say(f"  id {changed.id}")
+    if verb == "remembers" and changed.access_count:
+        say(f"  it was stored before, and is counted again: {changed.access_count} uses")
+    elif verb == "remembers" and changed.key is not None:
+        for former in memory.history(changed.key)[-2:-1]:
+            say(f"  in place of: {former.content}")
     for each in before:
         now = memory.get(each.id)
-        if now.tier is not each.tier and now.id != changed.id:
+        is_here = now.retention is Retention.ACTIVE and now.id != changed.id
+        if is_here and now.tier is not each.tier:
             full = TIER_NAMES[each.tier]
             say(f"  {full} was full, so this is {TIER_NAMES[now.tier]} now: {now.content}")

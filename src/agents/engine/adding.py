@@ -1,0 +1,203 @@
+"""New memories: stored, put in the place of a former version, or counted as a repetition."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import final
+
+from ..errors import InvalidInput
+from ..memory.metadata import KeptMetadata, check_metadata
+from ..memory.records import KEY, Memory
+from ..memory.requests import PLAIN_OPTIONS, NewBatch, Options, check_all_new, check_content
+from ..memory.retention import Retention
+from ..memory.tiers import Tier
+from ..rules.duplicates import normal_text, outlives
+from ..storage.note import note_of
+from ..storage.state.accesses import Accesses
+from ..storage.state.versions import live_version
+from ..storage.vectors import Quantised
+from .agent_moves import set_tier
+from .open_bank import OpenBank
+
+__all__ = ["add_many", "add_new", "update"]
+
+
+def add_many(bank: OpenBank, items: Iterable[tuple[object, ...]]) -> Sequence[Memory]:
+    """Check and store new memories; :meth:`MemoryBank.add_many`."""
+    with bank.using():
+        most = bank.settings.memory.max_content_bytes
+        shared = bank.ledger.resident.table.shared_metadata
+        return add_new(bank, check_all_new(items, most, shared))
+
+
+def add_new(bank: OpenBank, new: NewBatch) -> Sequence[Memory]:
+    """Store memories that are checked, or what becomes of them: the result has one for each."""
+    merges = bank.settings.memory.merge_duplicates
+    plain = new.options.count(PLAIN_OPTIONS) == len(new.options)  # as in most ticks
+    if not merges and (plain or all(each.key is None for each in new.options)):
+        return bank.add_new(new)
+    with bank.changing():
+        bank.movement.expire_of(dict.fromkeys(new.agents))
+        vectors = bank.embedder.encode(new.contents)  # may wait for a server
+        repetitions = Repetitions(bank) if merges else None
+        return list(_stored(bank, new, vectors, repetitions))
+
+
+def update(
+    bank: OpenBank, memory: Memory, content: object, tier: Tier | None, metadata: object
+) -> Memory:
+    """Store a new version of a memory, which has all of the former but what is given."""
+    check_is_live(bank, memory)
+    text = check_content(content, bank.settings.memory.max_content_bytes)
+    own: object = memory.metadata if metadata is None else metadata
+    kept = check_metadata(own)
+    key = memory.key or memory.id
+    if kept is not None and kept.get(KEY, key) != key:
+        raise InvalidInput(f"an update keeps the key {key!r:.80}", hint="leave the key out")
+    wanted = memory.tier if tier is None else tier
+    is_pinned = Tier.PINNED in (wanted, memory.tier)
+    options = Options(
+        memory.kind,
+        memory.tags,
+        None if is_pinned else memory.temperature,
+        None,
+        None if is_pinned else memory.expires_tick,
+        key,
+    )
+    new = NewBatch.of([(memory.agent_id, text, wanted, with_key(kept, key), options)])
+    return add_new(bank, new)[0]
+
+
+def with_key(metadata: KeptMetadata | None, key: str) -> KeptMetadata:
+    """The metadata with a key, in the order in which metadata is kept."""
+    return KeptMetadata(dict(sorted({**(metadata or {}), KEY: key}.items())))
+
+
+def _stored(
+    bank: OpenBank, new: NewBatch, vectors: Quantised, repetitions: "Repetitions | None"
+) -> Iterator[Memory]:
+    for place in range(len(new.agents)):
+        one = NewBatch._make([column[place : place + 1] for column in new])
+        yield _stored_one(bank, one, vectors[place : place + 1], repetitions)
+
+
+def _stored_one(
+    bank: OpenBank, new: NewBatch, vector: Quantised, repetitions: "Repetitions | None"
+) -> Memory:
+    """Store one memory, in the place of the former version if there is one."""
+    ledger, agent_id, (options,) = bank.ledger, new.agents[0], new.options
+    former = None
+    if options.key is not None:
+        former = live_version(ledger.resident, agent_id, options.key)
+    if former is not None and options.keeps_tier:
+        new = new._replace(tiers=(former.tier,))
+    if repetitions is not None and (same := repetitions.of(new, former)) is not None:
+        return _repeated(bank, same, new.tiers[0])
+    starts = bank.movement.starts(new.tiers, new.options, bank.tick)
+    turn = (0, 0)
+    if former is not None:
+        turn = ledger.resident.block(agent_id).turns.of(former.sequence)
+        _retire(bank, former)
+    (memory,) = ledger.add_many(new, starts, vector, bank.caps, bank.movement.relieve_hot)
+    if former is not None:
+        ledger.succeed(memory, former, turn)
+    memory = ledger.resident.memory(agent_id, memory.sequence) or memory
+    if repetitions is not None:
+        repetitions.know(memory)
+    return memory
+
+
+def _retire(bank: OpenBank, former: Memory) -> None:
+    """Archive a memory that is superseded, pinned or not."""
+    agent_id, number = former.agent_id, former.sequence
+    _check_is_no_chunk(bank, former)
+    if former.tier is Tier.PINNED:
+        bank.ledger.change_tier(agent_id, number, Tier.NORMAL, demoted=False)
+    bank.ledger.retain(agent_id, [number], Retention.ARCHIVED, "supersede")
+
+
+def _repeated(bank: OpenBank, memory: Memory, tier: Tier) -> Memory:
+    """Count a repetition of a memory as a use of it; of two tiers, the higher one wins."""
+    agent_id, number = memory.agent_id, memory.sequence
+    bank.ledger.used([agent_id], [Accesses.of([([number], [1.0])])], "repeat")
+    if tier < memory.tier:
+        set_tier(bank, agent_id, memory, tier)
+    return bank.ledger.resident.memory(agent_id, number) or memory
+
+
+@final
+class Repetitions:
+    """Finds the memory that a new memory repeats. It knows the texts of the agents of a batch."""
+
+    def __init__(self, bank: OpenBank) -> None:
+        self._bank = bank
+        self._known: dict[str, dict[str, list[int]]] = {}
+        """By agent and normal text the sequence numbers of active memories, oldest first."""
+
+    def of(self, new: NewBatch, former: Memory | None) -> Memory | None:
+        """The oldest memory with the same text and key that lives at least as long."""
+        agent_id, (content,), (options,) = new.agents[0], new.contents, new.options
+        if options.kind == "note":  # its file has the text
+            return None
+        text = normal_text(content)
+        if options.key is not None:
+            same = former is not None and normal_text(former.content) == text
+            found = [former] if former is not None and same else []
+        else:
+            numbers = self._texts(agent_id).get(text, ())
+            found = self._bank.ledger.resident.memories(agent_id, numbers)
+        for memory in found:
+            if self._may_stand_for(memory, options):
+                return memory
+        return None
+
+    def know(self, memory: Memory) -> None:
+        """A memory was stored."""
+        texts = self._texts(memory.agent_id).setdefault(normal_text(memory.content), [])
+        if memory.sequence not in texts:
+            texts.append(memory.sequence)
+
+    def _texts(self, agent_id: str) -> dict[str, list[int]]:
+        if agent_id not in self._known:
+            resident = self._bank.ledger.resident
+            resident.check_shelf(agent_id)
+            block = resident.block(agent_id)
+            numbers = block.column("sequence").tolist()
+            texts = resident.shelf.texts(agent_id) | dict(
+                zip(numbers, block.contents(), strict=True)
+            )
+            known = self._known[agent_id] = {}
+            for number in sorted(texts):
+                known.setdefault(normal_text(texts[number]), []).append(number)
+        return self._known[agent_id]
+
+    def _may_stand_for(self, memory: Memory, options: Options) -> bool:
+        tick = self._bank.tick
+        end = options.expires_tick if options.ttl is None else tick + options.ttl
+        return (
+            memory.retention is Retention.ACTIVE
+            and not memory.is_expired(tick)
+            and memory.kind != "note"
+            and (options.key is not None or memory.key is None)
+            and outlives(memory.expires_tick, end)
+        )
+
+
+def check_is_live(bank: OpenBank, memory: Memory) -> None:
+    """Raise :class:`InvalidInput` unless a new version can take the place of the memory."""
+    if memory.retention is not Retention.ACTIVE:
+        now = live_version(bank.ledger.resident, memory.agent_id, memory.key or memory.id)
+        raise InvalidInput(
+            f"memory {memory.id} is archived",
+            hint="restore it first, which makes it active again"
+            if now is None
+            else f"it was superseded: update {now.id}",
+        )
+    _check_is_no_chunk(bank, memory)
+
+
+def _check_is_no_chunk(bank: OpenBank, memory: Memory) -> None:
+    path = note_of(memory, bank.ledger.resident.block(memory.agent_id).notes)
+    if path is not None:
+        raise InvalidInput(
+            f"memory {memory.id} can't be superseded: it is a part of the note {path}",
+            hint="edit the note",
+        )

@@ -1,0 +1,51 @@
+"""The order in which an agent's memories entered the tiers that have a cap."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from ...memory.tiers import Tier
+from ...rules.caps import Occupant, Turn, entering
+
+__all__ = ["Standing", "Turns"]
+
+
+class Standing(NamedTuple):
+    """Where a memory stands in its tier."""
+
+    sequence: int
+    tier: Tier
+    tier_tick: int
+    turn: Turn
+
+
+class Turns(dict[int, Turn]):
+    """By sequence number, the turns of memories that entered a tier after a newer memory.
+
+    All other memories have the turn of a new memory. ``state_hash()`` does not cover turns: the
+    events of the journal say them, and journals of before turns keep their hashes.
+    """
+
+    def standing(self, sequence: int, tier: Tier, tier_tick: int) -> Standing:
+        """Where a memory that entered this tier in this tick stands there."""
+        return Standing(sequence, tier, tier_tick, self.of(sequence))
+
+    def enter(self, sequence: int, tick: int, present: Sequence[Occupant] | None) -> None:
+        """A memory enters a tier in ``tick``; ``present`` is None for a tier without a cap."""
+        self.pop(sequence, None)
+        if present is not None:
+            turn = entering(sequence, tick, present)
+            if turn != (sequence, 0):
+                self[sequence] = turn
+
+    def of(self, sequence: int) -> Turn:
+        """The turn of a memory."""
+        return self.get(sequence, (sequence, 0))
+
+    def take(self, sequence: int, place: int, number: int) -> None:
+        """A memory takes over the turn of another one."""
+        self[sequence] = place, number
+
+    def forget(self, sequences: Iterable[int]) -> None:
+        """These memories are gone for good."""
+        for sequence in sequences:
+            self.pop(sequence, None)
