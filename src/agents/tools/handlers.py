@@ -67,7 +67,7 @@ def _heat(memory: AgentMemory, identifier: str, to: Temperature) -> None:
 
 
 def recall(memory: AgentMemory, arguments: Json) -> Json:
-    found = memory.recall(**arguments)
+    found = memory.recall(**_filtered(arguments))
     scored = zip(found.items, found.scores, strict=True)
     return {
         "results": [{**shown(memory.parts, item), "score": score} for item, score in scored],
@@ -157,7 +157,7 @@ def forget(memory: AgentMemory, arguments: Json) -> Json:
 
 def query(memory: AgentMemory, arguments: Json) -> Json:
     """Search with filters; without a query, list the newest memories that pass them."""
-    given = dict(arguments)
+    given = _filtered(arguments)
     text, limit = given.pop("query", ""), given.pop("limit", 10)
     retention = _RETENTIONS[given.pop("retention", "active")]
     only = parse_filter(**given)
@@ -179,6 +179,15 @@ def query(memory: AgentMemory, arguments: Json) -> Json:
         listed = memory.hidden(retention)
     chosen = [Hit(each, 0.0, 0.0, 0.0) for each in listed if only.allows(each)]
     return {"results": [_scored(memory, hit) for hit in chosen[:limit]], "note": ""}
+
+
+def _filtered(arguments: Json) -> Json:
+    """The arguments with the session as a condition on metadata."""
+    given = dict(arguments)
+    if "session" in given:
+        own = {"metadata.session": given.pop("session")}
+        given["filters"] = {"$and": [given["filters"], own]} if "filters" in given else own
+    return given
 
 
 def _scored(memory: AgentMemory, hit: Hit) -> Json:
