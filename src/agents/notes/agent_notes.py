@@ -35,6 +35,9 @@ class NoteLines(NamedTuple):
 class AgentNotes:
     """The notes of one agent: ``MEMORY.md`` for what lasts, and ``memory/*.md`` by day or by tick.
 
+    Notes may be in folders below ``memory/``. With ``notes.transcripts``, the transcripts
+    ``sessions/*.jsonl`` are read like notes, and never written.
+
     Made by :attr:`AgentMemory.notes`. In a bank with a folder, the notes are files in
     ``notes/AGENT``; in a bank without a folder, only the journal has them. Each note is indexed:
     its chunks are memories of the kind ``note``, which every search finds. A written note is
