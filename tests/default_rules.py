@@ -3,7 +3,7 @@
 from typing import Any
 
 
-def default_rules(idle: int | str = "7d") -> list[dict[str, Any]]:
+def default_rules(idle: int | str = "inactive_preference") -> list[dict[str, Any]]:
     """The default rules; preferences become warm after another time if ``idle`` says so."""
     return [
         {

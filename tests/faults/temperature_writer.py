@@ -41,6 +41,7 @@ _NAMES = (
     + ["archive", "delete", "restore", "restore", "forget", "pin", "unpin", "set_tier"]
     + ["promote", "warm", "cold", "spill", "recall", "search", "search_all"]
     + ["compact", "prune", "sweep", "advance"]
+    + ["add_key", "add_key", "add_key", "update", "update"]
 )
 
 
@@ -86,6 +87,10 @@ def act(bank: MemoryBank, rng: random.Random, text: str, forgotten: list[str]) -
     try:
         if name == "add":
             view.add(text + longer, tier, {"pick": pick}, **options)
+        elif name == "add_key":
+            view.add(text + longer, tier if pick % 2 else None, key=f"key {count}")
+        elif name == "update":
+            view.update(identifier, text + longer)
         elif name in ("archive", "delete", "restore", "promote", "pin", "unpin"):
             getattr(view, name)(identifier)
         elif name == "forget":

@@ -66,6 +66,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
                     for n in range(4):
                         own.add(f"{agent} {number} {n}", tier=("critical", "normal")[n % 2])
                     own.add(f"{agent} {number} cold", temperature="cold", metadata={"n": number})
+                    own.add(f"{agent} {number} keyed", "pinned", key=f"key {number}")
                 bank.advance(number + 1)
     return folder
 
@@ -82,6 +83,11 @@ def _add_many(bank: MemoryBank) -> None:
             ("bob", "three", "critical"),
         ]
     )
+
+
+def _update(bank: MemoryBank) -> None:
+    items = ["key 0", "key 1", "key 0"]
+    bank.add_many([("alice", f"{n}", None, None, {"key": key}) for n, key in enumerate(items)])
 
 
 def _forget(bank: MemoryBank) -> None:
@@ -115,7 +121,7 @@ def _compact(bank: MemoryBank) -> None:
         bank.sweep()
 
 
-CALLS: list[Call] = [_add, _add_many, _forget, _refuse, _undo_inside, _search, _compact]
+CALLS: list[Call] = [_add, _add_many, _update, _forget, _refuse, _undo_inside, _search, _compact]
 
 
 def _acknowledged(bank: MemoryBank) -> set[str]:

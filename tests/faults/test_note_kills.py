@@ -14,10 +14,10 @@ from agents import MemoryBank
 KILLS = int(os.environ.get("TIERMEM_NOTE_KILLS", "15"))
 
 
-def write_until_killed(folder: Path, seconds: float) -> int:
+def write_until_killed(folder: Path, seconds: float, script: str = "note_writer.py") -> int:
     """The last line that it acknowledged."""
     process = warm_children.Popen(
-        [sys.executable, str(Path(__file__).with_name("note_writer.py")), folder],
+        [sys.executable, str(Path(__file__).with_name(script)), folder],
         stdout=subprocess.PIPE,
     )
     assert process.stdout is not None
@@ -51,3 +51,21 @@ def test_killed_at_any_moment_files_and_journal_agree(tmp_path: Path) -> None:
                          if memory.metadata["path"] == path]  # fmt: skip
                 assert "".join(found).endswith(note.text[-8:])
         assert not list(folder.rglob("*.new"))
+
+
+def test_killed_at_any_moment_a_transcript_is_indexed_once(tmp_path: Path) -> None:
+    rng, folder = random.Random(8), tmp_path / "bank"
+    path = "sessions/talk.jsonl"
+    for _ in range(KILLS):
+        acknowledged = write_until_killed(folder, rng.uniform(0.0, 0.25), "transcript_reader.py")
+        with MemoryBank.at(folder) as bank:
+            texts = [memory.content for memory in bank.agent("alice").all()]
+            kept = [line for text in texts for line in text.splitlines()]
+            assert kept == [f"user: line {n}" for n in range(1, len(kept) + 1)]
+            assert len(kept) >= acknowledged
+        file = folder / "notes/alice" / path
+        whole, _, torn = file.read_bytes().rpartition(b"\n")
+        file.write_bytes(whole + b"\n" if whole else b"")  # the writer begins its line anew
+        with MemoryBank.open(folder, storage={"sync": "manual"}) as bank:
+            alice = bank.agent("alice")
+            assert "".join(memory.content for memory in alice.all()) == alice.notes.read(path), torn

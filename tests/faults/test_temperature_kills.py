@@ -61,8 +61,11 @@ def assert_in_one_place(bank: MemoryBank) -> None:
         ]
         assert len(set(shelved)) == len(shelved)
         assert here.isdisjoint(shelved)
-        for memory in bank.agent(agent).all():
+        memories = bank.agent(agent).all()
+        for memory in memories:
             assert bank.agent(agent).get(memory.id) == memory
+        keys = [memory.key for memory in memories if memory.key is not None]
+        assert len(set(keys)) == len(keys), "two memories are active under one key"
 
 
 def assert_nowhere(folder: Path, texts: list[str]) -> None:

@@ -10,6 +10,7 @@ from model_memories import (
     ARCHIVED,
     DELETED,
     HALF_LIVES,
+    LEAST,
     PROMOTE_AT,
     RECALLS,
     WINDOW,
@@ -34,12 +35,14 @@ def settings_of(rules: Rules) -> dict[str, Any]:
             "on_tier_full": "reject" if rules.reject else "demote",
             "tier_boosts": dict(zip(NAMES, rules.boosts, strict=True)),
             "candidate_multiplier": rules.multiplier,
+            "merge_duplicates": rules.merges,
         },
         "temperature": {name: getattr(rules, name) for name in temperature}
         | {
             "hot_max_tokens": rules.hot_tokens,
             "hot_max_facts": rules.hot_facts,
             "max_cold_items": rules.most_cold,
+            "min_score": LEAST,
             "promote_threshold": PROMOTE_AT,
             "promote_accesses": RECALLS,
             "promote_window": WINDOW,

@@ -38,6 +38,7 @@ _ERRORS = {
     "no such memory": (MemoryNotFound, "has no memory"),
     "not active": (InvalidInput, "restore"),
     "pinned": (MemoryPinned, "unpin"),
+    "superseded": (InvalidInput, "superseded"),
     "the clock does not go back": (InvalidInput, "go back"),
     "the grace is over": (MemoryNotFound, "grace"),
     "unpinned is not pinned": (InvalidTier, "unpin"),
@@ -287,6 +288,7 @@ class BankUnderTest(RuleBasedStateMachine):
                 assert view.all(temperature=name) == own
             for memory in memories:
                 assert tuple(view.get(memory.id)) == tuple(memory)
+            self.check_history(agent)
             for each in self.model.of(agent, ARCHIVED):
                 assert plain(view.get(self.ids[each.key])) == plain(each)
                 assert plain(view.find(each.sequence)) == plain(each)
@@ -294,6 +296,18 @@ class BankUnderTest(RuleBasedStateMachine):
                 assert view.find(each.sequence) is None
                 with pytest.raises(MemoryNotFound, match="restore"):
                     view.get(self.ids[each.key])
+
+    def check_history(self, agent: str) -> None:
+        """Under each key is what the model says, and one at most is active."""
+        view = self.bank.agent(agent)
+        for key in {memory.subject for memory in self.model.every(agent)} - {None}:
+            found = [m for m in self.model.versions(agent, key) if m.retention != DELETED]
+            found = [m for m in found if m.retention != ACTIVE or not self.model.is_expired(m)]
+            history = view.history(key)
+            assert plain(history) == plain(found)
+            assert sum(memory.retention == ACTIVE for memory in history) <= 1
+            for each in found:
+                assert view.history(self.ids[each.key]) == history
 
     def check_searches(self) -> None:
         """Searches give what brute force finds, in all temperatures as well.

@@ -21,7 +21,17 @@ def add(test, item) -> None:
     _add_one(
         test,
         lambda bank: bank.agent(agent).add(text, spelled, extra, **options),
-        (agent, text, int(tier), extra, options),
+        (agent, text, tier, extra, options),
+    )
+
+
+def update(test, agent, pick, text, tier) -> None:
+    """A new version of a memory; without a tier, in the same one."""
+    identifier, sequence = test.choose(agent, pick)
+    text, (meant, told) = test.text(text), tier or (None, None)
+    test.both(
+        lambda bank: bank.agent(agent).update(identifier, text, told),
+        lambda: test.model.update(agent, sequence, identifier, text, meant),
     )
 
 
@@ -29,7 +39,7 @@ def add_many(test, items, agent=None) -> None:
     """The twin gets them one by one; with ``agent``, all are that agent's."""
     items = [(agent or owner, test.text(text), *others) for owner, text, *others in items]
     spelled = [(owner, text, tier[1], *others) for owner, text, tier, *others in items]
-    wanted = [(owner, text, int(tier[0]), *others) for owner, text, tier, *others in items]
+    wanted = [(owner, text, tier[0], *others) for owner, text, tier, *others in items]
     test.both(
         (lambda bank: bank.agent(agent).add_many([item[1:] for item in spelled]))
         if agent
@@ -117,20 +127,22 @@ def cold_to_hot_to_cold(test, agent, pick) -> None:
     _do(test, "demote", key, "cold")
     after, same_vector, same_recalls = look(test.bank)[key]
     used = {"access_count": before.access_count + 1, "last_access_tick": test.model.tick}
+    used["relevance"] = after.relevance
+    assert after.relevance >= before.relevance
     assert tuple(after) == tuple(before._replace(**used))
     assert (vector, recalls) == (same_vector, same_recalls)
 
 
-def spill(test, agent, count, picks) -> None:
+def spill(test, agent, count, picks, tokens=None) -> None:
     chosen = None if picks is None else [test.choose(agent, pick) for pick in picks]
     ids, sequences = (
         None if chosen is None else [each[part] for each in chosen] for part in range(2)
     )
     test.both(
-        lambda bank: dict(bank.agent(agent).spill(count, ids).moved),
+        lambda bank: dict(bank.agent(agent).spill(count, ids, tokens=tokens).moved),
         lambda: {
             test.ids[agent, sequence]: to
-            for sequence, to in test.model.spill(agent, count, sequences).items()
+            for sequence, to in test.model.spill(agent, count, sequences, tokens).items()
         },
     )
 
@@ -155,7 +167,8 @@ def search(test, agent, query, limit, tokens, filters, include_cold) -> None:
 def explain(test, agent, query, limit, tokens) -> None:
     """Sees what a search sees, tells why it does not see the rest, and counts as no use."""
     rows = test.bank.agent(agent).explain(query, limit, context_tokens=tokens)
-    explained = [row for row in rows if row.reason not in ("cold", "archived", "expired")]
+    hidden = ("cold", "archived", "expired")
+    explained = [row for row in rows if not row.reason.startswith((*hidden, "superseded by "))]
     assert plain(explained) == plain(test.model.searching(agent).explain(query, limit, tokens))
 
 
@@ -189,9 +202,10 @@ def relevant(test, agent, query, limit, tokens) -> None:
     assert test.bank.agent(agent).hot_context() == test.model.hot_context(agent)
 
 
-def recall(test, agent, query, limit, auto_promote, kinds, least) -> None:
+def recall(test, agent, query, limit, auto_promote, kinds, least, with_cold) -> None:
     named = None if kinds is None else frozenset(kinds)
-    only = Only(None, frozenset({WARM, COLD}), named, min_score=least or 0.0)
+    heats = frozenset({HOT, WARM, COLD} if with_cold else {HOT, WARM})
+    only = Only(None, heats, named, min_score=least or 0.0)
 
     def expected() -> list[Any]:
         items, scores, hot = test.model.recall(agent, query, limit, auto_promote, only)
@@ -199,7 +213,12 @@ def recall(test, agent, query, limit, auto_promote, kinds, least) -> None:
 
     test.both(
         lambda bank: bank.agent(agent).recall(
-            query, limit, auto_promote=auto_promote, kinds=kinds, min_relevance=least
+            query,
+            limit,
+            auto_promote=auto_promote,
+            kinds=kinds,
+            min_relevance=least,
+            include_cold=with_cold,
         )[:3],
         expected,
     )

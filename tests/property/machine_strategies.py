@@ -18,8 +18,8 @@ _kinds = _some(["fact", "fact", "decision", "preference", "message"])
 _tag = _some(["task", "blocker", "open", "blocker", "ü"])
 _queries = st.one_of(queries, _some(["zq00001qz", "zq00004qz"]))
 
-texts = st.one_of(contents, _some([0, 0, 1, 1, 2, 4, 8]))
-"""A text, or the length of one that no other memory has."""
+texts = st.one_of(contents, _some([0, 0, 1, 1, 2, 4, 8]), _some(["Hello", " hello\n", "HELLO"]))
+"""A text, or the length of one that no other memory has, or one that others say as well."""
 
 
 class Switches(NamedTuple):
@@ -66,6 +66,7 @@ _rules = st.builds(
     auto_spill=_some([True, True, True, False]),
     auto_prune=_some([False, False, True]),
     decays=st.booleans(),
+    merges=_some([False, False, True]),
 )
 switches = st.builds(
     Switches,
@@ -81,11 +82,16 @@ switches = st.builds(
 
 
 def _mostly_sensible(item: tuple[Any, ...]) -> tuple[Any, ...]:
-    """A pinned memory is hot for ever; now and then, it is asked to be something else."""
-    *first, options, anyway = item
-    if first[2][0] == PINNED and not anyway:
-        options = {key: options[key] for key in ("kind", "tags") if key in options}
-    return (*first, options)
+    """A pinned memory is hot for ever; now and then, it is asked to be something else.
+
+    One in four that has a key keeps the tier of the former.
+    """
+    agent, text, tier, extra, options, anyway = item
+    if "key" in options and extra is not None and len(extra) % 2 == 0:
+        tier = (None, None)
+    if tier[0] in (None, PINNED) and not anyway:
+        options = {key: options[key] for key in ("kind", "tags", "key") if key in options}
+    return (agent, text, tier, extra, options)
 
 
 _options = st.fixed_dictionaries(
@@ -94,6 +100,7 @@ _options = st.fixed_dictionaries(
         "kind": _kinds,
         "tags": st.lists(_tag, max_size=2),
         "temperature": _some(["hot", "hot", "warm", "cold", "cold"]),
+        "key": _some(["diet", "place"]),
     },
 )
 adding = st.tuples(
@@ -129,6 +136,7 @@ operation = st.one_of(
     st.tuples(st.just("add_many"), st.lists(adding, max_size=4), agents),
     st.tuples(st.just("record_observation"), agents, texts, spelled_tiers),
     st.tuples(st.just("record_action"), agents, st.booleans(), spelled_tiers),
+    st.tuples(st.just("update"), agents, picks, texts, st.none() | spelled_tiers),
     _of_memory("set_tier", spelled_tiers),
     _of_memory("pin"),
     st.tuples(st.just("pin_what_is_critical"), agents, picks),
@@ -140,6 +148,7 @@ operation = st.one_of(
     _some(["archive", "delete", "restore", "restore", "forget"]).flatmap(_of_memory),
     st.tuples(st.just("spill"), agents, st.none(), st.none() | st.lists(picks, max_size=3)),
     st.tuples(st.just("spill"), agents, st.integers(0, 3), st.none()),
+    st.tuples(st.just("spill"), agents, st.none(), st.none(), st.integers(0, 30)),
     st.tuples(
         st.just("recall"),
         agents,
@@ -148,6 +157,7 @@ operation = st.one_of(
         st.booleans(),
         _some([None, None, ["fact"], ["decision", "fact"]]),
         _some([None, None, 0.5]),
+        _some([True, True, False]),
     ),
     st.tuples(
         st.just("search"), agents, _queries, _limits, _tokens, st.just({}) | _filters, st.booleans()

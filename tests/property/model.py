@@ -8,6 +8,7 @@ import contextlib
 import copy
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
 from model_memories import (
@@ -17,7 +18,9 @@ from model_memories import (
     CRITICAL,
     DELETED,
     HOT,
+    LEAST,
     MANY,
+    NORMAL,
     OFTEN,
     PINNED,
     TEMPERATURES,
@@ -47,6 +50,8 @@ class ModelBank:
     issued: dict[str, int] = field(default_factory=dict)
     anchor: tuple[int, int] = (0, 0)
     """The tick from which a wall clock counts days, and the day it showed then."""
+    entries: int = 0
+    """How often a memory entered a tier."""
 
     def saved(self) -> "ModelBank":
         memories = {key: copy.copy(memory) for key, memory in self.memories.items()}
@@ -79,7 +84,7 @@ class ModelBank:
 
     def pinned(self, agent: str) -> list[Kept]:
         own = [memory for memory in self.of(agent) if memory.tier == PINNED]
-        return sorted(own, key=lambda memory: memory.age)
+        return sorted(own, key=lambda memory: memory.entered)
 
     def is_expired(self, memory: Kept) -> bool:
         expires = memory.expires_tick
@@ -127,15 +132,20 @@ class ModelBank:
     def recall(
         self, agent: str, query: str, limit: int, auto_promote: bool, only: Only
     ) -> tuple[list[Kept], list[float], list[int]]:
-        """The items as they are afterwards, their scores, and which of them are hot now."""
+        """The items as they are afterwards, their scores, and which of them became hot."""
         hits: list[Found] = []
-        if query.strip():
-            hits, _ = self.searching(agent).find(query, limit, MANY, only)  # no budget
+        if query.strip() and limit:
+            hits = self._recalled(agent, query, limit, only)
         found = [(self.memories[hit.memory.key], hit.score) for hit in hits]
         for memory, score in found:
-            memory.use(self.tick, score, recalled=True)
+            if score >= LEAST:
+                memory.use(self.tick, score, recalled=True)
         worthy = [
-            m for m, score in found if auto_promote and m.deserves_to_be_hot(self.tick, score)
+            m
+            for m, score in found
+            if auto_promote
+            and m.temperature != HOT
+            and m.deserves_to_be_hot(self.tick, query, score)
         ]
         fitting = [m for m in worthy if not self.rules.auto_spill or self.fits(m)]
         for memory in worthy:
@@ -143,25 +153,120 @@ class ModelBank:
         if fitting:
             self._relieve_hot(agent, [memory.sequence for memory in fitting])
         items = [memory for memory, _ in found]
-        hot = [memory.sequence for memory in items if memory.temperature == HOT]
+        hot = [m.sequence for m in items if m in worthy and m.temperature == HOT]
         return items, [hit.score for hit in hits], hot
+
+    def _recalled(self, agent: str, query: str, limit: int, only: Only) -> list[Found]:
+        """The best matches; pinned ones without their boost, and only if they match."""
+        own, pinned = self.searching(agent), self.pinned(agent)
+        everything = replace(own, pinned=[], others=[*pinned, *own.others])
+        hits, _ = everything.find(query, limit + len(pinned), MANY, only)  # no budget
+        hits = [hit for hit in hits if hit.memory.tier != PINNED or hit.score >= LEAST]
+        hits.sort(
+            key=lambda hit: (
+                -(hit.score if hit.memory.tier == PINNED else hit.boosted_score),
+                -hit.score,
+                -hit.memory.sequence,
+            )
+        )
+        return hits[:limit]
 
     def _use_all(self, requests: Requests, found: Sequence[Searched]) -> None:
         for (_, query), (hits, _) in zip(requests, found, strict=True):
             for hit in hits if query.strip() else ():
+                if hit.score < LEAST:
+                    continue
                 self.memories[hit.memory.key].use(self.tick, hit.score)
 
     # Adding, tiers and hot
 
     def add_many(self, items: Sequence[tuple[Any, ...]]) -> list[Kept]:
         """``(agent, content, tier, metadata, options)``, the last optional; all or none."""
-        new = [self._new(*item) for item in items]
+        options = [item[4] or {} for item in items if len(item) > 4]
+        if not self.rules.merges and not any("key" in each for each in options):
+            for item in items:  # before anything is done
+                self._new(*item)
         with self._all_or_nothing():
-            self._expire({memory.agent_id for memory in new})
-            return [copy.copy(self._add(memory)) for memory in new]
+            self._expire({item[0] for item in items})
+            return [copy.copy(self._store(*item)) for item in items]
+
+    def _store(self, agent, content, tier, metadata, options=None) -> Kept:
+        """Add a memory, put it in the place of a former version, or count a repetition."""
+        options = dict(options or {})
+        key = options.pop("key", None)
+        former = None if key is None else self.live(agent, key)
+        if tier is None:
+            tier = NORMAL if former is None else former.tier
+        if key is not None:
+            metadata = {**(metadata or {}), "memory_key": key}
+        ttl = options.get("ttl")
+        same = self._repeated(agent, content, key, former, ttl) if self.rules.merges else None
+        if same is not None:
+            same.use(self.tick, 1.0)
+            return self.set_tier(agent, same.sequence, min(tier, same.tier))
+        new = self._new(agent, content, tier, metadata, options)
+        place = None
+        if former is not None:
+            if former.tier == tier and self.rules.cap(tier) is not None:
+                place = former.tier_tick, former.entered
+            if former.tier == PINNED:
+                self._enter(former, NORMAL)
+            self._hide(former, ARCHIVED)
+        self._add(new)
+        if place is not None:
+            new.tier_tick, new.entered = place
+        return new
+
+    def _repeated(self, agent, content, key, former, ttl) -> Kept | None:
+        """The oldest memory that says the same, under the same key, and lives as long."""
+        text = " ".join(content.casefold().split())
+        for memory in [m for m in self.seen(agent) if key is None or m is former]:
+            lives = memory.expires_tick is None or (
+                ttl is not None and memory.expires_tick >= self.tick + ttl
+            )
+            is_free = key is not None or "memory_key" not in memory.metadata
+            if memory.normal_text == text and lives and is_free:
+                return memory
+        return None
+
+    def versions(self, agent: str, key: str) -> list[Kept]:
+        """What is stored under a key, deleted and expired ones too, oldest first."""
+        return [memory for memory in self.every(agent) if memory.subject == key]
+
+    def live(self, agent: str, key: str) -> Kept | None:
+        found = [m for m in self.seen(agent) if m.subject == key]
+        assert len(found) < 2, "two are active under one key"
+        return found[0] if found else None
+
+    def update(self, agent: str, sequence: int, identifier: str, content: str, tier) -> Kept:
+        memory = self.get(agent, sequence)
+        if memory.retention != ACTIVE:
+            self._check_key(memory)
+            raise Refused("not active")
+        key = memory.subject or identifier
+        wanted = memory.tier if tier is None else tier
+        options = {"kind": memory.kind, "tags": memory.tags, "key": key}
+        if PINNED not in (wanted, memory.tier):
+            options["temperature"] = TEMPERATURES[memory.temperature]
+            if memory.expires_tick is not None:
+                options["ttl"] = memory.expires_tick - self.tick
+        own = {name: value for name, value in memory.metadata.items() if name != "memory_key"}
+        before, memory.alias = memory.alias, memory.alias or identifier
+        try:
+            return self.add_many([(agent, content, wanted, own, options)])[0]
+        except Refused:
+            self.memories[agent, sequence].alias = before
+            raise
+
+    def _check_key(self, memory: Kept) -> None:
+        """A memory that becomes active must be the only one of its key."""
+        key = memory.subject
+        if memory.retention != ACTIVE and key is not None and self.live(memory.agent_id, key):
+            raise Refused("superseded")
 
     def _new(self, agent, content, tier, metadata, options=None) -> Kept:
         options = dict(options or {})
+        tier = NORMAL if tier is None else tier
         ttl, tags = options.get("ttl"), tuple(sorted(set(options.get("tags", ()))))
         temperature = self.rules.first_temperature(tier, options.get("temperature"), ttl)
         expires = None if ttl is None else self.tick + ttl
@@ -176,6 +281,7 @@ class ModelBank:
         self._make_room(agent, memory.tier, newcomer=None)
         self.issued[agent] = memory.sequence = self.issued.get(agent, 0) + 1
         self.memories[memory.key] = memory
+        self._enters(memory)
         self._relieve_hot(agent, [memory.sequence])
         return memory
 
@@ -185,6 +291,8 @@ class ModelBank:
             return memory
         with self._all_or_nothing():
             self._expire({agent})
+            if tier == PINNED:
+                self._check_key(memory)
             if tier == PINNED or memory.retention == ACTIVE:  # an archived one takes no room
                 self._make_room(agent, tier, newcomer=sequence)
             self._enter(memory, tier)
@@ -226,7 +334,7 @@ class ModelBank:
     def _push_down(self, present: list[Kept], newcomer: int | None) -> None:
         """Move the oldest one tier down, and the oldest of that tier too where it was full."""
         while present:
-            falling = min(present, key=lambda memory: memory.age)
+            falling = min(present, key=lambda memory: memory.entered)
             target = falling.tier + 1
             while self.rules.cap(target) == 0:
                 target += 1
@@ -241,6 +349,10 @@ class ModelBank:
         elif memory.tier == PINNED:
             memory.temperature = WARM
         memory.tier, memory.tier_tick = tier, self.tick
+        self._enters(memory)
+
+    def _enters(self, memory: Kept) -> None:
+        self.entries = memory.entered = self.entries + 1
 
     def fits(self, memory: Kept) -> bool:
         """Whether hot could hold it beside what is pinned."""
@@ -254,12 +366,18 @@ class ModelBank:
             return
         new = [m for m in self._least_relevant(agent) if m.sequence in newcomers]
         self._leave_hot(memory for memory in new if not self.fits(memory))
-        self._leave_hot(self._over(agent, newcomers))
+        self._leave_hot(self._over(agent, newcomers), newcomers)
 
     def _over(self, agent: str, newcomers: Collection[int] = ()) -> list[Kept]:
-        """What leaves hot until it is within its limits: the newcomers last."""
+        """What leaves hot until it is within its limits: the newcomers last.
+
+        But the most relevant one stays even longer, if it was promoted.
+        """
         hot, leaving = self.hot(agent), []
-        for memory in sorted(self._least_relevant(agent), key=lambda m: m.sequence in newcomers):
+        order = self._least_relevant(agent)
+        staying = [memory for memory in order[-1:] if memory.is_promoted]
+        order.sort(key=lambda m: (m in staying, m.sequence in newcomers))
+        for memory in order:
             if len(hot) > self.rules.hot_facts or sum(m.cost for m in hot) > self.rules.hot_tokens:
                 leaving.append(memory)
                 hot.remove(memory)
@@ -267,13 +385,16 @@ class ModelBank:
 
     def _least_relevant(self, agent: str) -> list[Kept]:
         hot = [memory for memory in self.hot(agent) if memory.tier != PINNED]
-        return sorted(hot, key=lambda m: (m.relevance, m.created_tick, m.sequence))
+        return sorted(hot, key=lambda m: (-m.missing, m.created_tick, m.sequence))
 
-    def _leave_hot(self, memories: Iterable[Kept]) -> dict[int, int]:
+    def _leave_hot(
+        self, memories: Iterable[Kept], newcomers: Collection[int] = ()
+    ) -> dict[int, int]:
         """Warm if it was used often, or was never hot in earnest; else cold."""
         moved = {}
         for memory in list(memories):
-            stays_near = memory.access_count >= OFTEN or not self.fits(memory)
+            is_new = memory.sequence in newcomers
+            stays_near = memory.access_count >= OFTEN or is_new or not self.fits(memory)
             memory.temperature = moved[memory.sequence] = WARM if stays_near else COLD
         return moved
 
@@ -282,12 +403,28 @@ class ModelBank:
     def promote(self, agent: str, sequence: int) -> bool:
         memory = self._active(agent, sequence)
         too_large = self.rules.auto_spill and not self.fits(memory)
-        if memory.temperature == HOT or too_large:
+        if memory.tier == PINNED or too_large:
             return False
-        memory.use(self.tick, memory.relevance)
+        others = [m for m in self.hot(agent) if m.tier != PINNED and m is not memory]
+        granted, mean = divmod(memory.mean, 2)
+        more = 0
+        while True:  # as few as make it more relevant than all others, and promoted
+            uses = memory.access_count + 1 + granted + more
+            if granted + more >= 1 and all(self._more_used(uses, m) for m in others):
+                break
+            more += 1
+        was_hot = memory.temperature == HOT
+        memory.use(self.tick, mean + 2 * more)
+        if was_hot:
+            return False
         memory.temperature = HOT
         self._relieve_hot(agent, [sequence])
         return memory.temperature == HOT
+
+    @staticmethod
+    def _more_used(uses: float, other: Kept) -> bool:
+        """Whether a memory with so many uses is more relevant than another, at any mean."""
+        return Fraction(3, 4) / 2 ** int(uses) < other.missing
 
     def demote(self, agent: str, sequence: int, to: str) -> bool:
         memory = self._active(agent, sequence)
@@ -298,17 +435,28 @@ class ModelBank:
         return memory.temperature != before
 
     def spill(
-        self, agent: str, count: int | None, sequences: Sequence[int] | None
+        self,
+        agent: str,
+        count: int | None,
+        sequences: Sequence[int] | None,
+        tokens: int | None = None,
     ) -> dict[int, int]:
         """What left hot, and where to."""
         if sequences is not None:
             chosen = [self.get(agent, sequence) for sequence in sequences]
             if any(memory.tier == PINNED for memory in chosen):
                 raise Refused("pinned")
+            self._expire({agent})
             hot = self.hot(agent)
             return self._leave_hot(m for m in chosen if m in hot)
-        over = self._over(agent)
-        return self._leave_hot(over if count is None else self._least_relevant(agent)[:count])
+        self._expire({agent})
+        order = self._least_relevant(agent)
+        if tokens is not None:
+            count = 0
+            while count < len(order) and sum(m.cost for m in order[:count]) < tokens:
+                count += 1
+        over = self._over(agent) or order[:1]
+        return self._leave_hot(over if count is None else order[:count])
 
     def archive(self, agent: str, sequence: int) -> Kept:
         return self._hide(self.get(agent, sequence), ARCHIVED)
@@ -325,6 +473,7 @@ class ModelBank:
             return memory
         if memory.retention == DELETED and self.tick - memory.retained >= self.rules.grace:
             raise Refused("the grace is over")
+        self._check_key(memory)
         with self._all_or_nothing():
             self._expire({agent})
             self._make_room(agent, memory.tier, newcomer=sequence)
@@ -369,7 +518,7 @@ class ModelBank:
         for each in agents:
             cold = [memory for memory in self.of(each) if memory.temperature == COLD]
             going = [memory for memory in cold if memory.tier > CRITICAL]
-            going.sort(key=lambda m: (m.relevance + 0.1 * m.access_count, m.sequence))
+            going.sort(key=lambda m: (m.relevance, m.access_count, m.sequence))
             for memory in going[: max(0, len(cold) - self.rules.most_cold)]:
                 self._hide(memory, ARCHIVED)
                 chosen.append(memory.key)

@@ -272,8 +272,8 @@ class AgentMemory:
         auto_promote: bool | None = None,
         kinds: Iterable[str] | str | None = None,
         min_relevance: float | None = None,
-        include_cold: bool = True,
         filters: Mapping[str, object] | None = None,
+        include_cold: bool = True,
     ) -> Recall:
         """Search memories of every temperature, and promote the memories that are needed again.
 
@@ -336,6 +336,14 @@ class AgentMemory:
     def get(self, memory_id: str) -> Memory:
         """The memory with this id, active or archived."""
         return reading.find(self.parts, self.agent_id, memory_id)
+
+    def decay_score(self, memory_id: str) -> float:
+        """How little a memory has faded: 1 when it is used, halved with each half-life it is idle.
+
+        It is 1 for a pinned memory, and where ``decay.enabled`` is false.
+        """
+        with self.parts.using():
+            return reading.decay_score(self.parts, self.get(memory_id))
 
     def find(self, sequence: int) -> Memory | None:
         """The agent's ``sequence``-th memory; None if it was deleted, expired or never stored."""

@@ -184,6 +184,7 @@ class AsyncAgentMemory(_View[AgentMemory]):
     demote = _awaited(AgentMemory.demote)
     warm = _awaited(AgentMemory.warm)
     spill = _awaited(AgentMemory.spill)
+    decay_score = _awaited(AgentMemory.decay_score)
     recall = _awaited(AgentMemory.recall)
     compact = _awaited(AgentMemory.compact)
     status = _awaited(AgentMemory.status)

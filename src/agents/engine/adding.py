@@ -1,12 +1,13 @@
 """New memories: stored, put in the place of a former version, or counted as a repetition."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import final
 
 from ..errors import InvalidInput
 from ..memory.metadata import KeptMetadata, check_metadata
 from ..memory.records import KEY, Memory
-from ..memory.requests import PLAIN_OPTIONS, NewBatch, Options, check_all_new, check_content
+from ..memory.requests import NewBatch, Options, check_all_new, check_content
 from ..memory.retention import Retention
 from ..memory.tiers import Tier
 from ..rules.duplicates import normal_text, outlives
@@ -18,6 +19,8 @@ from .agent_moves import set_tier
 from .open_bank import OpenBank
 
 __all__ = ["add_many", "add_new", "update"]
+
+_key_of = attrgetter("key")
 
 
 def add_many(bank: OpenBank, items: Iterable[tuple[object, ...]]) -> Sequence[Memory]:
@@ -31,8 +34,7 @@ def add_many(bank: OpenBank, items: Iterable[tuple[object, ...]]) -> Sequence[Me
 def add_new(bank: OpenBank, new: NewBatch) -> Sequence[Memory]:
     """Store memories that are checked, or what becomes of them: the result has one for each."""
     merges = bank.settings.memory.merge_duplicates
-    plain = new.options.count(PLAIN_OPTIONS) == len(new.options)  # as in most ticks
-    if not merges and (plain or all(each.key is None for each in new.options)):
+    if not merges and not any(map(_key_of, new.options)):  # as in most ticks
         return bank.add_new(new)
     with bank.changing():
         bank.movement.expire_of(dict.fromkeys(new.agents))

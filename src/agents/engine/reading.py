@@ -7,12 +7,13 @@ from ..memory.records import Memory, sequence_of
 from ..memory.requests import check_key
 from ..memory.retention import Retention
 from ..memory.temperature import Temperature
-from ..memory.tiers import Tier
+from ..memory.tiers import TIER_NAMES, Tier
+from ..rules.decay import score
 from ..storage.resident.fingerprint import fingerprint
 from ..storage.state.versions import versions
 from .open_bank import OpenBank
 
-__all__ = ["active", "count", "find", "hidden", "history", "state_hash"]
+__all__ = ["active", "count", "decay_score", "find", "hidden", "history", "state_hash"]
 
 
 def find(bank: OpenBank, agent_id: str, memory_id: str, *, deleted: bool = False) -> Memory:
@@ -36,6 +37,16 @@ def find(bank: OpenBank, agent_id: str, memory_id: str, *, deleted: bool = False
             hint = f"it {word}; restore it first, which makes it active again"
         raise MemoryNotFound(f"{agent_id} has no memory {memory_id!r:.80}", hint=hint)
     return memory
+
+
+def decay_score(bank: OpenBank, memory: Memory) -> float:
+    """How little a memory has faded, from 1 towards 0; 1 where nothing fades."""
+    own, ticks = bank.settings.decay, bank.settings.clock.ticks
+    if not own.enabled:
+        return 1.0
+    half_life = ticks(own.half_life.get(TIER_NAMES[memory.tier], 0))
+    used = max(memory.created_tick, memory.last_access_tick or 0)
+    return score(max(0, bank.tick - used), half_life, memory.access_count)
 
 
 def active(

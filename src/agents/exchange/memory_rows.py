@@ -16,11 +16,11 @@ from ..memory.requests import NewMemory, check_new, check_whole
 from ..memory.retention import Retention
 from ..memory.temperature import Temperature
 from ..memory.tiers import Tier
-from ..tools.shapes import MEMORY, memory_json
+from ..tools.shapes import KEPT, memory_json
 
 __all__ = ["FIELDS", "READ_OVER", "New", "Row", "check_name", "check_row", "exported", "is_chunk"]
 
-FIELDS = ("agent_id", *MEMORY["properties"])
+FIELDS = ("agent_id", *KEPT["properties"])
 READ_OVER = frozenset({"id", "access_count", "last_access_tick"})
 """Fields that an import ignores, because a new memory gets its own."""
 

@@ -77,6 +77,11 @@ class Memory(NamedTuple):
     """From 0.5 for a memory that was never used towards 1; a use never lowers it."""
 
     @property
+    def usage_count(self) -> int:
+        """``access_count`` by another name."""
+        return self.access_count
+
+    @property
     def session(self) -> Scalar:
         """The conversation or episode that the metadata names; None if it names none."""
         return self.metadata.get("session")

@@ -9,6 +9,7 @@ from ..memory.records import Memory
 from .chunks import split_lines
 from .files import is_extra
 from .index import NoteIndex, Synced
+from .names import is_transcript
 
 __all__ = ["LONG_TERM", "AgentNotes", "NoteLines"]
 
@@ -33,6 +34,9 @@ class NoteLines(NamedTuple):
 @final
 class AgentNotes:
     """The notes of one agent: ``MEMORY.md`` for what lasts, and ``memory/*.md`` by day or by tick.
+
+    Notes may be in folders below ``memory/``. With ``notes.transcripts``, the transcripts
+    ``sessions/*.jsonl`` are read like notes, and never written.
 
     Made by :attr:`AgentMemory.notes`. In a bank with a folder, the notes are files in
     ``notes/AGENT``; in a bank without a folder, only the journal has them. Each note is indexed:
@@ -63,6 +67,8 @@ class AgentNotes:
         """The text of a note as it is on disk; empty if the note does not exist."""
         with self._bank.using():
             place = self._index.check(path)
+            if is_transcript(place):
+                return "".join(self._index.messages(place, 1, None))
             text = self._index.on_disk(place)
             with suppress(*_NOT_INDEXED):  # sync() reports it
                 self._index.take(place, text)
@@ -74,9 +80,12 @@ class AgentNotes:
             is_whole = isinstance(value, int) and not isinstance(value, bool) and value >= least
             if not is_whole and not (name == "lines" and value is None):
                 raise InvalidInput(f"{name} {value!r:.40} is not a whole number from {least} on")
-        every = split_lines(self.read(path))
-        stop = len(every) if lines is None else min(len(every), from_line - 1 + lines)
-        chosen = every[from_line - 1 : stop]
+        if is_transcript(self._index.check(path)):
+            with self._bank.using():
+                chosen = self._index.messages(path, from_line, lines)
+        else:
+            stop = None if lines is None else from_line - 1 + lines
+            chosen = split_lines(self.read(path))[from_line - 1 : stop]
         return NoteLines(path, from_line, from_line - 1 + len(chosen), "".join(chosen))
 
     def citation(self, memory: Memory) -> str | None:

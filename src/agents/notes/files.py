@@ -5,10 +5,18 @@ import itertools
 import os
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from ..errors import NoteRefused
-from .names import MOST_BYTES, check_text, fault_of_name, fault_of_path, folder_of_agent
+from .names import (
+    MOST_BYTES,
+    check_text,
+    fault_of_name,
+    fault_of_path,
+    folder_of_agent,
+    is_transcript,
+)
 from .safe_files import (
     IN_THE_WAY,
     Entry,
@@ -18,13 +26,22 @@ from .safe_files import (
     names_in,
     opened,
     read,
+    reading,
     refusing,
     unlink,
     walk,
     write,
 )
 
-__all__ = ["MOST_BYTES", "NoteFiles", "check_text", "is_extra", "is_of_the_system", "notes_in"]
+__all__ = [
+    "MOST_BYTES",
+    "NoteFiles",
+    "check_text",
+    "is_extra",
+    "is_of_the_system",
+    "is_own",
+    "notes_in",
+]
 
 _MAIN = "MEMORY.md"
 _ALLOWED = (
@@ -104,6 +121,16 @@ class NoteFiles:
             raise NoteRefused(f"{closed[0].path!r:.200} can't be listed: {closed[0].fault}")
         notes = [each.path for each in entries if not each.is_folder and not each.is_link]
         return sorted(each for each in notes if not fault_of_path(each))
+
+    def transcripts(self) -> list[str]:
+        """The paths of the transcripts of the agent's sessions."""
+        with refusing("sessions", "listed"):
+            paths = [f"sessions/{name}" for name in names_in((*self._folder, "sessions"))]
+        return sorted(path for path in paths if not fault_of_path(path))
+
+    def reading(self, path: str) -> AbstractContextManager[int | None]:
+        """Open a transcript to read it; None if the file does not exist."""
+        return reading(self._place(path), of_any_size=True)
 
     def read(self, path: str) -> str | None:
         """The exact text on disk, with its line ends; None if the file does not exist."""
@@ -189,6 +216,8 @@ class NoteFiles:
                 return Place(path, self._folder, name)
             case ["memory", *folders, name]:
                 return Place(path, (*self._folder, "memory", *folders), name)
+            case ["sessions", name]:
+                return Place(path, (*self._folder, "sessions"), name)
             case ["extra", item] if item in self._extra:
                 # With the dot, the folder above the extra path may be a link.
                 return Place(path, (f"{self._extra[item].parent}/.",), item)
@@ -199,10 +228,8 @@ class NoteFiles:
 
     def _own_place(self, path: object) -> Place:
         place = self._place(path)
-        if is_extra(place.path):
-            raise NoteRefused(
-                f"{path!r:.80} is an extra note, which is only read", hint="edit the file itself"
-            )
+        if not is_own(place.path):
+            raise NoteRefused(f"{path!r:.80} is only read", hint="edit the file itself")
         return place
 
     def _own_paths(self, shape: re.Pattern[str], skipped: list[str]) -> list[str]:
@@ -233,6 +260,11 @@ def notes_in(folder: Path, agent_id: str, extra: Iterable[str]) -> NoteFiles:
     """An agent's notes in a bank's folder, and the extra notes."""
     own = folder / "notes" / folder_of_agent(agent_id)
     return NoteFiles(own, [folder / path for path in extra])
+
+
+def is_own(path: str) -> bool:
+    """Whether a path is that of a note that the agent itself writes."""
+    return not is_extra(path) and not is_transcript(path)
 
 
 def is_extra(path: str) -> bool:

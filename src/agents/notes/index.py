@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, final
 
@@ -14,10 +15,12 @@ from ..memory.retention import Retention
 from ..memory.tiers import Tier
 from ..storage.note import Note
 from .chunks import Chunk, cut
-from .files import NoteFiles, check_text, is_extra, notes_in
+from .files import NoteFiles, check_text, is_extra, is_own, notes_in
 from .growth import Growth, growth
+from .names import is_transcript
 from .prefetch import Changed, embedded
 from .settling import mark_of, settle, stage
+from .transcripts import Bookmark, grown, lines_of
 
 __all__ = ["NoteIndex", "Synced", "files_of"]
 
@@ -32,6 +35,8 @@ class Synced(NamedTuple):
     unchanged: int
     problems: tuple[str, ...]
     """The notes that could not be indexed, and why. Searches find their last indexed text."""
+    skipped: tuple[str, ...] = ()
+    """The new lines of transcripts that could not be read."""
 
 
 @final
@@ -74,11 +79,18 @@ class NoteIndex:
         changed: list[str] = []
         removed: list[str] = []
         problems: list[str] = []
+        skipped: list[str] = []
         unchanged = 0
         found: list[tuple[str, str | None]] = []
+        longer: list[Changed] = []
         for path in self._there(problems):
             try:
                 note = self.kept().get(path)
+                if is_transcript(path):
+                    more = self._grown(path, note, skipped)
+                    longer += [] if more is None else [more]
+                    unchanged += more is None
+                    continue
                 text = self.on_disk(path)
                 if text == (None if note is None else note.text) and not self._lacks(note):
                     unchanged += 1
@@ -86,14 +98,49 @@ class NoteIndex:
                     found.append((path, text))
             except (TierMemError, ValueError) as error:
                 problems.append(f"{path}: {error}")
-        for path, text, chunks in embedded(self.bank.embedder, self._cuts(found, problems)):
+        new = chain(self._cuts(found, problems), longer)
+        for path, text, chunks, how in embedded(self.bank.embedder, new):
             try:
                 with self.bank.changing():
-                    self._index(path, text, chunks)
+                    self._index(path, text, chunks, how)
                 (removed if text is None else changed).append(path)
             except (TierMemError, ValueError) as error:
                 problems.append(f"{path}: {error}")
-        return Synced(tuple(changed), tuple(removed), unchanged, tuple(problems))
+        return Synced(tuple(changed), tuple(removed), unchanged, tuple(problems), tuple(skipped))
+
+    def _grown(self, path: str, note: Note | None, skipped: list[str]) -> Changed | None:
+        """What is new in a transcript; None if there is nothing."""
+        settings, count = self.bank.settings.notes, self.bank.search.count_tokens
+        if self.files is None:
+            return None
+        with self.files.reading(path) as file:
+            if file is None or not settings.transcripts:
+                return Changed(path, None, [])
+            old = None if note is None or self._lacks(note) else Bookmark.of(note.text)
+            more = grown(file, old, settings.chunk_tokens, count)
+        if more is None:
+            return None
+        if more.skipped:
+            skipped.append(f"{path}: {more.skipped}")
+        places = () if note is None else note.chunks
+        kept = sum(first <= more.kept for _, first, _ in places)
+        find = self.bank.ledger.resident.memory
+        last = [
+            Chunk(memory.content, first, last, None)
+            for number, first, last in places[kept:]
+            if (memory := find(self.agent_id, number)) is not None
+        ]
+        return Changed(path, more.bookmark.text, more.chunks, Growth(kept, last, more.chunks))
+
+    def messages(self, path: str, first: int, most: int | None) -> list[str]:
+        """Lines of a transcript, as who said what; none if the file does not exist."""
+        if self.files is None:
+            raise NoteRefused(
+                f"{path!r:.80} can't be read: a copy of a bank has no transcripts",
+                hint="open the bank itself",
+            )
+        with self.files.reading(path) as file:
+            return [] if file is None else lines_of(file, first, most)
 
     def _there(self, problems: list[str]) -> list[str]:
         """The paths of all notes on disk and in the journal.
@@ -107,6 +154,8 @@ class NoteIndex:
         for item in (None, *files.extra_items()):
             try:
                 there = files.own_paths(problems) if item is None else files.extra_paths(item)
+                if item is None and self.bank.settings.notes.transcripts:
+                    there += files.transcripts()
                 own = [path for path in kept if _item(path) == item]
                 found |= dict.fromkeys([*there, *own])
             except NoteRefused as error:
@@ -299,15 +348,19 @@ class NoteIndex:
         """The path itself, or :class:`NoteRefused` if no note may have it."""
         if isinstance(path, str) and path in self.kept():  # a copy of a bank has no files
             return path
-        return (self.files or NoteFiles(Path("/notes"))).check(path)
+        place = (self.files or NoteFiles(Path("/notes"))).check(path)
+        if is_transcript(place) and not self.bank.settings.notes.transcripts:
+            raise NoteRefused(
+                f"{place!r:.80} can't be read: transcripts are not indexed",
+                hint="set notes.transcripts to true",
+            )
+        return place
 
     def writable(self, path: object) -> str:
         """The path itself, or :class:`NoteRefused` if the agent may not write the note."""
         place = self.check(path)
-        if is_extra(place):
-            raise NoteRefused(
-                f"{place!r:.80} is an extra note, which is only read", hint="edit the file itself"
-            )
+        if not is_own(place):
+            raise NoteRefused(f"{place!r:.80} is only read", hint="edit the file itself")
         if self.bank.settings.notes.read_only:
             raise NoteRefused(f"{place!r:.80} can't be written: notes.read_only is true")
         return place

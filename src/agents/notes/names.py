@@ -13,6 +13,7 @@ __all__ = [
     "fault_of_name",
     "fault_of_path",
     "folder_of_agent",
+    "is_transcript",
 ]
 
 MOST_BYTES = 1 << 20
@@ -52,9 +53,15 @@ def fault_of_path(path: str) -> str | None:
         return "is absolute"
     faults = (fault_of_name(name) for name in path.split("/"))
     fault = next((fault for fault in faults if fault), None)
-    if fault is None and not path.endswith(".md"):
-        return "doesn't end in .md"
+    suffix = ".jsonl" if is_transcript(path) else ".md"
+    if fault is None and not path.endswith(suffix):
+        return f"doesn't end in {suffix}"
     return fault
+
+
+def is_transcript(path: str) -> bool:
+    """Whether a path is that of a transcript of a session, which is only read."""
+    return path.startswith("sessions/")
 
 
 def fault_of_name(name: str) -> str | None:

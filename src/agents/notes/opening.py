@@ -8,7 +8,7 @@ from pathlib import Path
 from ..engine.open_bank import OpenBank, Staged
 from ..errors import ConfigError, InvalidAgentId, NoteRefused
 from ..memory.requests import check_agent_id
-from .files import NoteFiles, is_extra, notes_in
+from .files import NoteFiles, is_own, notes_in
 from .index import NoteIndex, Synced, files_of
 from .names import agent_of_folder, folder_of_agent
 from .safe_files import refusing
@@ -35,7 +35,7 @@ def open_notes(bank: OpenBank) -> None:
     if not bank.settings.notes.sync_on_open:
         return
     for agent, synced in _look(bank).items():
-        for problem in synced.problems:
+        for problem in (*synced.problems, *synced.skipped):
             logger.warning("a note of %s is not indexed: %s", agent, problem)
 
 
@@ -123,7 +123,7 @@ def _register(own: NoteIndex, files: NoteFiles) -> None:
 
 def _write_out(own: NoteIndex, files: NoteFiles) -> None:
     """Write the notes of the journal. Files that differ are set aside, not deleted."""
-    notes = {path: note.text for path, note in own.kept().items() if not is_extra(path)}
+    notes = {path: note.text for path, note in own.kept().items() if is_own(path)}
     for path in files.staged():
         files.discard(path)
     aside = files.unused(".replaced")

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from ..errors import TierMemError
 from ..storage.embedding.cache import CachedEmbedder
 from .chunks import Chunk
+from .growth import Growth
 
 __all__ = ["Changed", "embedded"]
 
@@ -25,6 +26,8 @@ class Changed(NamedTuple):
     text: str | None
     """The text on disk; None if the file is gone."""
     chunks: list[Chunk]
+    growth: Growth | None = None
+    """How the chunks change, if only the last ones were looked at."""
 
 
 def embedded(embedder: CachedEmbedder, notes: Iterable[Changed]) -> Iterator[Changed]:

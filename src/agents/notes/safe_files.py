@@ -20,6 +20,7 @@ __all__ = [
     "names_in",
     "opened",
     "read",
+    "reading",
     "refusing",
     "unlink",
     "walk",
@@ -165,18 +166,26 @@ def walk(folder: int, prefix: str) -> Iterator[Entry]:
 
 def read(place: Place) -> str | None:
     """The text of a note; None if the file does not exist."""
+    with reading(place) as file:
+        data = None if file is None else _content(file)
+    return None if data is None else decoded(place.path, data)
+
+
+@contextlib.contextmanager
+def reading(place: Place, *, of_any_size: bool = False) -> Iterator[int | None]:
+    """Open a file to read it; None if the file does not exist."""
     with refusing(place.path, "read"):
         try:
             with opened(place.folders) as folder:
                 file = os.open(place.name, _FILE, dir_fd=folder)
         except FileNotFoundError:
-            return None
+            yield None
+            return
         try:
-            _check_file(place.path, os.fstat(file), "read")
-            data = _content(file)
+            _check_file(place.path, os.fstat(file), "opened" if of_any_size else "read")
+            yield file
         finally:
             os.close(file)
-    return decoded(place.path, data)
 
 
 def _content(file: int) -> bytes:

@@ -159,7 +159,8 @@ class NoteWatch:
             logger.warning("the notes in %s are not indexed: %s", self._folder, error)
             return
         problems = {(agent, text) for agent, done in synced.items() for text in done.problems}
-        for agent, problem in sorted(problems - self._problems):
+        skipped = {(agent, text) for agent, done in synced.items() for text in done.skipped}
+        for agent, problem in sorted((problems - self._problems) | skipped):
             logger.warning("a note of %s is not indexed: %s", agent, problem)
         self._problems = problems
 

@@ -130,10 +130,7 @@ class ColdSearch:
             return []  # mem0's store is not opened for nothing
         agent_id, shelf = block.agent_id, self._resident.shelf
         if request.shelved is not None:
-            named = [each.record for each in shelf.many(agent_id, request.shelved)]
-            return self._visible(
-                block, [each for each in named if each.retention != Retention.DELETED], only
-            )
+            return self._named(block, asked, most, request.shelved, only)
         unsynced = shelf.unsynced(agent_id, 0 if request.exact else self._store.written)
         if len(unsynced) > _MOST_UNSYNCED and may_sync and not request.exact:
             self._store.push()
@@ -151,6 +148,33 @@ class ColdSearch:
             named = [each.record for each in shelf.many(agent_id, fresh)]
             records += self._passing(block, named, only)
         return sorted(records, key=lambda record: record.sequence)
+
+    def _named(
+        self,
+        block: AgentColumns,
+        asked: HybridScore,
+        most: int,
+        numbers: Sequence[int],
+        only: Filter,
+    ) -> list[Shelved]:
+        """Of these memories, those that are most similar, or have a rare word of the query."""
+        stored = [each.record for each in self._resident.shelf.many(block.agent_id, numbers)]
+        records = self._visible(
+            block, [each for each in stored if each.retention != Retention.DELETED], only
+        )
+        vector = asked.vectors[0]
+        if not records or not vector.any():
+            return records
+        scores = _similarities(records, vector).tolist()
+        order = sorted(range(len(records)), key=lambda at: (-scores[at], -records[at].sequence))
+        words = [word.casefold() for word in asked.rarest(0, _WORDS)]
+        worded = [
+            at
+            for at, record in reversed(list(enumerate(records)))
+            if any(word in record.content.casefold() for word in words)
+        ]
+        chosen = {*order[:most], *worded[:_MOST_BY_WORDS]}
+        return [records[at] for at in sorted(chosen)]
 
     def _hits(
         self,

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from ..memory.records import Memory
-from ..rules.words import words_of
 from ..storage.state.state import State
 from ..storage.vectors import Quantised
 from .ranker import similarities
@@ -29,5 +28,5 @@ def _likeness(resident: State, query: str, asked: Quantised, memory: Memory) -> 
     vector = resident.vector(memory.agent_id, memory.sequence)
     if asked.any() and vector.any():
         return round(float(similarities(vector[None], asked)[0]), _DIGITS)
-    own, theirs = set(words_of(query).terms), set(words_of(memory.content).terms)
+    own, theirs = (set(text.casefold().split()) for text in (query, memory.content))
     return round(2 * len(own & theirs) / max(1, len(own) + len(theirs)), _DIGITS)

@@ -10,7 +10,7 @@ from ..memory.filters import parse_filter
 from ..memory.records import Hit
 from ..memory.retention import RETENTION_NAMES, Retention
 from ..memory.temperature import TEMPERATURE_NAMES, Temperature, parse_temperature
-from .shapes import memory_json
+from .shapes import shown
 
 __all__ = [
     "advance", "append_note", "compact", "edit_note", "forget", "get", "history", "one_memory",
@@ -24,7 +24,7 @@ _RETENTIONS = {name: retention for retention, name in RETENTION_NAMES.items()}
 
 def one_memory(method: str) -> Callable[[AgentMemory, Json], Json]:
     """A handler that calls a method of :class:`AgentMemory`, which gives a memory."""
-    return lambda memory, arguments: memory_json(getattr(memory, method)(**arguments))
+    return lambda memory, arguments: shown(memory.parts, getattr(memory, method)(**arguments))
 
 
 def update(memory: AgentMemory, arguments: Json) -> Json:
@@ -48,12 +48,13 @@ def update(memory: AgentMemory, arguments: Json) -> Json:
             memory.archive(identifier)
         elif retention is Retention.DELETED:
             memory.delete(identifier)
-        return memory_json(reading.find(memory.parts, memory.agent_id, identifier, deleted=True))
+        found = reading.find(memory.parts, memory.agent_id, identifier, deleted=True)
+        return shown(memory.parts, found)
 
 
 def history(memory: AgentMemory, arguments: Json) -> Json:
     """The versions of what is stored under a key."""
-    return {"results": [memory_json(each) for each in memory.history(arguments["key"])]}
+    return {"results": [shown(memory.parts, each) for each in memory.history(arguments["key"])]}
 
 
 def _heat(memory: AgentMemory, identifier: str, to: Temperature) -> None:
@@ -66,10 +67,10 @@ def _heat(memory: AgentMemory, identifier: str, to: Temperature) -> None:
 
 
 def recall(memory: AgentMemory, arguments: Json) -> Json:
-    found = memory.recall(**arguments)
+    found = memory.recall(**_filtered(arguments))
     scored = zip(found.items, found.scores, strict=True)
     return {
-        "results": [{**memory_json(item), "score": score} for item, score in scored],
+        "results": [{**shown(memory.parts, item), "score": score} for item, score in scored],
         "promoted": list(found.promoted),
         "notes": list(found.notes),
     }
@@ -110,7 +111,7 @@ def get(memory: AgentMemory, arguments: Json) -> Json:
     if "memory_id" in arguments:
         if arguments.keys() & {"from", "lines"}:
             raise InvalidInput("from and lines are for notes", hint="a memory is given whole")
-        return {"memory": memory_json(memory.get(arguments["memory_id"]))}
+        return {"memory": shown(memory.parts, memory.get(arguments["memory_id"]))}
     path, first = arguments["path"], arguments.get("from", 1)
     lines = memory.memory_get(path, first, arguments.get("lines"))
     return {"path": lines.path, "from": lines.first, "to": lines.last, "text": lines.text}
@@ -156,13 +157,13 @@ def forget(memory: AgentMemory, arguments: Json) -> Json:
 
 def query(memory: AgentMemory, arguments: Json) -> Json:
     """Search with filters; without a query, list the newest memories that pass them."""
-    given = dict(arguments)
+    given = _filtered(arguments)
     text, limit = given.pop("query", ""), given.pop("limit", 10)
     retention = _RETENTIONS[given.pop("retention", "active")]
     only = parse_filter(**given)
     if text.strip() and retention is Retention.ACTIVE:
         hits = memory.search(text, limit, **given)
-        return {"results": [_scored(hit) for hit in hits[:limit]], "note": hits.note}
+        return {"results": [_scored(memory, hit) for hit in hits[:limit]], "note": hits.note}
     if text.strip():
         raise InvalidInput(
             "archived and deleted memories are listed, not searched",
@@ -177,7 +178,7 @@ def query(memory: AgentMemory, arguments: Json) -> Json:
     else:
         listed = memory.hidden(retention)
     chosen = [Hit(each, 0.0, 0.0, 0.0) for each in listed if only.allows(each)]
-    return {"results": [_scored(hit) for hit in chosen[:limit]], "note": ""}
+    return {"results": [_scored(memory, hit) for hit in chosen[:limit]], "note": ""}
 
 
 def advance(memory: AgentMemory, arguments: Json) -> Json:
@@ -187,5 +188,15 @@ def advance(memory: AgentMemory, arguments: Json) -> Json:
         return clock.pass_time(bank, clock.chosen_tick(bank, **arguments))._asdict()
 
 
-def _scored(hit: Hit) -> Json:
-    return {**memory_json(hit.memory), "score": hit.score, "boosted_score": hit.boosted_score}
+def _filtered(arguments: Json) -> Json:
+    """The arguments with the session as a condition on metadata."""
+    given = dict(arguments)
+    if "session" in given:
+        own = {"metadata.session": given.pop("session")}
+        given["filters"] = {"$and": [given["filters"], own]} if "filters" in given else own
+    return given
+
+
+def _scored(memory: AgentMemory, hit: Hit) -> Json:
+    found = shown(memory.parts, hit.memory)
+    return {**found, "score": hit.score, "boosted_score": hit.boosted_score}

@@ -100,6 +100,7 @@ _PATH = typed(
 )
 _TEXT = typed("string", "Markdown; it may be empty.", maxLength=CONTENT["maxLength"])
 _NAME = {"minLength": 1, "maxLength": 256}
+_SESSION = typed("string", "Only what is part of this conversation or episode.", **_NAME)
 _ONE_MEMORY = object_of({"memory_id": ID})
 
 OPERATIONS: dict[str, Operation] = {
@@ -193,8 +194,9 @@ OPERATIONS: dict[str, Operation] = {
                     "auto_promote": typed("boolean", "Whether it may get hot."),
                     "kinds": any_of(KIND),
                     "min_relevance": SCORE,
-                    "include_cold": typed("boolean", "Whether cold ones take part, as they do."),
+                    "session": _SESSION,
                     "filters": FILTERS,
+                    "include_cold": typed("boolean", "Whether cold ones take part, as they do."),
                 },
             ),
             object_of(
@@ -386,6 +388,7 @@ OPERATIONS: dict[str, Operation] = {
                     "tags": any_of({**TAGS["items"], "description": "A label that it has."}),
                     "min_score": SCORE,
                     "since_tick": whole("Created in this tick or later.", 0, 2**53),
+                    "session": _SESSION,
                     "filters": FILTERS,
                 },
             ),

@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from typing import Any, get_args
 
+from ..engine import reading
+from ..engine.open_bank import OpenBank
 from ..memory.kinds import KINDS
 from ..memory.records import Memory
 from ..memory.retention import RETENTION_NAMES
@@ -14,6 +16,7 @@ __all__ = [
     "CONTENT",
     "FILTERS",
     "ID",
+    "KEPT",
     "KEY",
     "KIND",
     "LIMIT",
@@ -32,6 +35,7 @@ __all__ = [
     "list_of",
     "memory_json",
     "object_of",
+    "shown",
     "typed",
     "whole",
 ]
@@ -128,7 +132,7 @@ def any_of(one: Schema) -> Schema:
 
 _SCALAR: Schema = {"type": ["string", "number", "boolean", "null"]}
 
-MEMORY = object_of(
+KEPT = object_of(
     {
         "id": ID,
         "content": {"type": "string"},
@@ -142,6 +146,13 @@ MEMORY = object_of(
         "expires_tick": {"type": ["integer", "null"]},
         "access_count": {"type": "integer"},
         "last_access_tick": {"type": ["integer", "null"]},
+    }
+)
+MEMORY = object_of(
+    {
+        **KEPT["properties"],
+        "usage_count": typed("integer", "How often it was used: access_count by another name."),
+        "decay_score": typed("number", "How little it has faded: 1 is not at all."),
     }
 )
 SCORED = object_of(
@@ -220,8 +231,17 @@ STATUS = object_of(
 )
 
 
+def shown(bank: OpenBank, memory: Memory) -> dict[str, Any]:
+    """A memory as JSON for whoever looks at it."""
+    return {
+        **memory_json(memory),
+        "usage_count": memory.usage_count,
+        "decay_score": round(reading.decay_score(bank, memory), 6),
+    }
+
+
 def memory_json(memory: Memory) -> dict[str, Any]:
-    """A memory as JSON."""
+    """A memory as JSON: what a file keeps of it."""
     return {
         "id": memory.id,
         "content": memory.content,

@@ -206,7 +206,7 @@ def test_sync_says_what_became_of_each_note(notes: Command, folder: Path) -> Non
     with MemoryBank.at(folder) as bank:
         assert bank.agent("alice").notes.paths() == ["MEMORY.md", "memory/erin.md"]
     assert notes("sync", "--json").json == {
-        "changed": [], "removed": [], "unchanged": 2, "problems": [],
+        "changed": [], "removed": [], "unchanged": 2, "problems": [], "skipped": [],
     }  # fmt: skip
 
 
@@ -417,3 +417,33 @@ def test_a_bad_number_or_action_is_refused(notes: Command, arguments: list[str])
     assert (done.code, done.out) == (2, "")
     assert "Invalid value" in done.err or "is a number from 0 to 1, not nan" in done.err
     assert "Traceback" not in done.err
+
+
+# Transcripts
+
+
+def test_a_transcript_is_listed_searched_read_and_synced(tiermem: Command, tmp_path: Path) -> None:
+    with MemoryBank.open(tmp_path / "bank", storage=MANUAL, notes={"transcripts": True}) as bank:
+        bank.agent("alice").add("x")
+    file = tmp_path / "bank/notes/alice/sessions/monday.jsonl"
+    file.parent.mkdir(parents=True)
+    file.write_text('{"role": "user", "content": "Erin bakes bread."}\nno JSON\n')
+    alice = ("notes", "bank", "-a", "alice")
+    listed = tiermem(*alice, "--json")
+    assert listed.err.startswith("not indexed: sessions/monday.jsonl: line 2 skipped: ")
+    (row,) = listed.json
+    assert (row["path"], row["lines"], row["bytes"]) == (
+        "sessions/monday.jsonl", 2, file.stat().st_size,
+    )  # fmt: skip
+    (first, *_) = tiermem(*alice, "search", "bread", "--json").json
+    assert first["citation"] == "sessions/monday.jsonl#L1"
+    assert tiermem(*alice, "get", "sessions/monday.jsonl").out == "user: Erin bakes bread.\n\n"
+    done = tiermem(*alice, "sync")
+    assert (done.code, done.out.splitlines()[:2]) == (
+        0,
+        [
+            "changed\tsessions/monday.jsonl",
+            "skipped\tsessions/monday.jsonl: line 2 skipped: no JSON object, or over 1048576 bytes",
+        ],
+    )
+    assert tiermem("show", "bank", "--agent", "alice", "--json").json[-1]["lines"] == 2

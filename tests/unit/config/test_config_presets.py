@@ -12,11 +12,17 @@ import agents.config.load
 from agents.config.load import load_settings
 from agents.errors import ConfigError
 from banks import ROOT
+from default_rules import default_rules
 
 FILES = sorted((ROOT / "config" / "presets").glob("*.yaml"))
 PRESETS = [path.stem for path in FILES]
 
 
+IN_USE = {
+    "name": "in use",
+    "when": {"temperature": ["hot", "warm"], "accesses": 3, "idle_below": "1d"},
+    "to": "hot",
+}
 OF_TEMPERATURE = ["hot-cold-session", "hot-warm-cold", "lifetime", "tiers"]
 OF_RETRIEVAL = ["hybrid", "vector", "weighted-sum"]
 NOTHING_BUT_SIMILARITY = {
@@ -76,15 +82,27 @@ def test_a_preset_is_about_memories_or_about_finding_them(preset: str) -> None:
                 "temperature.auto_prune": True,
                 "temperature.compact_every": "1d",
                 "temperature.compact_on_close": True,
+                "temperature.rules": [*default_rules()[:3], IN_USE, *default_rules()[3:]],
             },
         ),
-        ("hot-cold-session", {"temperature.initial": "hot"}),
+        (
+            "hot-cold-session",
+            {
+                "temperature.initial": "hot",
+                "temperature.hot_max_tokens": 4000,
+                "temperature.hot_max_facts": None,
+                "temperature.warm_access_threshold": 4,
+            },
+        ),
         (
             "lifetime",
             {
                 "temperature.initial": "hot",
                 "temperature.ttl_cold_below": "1d",
                 "temperature.ttl_warm_below": "7d",
+                "temperature.warm_access_threshold": 0,
+                "temperature.compact_every": "1d",
+                "temperature.rules": [IN_USE],
                 "decay.enabled": True,
             },
         ),

@@ -42,9 +42,10 @@ def test_the_defaults_of_temperature_are_these() -> None:
     temperature = load_settings().temperature
     assert replace(temperature, rules=()) == type(temperature)(
         initial="warm", ttl_cold_below=None, ttl_warm_below=None, hot_max_tokens=2000,
-        hot_max_facts=50, auto_spill=True, warm_access_threshold=3, promote_threshold=0.85,
-        promote_accesses=3, promote_window="7d", min_score=0.0, max_cold_items=1000,
-        auto_prune=False, compact_every=None, compact_on_close=False, rules=(),
+        hot_max_facts=50, auto_spill=True, warm_access_threshold=3, auto_promote=True,
+        promote_threshold=0.85, promote_accesses=3, promote_window="7d", min_score=0.2,
+        max_cold_items=1000, auto_prune=False, compact_every=None, compact_on_close=False,
+        inactive_preference="7d", rules=(),
     )  # fmt: skip
 
 
@@ -166,7 +167,7 @@ def test_where_nothing_makes_no_sense_a_duration_is_at_least_a_tick(
         ("temperature.ttl_cold_below", "7 days", f"{DURATION}, or null, not the text '7 days'"),
         ("temperature.ttl_warm_below", "-1", f"{DURATION}, or null, not -1"),
         ("temperature.hot_max_tokens", "-1", "a whole number, 0 or more, not -1"),
-        ("temperature.hot_max_facts", "1.5", "a whole number, 0 or more, not 1.5"),
+        ("temperature.hot_max_facts", "1.5", "a whole number, 0 or more, or null, not 1.5"),
         ("temperature.auto_spill", "1", "true or false, not 1"),
         ("temperature.auto_spill", "'no'", "true or false, not the text 'no'"),
         ("temperature.warm_access_threshold", "-1", "a whole number, 0 or more, not -1"),
@@ -215,7 +216,13 @@ def test_a_pinned_half_life_is_unknown_since_pinned_never_fades() -> None:
         {},
         {"kind": "fact"},
         {"kind": ["fact", "message"], "tag": ["a", "b c"], "tier": ["low", "normal"]},
-        {"temperature": ["hot", "warm"], "idle": 0, "age": "12h", "accesses": 0},
+        {
+            "temperature": ["hot", "warm"],
+            "idle": 0,
+            "idle_below": "2d",
+            "age": "12h",
+            "accesses": 0,
+        },
         {"accesses_below": 3, "any": [{}, {"tag": "x"}, {"any": [{"tier": "pinned"}]}]},
     ],
 )
@@ -271,7 +278,11 @@ def test_a_bad_rule_is_told_where_and_why(rule: dict[str, Any], said: str) -> No
         ({"tag": [3]}, f".tag[0] must be {TAG}, not 3"),
         ({"temperature": "cool"}, ".temperature must be hot, warm or cold, not the text 'cool'"),
         ({"tier": 0}, ".tier must be pinned, critical, important, normal or low, not 0"),
-        ({"idle": "7 days"}, f".idle must be {DURATION}, not the text '7 days'"),
+        (
+            {"idle": "7 days"},
+            f".idle must be {DURATION}, or inactive_preference, not the text '7 days'",
+        ),
+        ({"idle_below": 0}, f".idle_below must be {PERIOD}, not 0"),
         ({"age": None}, f".age must be {DURATION}, not null"),
         ({"accesses": -1}, ".accesses must be a whole number, 0 or more, not -1"),
         ({"accesses_below": "3"}, ".accesses_below must be a whole number, 0 or more, not the"),
@@ -302,7 +313,7 @@ def test_an_unknown_key_of_a_condition_suggests_the_near_one(key: str, near: str
 def test_an_unknown_key_like_no_other_lists_those_of_a_condition() -> None:
     assert refusal(with_rules({"name": "x", "when": {"zzz": 1}, "to": "hot"})) == (
         "config mapping: unknown key temperature.rules[0].when.zzz; known here: kind, tag,"
-        " temperature, tier, idle, age, accesses, accesses_below, any"
+        " temperature, tier, idle, idle_below, age, accesses, accesses_below, any"
     )
 
 

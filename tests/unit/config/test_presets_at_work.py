@@ -229,7 +229,7 @@ def test_a_long_conversation_spills_the_oldest_when_hot_is_full(session: Open) -
 def test_what_is_used_stays_or_goes_to_warm_only(session: Open) -> None:
     alice = session("hot-cold-session", temperature={"hot_max_facts": 2}).agent("alice")
     liked = alice.add("liked <1 0>")
-    for _ in range(3):
+    for _ in range(4):
         alice.search("<1 0>", 1)
     alice.add("other <0 1>")
     alice.add("third <0 0 1>")

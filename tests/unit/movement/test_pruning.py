@@ -30,14 +30,13 @@ def test_the_least_worth_is_pruned_first_and_archived(make_bank: OpenBank) -> No
     assert bank.prune() == []
 
 
-def test_each_access_is_worth_a_tenth(make_bank: OpenBank) -> None:
-    bank = make_bank(temperature={"max_cold_items": 1})
+def test_what_was_used_is_pruned_after_what_never_was(make_bank: OpenBank) -> None:
+    bank = make_bank(temperature={"max_cold_items": 1, "min_score": 0})
     alice = bank.agent("alice")
     often = alice.add("often <0 1>", temperature="cold", tags=["often"])
     never = alice.add("never <0 1>", temperature="cold")
-    for _ in range(6):
-        alice.search("<1 0>", include_cold=True, tags="often")
-    assert alice.get(often.id).relevance < 0.01  # but six tenths are more than a half
+    alice.search("<1 0>", include_cold=True, tags="often")
+    assert alice.get(often.id).access_count == 1
     assert bank.prune() == [never.id]
 
 

@@ -1,20 +1,93 @@
-"""A recall finds warm and cold memories, and makes the relevant ones hot."""
+"""A recall finds memories of every temperature, and makes the relevant ones hot."""
 
 import pytest
 
 from agents import AgentMemory, InvalidInput, MemoryBank
 from agents.memory.results import Recall
 from banks import OpenBank
-from movements import COLD, HOT, added_hot, hot
+from movements import COLD, HOT, WARM, added_hot, hot
 
 
-def test_a_recall_finds_warm_and_cold_but_not_hot(alice: AgentMemory) -> None:
-    alice.add("hot <1 0>", temperature="hot")
+def test_a_recall_finds_hot_warm_and_cold_and_says_which(alice: AgentMemory) -> None:
+    alice.add("hot <9 1>", temperature="hot")
     alice.add("pin <1 0>", "pinned")
+    alice.add("unrelated pin <0 1>", "pinned")
     alice.add("warm <1 1>")
     alice.add("cold <1 2>", temperature="cold")
     found = alice.recall("<1 0>", 9, auto_promote=False)
-    assert [item.content for item in found.items] == ["warm <1 1>", "cold <1 2>"]
+    assert [(item.content[:4].strip(), item.temperature) for item in found.items] == [
+        ("pin", HOT), ("hot", HOT), ("warm", WARM), ("cold", COLD),
+    ]  # fmt: skip
+    assert found.promoted == ()
+
+
+def test_a_recall_asked_again_finds_what_it_made_hot(alice: AgentMemory) -> None:
+    memory = alice.add("a <1 0>", temperature="cold")
+    assert alice.recall("<1 0>").promoted == (memory.id,)
+    again = alice.recall("<1 0>")
+    assert [item.temperature for item in again.items] == [HOT]
+    assert again.promoted == ()
+
+
+def test_pinned_memories_take_no_place_from_better_matches(alice: AgentMemory) -> None:
+    for number in range(4):
+        alice.add(f"pin {number} <1 1>", "pinned")
+    alice.add("cold <1 0>", temperature="cold")
+    found = alice.recall("<1 0>", 2, auto_promote=False)
+    assert [item.content for item in found.items] == ["cold <1 0>", "pin 3 <1 1>"]
+
+
+def test_a_recall_may_leave_out_the_cold(alice: AgentMemory) -> None:
+    alice.add("warm <1 0>")
+    alice.add("cold <1 0>", temperature="cold")
+    found = alice.recall("<1 0>", include_cold=False)
+    assert [item.content for item in found.items] == ["warm <1 0>"]
+
+
+def test_whether_a_recall_promotes_is_a_setting_and_the_call_decides(make_bank: OpenBank) -> None:
+    alice = make_bank(temperature={"auto_promote": False}).agent("alice")
+    memory = alice.add("a <1 0>", temperature="cold")
+    assert alice.recall("<1 0>").promoted == ()
+    assert alice.recall("<1 0>", auto_promote=True).promoted == (memory.id,)
+
+
+UNRELATED = ("how tall is Mount Everest?", "play some jazz music", "what is photosynthesis?")
+
+
+def test_unrelated_questions_do_not_promote() -> None:
+    with MemoryBank.ephemeral() as bank:
+        alice = bank.agent("alice")
+        memory = alice.add("Alice likes her tea without sugar")
+        for question in UNRELATED * 3:
+            found = alice.recall(question)
+            assert found.promoted == ()
+            assert max(found.scores) < bank.settings.temperature.min_score
+        assert alice.get(memory.id).access_count == 0
+
+
+def test_an_unrelated_question_does_not_promote_what_was_recalled_often(
+    make_bank: OpenBank,
+) -> None:
+    alice = make_bank(temperature={"promote_accesses": 2}).agent("alice")
+    alice.add("a <1 1>")
+    alice.recall("<1 0>")
+    alice.recall("<1 0>", auto_promote=False)
+    assert alice.recall("<1 -1>").promoted == ()
+
+
+@pytest.mark.parametrize("retrieval", ["hybrid", "weighted-sum", "vector"])
+@pytest.mark.parametrize("length", [1, 40, 400])
+def test_its_own_text_always_promotes_a_memory(retrieval: str, length: int) -> None:
+    own = "The permit for the bridge arrives on Tuesday. " * length
+    with MemoryBank.ephemeral(preset=retrieval, memory={"max_content_bytes": 40_000}) as bank:
+        alice = bank.agent("alice")
+        for other in ("The bridge", "Tuesday " * 300, "permit", "arrives on " * 50):
+            alice.add(other, temperature="cold")
+        wanted = alice.add(own, temperature="cold")
+        found = alice.recall(own, 9, auto_promote=False)
+        assert wanted in found.items
+        (likeness,) = bank.parts.search.likenesses(own, [wanted])
+        assert likeness == 1.0
 
 
 def test_a_recall_gives_three_unless_told(alice: AgentMemory) -> None:
@@ -78,7 +151,7 @@ def test_the_items_of_a_recall_are_as_they_are_after_it(bank: MemoryBank) -> Non
     bank.advance(4)
     (item,) = alice.recall("<1 0>").items
     assert (item.temperature, item.access_count, item.last_access_tick) == (HOT, 1, 4)
-    assert item.relevance == 0.75
+    assert item.relevance == 0.8125
     assert tuple(item) == tuple(alice.get(item.id))
 
 

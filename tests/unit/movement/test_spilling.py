@@ -64,12 +64,11 @@ def test_the_least_relevant_spills_first(make_bank: OpenBank) -> None:
 def test_among_equally_relevant_the_oldest_spills_first(make_bank: OpenBank) -> None:
     bank = make_bank(temperature={"hot_max_facts": 3})
     alice = bank.agent("alice")
-    late = alice.add("created first")
-    bank.advance(1)
-    added_hot(alice, "a", "b")
-    alice.promote(late.id)
-    added_hot(alice, "c")
-    assert hot(alice) == ["a", "b", "c"]  # it was created first, though it became hot last
+    for name in "abc":
+        added_hot(alice, name)
+        bank.advance(bank.tick + 1)
+    added_hot(alice, "d")
+    assert hot(alice) == ["b", "c", "d"]
 
 
 def test_what_was_accessed_three_times_spills_to_warm_what_was_not_to_cold(
@@ -144,10 +143,42 @@ def test_without_auto_spill_hot_keeps_all(make_bank: OpenBank) -> None:
     assert hot(alice) == ["d" * 20]
 
 
-def test_a_spill_without_arguments_leaves_alone_what_fits(alice: AgentMemory) -> None:
-    added_hot(alice, "a", "b")
-    assert alice.spill() == Spill({}, ())
-    assert hot(alice) == ["a", "b"]
+def test_a_spill_without_arguments_frees_one_at_least(alice: AgentMemory) -> None:
+    first, _ = added_hot(alice, "a", "b")
+    alice.add("p", "pinned")
+    assert alice.spill() == Spill({first.id: COLD}, ())
+    assert hot(alice) == ["b", "p"]
+    assert len(alice.spill().moved) == 1
+    assert alice.spill() == Spill({}, ())  # the pinned one stays
+
+
+def test_a_spill_without_arguments_frees_all_that_is_too_much(make_bank: OpenBank) -> None:
+    bank = make_bank(temperature={"hot_max_facts": 1, "auto_spill": False})
+    added_hot(bank.agent("alice"), "a", "b", "c")
+    assert len(bank.agent("alice").spill().moved) == 2
+
+
+def test_a_spill_of_tokens_frees_at_least_these(make_bank: OpenBank) -> None:
+    alice = make_bank(count_tokens=len).agent("alice")
+    first, second, third = added_hot(alice, "a" * 7, "b" * 7, "c" * 7)  # each takes ten
+    assert alice.spill(tokens=0).moved == {}
+    assert list(alice.spill(tokens=11).moved) == [first.id, second.id]
+    assert list(alice.spill(tokens=99).moved) == [third.id]
+
+
+@pytest.mark.parametrize("given", [{"count": 1, "tokens": 1}, {"tokens": 1, "ids": []}])
+def test_a_spill_takes_one_of_its_arguments(alice: AgentMemory, given: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match="only one of them"):
+        alice.spill(**given)
+
+
+def test_a_spill_does_not_count_what_expired(make_bank: OpenBank) -> None:
+    bank = make_bank()
+    alice = bank.agent("alice")
+    alice.add("gone", temperature="hot", ttl=1)
+    (there,) = added_hot(alice, "there")
+    bank.advance(1)
+    assert list(alice.spill().moved) == [there.id]
 
 
 def test_a_spill_of_0_spills_none(alice: AgentMemory) -> None:

@@ -21,11 +21,13 @@ def test_each_retrieval_counts(bank: MemoryBank) -> None:
     assert (now.access_count, now.last_access_tick) == (4, 3)
 
 
-def test_relevance_is_the_mean_of_what_it_was_and_of_the_score(alice: AgentMemory) -> None:
+def test_each_use_halves_what_is_missing_to_full_relevance(make_bank: OpenBank) -> None:
+    alice = make_bank(temperature={"min_score": 0}).agent("alice")
     memory = alice.add("a <1 0>")
-    for query, relevance in [("<1 0>", 0.75), ("<1 0>", 0.875), ("<0 1>", 0.4375)]:
+    means = [("<1 0>", 0.75), ("<1 0>", 0.875), ("<0 1>", 0.4375)]
+    for uses, (query, mean) in enumerate(means, 1):
         alice.search(query)
-        assert alice.get(memory.id).relevance == relevance
+        assert alice.get(memory.id).relevance == 1 - (0.75 - mean / 2) / 2**uses
 
 
 def test_what_was_not_returned_is_not_counted(alice: AgentMemory) -> None:
@@ -96,7 +98,7 @@ def test_use_is_kept_when_the_bank_is_closed_right_after(open_bank: OpenBank) ->
     alice.search("<1 0>", include_cold=True)
     for each in (memory, cold):
         now = open_bank().agent("alice").get(each.id)
-        assert (now.access_count, now.last_access_tick, now.relevance) == (1, 0, 0.75)
+        assert (now.access_count, now.last_access_tick, now.relevance) == (1, 0, 0.8125)
 
 
 def test_a_tick_with_many_searches_is_one_commit(open_bank: OpenBank, folder: Path) -> None:

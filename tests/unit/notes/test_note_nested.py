@@ -8,6 +8,7 @@ from note_banks import found
 
 from agents import AgentMemory, MemoryBank
 from agents.errors import NoteRefused
+from agents.notes.index import Synced
 from banks import MANUAL
 
 
@@ -84,7 +85,7 @@ def test_what_a_folder_that_can_not_be_read_holds_is_kept(alice: AgentMemory, fo
 def test_hidden_folders_are_left_alone(alice: AgentMemory, folder: Path) -> None:
     (folder / ".git").mkdir()
     (folder / ".git" / "secret.md").write_text("the secret of another\n")
-    assert alice.notes.sync() == ((), (), 0, ())
+    assert alice.notes.sync() == Synced((), (), 0, ())
 
 
 def test_a_bank_that_goes_back_writes_the_notes_below_as_they_were(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def ticks(duration: int | str) -> int:
 
 @pytest.fixture
 def default_rules() -> tuple[Rule, ...]:
-    return parse_rules(as_written(), ticks)
+    return parse_rules(as_written("7d"), ticks)
 
 
 def row(

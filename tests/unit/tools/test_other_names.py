@@ -36,6 +36,28 @@ def test_session_id_and_type_are_session_and_kind(alice: AgentMemory) -> None:
     assert done(alice, "memory_query", type="decision")["results"] == []
 
 
+def test_one_server_serves_several_sessions_of_its_agent(alice: AgentMemory) -> None:
+    for session in ("s1", "s2"):
+        for temperature in ("warm", "cold"):
+            text = f"{temperature} tea of {session} <1 0>"
+            done(alice, "memory_add", content=text, sessionId=session, temperature=temperature)
+    alice.add("tea of no session <1 0>")
+    recalled = done(alice, "memory_recall", query="<1 0>", sessionId="s1", includeCold=True)
+    texts = {each["content"] for each in recalled["results"]}
+    assert texts == {"warm tea of s1 <1 0>", "cold tea of s1 <1 0>"}
+    warm = done(alice, "memory_query", query="<1 0>", sessionId="s2", tier="warm")["results"]
+    assert [each["content"] for each in warm] == ["warm tea of s2 <1 0>"]
+    both = {"filters": {"metadata.session": "s1"}, "session": "s2"}
+    assert done(alice, "memory_query", query="<1 0>", **both)["results"] == []
+    assert len(done(alice, "memory_query", session="s2", temperature="cold")["results"]) == 1
+
+
+def test_include_cold_is_understood(alice: AgentMemory) -> None:
+    alice.add("tea <1 0>", temperature="cold")
+    assert done(alice, "memory_recall", query="<1 0>", includeCold=False)["results"] == []
+    assert len(done(alice, "memory_recall", query="<1 0>", includeCold=True)["results"]) == 1
+
+
 def test_auto_promote_is_understood(alice: AgentMemory) -> None:
     alice.add("tea <1 0>", temperature="cold")
     found = done(alice, "memory_recall", query="<1 0>", autoPromote=False)

@@ -12,7 +12,7 @@ from typer import Argument, Option
 
 from ....errors import BankError, ConfigError, RunError
 from ....memory.tiers import TIER_NAMES
-from ....notes.chunks import split_lines
+from ....notes.transcripts import length_of
 from ..banks import copied
 from ..options import AsJson, Force, Preset, Quiet, RunFolder
 from ..output import counted, echo_json, say, table
@@ -358,7 +358,7 @@ def _curves(records: list[dict[str, Any]]) -> dict[str, list[float | None]]:
 def _note_rows(bank: "MemoryBank", agent: str) -> list[dict[str, Any]]:
     kept = bank.parts.ledger.resident.block(agent).notes
     return [
-        {"note": path, "lines": len(split_lines(kept[path].text))}
+        {"note": path, "lines": length_of(path, kept[path])[0]}
         for path in bank.agent(agent).notes.paths()
     ]
 

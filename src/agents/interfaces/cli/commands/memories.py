@@ -164,9 +164,9 @@ def history(
         memory = bank.agent(agent)
         versions = memory.history(key) or memory.history(_full_id(bank, agent, key))
         if as_json:
-            from ....tools.shapes import memory_json
+            from ....tools.shapes import shown
 
-            echo_json({"results": [memory_json(each) for each in versions]})
+            echo_json({"results": [shown(bank.parts, each) for each in versions]})
             return
         rows = [
             {
@@ -258,10 +258,10 @@ def search(
         else:
             hits = memory.search(query, limit, **only)
         if as_json:
-            from ....tools.shapes import memory_json
+            from ....tools.shapes import shown
 
             scores = [{"score": hit.score, "boosted_score": hit.boosted_score} for hit in hits]
-            found = [memory_json(hit.memory) for hit in hits]
+            found = [shown(bank.parts, hit.memory) for hit in hits]
             rows = [{**one, **score} for one, score in zip(found, scores, strict=True)]
             echo_json({"results": rows, "note": hits.note})
             return
@@ -419,10 +419,10 @@ def _tell(
     memory: "AgentMemory", changed: "Memory", before: "list[Memory]", verb: str, as_json: bool
 ) -> None:
     """Print the changed memory, and the memories that made room for it."""
-    from ....tools.shapes import memory_json
+    from ....tools.shapes import shown
 
     if as_json:
-        echo_json(memory_json(changed))
+        echo_json(shown(memory.parts, changed))
         return
     how = f"{TIER_NAMES[changed.tier]}, {TEMPERATURE_NAMES[changed.temperature]}"
     say(f"{memory.agent_id} {verb} ({how}): {changed.content}")

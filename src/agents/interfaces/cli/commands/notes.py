@@ -17,6 +17,7 @@ from ....errors import InvalidInput, NoteRefused
 from ....memory.context import one_line
 from ....memory.tiers import TIER_NAMES
 from ....notes.chunks import split_lines
+from ....notes.transcripts import length_of
 from ..banks import changed, copied_with_notes, opened, storing
 from ..options import AsJson, BankFolder
 from ..output import echo_exactly, echo_json, first_of, say, table
@@ -117,7 +118,7 @@ def notes(
         if action is Action.GET:
             _get(own, subject, first or 1, lines, as_json)
             return
-        for problem in seen.problems:
+        for problem in (*seen.problems, *seen.skipped):
             say(f"not indexed: {problem}", err=True)
         if action is Action.SEARCH:
             _search(bank, agent, subject, max_results, min_score, as_json)
@@ -130,6 +131,7 @@ def _rows(bank: "MemoryBank", agent: str, as_json: bool) -> list[dict[str, Any]]
     rows = []
     for path in bank.agent(agent).notes.paths():
         note = kept[path]
+        lines, size = length_of(path, note)
         found = (bank.agent(agent).find(number) for number, _, _ in note.chunks)
         counts = Counter(memory.tier for memory in found if memory is not None)
         tiers = {TIER_NAMES[tier]: counts[tier] for tier in sorted(counts)}
@@ -137,8 +139,8 @@ def _rows(bank: "MemoryBank", agent: str, as_json: bool) -> list[dict[str, Any]]
         rows.append(
             {
                 "path": path,
-                "lines": len(split_lines(note.text)),
-                "bytes": len(note.text.encode()),
+                "lines": lines,
+                "bytes": size,
                 "chunks": len(note.chunks),
                 "tiers": tiers if as_json else shown,
             }
@@ -226,12 +228,15 @@ def _sync(folder: Path, agent: str, as_json: bool) -> None:
         if not any(problem.startswith(f"{path}: ") for problem in problems)
     ]
     removed = list(dict.fromkeys((*seen.removed, *done.removed)))
+    skipped = list(dict.fromkeys((*seen.skipped, *done.skipped)))
     unchanged = max(done.unchanged + len(done.changed) - len(changed), 0)
     if as_json:
         echo_json({"changed": changed, "removed": removed, "unchanged": unchanged,
-                    "problems": list(problems)})  # fmt: skip
+                    "problems": list(problems), "skipped": skipped})  # fmt: skip
     else:
-        for name, items in (("changed", changed), ("removed", removed), ("problem", problems)):
+        for name, items in (
+            ("changed", changed), ("removed", removed), ("skipped", skipped), ("problem", problems),
+        ):  # fmt: skip
             for item in items:
                 _tell(f"{name}\t{item}", is_bad=name == "problem")
         say(f"{len(changed)} changed, {len(removed)} removed, {unchanged} unchanged, "
