@@ -21,7 +21,10 @@ __all__ = ["BANKS", "RECORDED", "SCENARIOS", "bank_history", "run_history"]
 
 RECORDED = Path(__file__).parent / "histories.json"
 SIMULATIONS = Path(__file__).parent.parent.parent / "simulations"
-SCENARIOS = ("market", "household", "rumor")
+SCENARIOS = (
+    "market", "household", "rumor",
+    "market of before", "household of before", "rumor of before",
+)  # fmt: skip
 TICKS = 12
 
 SMALL_CAPS: dict[str, Any] = {
@@ -45,9 +48,14 @@ ENDS = (".", "?", ", they say.", " again.", " on market day.")
 
 
 def run_history(name: str, folder: Path) -> list[Any]:
-    """The state hash of each tick of a shipped scenario, then what the run came to."""
+    """The state hash of each tick of a shipped scenario, then what the run came to.
+
+    Runs keep the settings that they were made with: "NAME of before" has the default of then.
+    """
+    name, _, of_before = name.partition(" ")
+    least = {"temperature": {"min_score": 0.0}} if of_before else {}
     settings = load_settings(
-        SIMULATIONS / f"{name}.yaml", overrides={"storage": {"sync": "manual"}}
+        SIMULATIONS / f"{name}.yaml", overrides={"storage": {"sync": "manual"}, **least}
     )
     with Run.create(folder, settings, scenario=SIMULATIONS) as run:
         hashes = [record["state_hash"] for record in run.advance(TICKS)]

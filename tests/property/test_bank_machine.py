@@ -294,6 +294,9 @@ class BankMachine(BankUnderTest):
                 with pytest.raises(MemoryNotFound):
                     view.set_tier(identifier, "low")
                 with pytest.raises(MemoryNotFound):
+                    view.update(identifier, "mine")
+                assert view.history(identifier) == []
+                with pytest.raises(MemoryNotFound):
                     view.spill(ids=[identifier])
 
 

@@ -1,11 +1,10 @@
 """New memories: stored, put in the place of a former version, or counted as a repetition."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from operator import attrgetter
 from typing import final
 
 from ..errors import InvalidInput
-from ..memory.metadata import KeptMetadata, check_metadata
+from ..memory.metadata import check_metadata
 from ..memory.records import KEY, Memory
 from ..memory.requests import NewBatch, Options, check_all_new, check_content
 from ..memory.retention import Retention
@@ -20,8 +19,6 @@ from .open_bank import OpenBank
 
 __all__ = ["add_many", "add_new", "update"]
 
-_key_of = attrgetter("key")
-
 
 def add_many(bank: OpenBank, items: Iterable[tuple[object, ...]]) -> Sequence[Memory]:
     """Check and store new memories; :meth:`MemoryBank.add_many`."""
@@ -34,7 +31,7 @@ def add_many(bank: OpenBank, items: Iterable[tuple[object, ...]]) -> Sequence[Me
 def add_new(bank: OpenBank, new: NewBatch) -> Sequence[Memory]:
     """Store memories that are checked, or what becomes of them: the result has one for each."""
     merges = bank.settings.memory.merge_duplicates
-    if not merges and not any(map(_key_of, new.options)):  # as in most ticks
+    if not merges and not _has_key(new):
         return bank.add_new(new)
     with bank.changing():
         bank.movement.expire_of(dict.fromkeys(new.agents))
@@ -50,8 +47,7 @@ def update(
     check_is_live(bank, memory)
     text = check_content(content, bank.settings.memory.max_content_bytes)
     own: object = memory.metadata if metadata is None else metadata
-    kept = check_metadata(own)
-    key = memory.key or memory.id
+    kept, key = check_metadata(own), memory.key or memory.id
     if kept is not None and kept.get(KEY, key) != key:
         raise InvalidInput(f"an update keeps the key {key!r:.80}", hint="leave the key out")
     wanted = memory.tier if tier is None else tier
@@ -64,13 +60,17 @@ def update(
         None if is_pinned else memory.expires_tick,
         key,
     )
-    new = NewBatch.of([(memory.agent_id, text, wanted, with_key(kept, key), options)])
+    new = NewBatch.of(
+        [(memory.agent_id, text, wanted, check_metadata({**(kept or {}), KEY: key}), options)]
+    )
     return add_new(bank, new)[0]
 
 
-def with_key(metadata: KeptMetadata | None, key: str) -> KeptMetadata:
-    """The metadata with a key, in the order in which metadata is kept."""
-    return KeptMetadata(dict(sorted({**(metadata or {}), KEY: key}.items())))
+def _has_key(new: NewBatch) -> bool:
+    """Whether a memory has a key, which its metadata has as well: most memories have none."""
+    if new.metadata.count(None) == len(new.metadata):
+        return False
+    return any(options.key is not None for options in new.options)
 
 
 def _stored(

@@ -136,6 +136,8 @@ class _Look:
         self._shelf = resident.shelf.counts(agent_id)
         self._crowd = _crowd_of(self._blocks)
         self._expired = resident.expired(agent_id)
+        self._over = {(each.agent_id, each.sequence) for each in self._expired}
+        self._alive = np.concatenate([np.empty(0, bool), *map(self._alive_in, self._blocks)])
         self._hot = self._hot_rows()
         self._use = [
             self._used(block, rows) for block, rows in zip(self._blocks, self._hot, strict=True)
@@ -167,15 +169,17 @@ class _Look:
             [np.empty(0, np.int8), *[each.temperatures for each in self._blocks]]
         )
         owners = self._crowd.owners
-        found = np.flatnonzero((heats == int(Temperature.HOT)) | (self._crowd.tiers == 0))
+        is_hot = (heats == int(Temperature.HOT)) | (self._crowd.tiers == 0)
+        found = np.flatnonzero(is_hot & self._alive)
         first = np.searchsorted(owners, owners[found])
         rows: list[list[int]] = [[] for _ in self._blocks]
-        over = {(each.agent_id, each.sequence) for each in self._expired}
         for owner, row in zip(owners[found].tolist(), (found - first).tolist(), strict=True):
-            block = self._blocks[owner]
-            if not over or (block.agent_id, block.sequence(row)) not in over:
-                rows[owner].append(row)
+            rows[owner].append(row)
         return rows
+
+    def _alive_in(self, block: AgentColumns) -> NDArray[np.bool_]:
+        """Which resident memories of an agent have not expired."""
+        return ~block.expired(self._resident.tick)
 
     def _used(self, block: AgentColumns, rows: Sequence[int]) -> AgentStatus:
         limits, count = self._movement.limits, self._count
@@ -259,7 +263,8 @@ class _Look:
         limits, above = self._movement.limits, self._settings.status.spill_above
         for block, used in zip(self._blocks, self._use, strict=True):
             if used.utilization > above:
-                hot = self._movement.hot.facts(block)
+                facts = self._movement.hot.facts(block)
+                hot = [each for each in facts if (block.agent_id, each.sequence) not in self._over]
                 leaving = suggest.spill_sequences(hot, limits, above)
                 yield suggest.spill(
                     block.agent_id,
@@ -277,11 +282,16 @@ class _Look:
             if retention == Retention.ACTIVE:
                 cold[agent] += items
                 kept[agent] += items if tier <= Tier.CRITICAL else 0
+        for each in self._expired:
+            if each.temperature is Temperature.COLD:
+                cold[each.agent_id] -= 1
+                kept[each.agent_id] -= each.tier <= Tier.CRITICAL
         most, left = self._settings.temperature.max_cold_items, _MOST_COLD
         for agent in sorted(cold):
             block, number = self._resident.block(agent), cold[agent]
             facts = self._resident.shelf.cold(agent) if number <= left else []
             left -= len(facts)
+            facts = [each for each in facts if (agent, each.sequence) not in self._over]
             if number > most:
                 excess = min(number - most, number - kept[agent])
                 ids = _ids(block, beyond_limit(facts, most))
@@ -305,13 +315,14 @@ class _Look:
         tick, crowd = self._resident.tick, self._crowd
         after = self._settings.clock.ticks(self._settings.status.stale_after)
         found: dict[str, tuple[list[int], list[str]]] = {}
-        for block, mine, ids in self._by_agent(suggest.stale_rows(crowd, tick, after)):
+        rows = suggest.stale_rows(crowd, tick, after)
+        for block, mine, ids in self._by_agent(rows[self._alive[rows]]):
             idle = tick - np.maximum(crowd.last[mine], crowd.created[mine])
             found[block.agent_id] = idle.tolist(), ids
         for block in self._blocks:  # cold memories may be stale too
             for memory in block.critical_elsewhere.values():
                 used = max(memory.created_tick, memory.last_access_tick or 0)
-                if tick - max(used, memory.tier_tick) >= after:
+                if tick - max(used, memory.tier_tick) >= after and not memory.is_expired(tick):
                     idle_ticks, ids = found.setdefault(block.agent_id, ([], []))
                     idle_ticks.append(tick - used)
                     ids.append(memory.id)
@@ -320,9 +331,11 @@ class _Look:
 
     def _boosts(self) -> Iterator[Suggestion]:
         boosts = self._settings.memory.tier_boosts
-        for found in suggest.dominances(self._crowd, len(self._blocks), boosts):
+        alive = Crowd._make(column[self._alive] for column in self._crowd)
+        for found in suggest.dominances(alive, len(self._blocks), boosts):
             block = self._blocks[found.owner]
-            rows = np.flatnonzero(block.tiers == found.upper)[-MOST_IDS:].tolist()
+            upper = (block.tiers == found.upper) & self._alive_in(block)
+            rows = np.flatnonzero(upper)[-MOST_IDS:].tolist()
             ids = _ids(block, [block.sequence(row) for row in reversed(rows)])
             yield suggest.boost(block.agent_id, found, ids)
 
@@ -335,6 +348,7 @@ class _Look:
         for block in several:
             near = _similarity(block, most) >= at
             looked_at = len(near)
+            near &= self._alive_in(block)[block.size - looked_at :]
             if not np.tril(near, -1).any():
                 continue
             groups = suggest.groups_of(near)

@@ -156,11 +156,16 @@ class Hot:
         ]
 
     def tokens(self, block: AgentColumns) -> int:
-        """The tokens of the hot memories, pinned memories included."""
+        """The tokens of the hot memories: with the pinned ones, without the expired ones."""
         if block.hot_tokens is None:
-            hot = block.labels([*block.pinned, *block.hot])
-            block.hot_tokens = sum([cost_of(*label, self._count) for label in hot])
-        return block.hot_tokens
+            rows = [*block.pinned, *block.hot]
+            block.hot_tokens = sum([cost_of(*each, self._count) for each in block.labels(rows)])
+        tick = self._ledger.resident.tick
+        if block.next_expiry > tick:
+            return block.hot_tokens
+        over = block.expired(tick)
+        expired = block.labels([row for row in block.hot if over[row]])
+        return block.hot_tokens - sum([cost_of(*each, self._count) for each in expired])
 
     def utilization(self) -> float:
         """The used share of the tokens of hot, of the agent with the largest."""

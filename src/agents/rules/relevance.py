@@ -35,7 +35,7 @@ def after_use(record: float, score: float) -> float:
 
 def after_uses(records: Floats, scores: Floats) -> Floats:
     """:func:`after_use` of many memories, to the same bits."""
-    return (records + scores) / 2 + records // 2 + scores // 2
+    return (records + scores) / 2 + np.floor(records / 2) + np.floor(scores / 2)
 
 
 def relevance(record: float, accesses: int) -> float:
@@ -49,8 +49,9 @@ def relevance(record: float, accesses: int) -> float:
 
 def relevances(records: Floats, accesses: NDArray[np.int64]) -> Floats:
     """:func:`relevance` of many memories, to the same bits."""
-    missing = 0.75 - np.minimum(means(records), 1.0) / 2
-    found: Floats = 1.0 - np.ldexp(missing, -(accesses + (records // 2).astype(np.int64)))
+    granted = np.floor(records / 2)
+    missing = 0.75 - np.minimum(records - 2 * granted, 1.0) / 2
+    found: Floats = 1.0 - np.ldexp(missing, -(accesses + granted.astype(np.int64)))
     return found
 
 

@@ -102,6 +102,22 @@ def test_what_is_stored_is_found(alice: httpx.Client) -> None:
         assert identifier in [each.get("memory_id", each.get("id")) for each in results]
 
 
+def test_a_key_supersedes_and_filters_choose(service: Served) -> None:
+    with service.agent("vera") as vera:
+        add(vera, "I eat meat", tier="pinned", key="diet", metadata={"place": "bay"})
+        second = add(vera, "I am vegan", key="diet", metadata={"place": "sea"})
+        third = vera.patch(f"/memory/{second}", json={"content": "I eat fish"}).json()
+        assert (third["tier"], third["metadata"]["place"]) == ("pinned", "sea")
+        told = vera.post("/memory/history", json={"key": "diet"}).json()["results"]
+        assert [each["content"] for each in told] == ["I eat meat", "I am vegan", "I eat fish"]
+        is_problem(vera.patch(f"/memory/{second}", json={"content": "x"}), 422, "InvalidInput")
+        for place, count in (("sea", 1), ("bay", 0)):
+            body = {"query": "eat", "filters": {"metadata.place": {"$in": [place]}}}
+            assert len(vera.post("/memory/query", json=body).json()["results"]) == count
+        wrong = {"query": "eat", "filters": {"metadata.place": {"$near": 1}}}
+        is_problem(vera.post("/memory/query", json=wrong), 422, "InvalidInput")
+
+
 def test_a_note_is_written_read_and_cited(service: Served) -> None:
     with service.agent("noah") as noah:
         noah.post("/notes", json={"text": "# Trade\nNever trade fish", "path": "MEMORY.md"})

@@ -116,6 +116,23 @@ def test_the_names_of_other_clients_are_understood(meet: Meet) -> None:
     meet(work)
 
 
+def test_a_key_supersedes_and_filters_choose(meet: Meet) -> None:
+    async def work(client: Client) -> None:
+        for place in ("bay", "sea"):
+            arguments = {"content": f"at the {place}", "key": "where", "metadata": {"place": place}}
+            assert not (await client.call_tool("memory_add", arguments)).is_error
+        told = (await client.call_tool("memory_history", {"key": "where"})).structured_content
+        assert [each["content"] for each in told["results"]] == ["at the bay", "at the sea"]
+        for place, count in (("sea", 1), ("bay", 0)):
+            arguments = {"filters": {"metadata.place": place}}
+            found = (await client.call_tool("memory_query", arguments)).structured_content
+            assert len(found["results"]) == count
+        wrong = await client.call_tool("memory_query", {"filters": {"place": "bay"}})
+        assert "use metadata.place" in text_of(wrong)
+
+    meet(work)
+
+
 def test_a_failure_is_a_result_that_says_why(meet: Meet) -> None:
     async def work(client: Client) -> None:
         for name, arguments, said in (

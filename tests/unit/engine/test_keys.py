@@ -7,6 +7,7 @@ import pytest
 
 from agents import (
     AgentMemory,
+    InvalidContent,
     InvalidInput,
     InvalidMetadata,
     Memory,
@@ -150,6 +151,16 @@ def test_what_can_not_be_updated(alice: AgentMemory) -> None:
         alice.update(new.id, "c")
     with pytest.raises(MemoryNotFound):
         alice.update("no id", "c")
+    alice.restore(new.id)
+    with pytest.raises(InvalidInput, match="keeps the key"):
+        alice.update(new.id, "c", metadata={"memory_key": "other"})
+    for wrong in ({"tier": 0}, {"x": []}, "x"):
+        with pytest.raises(InvalidMetadata):
+            alice.update(new.id, "c", metadata=wrong)  # type: ignore[arg-type]
+    with pytest.raises(InvalidContent):
+        alice.update(new.id, " ")
+    assert alice.all() == [new]
+    alice.archive(new.id)
     assert alice.count() == 0
 
 

@@ -288,3 +288,30 @@ def test_tiers_that_decide_alone_are_named(make_bank: MakeBank) -> None:
     assert "important is boosted by 0.90 more than normal" in said.reason
     assert len(said.ids) == 6
     assert found(ask(tier_boosts={"important": 0.0001}), "boost") == []
+
+
+# Expired memories
+
+
+def test_an_expired_memory_is_counted_and_suggested_nowhere(make_bank: MakeBank) -> None:
+    own = {"max_cold_items": 1, "hot_max_facts": 2, "auto_spill": False}
+    bank = make_bank(temperature=own, status={"stale_after": 0, "unpin_after": 0})
+    alice = bank.agent("alice")
+    for number in range(4):
+        alice.add(f"hot {number} <1 0>", temperature="hot", ttl=2)
+        alice.add(f"cold {number} <1 0>", temperature="cold", ttl=2)
+        alice.add(f"critical {number} <1 0>", "critical", ttl=2)
+        alice.add(f"both {number} <1 0>", "critical", temperature="cold", ttl=2)
+    for _ in range(3):
+        alice.recall("<1 0>", 9, auto_promote=False)
+    bank.advance(1)
+    before = {each.what for each in bank.status().suggestions}
+    assert {"spill", "prune", "recall", "stale", "duplicates"} <= before
+    assert bank.metrics()["memory_hot_utilization"] > 0
+    bank.advance(2)
+    status = bank.status()
+    assert (status.suggestions, status.utilization, status.over_limits) == ((), 0.0, 0)
+    assert status.temperatures == dict.fromkeys(("hot", "warm", "cold"), Amount(0, 0))
+    assert [each.items for each in status.tiers.values()] == [0] * 5
+    assert status.retention["active"] == 0
+    assert bank.metrics()["memory_hot_utilization"] == 0

@@ -127,8 +127,8 @@ def test_a_memory_has_the_documented_fields(bank: MemoryBank) -> None:
 
 
 def test_use_is_no_part_of_equality(alice: AgentMemory) -> None:
-    before = alice.add("x")
-    alice.search("x")
+    before = alice.add("x <1 0>")
+    alice.search("<1 0>")
     after = alice.get(before.id)
     assert (before == after, before != after, hash(before) == hash(after)) == (True, False, True)
     assert tuple(before) != tuple(after)

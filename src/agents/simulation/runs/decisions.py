@@ -109,7 +109,7 @@ class Decision(NamedTuple):
 
     def reasons(self) -> Counter[str]:
         """How many memories were not given, by reason."""
-        return Counter(row.reason for row in self.not_given)
+        return Counter(row.reason.partition(" by ")[0] for row in self.not_given)
 
 
 def decision(folder: Path, agent: str, tick: int) -> Decision:

@@ -253,6 +253,11 @@ class AgentColumns:
         """The temperature of each memory."""
         return self.cells.temperatures[: self.size]
 
+    def expired(self, tick: int) -> NDArray[np.bool_]:
+        """Which memories are over in ``tick``; a pinned memory does not expire."""
+        found: NDArray[np.bool_] = (self.figures[:, 3] <= tick) & (self.tiers != 0)
+        return found
+
     @property
     def figures(self) -> Numbers:
         """The whole numbers of each memory: a row of ``WIDTH`` of them."""

@@ -125,8 +125,7 @@ class State:
         found: list[Memory] = []
         for block in self.blocks.values() if agent_id is None else [self.block(agent_id)]:
             if block.next_expiry <= self.tick:
-                over = (block.tiers != int(Tier.PINNED)) & (block.column("expires") <= self.tick)
-                found += block.memories(np.flatnonzero(over).tolist())
+                found += block.memories(np.flatnonzero(block.expired(self.tick)).tolist())
         if self.cold:
             for owner, (sequences, _) in self.shelf.due(self.tick, -1, agent_id).items():
                 found += self.memories(owner, sequences)
