@@ -105,7 +105,7 @@ TESTS = {
     },
     "test_sweep_workers.py": {
         "test_a_cell_whose_worker_is_always_killed_is_named_and_the_others_count",
-        "test_workers_end_with_a_command_that_is_killed",
+        "test_workers_end_with_a_command_that_is_ended",
     },
     "test_vacuum_faults.py": {"test_a_vacuum_that_was_killed_is_begun_again_by_itself"},
     "test_world_commands.py": {
@@ -128,6 +128,9 @@ TESTS_OF_CASES = {
     },
     "test_run_command.py": {"test_a_signal_stops_a_real_process_between_two_ticks"},
     "test_sweep_command.py": {"test_a_grid_may_hold_values_of_any_kind"},
+    "test_sweep_workers.py": {
+        "test_ctrl_c_at_any_moment_ends_a_sweep_without_a_traceback",
+    },
     "test_world_commands.py": {"test_a_world_that_is_not_sound_is_told_why"},
 }
 

@@ -361,8 +361,14 @@ class MemoryBank:
         return upkeep.vacuum(self.parts, progress)
 
     def mem0_config(self) -> dict[str, Any]:
-        """The ``vector_store`` config of a plain ``mem0.Memory`` that opens this bank's store."""
-        return self.parts.store.config()
+        """The ``vector_store`` config of a plain ``mem0.Memory`` that opens this bank's store.
+
+        The store is brought up to date first, unless ``storage.sync`` is manual.
+        """
+        with self.parts.using():
+            if self.parts.may_sync():
+                self.sync()
+            return self.parts.store.config()
 
     # Storing and searching for many agents at once
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -36,6 +37,7 @@ def open_folder(
     folder: str | PathLike[str],
     config: Config,
     lock: BankLock | None = None,
+    is_brief: bool = False,
     clock_mode: str = "ticks",
     /,
     *,
@@ -49,8 +51,9 @@ def open_folder(
 ) -> OpenBank:
     """:meth:`MemoryBank.open`. If opening fails, the folder is as it was before.
 
-    ``lock`` is the folder's lock, if the caller holds it. ``clock_mode`` counts where neither the
-    settings nor the bank say which one.
+    ``lock`` is the folder's lock, if the caller holds it. A bank that ``is_brief`` is open for one
+    command: closing it compacts nothing, and mem0's store is left alone unless ``storage.sync`` is
+    commit. ``clock_mode`` counts where neither the settings nor the bank say which one.
     """
     path = _path_of(folder)
     if isinstance(assignments, str):
@@ -79,6 +82,8 @@ def open_folder(
         guard = Guard(path, identity, settings, own)
         guard.check_files()
         chosen = prepare(journal, settings, embedder, guard.embedder())
+        if is_brief:
+            settings = _briefly(settings)
         parts = OpenBank(path, journal, settings, chosen, count_tokens, lock)
         parts.guard = guard
         undo.callback(parts.store.close)
@@ -176,8 +181,8 @@ def _kept_settings(journal: Journal, clock_mode: str = "ticks") -> Mapping[str, 
     """
     identity = journal.get("bank")
     settings: dict[str, Any] = identity["settings"] if identity else {}
-    own = settings.get("clock", {})
-    if "mode" in own:
+    own = settings.get("clock", {}) if isinstance(settings, dict) else None
+    if not isinstance(own, dict) or "mode" in own:  # loading them finds what is wrong
         return settings
     is_wall = journal.get("clock") or (
         clock_mode == "wall" and journal.tick == 0 and journal.last_tick() is None
@@ -191,6 +196,14 @@ def _check_clock(journal: Journal, settings: Settings) -> None:
             "clock.mode: wall is not for the bank of a simulation, whose run moves its ticks",
             hint="leave clock.mode out, or set it to ticks",
         )
+
+
+def _briefly(settings: Settings) -> Settings:
+    temperature = replace(settings.temperature, compact_on_close=False)
+    settings = replace(settings, temperature=temperature)
+    if settings.storage.sync == "commit":
+        return settings
+    return replace(settings, storage=replace(settings.storage, sync="manual"))
 
 
 def _path_of(folder: str | PathLike[str]) -> Path:

@@ -109,8 +109,8 @@ class ColdSearch:
     ) -> list[Shelved]:
         """The cold memories that are most similar, or have a rare word of the query."""
         only = request.only
-        if most == 0 or block.next_sequence == 1:
-            return []
+        if most == 0 or block.next_sequence == 1 or not self._resident.cold:
+            return []  # mem0's store is not opened for nothing
         agent_id, shelf = block.agent_id, self._resident.shelf
         unsynced = shelf.unsynced(agent_id, 0 if request.exact else self._store.written)
         if len(unsynced) > _MOST_UNSYNCED and may_sync and not request.exact:

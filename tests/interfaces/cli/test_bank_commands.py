@@ -191,6 +191,8 @@ def test_search_takes_filters(
 def test_search_finds_cold_memories_that_mem0s_store_has(tiermem: Command, tmp_path: Path) -> None:
     tiermem("init", "crew")
     tiermem("add", "crew", "-a", "alice", "--temperature", "cold", "The bridge was built in stone")
+    assert "stone" in tiermem("search", "crew", "-a", "alice", "bridge", "--include-cold").out
+    tiermem("sync", "crew")
     assert Path("crew/chroma").is_dir()
     assert "stone" in tiermem("search", "crew", "-a", "alice", "bridge", "--include-cold").out
 

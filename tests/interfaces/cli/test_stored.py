@@ -1,7 +1,5 @@
-"""What is stored is told, whatever becomes of mem0's store afterwards."""
+"""What is stored is told, and mem0's store is left to ``tiermem sync``."""
 
-import json
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -24,8 +22,6 @@ pytestmark = [
 
 Command = Callable[..., Any]
 
-KEPT = "the memories are stored; mem0's store catches up when the bank is opened again"
-STOPPED = f"tiermem: stopped; {KEPT}\n"
 ROWS = b'{"content": "good", "agent_id": "a"}\n' * 3
 
 
@@ -42,37 +38,86 @@ def started(*arguments: object) -> "subprocess.Popen[str]":
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def test_an_import_whose_store_fails_is_done_and_says_so(tiermem: Command, bank: Path) -> None:
+def test_commands_leave_mem0s_store_to_sync(tiermem: Command) -> None:
+    tiermem("init", "crew")
+    assert tiermem("add", "crew", "--agent", "a", "one").code == 0
+    assert tiermem("import", "crew", write(ROWS)).code == 0
+    assert not Path("crew/chroma").exists()
+    done = tiermem("sync", "crew")
+    assert (done.code, done.out) == (0, "wrote 4 memories to mem0's store\n")
+    assert tiermem("sync", "crew", "--json").json == {"written": 0}
+    with MemoryBank.open("crew", storage={"sync": "manual"}) as opened:
+        assert_store_is_exact(opened)
+
+
+def test_commands_write_mem0s_store_where_every_commit_does(tiermem: Command) -> None:
+    tiermem("init", "crew", "--set", "storage.sync=commit")
+    assert tiermem("add", "crew", "--agent", "a", "one").code == 0
+    with MemoryBank.open("crew", storage={"sync": "manual"}) as opened:
+        assert_store_is_exact(opened)
+
+
+def test_a_reader_by_mem0_gets_a_store_that_is_up_to_date(tiermem: Command) -> None:
+    tiermem("init", "crew")
+    with MemoryBank.open("crew") as opened:
+        opened.agent("a").add("one")
+        assert opened.mem0_config()["provider"] == "chroma"
+        assert_store_is_exact(opened)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("add", "crew", "--agent", "a", "another"),
+        ("pin", "crew", "--agent", "a", "1"),
+        ("search", "crew", "--agent", "a", "one"),
+        ("status", "crew"),
+        ("show", "crew", "--agent", "a"),
+        ("tiers", "crew"),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_a_command_imports_what_it_needs(tiermem: Command, arguments: tuple[str, ...]) -> None:
+    tiermem("init", "crew", "--preset", "hot-warm-cold")
+    tiermem("add", "crew", "--agent", "a", "one")
+    slow = {"mem0", "chromadb", "jsonschema", "pydantic", "pyarrow", "matplotlib", "scipy"}
+    code = (
+        "import sys; from agents.interfaces.cli.app import main; code = main();"
+        f"print(*sorted({slow!r} & set(sys.modules)), file=sys.stderr); sys.exit(code)"
+    )
+    command = [sys.executable, "-c", code, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.split()) == (0, [])
+
+
+def test_an_import_whose_store_fails_is_done_and_says_so(tiermem: Command) -> None:
+    tiermem("init", "crew", "--set", "storage.sync=commit")
     in_the_way = write("no folder", "crew/chroma")
-    with started("import", bank, write(ROWS)) as child:  # Chroma remembers that a path failed
+    with started("import", "crew", write(ROWS)) as child:  # Chroma remembers that a path failed
         out, err = ended(child)
     assert (child.returncode, out) == (0, "stored 3 memories of 1 agent\n")
-    *told, first, why, remedy = err.splitlines()
-    assert all("the memories are kept" in line for line in told)  # with each commit
-    assert first == f"tiermem: {KEPT}"
-    assert "mem0's store" in why
-    assert "tiermem repair" in remedy
+    assert "the memories are kept, but mem0's store lacks some" in err
+    assert "tiermem repair" in err
     in_the_way.unlink()
-    with MemoryBank.open(bank) as opened:
+    with MemoryBank.open("crew") as opened:
         assert opened.agent("a").count() == 3
         assert_store_is_exact(opened)
 
 
 def test_an_import_that_is_interrupted_after_its_commit_says_that_it_is_stored(
-    tiermem: Command, bank: Path, monkeypatch: pytest.MonkeyPatch
+    tiermem: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
+    tiermem("init", "crew", "--set", "storage.sync=commit")
     path = write(ROWS)
     with monkeypatch.context() as patch:
         patch.setattr(StoreSync, "push", interrupted)
         patch.setattr(StoreSync, "catch_up", lambda _: None)
-        done = tiermem("import", bank, path, "--json")
-    assert (done.code, done.json["memories"], done.err) == (130, 3, STOPPED)
-    with MemoryBank.open(bank) as opened:
-        assert opened.agent("a").count() == 3
-        assert_store_is_exact(opened)
+        done = tiermem("import", "crew", path)
+    assert (done.code, done.err) == (130, "tiermem: stopped; what it stored is kept\n")
+    assert len(contents(Path("crew"))) == 3
 
 
 def test_an_import_that_is_interrupted_before_its_commit_stores_nothing(
@@ -84,23 +129,8 @@ def test_an_import_that_is_interrupted_before_its_commit_stores_nothing(
     monkeypatch.setattr(MemoryBank, "add_many", interrupted)
     done = tiermem("import", bank, write(ROWS))
     assert (done.code, done.out) == (130, "")
-    assert KEPT not in done.err
+    assert "nothing was stored" in done.err
     assert contents(bank) == []
-
-
-def test_ctrl_c_while_mem0s_store_is_written_comes_after_the_word_that_all_is_stored(
-    tiermem: Command,
-) -> None:
-    tiermem("init", "crew")
-    rows = [json.dumps({"content": f"memory {n}", "agent_id": "a"}) for n in range(2000)]
-    path = write("\n".join(rows))
-    with started("import", "crew", path) as child:
-        assert child.stdout is not None
-        assert child.stdout.readline() == "stored 2,000 memories of 1 agent\n"
-        child.send_signal(signal.SIGINT)
-        _, err = ended(child)
-    assert (child.returncode, err) == (130, STOPPED)
-    assert len(contents(Path("crew"))) == 2000
 
 
 def test_what_is_stored_and_can_not_be_printed_is_not_to_be_repeated(tiermem: Command) -> None:

@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 import agents.config.load
+from agents.config.fits import fits
 from agents.config.load import load_settings
 from agents.config.settings import Settings
+from agents.config.yaml_reader import read_file
 from agents.errors import ConfigError
 from banks import ROOT
 from examples import examples
@@ -122,22 +124,16 @@ def test_an_installed_package_reads_the_files_inside_it(
     assert agents.config.load._packaged("schema.yaml") == tmp_path / "defaults" / "schema.yaml"
 
 
-def test_defaults_that_lost_a_key_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kept = DEFAULTS.read_text(encoding="utf-8").replace("  cache_size: 65536\n", "")
-    (tmp_path / "config.yaml").write_text(kept, encoding="utf-8")
-    packaged = agents.config.load._packaged
-    monkeypatch.setattr(
-        agents.config.load,
-        "_packaged",
-        lambda name: tmp_path / name if name == "config.yaml" else packaged(name),
-    )
-    agents.config.load._defaults.cache_clear()
-    try:
-        assert "config.yaml: embedder.cache_size must have its default here" in refusal()
-    finally:
-        agents.config.load._defaults.cache_clear()
+@pytest.mark.parametrize("name", ["config.yaml", "schema.yaml"])
+def test_our_own_files_read_as_a_users_file_would(name: str) -> None:
+    path = agents.config.load._packaged(name)
+    assert agents.config.load._read_packaged(name) == read_file(path).value
+
+
+def test_the_defaults_fit_the_schema() -> None:
+    defaults = agents.config.load._defaults()
+    agents.config.load._validator().validate(defaults)
+    assert fits(defaults, SCHEMA)
 
 
 def test_settings_are_frozen() -> None:

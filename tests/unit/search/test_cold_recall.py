@@ -46,6 +46,21 @@ def searches(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
     return seen
 
 
+def test_without_cold_memories_the_store_is_not_opened(
+    bank: MemoryBank, searches: list[dict[str, object]]
+) -> None:
+    alice = bank.agent("alice")
+    alice.add("east <1 2 3 4>")
+    bank.sync()
+    assert alice.recall("east <1 2 3 4>").items
+    assert alice.search("east <1 2 3 4>", include_cold=True)
+    assert searches == []
+    alice.add("north <1 2 3 5>", temperature="cold")
+    bank.sync()
+    assert alice.recall("north <1 2 3 5>").items
+    assert searches
+
+
 def rows(bank: MemoryBank, agent: str = "alice") -> dict[str, dict[str, Any]]:
     """What a plain mem0.Memory sees of an agent."""
     bank.parts.store.close()  # no two clients may hold a local store

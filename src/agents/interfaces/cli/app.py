@@ -11,7 +11,7 @@ from typer.exceptions import TyperException
 from ... import __version__
 from ...errors import ConfigError, InvalidInput, TierMemError
 from .. import failures
-from .help import HelpfulCommand, narrow_console, panel
+from .help import HelpfulCommand
 from .signals import Stopped, drop_output, open_streams, terminable
 
 __all__ = ["app", "main"]
@@ -63,6 +63,8 @@ class _Commands(TyperGroup):
             raise Stopped(stop) from stop
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
+        from .help_page import narrow_console, panel
+
         console = narrow_console()
         console.print(_USAGE)
         for title, entries in COMMANDS.items():
@@ -179,6 +181,7 @@ COMMANDS: dict[str, tuple[Entry, ...]] = {
         ("bench", "bench:bench", "Measure a tick on this machine."),
         ("doctor", "doctor:doctor", "Find what is wrong, and what to do about it."),
         ("config", "care:config", "Check settings, and print all of them."),
+        ("sync", "care:sync", "Write to mem0's store what it lacks."),
         ("repair", "care:repair", "Rebuild mem0's store from the bank's journal."),
         ("vacuum", "care:vacuum", "Free the space of purged memories."),
         ("trust", "trust:trust", "Trust a bank or a run that somebody else made."),

@@ -3,7 +3,7 @@
 The engine is imported when a bank is opened, so that the help of a command appears at once.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
@@ -13,7 +13,7 @@ from ...errors import BankError
 from ...memory.requests import check_agent_id
 from .options import flags
 from .output import first_of, say
-from .signals import telling
+from .signals import drop_output, telling
 
 if TYPE_CHECKING:
     from ...bank.memory_bank import MemoryBank
@@ -29,28 +29,41 @@ __all__ = [
     "copied_with_notes",
     "opened",
     "served",
+    "storing",
 ]
 
 
+@contextmanager
 def opened(
     folder: Path,
     file: Path | None = None,
     preset: str | None = None,
     assignments: Sequence[str] | None = None,
     **settings: Any,
-) -> "MemoryBank":
-    """A bank that exists; a wall clock moves it to now, closing it changes nothing more."""
-    from ...bank.memory_bank import MemoryBank
+) -> "Iterator[MemoryBank]":
+    """A bank that exists; a wall clock moves it to now, and closing it changes nothing more.
 
-    return MemoryBank.open(
-        folder,
-        file,
-        assignments=flags(preset, assignments),
-        create=False,
-        apply_caps=False,
-        temperature={"compact_on_close": False},
-        **settings,
+    To import mem0 and write its store takes ten times as long as most commands.
+    """
+    from ...bank.memory_bank import MemoryBank
+    from ...bank.opening import open_folder
+
+    bank = MemoryBank(
+        open_folder(
+            folder,
+            file,
+            None,
+            True,
+            assignments=flags(preset, assignments),
+            create=False,
+            apply_caps=False,
+            **settings,
+        )
     )
+    try:
+        yield bank
+    finally:
+        bank.close(sync=False)
 
 
 def served(
@@ -66,7 +79,8 @@ def served(
     from ...bank.opening import open_folder
 
     given = flags(preset, assignments)
-    return MemoryBank(open_folder(folder, file, None, "wall", assignments=given, create=create))
+    parts = open_folder(folder, file, None, False, "wall", assignments=given, create=create)
+    return MemoryBank(parts)
 
 
 @contextmanager
@@ -94,6 +108,24 @@ def changed(
             yield bank
         finally:
             stored = journal.head != before
+
+
+@contextmanager
+def storing(bank: "MemoryBank", tell: Callable[[], None]) -> Iterator[None]:
+    """Commit the memories that the block adds, then ``tell`` of them.
+
+    To repeat the command after its commit would store them twice, and the user learns that.
+    """
+    with bank.transaction():
+        yield
+    try:
+        tell()
+    except OSError as error:
+        drop_output()
+        raise BankError(
+            f"the memories are stored, but that can't be printed: {error}",
+            hint="don't repeat it: that would store them twice",
+        ) from error
 
 
 @contextmanager

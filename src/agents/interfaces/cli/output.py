@@ -7,9 +7,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from ...memory.context import one_line
 
@@ -80,6 +77,10 @@ def table(title: str, rows: list[dict[str, Any]], as_json: bool = False) -> None
             if line:
                 typer.echo("\t".join(line))
         return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
     # Of Text, not of str: Rich would read emoji names and backslashes of a memory as its own.
     drawn = Table(title=Text(title) if title else None, title_justify="left", header_style="bold")
     for head, (key, value) in zip(heads, rows[0].items(), strict=True):

@@ -90,7 +90,7 @@ class OfflineEmbedder:
             for start in range(0, len(indices), step):
                 chunk = indices[start : start + step]
                 rows = np.array([tokens[i] for i in chunk], np.intp).reshape(len(chunk), length)
-                sums[chunk] = table[rows].sum(axis=1, dtype=np.int32)
+                sums[chunk] = table.of(rows).sum(axis=1, dtype=np.int32)
         return sums
 
 
@@ -107,8 +107,8 @@ class NoEmbedder:
 
 
 @functools.cache
-def _weights() -> tuple[Any, NDArray[np.int16]]:
-    """The tokenizer, and a vector of whole numbers for each token; read when first needed."""
+def _weights() -> tuple[Any, "_Table"]:
+    """The tokenizer, and a vector for each token; read when first needed."""
     # Found, not imported: the package's own code would set up logging for the whole process.
     try:
         spec = importlib.util.find_spec("wordllama")
@@ -136,8 +136,38 @@ def _weights() -> tuple[Any, NDArray[np.int16]]:
         ) from error
     tokenizer.no_padding()
     tokenizer.no_truncation()
-    table = weights["embedding.weight"].astype(np.float64)
-    return tokenizer, np.rint(table * 1024).astype(np.int16)
+    return tokenizer, _Table(weights["embedding.weight"])
+
+
+class _Table:
+    """The vectors of tokens, in whole numbers.
+
+    To round all of them takes a fifth of a second: a process that embeds a few texts does without.
+    """
+
+    _FEW_TOKENS = 20_000
+
+    def __init__(self, vectors: NDArray[np.float16]) -> None:
+        self._vectors = vectors
+        self._rounded: NDArray[np.int16] | None = None
+        self._wanted = 0
+
+    def __len__(self) -> int:
+        return len(self._vectors)
+
+    def of(self, tokens: NDArray[np.intp]) -> NDArray[np.int16]:
+        """The vectors of tokens, in the shape of these."""
+        if self._rounded is not None:
+            return self._rounded[tokens]
+        self._wanted += tokens.size
+        if self._wanted > self._FEW_TOKENS:
+            self._rounded = _whole_numbers(self._vectors)
+        return _whole_numbers(self._vectors[tokens])
+
+
+def _whole_numbers(vectors: NDArray[np.float16]) -> NDArray[np.int16]:
+    # The product of a half and a power of two is exact in a float.
+    return np.rint(vectors.astype(np.float32) * 1024).astype(np.int16)
 
 
 class WordVectors:

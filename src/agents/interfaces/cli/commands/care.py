@@ -1,19 +1,17 @@
-"""Commands that look after a bank: status, advance, compact, prune, vacuum, config, repair."""
+"""Commands that look after a bank: its status, clock, movement, settings and store."""
 
 import sys
 from pathlib import Path
 from typing import Annotated
 
-from rich.console import Console
 from typer import Option
 
 from ....memory.temperature import TEMPERATURE_NAMES
 from ..banks import changed, check_agent, copied, opened
 from ..options import AsJson, Assignments, BankFolder, Config, OneAgent, Preset, flags
 from ..output import counted, echo_json, say, short, table
-from ..progress import writing
 
-__all__ = ["advance", "compact", "config", "prune", "repair", "status", "vacuum"]
+__all__ = ["advance", "compact", "config", "prune", "repair", "status", "sync", "vacuum"]
 
 _NEITHER = ("notes", "tokens.json", "bank.lock", "bank.id")
 """Entries of a bank's folder that belong neither to the journal nor to mem0's store."""
@@ -40,6 +38,8 @@ def status(folder: BankFolder, agent: OneAgent = None, as_json: AsJson = False) 
             lambda owner, memory_id: short(bank.agent(owner).get(memory_id).content),
         )
         if sys.stdout.isatty():
+            from rich.console import Console
+
             page.draw(Console(highlight=False))
         else:
             for line in page.lines():
@@ -173,6 +173,8 @@ def vacuum(folder: BankFolder) -> None:
 
     Afterwards the bank's folder holds nothing of a purged memory.
     """
+    from ..progress import writing
+
     before = _sizes(folder)
     with opened(folder, storage={"sync": "manual"}) as bank, writing() as show:
         left = bank.vacuum(show)
@@ -210,6 +212,27 @@ def config(
             say(line)
 
 
+def sync(
+    folder: BankFolder,
+    file: Config = None,
+    assignments: Assignments = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write to mem0's store what it lacks, for programs that read a bank by mem0.
+
+    Other commands leave the store alone, unless storage.sync is commit. Long-lived processes write
+    it as storage.sync says. --config and --set change the settings of the bank for this command.
+    """
+    from ..progress import writing
+
+    with opened(folder, file, None, assignments) as bank, writing() as show:
+        written = bank.sync(show)
+    if as_json:
+        echo_json({"written": written})
+    else:
+        say(f"wrote {counted(written, 'memory', 'memories')} to mem0's store")
+
+
 def repair(folder: BankFolder, file: Config = None, assignments: Assignments = None) -> None:
     """Rebuild mem0's store from the bank's journal.
 
@@ -217,6 +240,8 @@ def repair(folder: BankFolder, file: Config = None, assignments: Assignments = N
     The memories stay as they are. An old local store is moved aside, not deleted. --config and
     --set change the settings of the bank for this command.
     """
+    from ..progress import writing
+
     with (
         opened(folder, file, None, assignments, storage={"sync": "manual"}) as bank,
         writing() as show,

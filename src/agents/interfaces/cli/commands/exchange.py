@@ -9,8 +9,7 @@ from typer import Argument, Option
 
 from ....errors import InvalidInput
 from ....memory.requests import check_agent_id
-from ..banks import changed, check_agent, copied
-from ..commit_then_sync import storing
+from ..banks import changed, check_agent, copied, storing
 from ..options import AsJson, Assignments, BankFolder, Force, OneAgent
 from ..output import counted, echo_exactly, echo_json, first_of, say
 
@@ -135,9 +134,7 @@ def import_(
     ignored, and a lifetime from created_tick to expires_tick begins anew. An archived memory that
     was hot becomes warm. The command names the line of a wrong row; --skip-bad leaves the row out.
 
-    The command reports the memories as soon as they are stored. If mem0's store can't be written
-    then, don't import again: the bank has the memories, and the store catches up when the bank is
-    opened again.
+    `tiermem sync` writes the memories to the bank's own mem0 store.
 
     --mem0 takes a YAML or JSON file with mem0's own config, such as
     `vector_store: {provider: chroma, config: {path: db, collection_name: mem0}}`. The store is only

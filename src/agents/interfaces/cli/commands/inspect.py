@@ -16,7 +16,6 @@ from ....notes.chunks import split_lines
 from ..banks import copied
 from ..options import AsJson, Force, Preset, Quiet, RunFolder
 from ..output import counted, echo_json, say, table
-from ..progress import Screen, interrupts
 from ..signals import telling
 
 if TYPE_CHECKING:
@@ -243,6 +242,7 @@ def diff(
 def report(folder: RunFolder) -> None:
     """Write report.html and the tables of a run anew."""
     from ....simulation.runs.run import Run
+    from ..progress import Screen
 
     with Run.open(folder, say=Screen(quiet=False).say) as opened:
         opened.finish()
@@ -283,6 +283,7 @@ def sweep(
     """
     from ....simulation.sweeps.results import statistics_rows, write_results
     from ....simulation.sweeps.sweep import read_sweep, run_cells
+    from ..progress import Screen, interrupts
 
     plan = read_sweep(file, preset)
     folder = out or Path("runs") / file.stem

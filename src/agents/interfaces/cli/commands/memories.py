@@ -12,8 +12,7 @@ from ....errors import BankError, InvalidInput
 from ....memory.records import id_prefix, memory_id
 from ....memory.temperature import TEMPERATURE_NAMES
 from ....memory.tiers import TIER_NAMES
-from ..banks import changed, check_agent, copied, copied_with_notes, served
-from ..commit_then_sync import storing
+from ..banks import changed, check_agent, copied, copied_with_notes, served, storing
 from ..options import AsJson, Assignments, BankFolder, Config, OneAgent, Preset, Whose
 from ..output import echo_json, say, table
 from .inspect import explained
@@ -57,7 +56,7 @@ def init(
     say(f"made the bank {folder}")
     say("  memories   journal.db, written with every call")
     say(f"  embedder   {embedder}")
-    say(f"  mem0       {store.provider}; any mem0.Memory can read it")
+    say(f"  mem0       {store.provider}; mem0 reads it after: tiermem sync {name}")
     say(f"  clock      {clock}")
     say(f"  each agent at most {memory.max_pinned} pinned and {memory.max_critical} critical")
     say("next:")
