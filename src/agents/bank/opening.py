@@ -189,8 +189,8 @@ def _kept_settings(journal: Journal, clock_mode: str = "ticks") -> Mapping[str, 
     """
     identity = journal.get("bank")
     settings: dict[str, Any] = identity["settings"] if identity else {}
-    own = settings.get("clock", {})
-    if "mode" in own:
+    own = settings.get("clock", {}) if isinstance(settings, dict) else None
+    if not isinstance(own, dict) or "mode" in own:  # loading them finds what is wrong
         return settings
     is_wall = journal.get("clock") or (
         clock_mode == "wall" and journal.tick == 0 and journal.last_tick() is None

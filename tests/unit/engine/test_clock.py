@@ -120,9 +120,10 @@ def test_an_advance_that_is_undone_leaves_the_clock_as_it_was(
             assert bank.tick == 7
             raise Undone
         assert bank.tick == 5
-        wall.go(hours=0.5)
-        bank.follow_clock()
-        assert bank.tick == 6
+        for tick in (6, 7):
+            wall.go(hours=1)
+            bank.follow_clock()
+            assert bank.tick == tick
 
 
 def test_another_rate_counts_from_now_on(opened: Opened, wall: WallClock) -> None:

@@ -82,7 +82,8 @@ def served(
     from ...bank.opening import open_folder
 
     given = flags(preset, assignments)
-    return MemoryBank(open_folder(folder, file, None, "wall", assignments=given, create=create))
+    parts = open_folder(folder, file, None, "wall", assignments=given, create=create)
+    return MemoryBank(parts)
 
 
 @contextmanager

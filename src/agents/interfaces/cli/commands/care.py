@@ -1,4 +1,4 @@
-"""Commands that look after a bank: status, advance, compact, prune, sync and others."""
+"""Commands that look after a bank: its status, clock, movement, settings and store."""
 
 import sys
 from pathlib import Path
