@@ -45,11 +45,8 @@ class Remembered:
     retention: str = "active"
     access_count: int = 0
     last_access_tick: int | None = None
-    relevance: float = 0.5
-
-    @property
-    def age(self) -> tuple[int, int]:
-        return self.tier_tick, self.sequence
+    entered: int = 0
+    """When it entered its tier, as a number of events."""
 
 
 @dataclass
@@ -62,6 +59,8 @@ class ModelBank:
     tick: int = 0
     memories: dict[str, list[Remembered]] = field(default_factory=dict)
     issued: dict[str, int] = field(default_factory=dict)
+    entries: int = 0
+    """How often a memory entered a tier."""
 
     # Going back
 
@@ -101,6 +100,7 @@ class ModelBank:
             more.get("kind", "fact"),
             tuple(sorted(set(more.get("tags", ())))),
             "hot" if tier == PINNED else more.get("temperature", "warm"),
+            entered=self._enter(),
         )
         self.memories.setdefault(agent, []).append(memory)
         return memory
@@ -154,7 +154,7 @@ class ModelBank:
         if memory.retention != "active":
             raise NotActive
         if memory.temperature != "hot":
-            used = self._used(memory, memory.relevance)
+            used = self._used(memory)
             self._swap(memory, replace(used, temperature="hot"))
 
     def demote(self, agent: str, sequence: int, to: str) -> None:
@@ -165,12 +165,6 @@ class ModelBank:
             raise IsPinned
         if _HEATS.index(memory.temperature) < _HEATS.index(to):
             self._swap(memory, replace(memory, temperature=to))
-
-    def given(self, agent: str, found: Sequence[tuple[int, float]]) -> None:
-        """A search gave these to the agent, with these scores."""
-        for sequence, score in found:
-            memory = self.get(agent, sequence)
-            self._swap(memory, self._used(memory, score))
 
     def advance(self, tick: int) -> None:
         if tick < self.tick:
@@ -195,18 +189,22 @@ class ModelBank:
         return [memory for memory in self.of(agent) if memory.tier == tier]
 
     def pinned(self, agent: str) -> list[Remembered]:
-        return sorted(self.in_tier(agent, PINNED), key=lambda m: m.age)
+        return sorted(self.in_tier(agent, PINNED), key=lambda m: m.entered)
 
     def _cap(self, tier: int) -> int | None:
         return {PINNED: self.max_pinned, CRITICAL: self.max_critical}.get(tier)
 
     def _move(self, memory: Remembered, tier: int) -> Remembered:
-        moved = replace(memory, tier=tier, tier_tick=self.tick)
+        moved = replace(memory, tier=tier, tier_tick=self.tick, entered=self._enter())
         if tier == PINNED:
             moved = replace(moved, temperature="hot", retention="active")
         elif memory.tier == PINNED:
             moved = replace(moved, temperature="warm")
         return self._swap(memory, moved)
+
+    def _enter(self) -> int:
+        self.entries += 1
+        return self.entries
 
     def _swap(self, memory: Remembered, new: Remembered) -> Remembered:
         own = self.memories[memory.agent_id]
@@ -220,13 +218,8 @@ class ModelBank:
             raise IsPinned
         return self._swap(memory, replace(memory, retention=retention))
 
-    def _used(self, memory: Remembered, score: float) -> Remembered:
-        return replace(
-            memory,
-            access_count=memory.access_count + 1,
-            last_access_tick=self.tick,
-            relevance=(memory.relevance + score) / 2,
-        )
+    def _used(self, memory: Remembered) -> Remembered:
+        return replace(memory, access_count=memory.access_count + 1, last_access_tick=self.tick)
 
     def _make_room(self, agent: str, tier: int, newcomer: int | None) -> None:
         cap = self._cap(tier)
@@ -251,4 +244,4 @@ class ModelBank:
 
 
 def _oldest(memories: list[Remembered]) -> Remembered:
-    return min(memories, key=lambda memory: memory.age)
+    return min(memories, key=lambda memory: memory.entered)

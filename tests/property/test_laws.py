@@ -29,6 +29,7 @@ from agents.memory.records import (
 from agents.memory.temperature import Temperature
 from agents.memory.tiers import parse_tier
 from agents.rules.caps import Caps, age, make_room, relieve
+from agents.storage.resident.turns import Standing
 
 BOOSTS = (1.0, 0.5, 0.25, 0.0, -0.25)
 sequences = st.integers(1, 2**48 - 1)
@@ -113,21 +114,27 @@ def test_no_id_has_a_second_spelling(sequence, tail) -> None:
 _caps = st.builds(Caps, st.integers(0, 3), st.integers(0, 3), st.booleans())
 
 
+def standing(tier: Tier, sequence: int, tier_tick: int) -> Standing:
+    """Every third memory entered its tier after a newer one."""
+    turn = (sequence, 0) if sequence % 3 else (60, sequence)
+    return Standing(sequence, tier, tier_tick, turn)
+
+
 @st.composite
-def populations(draw) -> list[Memory]:
+def populations(draw) -> list[Standing]:
     """Memories of one agent, in any tiers, entered at any time."""
     upper = st.lists(st.tuples(st.sampled_from(list(Tier)[:2]), st.integers(0, 3)), max_size=9)
     drawn = draw(upper) + draw(st.lists(st.tuples(tiers, st.integers(0, 3)), max_size=5))
     drawn = draw(st.permutations(drawn))
-    return [memory("x", tier, n, tick) for n, (tier, tick) in enumerate(drawn, 1)]
+    return [standing(tier, n, tick) for n, (tier, tick) in enumerate(drawn, 1)]
 
 
-def within(population: list[Memory], caps: Caps, *, full: bool) -> list[Memory]:
+def within(population: list[Standing], caps: Caps, *, full: bool) -> list[Standing]:
     """As many of them as the caps allow; on request, as many as there may be."""
-    kept: list[Memory] = []
+    kept: list[Standing] = []
     if full:
         wanted = [Tier.PINNED] * caps.pinned + [Tier.CRITICAL] * caps.critical
-        kept = [memory("x", tier, n, n % 3) for n, tier in enumerate(wanted, 50)]
+        kept = [standing(tier, n, n % 3) for n, tier in enumerate(wanted, 50)]
     for each in population:
         cap = caps.of(each.tier)
         if cap is None or sum(other.tier is each.tier for other in kept) < cap:
@@ -135,11 +142,11 @@ def within(population: list[Memory], caps: Caps, *, full: bool) -> list[Memory]:
     return kept
 
 
-def in_tier(population: list[Memory]):
+def in_tier(population: list[Standing]):
     return lambda tier: [each for each in population if each.tier is tier]
 
 
-def after(population: list[Memory], demotions, tick: int = 9) -> list[Memory]:
+def after(population: list[Standing], demotions, tick: int = 9) -> list[Standing]:
     moved = {demotion.memory.sequence: demotion.to for demotion in demotions}
     return [
         each._replace(tier=moved[each.sequence], tier_tick=tick) if each.sequence in moved else each
@@ -164,7 +171,7 @@ def test_making_room_keeps_the_caps_and_spares_the_newcomer(
         return
     demotions = make_room(tier, caps, in_tier(population), newcomer)
     state = after(population, demotions)
-    state = [each for each in state if each.sequence != newcomer] + [memory("new", tier, 99, 9)]
+    state = [each for each in state if each.sequence != newcomer] + [standing(tier, 99, 9)]
     for limited in (Tier.PINNED, Tier.CRITICAL):
         assert sum(each.tier is limited for each in state) <= caps.of(limited)
     assert newcomer not in [demotion.memory.sequence for demotion in demotions]

@@ -222,6 +222,28 @@ def test_a_query_that_is_too_long_is_told_so(name: str, alice: AgentMemory) -> N
     assert failure.message == f"{name}: query has 16,385 characters, of at most 16,384"
 
 
+def test_a_recall_shows_how_hot_each_memory_is_and_may_leave_out_the_cold(
+    alice: AgentMemory,
+) -> None:
+    for heat in ("hot", "warm", "cold"):
+        done(alice, "memory_add", content=f"{heat} <1 1>", temperature=heat)
+    given = {"query": "<1 0>", "auto_promote": False}
+    found = done(alice, "memory_recall", **given)["results"]
+    assert {each["temperature"] for each in found} == {"hot", "warm", "cold"}
+    found = done(alice, "memory_recall", **given, include_cold=False)["results"]
+    assert {each["temperature"] for each in found} == {"hot", "warm"}
+    assert [each["usage_count"] for each in found] == [2, 2]
+    assert [each["decay_score"] for each in found] == [1.0, 1.0]
+
+
+def test_a_spill_frees_one_memory_or_as_many_tokens(alice: AgentMemory) -> None:
+    for number in range(3):
+        done(alice, "memory_add", content=f"{number} <1 0>", temperature="hot")
+    assert len(done(alice, "memory_spill")["moved"]) == 1
+    assert len(done(alice, "memory_spill", tokens=4)["moved"]) == 2
+    assert refused(alice, "memory_spill", {"tokens": 1, "count": 1}).type == "InvalidInput"
+
+
 def test_how_long_a_text_may_be_is_for_the_bank_to_say(make_bank: MakeBank) -> None:
     most = OPERATIONS["store_memory"].arguments["properties"]["content"]["maxLength"]
     large = make_bank(memory={"max_content_bytes": most}).agent("alice")  # as many as there may be
