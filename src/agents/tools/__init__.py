@@ -13,7 +13,8 @@
 
 from .calling import Failure, Outcome, call
 from .llm_schemas import anthropic_schemas, openai_schemas
-from .operations import ERROR, OPERATIONS, Operation, Route
+from .operation import Operation, Route
+from .operations import ERROR, OPERATIONS
 
 __all__ = [
     "ERROR",

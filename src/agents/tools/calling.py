@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..bank.agent_memory import AgentMemory
 from ..engine import clock
 from ..errors import InvalidInput, TierMemError
-from .operations import OPERATIONS, Operation, allows
+from .operation import Operation, allows
+from .operations import OPERATIONS
 from .other_names import operations_with, renamed
 from .shapes import MOST_SAID, Schema
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from .operations import OPERATIONS, Operation, allows
+from .operation import Operation, allows
+from .operations import OPERATIONS
 
 __all__ = ["anthropic_schemas", "openai_schemas"]
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from ..errors import InvalidInput
 from ..memory.temperature import TEMPERATURE_NAMES
-from .operations import OPERATIONS, Operation
+from .operation import Operation
+from .operations import OPERATIONS
 
 __all__ = ["operations_with", "renamed"]
 

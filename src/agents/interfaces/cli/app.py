@@ -145,7 +145,7 @@ Entry = tuple[str, str, str]
 
 COMMANDS: dict[str, tuple[Entry, ...]] = {
     "Memory": (
-        ("init", "memories:init", "Make a bank, which holds the memories of agents."),
+        ("init", "banks:init", "Make a bank, which holds the memories of agents."),
         ("add", "memories:add", "Store a memory of an agent."),
         ("update", "memories:update", "Give a memory a new text."),
         ("history", "memories:history", "Show all that was stored under a key."),
@@ -153,7 +153,7 @@ COMMANDS: dict[str, tuple[Entry, ...]] = {
         ("show", "inspect:show", "Show the memory of an agent after a tick."),
         ("pin", "memories:pin", "Pin a memory: every search finds it first."),
         ("unpin", "memories:unpin", "Move a pinned memory to another tier."),
-        ("tiers", "memories:tiers", "Count the memories in each tier."),
+        ("tiers", "banks:tiers", "Count the memories in each tier."),
         ("status", "care:status", "Show how full a bank is, and suggest what to do."),
         ("advance", "care:advance", "Move the clock of a bank: what is due expires or fades."),
         ("compact", "care:compact", "Move memories between hot, warm and cold."),

@@ -18,7 +18,7 @@ from ...engine import clock
 from ...errors import InvalidInput, NoteRefused, TierMemError
 from ...notes.flush import FLUSH_PROMPT
 from ...tools import OPERATIONS, Failure, Operation, Outcome
-from ...tools.operations import Permission, allows
+from ...tools.operation import Permission, allows
 from ...tools.shapes import QUERY
 
 __all__ = ["Access", "Context", "make_server"]

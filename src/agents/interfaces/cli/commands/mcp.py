@@ -27,7 +27,7 @@ from .serve import check_access
 
 if TYPE_CHECKING:
     from ....bank.memory_bank import MemoryBank
-    from ....tools.operations import Permission
+    from ....tools.operation import Permission
 
 __all__ = ["mcp"]
 
