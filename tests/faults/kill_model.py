@@ -66,10 +66,10 @@ class ModelBank:
 
     def saved(self) -> tuple[Any, ...]:
         kept = {agent: list(own) for agent, own in self.memories.items()}
-        return self.tick, kept, dict(self.issued)
+        return self.tick, kept, dict(self.issued), self.entries
 
     def restore(self, saved: tuple[Any, ...]) -> None:
-        tick, kept, issued = saved
+        tick, kept, issued, self.entries = saved
         self.tick = tick
         self.memories = {agent: list(own) for agent, own in kept.items()}
         self.issued = dict(issued)
