@@ -339,7 +339,7 @@ class ModelBank:
 
     @staticmethod
     def _more_used(uses: float, other: Kept) -> bool:
-        """Whether these uses make it more relevant at any mean: one more, two if it is above 0.5."""
+        """Whether so many uses outdo another memory at any mean: one more, or two above 0.5."""
         granted, mean = divmod(other.mean, 2)
         return uses > other.access_count + granted + (0.75 - min(mean, 1.0) / 2 < 0.5)
 
