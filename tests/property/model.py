@@ -8,7 +8,6 @@ import contextlib
 import copy
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from typing import Any
 
 from model_memories import (
@@ -423,8 +422,9 @@ class ModelBank:
 
     @staticmethod
     def _more_used(uses: float, other: Kept) -> bool:
-        """Whether a memory with so many uses is more relevant than another, at any mean."""
-        return Fraction(3, 4) / 2 ** int(uses) < other.missing
+        """Whether so many uses outdo another memory at any mean: one more, or two above 0.5."""
+        granted, mean = divmod(other.mean, 2)
+        return uses > other.access_count + granted + (0.75 - min(mean, 1.0) / 2 < 0.5)
 
     def demote(self, agent: str, sequence: int, to: str) -> bool:
         memory = self._active(agent, sequence)
