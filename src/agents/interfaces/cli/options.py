@@ -1,11 +1,12 @@
 """Arguments and options that several commands take."""
 
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from typer import Argument, Option
+from typer import Argument, BadParameter, Option
 
 __all__ = [
     "AllowHosts",
@@ -21,6 +22,8 @@ __all__ = [
     "Quiet",
     "RunFolder",
     "Whose",
+    "flags",
+    "no_nan",
 ]
 
 BankFolder = Annotated[Path, Argument(metavar="BANK", help="The bank's folder.")]
@@ -77,3 +80,10 @@ def flags(preset: str | None, assignments: Sequence[str] | None) -> list[str]:
 
     named = preset_settings(preset).items()
     return [*(f"{key}={json.dumps(value)}" for key, value in named), *given]
+
+
+def no_nan(value: float | None) -> float | None:
+    """A callback of an option that takes a number: nan is neither too small nor too large."""
+    if value is not None and math.isnan(value):
+        raise BadParameter("nan is not a number.")
+    return value

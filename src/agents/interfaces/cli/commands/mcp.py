@@ -20,6 +20,7 @@ from ..options import (
     Config,
     Create,
     Preset,
+    no_nan,
 )
 from ..output import say
 from ..progress import stopping
@@ -54,7 +55,12 @@ def mcp(
     origins: AllowOrigins = None,
     rate: Annotated[
         float | None,
-        Option(min=0.1, max=1e6, help=f"Requests per second for each token; without it, {_RATE}."),
+        Option(
+            min=0.1,
+            max=1e6,
+            callback=no_nan,
+            help=f"Requests per second for each token; without it, {_RATE}.",
+        ),
     ] = None,
     read_only: Annotated[
         bool, Option("--read-only", help="Offer only the tools that change nothing.")

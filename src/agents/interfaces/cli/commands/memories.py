@@ -13,7 +13,7 @@ from ....memory.retention import RETENTION_NAMES, Retention
 from ....memory.temperature import TEMPERATURE_NAMES
 from ....memory.tiers import TIER_NAMES
 from ..banks import changed, check_agent, copied, copied_with_notes, storing
-from ..options import AsJson, BankFolder, Whose
+from ..options import AsJson, BankFolder, Whose, no_nan
 from ..output import echo_json, say, table
 from ..texts import text_of
 from .inspect import explained
@@ -170,7 +170,12 @@ def search(
     tags: Annotated[list[str] | None, Option("--tag", help="Only memories with this tag.")] = None,
     min_score: Annotated[
         float | None,
-        Option(min=0, max=1, help="Only memories with at least this score, from 0 to 1."),
+        Option(
+            min=0,
+            max=1,
+            callback=no_nan,
+            help="Only memories with at least this score, from 0 to 1.",
+        ),
     ] = None,
     filters: Annotated[
         list[str] | None,

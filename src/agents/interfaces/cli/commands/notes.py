@@ -19,7 +19,7 @@ from ....memory.tiers import TIER_NAMES
 from ....notes.chunks import split_lines
 from ....notes.transcripts import length_of
 from ..banks import changed, copied_with_notes, opened, storing
-from ..options import AsJson, BankFolder
+from ..options import AsJson, BankFolder, no_nan
 from ..output import echo_exactly, echo_json, first_of, say, table
 from ..texts import text_of
 
@@ -69,6 +69,7 @@ def notes(
         Option(
             min=0,
             max=1,
+            callback=no_nan,
             help="For search: the lowest score, from 0 to 1; without it, notes.min_score.",
         ),
     ] = None,

@@ -1,7 +1,6 @@
 """The command that serves a bank over HTTP."""
 
 import logging
-import math
 import os
 import sys
 import threading
@@ -12,7 +11,6 @@ from shlex import quote
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from typer import Option
 
 from ....errors import ConfigError
@@ -27,6 +25,7 @@ from ..options import (
     Create,
     Preset,
     Quiet,
+    no_nan,
 )
 from ..output import counted, say
 from ..progress import stopping
@@ -38,12 +37,6 @@ __all__ = ["check_access", "serve"]
 
 _MOST_SECONDS, _MOST_REQUESTS = 86_400, 1_000_000
 _INTERRUPTED, _SECONDS_TO_CLOSE = 130, 2.0
-
-
-def _number(value: float) -> float:
-    if math.isnan(value):  # older versions of Typer find it neither too small nor too large
-        raise typer.BadParameter("nan is not a number.")
-    return value
 
 
 def serve(
@@ -65,7 +58,7 @@ def serve(
         Option(
             min=0.1,
             max=_MOST_REQUESTS,
-            callback=_number,
+            callback=no_nan,
             help="Requests per second for each token.",
         ),
     ] = 100.0,
@@ -75,7 +68,7 @@ def serve(
             metavar="SECONDS",
             min=1,
             max=_MOST_SECONDS,
-            callback=_number,
+            callback=no_nan,
             help="The longest time that a request may take.",
         ),
     ] = 30.0,
