@@ -109,7 +109,7 @@ def test_a_commit_that_may_be_on_disk_breaks_the_bank_until_it_is_opened_again(
 
 def test_a_broken_bank_notes_nothing_about_its_store(tmp_path: Path) -> None:
     bank = MemoryBank.open(tmp_path / "bank", embedder=Directions())
-    bank.agent("alice").add("before")
+    bank.agent("alice").add("before <1 0>")
     bank.sync()
     journal = bank.parts.ledger.journal
     journal.file.db = FailingDisk(journal.file.db)  # type: ignore[assignment]
@@ -146,8 +146,8 @@ CHANGES: dict[str, Callable[[MemoryBank], object]] = {
     "add": lambda bank: bank.agent("alice").add("one"),
     "add in a transaction": lambda bank: _in_transaction(bank, depth=1),
     "add in a transaction in another": lambda bank: _in_transaction(bank, depth=2),
-    "commit": lambda bank: (bank.agent("alice").search("anything"), bank.commit()),
-    "close": lambda bank: (bank.agent("alice").search("anything"), bank.close()),
+    "commit": lambda bank: (bank.agent("alice").search("before <1 0>"), bank.commit()),
+    "close": lambda bank: (bank.agent("alice").search("before <1 0>"), bank.close()),
 }
 
 
@@ -172,7 +172,7 @@ def test_a_signal_in_the_middle_of_a_commit_is_handled_right_after_it(
             raise KeyboardInterrupt
 
     bank = MemoryBank.open(tmp_path / "bank", embedder=Directions(), storage={"sync": "manual"})
-    bank.agent("alice").add("before")
+    bank.agent("alice").add("before <1 0>")
     write = bank.parts.ledger.journal.append
 
     def append(*arguments: Any, **options: Any) -> None:
@@ -193,7 +193,7 @@ def test_a_signal_in_the_middle_of_a_commit_is_handled_right_after_it(
         bank.close()
     with MemoryBank.open(tmp_path / "bank", embedder=Directions()) as bank:
         kept = [memory.content for memory in bank.agent("alice").all()]
-        assert kept == (["before", "one"] if "add" in name else ["before"])
+        assert kept == (["before <1 0>", "one"] if "add" in name else ["before <1 0>"])
 
 
 def test_a_signal_that_waited_inside_a_block_comes_in_that_block(tmp_path: Path) -> None:

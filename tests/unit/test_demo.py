@@ -53,9 +53,9 @@ def test_the_readme_names_a_regime_in_which_tiers_do_not_pay() -> None:
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_a_shipped_scenario_leaves_search_limit_and_budget_as_they_are(path: Path) -> None:
     scenario = yaml.safe_load(path.read_text())
-    assert scenario.keys() <= {"seed", "checkpoint", "simulation"}
+    assert scenario.keys() <= {"seed", "checkpoint", "simulation", "clock"}
     assert scenario["simulation"]["policy"] == "rules"
-    assert scenario["simulation"]["policy_options"] == {"tiers": True}
+    assert scenario["simulation"]["policy_options"] in ({"tiers": True}, {"recall": True})
     assert "memories" not in scenario["simulation"]
 
 

@@ -1,6 +1,6 @@
 """How many memories a tier may hold, and which memory makes room when it is full."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -60,15 +60,13 @@ def age(memory: Occupant) -> tuple[int, Turn]:
     return memory.tier_tick, memory.turn
 
 
-def entering(sequence: int, tick: int, present: Sequence[Occupant]) -> Turn:
-    """The turn of a memory that enters a tier in ``tick``, after the memories that are present.
+def entering(newest: int, turns: Iterable[Turn]) -> Turn:
+    """The turn of a memory that enters a tier from another one.
 
-    A new memory has the turn ``(sequence, 0)``, and so has every memory that is in order by that.
-    A memory that enters after a newer one takes the turn right after that one's.
+    A new memory has the turn ``(sequence, 0)``. A memory that enters later comes after the newest
+    memory of the agent, and after all that entered since then: ``turns`` has theirs.
     """
-    own = sequence, 0
-    place, number = max([each.turn for each in present if each.tier_tick == tick], default=(0, 0))
-    return own if own > (place, number) else (place, number + 1)
+    return newest, 1 + max((number for place, number in turns if place == newest), default=0)
 
 
 def make_room(tier: Tier, caps: Caps, occupants: Occupants, newcomer: int | None) -> list[Demotion]:

@@ -126,11 +126,13 @@ class ColdSearch:
     ) -> list[Shelved]:
         """The cold memories that are most similar, or have a rare word of the query."""
         only = request.only
-        if most == 0 or block.next_sequence == 1 or not self._resident.cold:
-            return []  # mem0's store is not opened for nothing
+        if most == 0 or block.next_sequence == 1:
+            return []
         agent_id, shelf = block.agent_id, self._resident.shelf
         if request.shelved is not None:
             return self._named(block, asked, most, request.shelved, only)
+        if not self._resident.cold:  # mem0's store is not opened for nothing
+            return []
         unsynced = shelf.unsynced(agent_id, 0 if request.exact else self._store.written)
         if len(unsynced) > _MOST_UNSYNCED and may_sync and not request.exact:
             self._store.push()

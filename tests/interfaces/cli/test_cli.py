@@ -39,12 +39,12 @@ def test_config_prints_what_would_be_used_and_takes_it_back(tmp_path: Path) -> N
 
 
 def test_config_shows_a_preset_above_the_file_and_below_set(tmp_path: Path) -> None:
-    (tmp_path / "mine.yaml").write_text("temperature: {ttl_cold_below: 2d, hot_max_facts: 9}\n")
+    (tmp_path / "mine.yaml").write_text("temperature: {ttl_cold_below: 2d, max_cold_items: 9}\n")
     flags = ("--preset", "lifetime", "--set", "temperature.ttl_warm_below=9d")
     done = tiermem("config", *flags, "-c", "mine.yaml", cwd=tmp_path)
     temperature = yaml.safe_load(done.stdout)["temperature"]
     assert (temperature["ttl_cold_below"], temperature["ttl_warm_below"]) == ("1d", "9d")
-    assert temperature["hot_max_facts"] == 9
+    assert temperature["max_cold_items"] == 9
 
 
 @pytest.fixture(scope="module")

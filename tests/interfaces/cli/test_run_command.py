@@ -67,7 +67,7 @@ def test_a_preset_beats_the_scenario_and_set_beats_the_preset(
     tiermem: Command, scenario: Write
 ) -> None:
     path = scenario("village")
-    path.write_text(path.read_text() + "temperature: {ttl_cold_below: 2d, hot_max_facts: 9}\n")
+    path.write_text(path.read_text() + "temperature: {ttl_cold_below: 2d, max_cold_items: 9}\n")
     flags = ("--preset", "lifetime", "--set", "temperature.ttl_warm_below=3d")
     done = tiermem("run", path, *flags, "--ticks", 1, "--out", "r")
     assert done.code == 0, done.err
@@ -75,7 +75,7 @@ def test_a_preset_beats_the_scenario_and_set_beats_the_preset(
     assert used["decay"]["enabled"] is True
     assert used["temperature"]["ttl_cold_below"] == "1d"
     assert used["temperature"]["ttl_warm_below"] == "3d"
-    assert used["temperature"]["hot_max_facts"] == 9
+    assert used["temperature"]["max_cold_items"] == 9
     assert "changes nothing" not in done.err
 
 

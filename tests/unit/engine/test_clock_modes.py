@@ -27,7 +27,7 @@ def made_before_the_setting(folder: Path, tick: int = 0) -> None:
 
 def served(folder: Path) -> MemoryBank:
     """As ``tiermem mcp`` and ``tiermem serve`` open a bank."""
-    return MemoryBank(open_folder(folder, None, None, False, "wall", embedder=Directions()))
+    return MemoryBank(open_folder(folder, None, None, "wall", embedder=Directions()))
 
 
 def test_an_older_bank_gets_a_wall_clock_if_nothing_ever_moved_it(

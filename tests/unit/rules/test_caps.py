@@ -98,11 +98,10 @@ def test_a_smaller_cap_ignores_reject_since_there_is_nobody_to_refuse() -> None:
     assert moves(demotions) == [(1, Tier.CRITICAL)]
 
 
-def test_a_memory_enters_after_all_that_entered_in_the_same_tick() -> None:
-    present = [*pinned(7, 9), Standing(3, Tier.PINNED, 0, (9, 1))]
-    assert entering(4, 0, present) == (9, 2)
-    assert entering(12, 0, present) == (12, 0)
-    assert entering(4, 1, present) == (4, 0)
+def test_a_memory_enters_after_the_newest_and_all_that_entered_since() -> None:
+    assert entering(9, [(9, 1), (7, 5)]) == (9, 2)
+    assert entering(12, [(9, 1), (7, 5)]) == (12, 1)
+    assert entering(12, []) == (12, 1)
 
 
 # Through the bank

@@ -114,5 +114,19 @@ def test_a_batch_gives_the_same_order_as_single_calls(make_bank: OpenBank, batch
     items = [("plain",), ("p3", "pinned"), ("plain",), ("p4", "pinned"), ("c3", "critical")]
     for part in [items] if batched else [[item] for item in items]:
         alice.add_many(part)
-    assert bank.parts.ledger.resident.block("alice").turns == {1: (4, 1)}
+    assert bank.parts.ledger.resident.block("alice").turns == {1: (7, 1)}
     assert [each.content for each in alice.all("critical")] == ["p1", "c2", "c3"]
+
+
+def test_memories_that_entered_while_archived_return_in_that_order(make_bank: OpenBank) -> None:
+    alice = make_bank(memory=CAPS).agent("alice")
+    a, b, c, d = alice.add_many(["a", "b", "c", "d"])
+    for memory in (c, b, a):
+        alice.archive(memory.id)
+        alice.set_tier(memory.id, "critical")
+    for memory in (a, b, c):
+        alice.restore(memory.id)
+    alice.set_tier(d.id, "critical")
+    assert [each.content for each in alice.all("important")] == ["c"]
+    alice.add("e", "critical")
+    assert [each.content for each in alice.all("important")] == ["b", "c"]

@@ -178,7 +178,9 @@ def change_memory(memory: AgentMemory, action: Action) -> None:
 def change_note(memory: AgentMemory, action: Action, tick: int) -> None:
     """Do a note action."""
     arguments = _checked(action)
-    path = arguments.get("path", note_of(tick))
+    path: Any = arguments.get("path")
+    if path is None and action.name == "append_note":
+        path = note_of(tick)
     if path != LONG_TERM and not str(path).startswith("memory/"):
         raise InvalidAction(
             f"{path!r:.80} is no note that you can write",

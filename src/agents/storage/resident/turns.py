@@ -1,10 +1,10 @@
 """The order in which an agent's memories entered the tiers that have a cap."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from ...memory.tiers import Tier
-from ...rules.caps import Occupant, Turn, entering
+from ...rules.caps import Turn, entering
 
 __all__ = ["Standing", "Turns"]
 
@@ -19,23 +19,27 @@ class Standing(NamedTuple):
 
 
 class Turns(dict[int, Turn]):
-    """By sequence number, the turns of memories that entered a tier after a newer memory.
+    """By sequence number, the turns of memories that entered a tier from another one.
 
     All other memories have the turn of a new memory. ``state_hash()`` does not cover turns: the
     events of the journal say them, and journals of before turns keep their hashes.
     """
 
+    newest = 0
+    """The sequence number of the newest memory that an event added, if the table lacks it."""
+
     def standing(self, sequence: int, tier: Tier, tier_tick: int) -> Standing:
         """Where a memory that entered this tier in this tick stands there."""
         return Standing(sequence, tier, tier_tick, self.of(sequence))
 
-    def enter(self, sequence: int, tick: int, present: Sequence[Occupant] | None) -> None:
-        """A memory enters a tier in ``tick``; ``present`` is None for a tier without a cap."""
+    def enter(self, sequence: int, newest: int | None) -> None:
+        """A memory enters a tier after ``newest`` was added; None stands for a tier without a cap.
+
+        So the order is that of the events.
+        """
         self.pop(sequence, None)
-        if present is not None:
-            turn = entering(sequence, tick, present)
-            if turn != (sequence, 0):
-                self[sequence] = turn
+        if newest is not None:
+            self[sequence] = entering(max(newest, self.newest), self.values())
 
     def of(self, sequence: int) -> Turn:
         """The turn of a memory."""

@@ -152,6 +152,8 @@ class Ledger:
                 keep(place)
             tell(place)
             if caps.of(tier) is not None:
+                # The memories before this one may not be in the table yet. In a replay they are.
+                resident.block(agent_id).turns.newest = additions.sequences[place] - 1
                 self.make_room(agent_id, tier, caps, None)
             entered.add(agent_id)
             is_hot = start is not None and start.temperature == Temperature.HOT

@@ -247,8 +247,7 @@ class State:
 
     def _change_tier(self, block: AgentColumns, event: TierChanged) -> None:
         has_cap = event.tier <= Tier.CRITICAL
-        present = block.occupants(Tier(event.tier)) if has_cap else None
-        block.turns.enter(event.sequence, self.tick, present)
+        block.turns.enter(event.sequence, block.next_sequence - 1 if has_cap else None)
         row = block.row_of(event.sequence)
         if row is not None:
             block.change_tier(row, event.tier, self.tick)
