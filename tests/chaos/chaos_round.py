@@ -123,7 +123,8 @@ class Round:
             raise Broken(LOST if earlier else WRONG, f"not what was acknowledged ({saw})")
         if said.is_closed and said.hash not in (None, found["hash"]):
             raise Broken(WRONG, f"the process had another hash than the disk ({said.errors})")
-        self.models = matching[:1]
+        # A step that purged what it added may be there or not: the next number tells later.
+        self.models = matching
         return found
 
     def possible(self, job: Job, said: Said) -> list[Imagined]:
