@@ -274,7 +274,7 @@ def _store(bank: "MemoryBank", folder: Path, kept: dict[str, Any] | None) -> Fin
     if damage is not None:
         yield Finding("problem", "mem0", f"mem0's store is damaged: {damage}", repair)
     elif kept["stale"] or behind:
-        todo = "only readers by mem0 need it; write it with: tiermem sync BANK"
+        todo = f"only readers by mem0 need it: tiermem sync {quote(str(folder))}"
         late = "of another time" if kept["stale"] else f"{behind:,} commits behind"
         yield Finding("warning", "mem0", f"mem0's store is {late}", todo)
     else:

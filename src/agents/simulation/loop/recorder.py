@@ -1,6 +1,5 @@
 """The recorder turns observations, outcomes and memory actions into memories."""
 
-from collections.abc import Sequence
 from random import Random
 
 from ...bank.memory_bank import MemoryBank
@@ -50,11 +49,10 @@ class Recorder:
         if seen.text and not seen.text.isspace():
             options = _options(_OBSERVED, seen[6:12])
             self._new.append((agent, seen.text, seen.tier, seen.metadata, options))
-        for text, tier, metadata, *own in seen.heard:
-            if tuple(own) == _NO_OPTIONS:
-                self._new.append((agent, text, tier, metadata))
-            else:
-                self._new.append((agent, text, tier, metadata, _options(PLAIN_OPTIONS, own)))
+        for remark in seen.heard:
+            own = remark[3:]
+            more = () if own == _NO_OPTIONS else (_options(PLAIN_OPTIONS, own),)
+            self._new.append((agent, *remark[:3], *more))
 
     def happened(self, agent: str, name: str, outcome: Outcome) -> bool:
         """Whether the outcome becomes a memory: a blank text does not."""
@@ -110,9 +108,9 @@ class Recorder:
             return f"(not kept: {error})"
 
 
-def _options(plain: Options, given: Sequence[object]) -> Options | dict[str, object]:
+def _options(plain: Options, given: tuple[object, ...]) -> Options | dict[str, object]:
     """The options of a memory: ``plain``, unless an observation, remark or outcome gives some."""
-    if tuple(given) == _NO_OPTIONS:
+    if given == _NO_OPTIONS:
         return plain
     own = dict(zip(_OPTIONS, given, strict=True))
     if own["kind"] is None:

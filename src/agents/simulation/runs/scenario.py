@@ -110,7 +110,7 @@ def make_policy(settings: Settings, world: World, cassette: Cassette, *folders: 
     return policy
 
 
-_NO_OPTIONS = ("agent", "content", "tier", "metadata")
+_BESIDE_OPTIONS = ("agent", "content", "tier", "metadata")
 
 
 def first_memories(settings: Settings) -> list[tuple[object, ...]]:
@@ -124,7 +124,7 @@ def first_memories(settings: Settings) -> list[tuple[object, ...]]:
                 f"{where}: there is no agent {entry['agent']!r:.60}",
                 hint="name one of simulation.agents",
             )
-        options = {name: own for name, own in entry.items() if name not in _NO_OPTIONS}
+        options = {name: own for name, own in entry.items() if name not in _BESIDE_OPTIONS}
         agents = [entry["agent"]] if "agent" in entry else known
         for agent in agents:
             new = (agent, entry["content"], entry.get("tier"), entry.get("metadata"), options)
