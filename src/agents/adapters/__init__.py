@@ -1,0 +1,1 @@
+"""Memory for agents of other frameworks: each module translates one framework's interface."""
