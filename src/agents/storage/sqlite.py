@@ -19,6 +19,7 @@ __all__ = [
     "is_of_the_system",
     "log_of",
     "make_private",
+    "open_to_read",
     "sync_file",
     "sync_folder",
 ]
@@ -80,13 +81,19 @@ def make_private(path: Path) -> None:
 
 def copy_database(path: Path, target: sqlite3.Connection) -> None:
     """Copy a database, which another process may have open, into an empty one."""
-    # Without a log no process has it open, and SQLite need not make a log.
-    quiet = "" if log_of(path).exists() else "&immutable=1"
-    source = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro{quiet}", uri=True)
+    source = open_to_read(path)
     try:
         source.backup(target)
     finally:
         source.close()
+
+
+def open_to_read(path: Path) -> sqlite3.Connection:
+    """A connection that changes nothing to a database that another process may have open."""
+    # Without a log no process has it open, and SQLite need not make a log.
+    quiet = "" if log_of(path).exists() else "&immutable=1"
+    uri = f"{path.absolute().as_uri()}?mode=ro{quiet}"
+    return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
 
 
 def sync_file(path: Path) -> None:

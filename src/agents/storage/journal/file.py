@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import BankDamaged, BankError, BankTooNew, BankTooOld, CommitFailed, CommitUnknown
-from ..sqlite import DAMAGE, copy_database, is_of_the_system, log_of, make_private, sync_folder
+from ..sqlite import (
+    DAMAGE,
+    copy_database,
+    is_of_the_system,
+    log_of,
+    make_private,
+    open_to_read,
+    sync_folder,
+)
 from .schema import SCHEMA
 
 __all__ = ["JournalFile"]
@@ -23,13 +31,20 @@ _UNSURE = (sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC)
 class JournalFile:
     """The file at ``path``; for ``path`` None, a database that ends with this object.
 
-    The database begins as a copy of ``copied``, a journal that another process may have open.
+    The database begins as a copy of ``copied``, a journal that another process may have open. With
+    ``seen``, it is that journal itself as it is now, to be read and never written.
     """
 
-    def __init__(self, path: Path | None, copied: Path | None = None) -> None:
-        self.name = str(path or copied or "in memory")
+    def __init__(
+        self, path: Path | None, copied: Path | None = None, seen: Path | None = None
+    ) -> None:
+        self.name = str(path or copied or seen or "in memory")
         self._path = path and path.absolute()  # the process may go to another folder
         self._had_log = self._path is not None and log_of(self._path).exists()
+        self._file: tuple[int, int] | None = None
+        if seen:
+            self._see(seen)
+            return
         with self.reading():
             if path:
                 make_private(path)
@@ -48,6 +63,16 @@ class JournalFile:
             self.leave()  # or SQLite would remember the file for the next to open it
             raise
         self._file = _identity(path) if path else None
+
+    def _see(self, path: Path) -> None:
+        with self.reading():
+            self.db = open_to_read(path)
+            try:
+                self.db.execute("BEGIN")  # what is read is of one moment, until it is closed
+                self._check_format()
+            except BaseException:
+                self.db.close()
+                raise
 
     def _open(self, path: Path | None) -> None:
         is_new = not self.db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]

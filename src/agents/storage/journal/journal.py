@@ -24,20 +24,22 @@ _EMBEDDING = "INSERT OR IGNORE INTO embeddings VALUES (?, ?)"
 
 
 class Journal:
-    """The journal of a bank, in a file; ``path`` and ``copied`` say which, as for the file.
+    """The journal of a bank, in a file; ``path``, ``copied``, ``seen`` say which, as for the file.
 
     ``head`` is the id of the last commit, ``hash`` the hash over all commits, ``tick`` the tick
     after the last one. ``base`` is the commit before the first commit that is here: 0, unless the
     journal was made from a checkpoint.
     """
 
-    def __init__(self, path: Path | None, copied: Path | None = None) -> None:
-        source = copied or path
+    def __init__(
+        self, path: Path | None, copied: Path | None = None, seen: Path | None = None
+    ) -> None:
+        source = copied or seen or path
         record = HeadRecord(source) if source else None
         # It is read first: another process may write more commits while the journal is copied.
         acknowledged = record.read() if record else None
         self._record = HeadRecord(path) if path else None
-        self.file = file = JournalFile(path, copied)
+        self.file = file = JournalFile(path, copied, seen)
         self.get, self.set, self.reading = file.get, file.set, file.reading
         self.check_there = file.check_there
         self._db = file.db

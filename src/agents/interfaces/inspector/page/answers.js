@@ -1,0 +1,73 @@
+// Answers, kept while they are likely to be asked again. While the cursor moves, a view keeps its last answer.
+import { useEffect, useReducer, useRef } from "#vendor/htm-preact";
+
+/** @typedef {import("./types").Provider} Provider */
+/** @typedef {import("./types").About} About */
+
+const KEPT = 400;
+/** These change when an unfinished run goes on. */
+const GROWING = new Set(["series", "heat", "memory", "search", "compare", "sweep"]);
+
+/** @type {{provider: Provider, about: About}} */
+export const site = /** @type {any} */ ({});
+/** @type {Map<string, Promise<any>>} */
+const kept = new Map();
+
+/** @param {string} name @param {Record<string, any>} params */
+function keyOf(name, params) {
+  const upto = GROWING.has(name) ? site.about?.runs.map((run) => run.last_tick).join() : "";
+  return JSON.stringify([name, params, upto]);
+}
+
+/** @param {string} name @param {Record<string, any>} params @returns {Promise<any>} */
+export function ask(name, params) {
+  const key = keyOf(name, params);
+  const found = kept.get(key);
+  if (found) {
+    kept.delete(key);
+    kept.set(key, found);
+    return found;
+  }
+  const answer = site.provider.get(name, params);
+  kept.set(key, answer);
+  answer.catch(() => kept.delete(key));
+  if (kept.size > KEPT) kept.delete(/** @type {string} */ (kept.keys().next().value));
+  return answer;
+}
+
+/** The answer to a question, or the last one while the next is on its way. One question is under way at a time: of the
+ * ticks that the cursor crosses meanwhile, only the last is asked for.
+ * @param {string} name @param {Record<string, any> | null} params null: there is nothing to ask
+ * @returns {{data: any, error: any, isOld: boolean}} */
+export function useAnswer(name, params) {
+  const [, redraw] = useReducer((/** @type {number} */ count) => count + 1, 0);
+  const box = useRef(/** @type {any} */ ({ data: null, error: null, shown: "", wanted: "", busy: false, gone: false }));
+  const wanted = params === null ? "" : keyOf(name, params);
+  useEffect(() => () => void (box.current.gone = true), []);
+  useEffect(() => {
+    const state = box.current;
+    state.wanted = wanted;
+    state.params = params;
+    if (!state.busy && wanted && state.shown !== wanted) void fill(name, state, () => redraw(null));
+  }, [wanted]);
+  const { data, error, shown } = box.current;
+  return wanted ? { data, error, isOld: shown !== wanted } : { data: null, error: null, isOld: false };
+}
+
+/** @param {string} name @param {any} state @param {() => void} redraw */
+async function fill(name, state, redraw) {
+  state.busy = true;
+  while (state.wanted && state.shown !== state.wanted && !state.gone) {
+    const asked = state.wanted;
+    try {
+      state.data = await ask(name, state.params);
+      state.error = null;
+    } catch (error) {
+      state.error = error;
+      state.data = null;
+    }
+    state.shown = asked;
+    if (!state.gone) redraw();
+  }
+  state.busy = false;
+}

@@ -1,0 +1,116 @@
+// The answers that an export carries. What the server filters, sorts and pages, this module does with whole lists.
+// docs/architecture/inspector.md describes the form.
+import { Refused } from "#refused";
+
+/** @typedef {import("./types").Provider} Provider */
+
+const PARAMETERS = /** @type {Record<string, string[]>} */ ({
+  about: [], series: ["run"], heat: ["of", "run"], tick: ["run", "tick"], agent: ["agent", "run", "tick"],
+  memories: ["agent", "run", "tick"], memory: ["id", "run"], population: ["run", "tick"], compare: ["agent", "tick"],
+  explain: ["agent", "run", "tick"], sweep: [],
+});
+const TIERS = ["pinned", "critical", "important", "normal", "low"];
+const TEMPERATURES = ["hot", "warm", "cold"];
+
+/** @param {string} text base64 of gzip @returns {Promise<Provider>} */
+export async function openEmbedded(text) {
+  const bytes = Uint8Array.from(atob(text.trim()), (character) => character.charCodeAt(0));
+  const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const { nodes, answers } = JSON.parse(await new Response(plain).text());
+  const value = reader(nodes);
+
+  /** @param {string} name @param {Record<string, any>} params */
+  function whole(name, params) {
+    const given = PARAMETERS[name].map((each) => `${each}=${encodeURIComponent(params[each] ?? "")}`);
+    const key = `${name}?${given.join("&")}`;
+    if (!(key in answers)) throw new Refused("this is not in the exported file", "tiermem inspect RUN shows it");
+    return value(answers[key]);
+  }
+
+  /** @type {Record<string, (params: Record<string, any>) => any>} */
+  const made = {
+    memories: (params) => page(filtered(whole("memories", params).rows, params), params),
+    heat: (params) => agentsPage(whole("heat", params), params),
+    search: (params) => page(search(answers, value, params), params),
+    explain: (params) => {
+      const own = whole("explain", params);
+      if (!params.query || params.query === own.query) return own;
+      throw new Refused("another query than the agent's own needs the server", "tiermem inspect RUN explains any query");
+    },
+  };
+  return {
+    embedded: true,
+    get: async (name, params) => {
+      if (name in made) return made[name](params);
+      if (name in PARAMETERS) return whole(name, params);
+      throw new Refused("this needs the server", "tiermem inspect RUN");
+    },
+    post: async () => {
+      throw new Refused("an exported file can't run anything", "tiermem inspect RUN --allow-branch");
+    },
+  };
+}
+
+/** A function from a node's number to its value. Equal values are one object: nobody changes them.
+ * @param {any[]} nodes */
+function reader(nodes) {
+  const made = new Array(nodes.length);
+  /** @param {number} place @returns {any} */
+  const value = (place) => {
+    const node = nodes[place];
+    if (node === null || typeof node !== "object") return node;
+    made[place] ??= Array.isArray(node)
+      ? node.map(value)
+      : Object.fromEntries(Object.entries(node).map(([name, each]) => [name, value(each)]));
+    return made[place];
+  };
+  return value;
+}
+
+/** @param {any[]} rows @param {Record<string, any>} params */
+function filtered(rows, { tier, temperature, text, sort }) {
+  const words = String(text ?? "").toLowerCase();
+  const found = rows.filter(
+    (row) =>
+      (!tier || row.tier === tier) &&
+      (!temperature || row.temperature === temperature) &&
+      (!words || row.text.toLowerCase().includes(words)),
+  );
+  if (!sort) return found;
+  const name = sort.replace(/^-/, "");
+  const sign = sort.startsWith("-") ? -1 : 1;
+  return found.sort((one, other) => sign * order(rank(name, one[name]), rank(name, other[name])));
+}
+
+/** @param {string} name @param {any} value */
+function rank(name, value) {
+  if (name === "tier") return TIERS.indexOf(value);
+  return name === "temperature" ? TEMPERATURES.indexOf(value) : (value ?? -Infinity);
+}
+
+/** @param {any} one @param {any} other */
+const order = (one, other) => (one < other ? -1 : one > other ? 1 : 0);
+
+/** @param {any[]} rows @param {Record<string, any>} params */
+function page(rows, { offset = 0, limit = rows.length }) {
+  return { total: rows.length, rows: rows.slice(offset, offset + limit) };
+}
+
+/** @param {any} heat @param {Record<string, any>} params */
+function agentsPage(heat, { offset = 0, limit = heat.agents.length }) {
+  const cut = (/** @type {any[]} */ list) => list.slice(offset, offset + limit);
+  return { ...heat, total: heat.agents.length, agents: cut(heat.agents), values: cut(heat.values) };
+}
+
+/** @param {Record<string, number>} answers @param {(place: number) => any} value @param {Record<string, any>} params */
+function search(answers, value, { run, q }) {
+  const words = String(q).toLowerCase().split(/\s+/).filter(Boolean);
+  const found = [];
+  for (const [key, place] of Object.entries(answers)) {
+    if (!key.startsWith("memory?") || !key.endsWith(`&run=${run}`)) continue;
+    const { agent, created, id, text, kind } = value(place).memory;
+    const low = `${text} ${agent}`.toLowerCase();
+    if (words.every((word) => low.includes(word))) found.push({ what: kind, agent, tick: created, memory_id: id, text });
+  }
+  return found.sort((one, other) => order(one.tick, other.tick));
+}

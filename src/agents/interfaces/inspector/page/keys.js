@@ -1,0 +1,56 @@
+// Keys that work in every view.
+import { current, go } from "#address";
+import { site } from "#answers";
+import { follow, isLive, isPlaying, moveTo, pause, play, span, tickNow } from "#time";
+import { VIEWS } from "#views";
+
+/** Keys, and what they do, for the page's help. */
+export const KEYS = [
+  ["← →", "one tick back or on; with Shift, ten"],
+  ["Home End", "first and last tick"],
+  ["space", "play and pause"],
+  ["[ ]", "the agent before, the next agent"],
+  ["1 … 7", "the views, in their order"],
+  ["/", "search"],
+  ["b", "branch from here"],
+  ["?", "this list"],
+];
+
+/** @param {number} step */
+function otherAgent(step) {
+  const { view, of, run } = current();
+  const agents = site.about.runs[run]?.agents ?? [];
+  if (!agents.length) return;
+  const at = (agents.indexOf(of) + step + agents.length) % agents.length;
+  go({ view: ["agent", "compare", "branch"].includes(view) ? view : "agent", of: agents[at], more: {} });
+}
+
+/** @param {KeyboardEvent} event @param {() => void} help */
+export function onKey(event, help) {
+  const target = /** @type {HTMLElement} */ (event.target);
+  if (event.ctrlKey || event.metaKey || event.altKey || !site.about.runs.length) return;
+  if (/^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName)) {
+    if (event.key === "Escape") target.blur();
+    return;
+  }
+  const step = event.shiftKey ? 10 : 1;
+  /** @type {Record<string, () => void>} */
+  const actions = {
+    ArrowLeft: () => moveTo(tickNow() - step),
+    ArrowRight: () => moveTo(tickNow() + step),
+    Home: () => moveTo(span().first),
+    End: () => (isLive() ? follow() : moveTo(span().last)),
+    "[": () => otherAgent(-1),
+    "]": () => otherAgent(1),
+    "/": () => document.getElementById("search")?.focus(),
+    b: () => go({ view: "branch", of: current().of && current().view !== "memory" ? current().of : "", more: {} }),
+    "?": help,
+  };
+  if (!["BUTTON", "A", "SUMMARY"].includes(target.tagName)) actions[" "] = () => (isPlaying() ? pause() : play(5));
+  const views = VIEWS.filter((view) => view.isShown(site.about));
+  views.forEach((view, index) => (actions[String(index + 1)] = () => go({ view: view.name, of: "", more: {} })));
+  const action = actions[event.key];
+  if (!action) return;
+  event.preventDefault();
+  action();
+}

@@ -1,0 +1,78 @@
+// Texts of memories are data. Characters that hide, reorder or control text are shown as marks.
+import { html, useState } from "#vendor/htm-preact";
+
+/** @type {Record<number, string>} */
+const NAMES = {
+  0x00ad: "SHY", 0x061c: "ALM", 0x180e: "MVS", 0x200b: "ZWSP", 0x200e: "LRM", 0x200f: "RLM", 0x2028: "LSEP", 0x2029: "PSEP",
+  0x202a: "LRE", 0x202b: "RLE", 0x202c: "PDF", 0x202d: "LRO", 0x202e: "RLO", 0x2060: "WJ",
+  0x2066: "LRI", 0x2067: "RLI", 0x2068: "FSI", 0x2069: "PDI", 0xfeff: "BOM",
+};
+const HIDDEN =
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/gu;
+const LINE = 400; // characters of a text in one line of a table
+const BLOCK = 4000; // characters of a text that is shown whole, before one asks for more
+
+/** @param {string} character */
+function mark(character) {
+  const code = /** @type {number} */ (character.codePointAt(0));
+  const hex = code.toString(16).toUpperCase().padStart(4, "0");
+  return html`<span class="mark" title=${"U+" + hex}>${NAMES[code] ?? "U+" + hex}</span>`;
+}
+
+/** The text with visible marks, as strings and elements. @param {string} text */
+export function marked(text) {
+  const pieces = [];
+  let from = 0;
+  for (const found of text.matchAll(HIDDEN)) {
+    if (found.index > from) pieces.push(text.slice(from, found.index));
+    pieces.push(mark(found[0]));
+    from = found.index + found[0].length;
+  }
+  if (from < text.length) pieces.push(text.slice(from));
+  return pieces;
+}
+
+/** A text in one line: cut, with ↵ for its line breaks. @param {{text: any, most?: number}} props */
+export function Line({ text, most = LINE }) {
+  const whole = asText(text);
+  const cut = whole.length > most ? whole.slice(0, most) + "…" : whole;
+  return html`<bdi class="line">${marked(cut.replace(/\r?\n/g, "↵").replace(/\t/g, "⇥"))}</bdi>`;
+}
+
+/** A text with its line breaks. A long one shows its beginning first. @param {{text: any, mono?: boolean}} props */
+export function Block({ text, mono = false }) {
+  const [isWhole, setWhole] = useState(false);
+  const whole = asText(text);
+  const isCut = whole.length > BLOCK && !isWhole;
+  return html`<div class=${mono ? "block mono" : "block"}>
+    <bdi>${marked(isCut ? whole.slice(0, BLOCK) : whole)}</bdi>
+    ${isCut &&
+    html`<button class="quiet" onClick=${() => setWhole(true)}>… show all ${whole.length.toLocaleString("en")} characters</button>`}
+  </div>`;
+}
+
+/** @param {any} value */
+export function asText(value) {
+  if (value === null || value === undefined) return "";
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+const counts = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const shares = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
+
+/** @param {any} value */
+export function number(value) {
+  if (value === null || value === undefined) return "–";
+  if (typeof value !== "number") return asText(value);
+  return Number.isInteger(value) ? counts.format(value) : shares.format(value);
+}
+
+/** A number that is shown short, and kept exactly for whoever reads the page. @param {{of: any}} props */
+export function Num({ of }) {
+  return html`<span class="num" data-value=${JSON.stringify(of ?? null)}>${number(of)}</span>`;
+}
+
+/** @param {number} count @param {string} one @param {string} many */
+export function counted(count, one, many = one + "s") {
+  return `${counts.format(count)} ${count === 1 ? one : many}`;
+}

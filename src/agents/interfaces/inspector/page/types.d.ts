@@ -1,0 +1,59 @@
+// The answers that the page asks for; docs/architecture/inspector.md describes them.
+export type RunAbout = {
+  name: string; agents: string[]; first_tick: number; last_tick: number; is_finished: boolean;
+  metrics: string[]; per_agent: string[]; has_decisions?: boolean; damaged: string | null; ticks?: number[];
+};
+export type About = {
+  kind: "run" | "bank" | "sweep"; name: string; runs: RunAbout[]; allow_branch: boolean; version: string; ticks?: number[];
+};
+type Column = (number | null)[];
+export type Series = {
+  ticks: number[]; metrics: Record<string, Column>; tiers: Record<string, Column>; temperatures: Record<string, Column>;
+};
+export type Heat = { of: string; agents: string[]; total: number; ticks: number[]; width: number; values: Column[] };
+export type TickEvent = { agent: string; what: string; text: string; memory_id: string | null };
+export type Tick = {
+  tick: number; counts: Record<string, number>; metrics: Record<string, number>; total: number; events: TickEvent[]; more: any;
+};
+export type MemoryRow = { id: string; text: string; tier: string; temperature: string; created: number; [name: string]: any };
+export type Given = {
+  id: string; text: string; score: number | null; boost: number | null; total?: number | null; part?: string; tier: string;
+  temperature?: string; reason?: string; rank?: number | null; created_tick?: number; kind?: string; speaker?: string | null;
+};
+export type Decision = {
+  agent: string; tick: number; note: string | null; observed: any; heard: string[]; errors: string[]; facts: any;
+  query: string | null; given: Given[]; reasons: Record<string, number>;
+  asked: { query: string; limit: number | null; cold: boolean; found: Given[]; note: string | null }[];
+  did: { name: string; arguments: any; result: any; memory_id: string | null; text: string | null }[];
+  outcome: string[]; saved: string[]; exchanges: any[]; context: string | null;
+};
+export type Explained = { query: string | null; when: string; tick: number; total: number; rows: Given[]; reasons?: Record<string, number> };
+export type Life = {
+  memory: { id: string; agent: string; text: string; tier: string; kind: string; created: number; [name: string]: any };
+  events: { tick: number; what: string; text: string; by: string | null }[];
+  decisions: { tick: number; agent: string; part: string; place: number; score: number | null; did: any[]; outcome: string[] }[];
+  note: string | null;
+};
+export type Told = { from: string; to: string; memory_id: string; tick: number; text: string };
+export type Belief = { text: string; holders: string[]; count: number; since: number };
+export type Population = {
+  tick: number; told: Told[]; told_total: number; beliefs: Belief[]; agents: string[]; total: number; overlap: Column[];
+};
+export type Compared = {
+  first_difference: { tick: number; agent: string | null; what: string } | null;
+  left: Decision | null; right: Decision | null; only_left: MemoryRow[]; only_right: MemoryRow[];
+};
+export type Edit = { agent: string; do: string; id?: string; content?: string; tier?: string };
+export type Branch = { command: string; edits_file: string; edits_name: string; out: string };
+export type Found = { what: string; agent: string; tick: number; memory_id: string | null; text: string };
+export type Point = {
+  values: Record<string, any>; seeds: any[]; metrics: Record<string, number | null>;
+  runs: { seed: number; name: string; metrics: Record<string, number | null>; has_run: boolean }[];
+};
+export type Sweep = { name: string; question: string | null; parameters: string[]; metrics: string[]; points: Point[] };
+export type Provider = {
+  embedded: boolean;
+  get(name: string, params: Record<string, any>): Promise<any>;
+  post(name: string, body: any): Promise<any>;
+};
+export type Address = { view: string; of: string; run: number; tick: number | null; more: Record<string, string> };

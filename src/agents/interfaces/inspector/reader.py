@@ -1,0 +1,305 @@
+"""A thread that reads a journal, in the order of its commits, and sorts it into slices."""
+
+import logging
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from ...errors import TierMemError
+from ...memory.retention import Retention
+from ...memory.temperature import Temperature
+from ...memory.tiers import Tier
+from ...simulation.loop.decisions import REFUSAL, Kept, unpack
+from ...storage.journal.journal import Journal
+from ...storage.journal.schema import Commit
+from ...storage.journal.ticks import TickRow
+from ...storage.signals import first
+from .slices import Item, NewRow, Slices, digest_of
+from .world_numbers import WorldNumbers
+
+__all__ = ["Reader"]
+
+logger = logging.getLogger(__name__)
+
+_PAUSE = 0.5
+"""Seconds between two looks for new commits."""
+_BATCH = 100
+"""Commits that are read at one time: a long look would keep the run from folding its log."""
+_SPEAKERS = ("speaker", "source")
+"""The keys of metadata that may say who told a memory."""
+
+
+class Reader:
+    """Reads the journal of a bank into slices, and goes on while the journal grows.
+
+    ``agents`` are the agents of the bank's run, if it has one: they keep their places.
+    """
+
+    def __init__(self, path: Path, agents: Sequence[str], world: WorldNumbers | None) -> None:
+        self.path = path
+        self.slices = Slices()
+        self.records: list[dict[str, Any]] = []
+        """The record of each tick that is read; of a bank without a run, counts by tick."""
+        self.read_tick = -1
+        """All of the journal up to this tick is in the slices."""
+        self.damaged: str | None = None
+        """What is wrong with the journal; None while nothing is."""
+        self.has_decisions = False
+        self._agents = list(agents)
+        self._world = world
+        self._last = (0, bytes(32))
+        self._current: dict[int, float] = {}
+        self._ended = threading.Event()
+        self._moved = threading.Condition()
+        self._begin()
+        self._thread = threading.Thread(target=self._follow, name="inspector", daemon=True)
+
+    def start(self) -> None:
+        """Begin to read."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop the thread and delete the slices."""
+        self._ended.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        self.slices.close()
+
+    def wait_for(self, tick: int, seconds: float) -> bool:
+        """Wait until a tick is read; whether it is."""
+        with self._moved:
+            return self._moved.wait_for(lambda: self.is_read(tick), seconds)
+
+    def is_read(self, tick: int) -> bool:
+        """Whether all commits up to a tick are in the slices, or no more can be read."""
+        return self.read_tick >= tick or self.damaged is not None
+
+    def _begin(self) -> None:
+        for agent in self._agents:
+            self.slices.place(agent)
+        self._last = (0, bytes(32))
+        self._tick = 0
+        self._current = {}
+        self.records.clear()
+
+    def _follow(self) -> None:
+        while not self._ended.is_set():
+            more = False
+            try:
+                more = self._read_some()
+                self.damaged = None
+            except TierMemError as error:
+                self.damaged = error.why
+            except Exception as error:  # a view must not hang for a fault of this thread
+                logger.exception("the journal %s can't be sorted", self.path)
+                self.damaged = f"it can't be sorted: {error!r:.200}"
+            with self._moved:
+                self._moved.notify_all()
+            if not more:
+                self._ended.wait(_PAUSE)
+
+    def _read_some(self) -> bool:
+        """Read the next commits; whether there are more."""
+        journal = Journal(None, seen=self.path)
+        try:
+            with journal.reading():
+                if self._last[0] > journal.base and journal.hash_of(self._last[0]) != self._last[1]:
+                    self.slices.clear()  # the run went back to an earlier tick
+                    self._begin()
+                if not self.slices.dims:
+                    self.slices.dims = journal.get("bank")["embedder"]["dims"]
+                if self._last[0] < journal.base:
+                    self._last = (journal.base, journal.hash_of(journal.base) or bytes(32))
+                    self._tick = journal.base_tick
+                    self._old_records(journal)
+                count = 0
+                for commit in journal.commits(self._last[0]):
+                    self._take(journal, commit)
+                    count += 1
+                    if count >= _BATCH or self._ended.is_set():
+                        break
+                is_all = self._last[0] >= journal.head
+                self.read_tick = journal.tick if is_all else self._tick - 1
+                return not is_all
+        finally:
+            journal.leave()
+
+    def _old_records(self, journal: Journal) -> None:
+        """The records from before the checkpoint that the journal was made from."""
+        for row in journal.tick_rows():
+            if row.tick > journal.base_tick:
+                break
+            self.records.append(orjson.loads(row.record))
+
+    def _take(self, journal: Journal, commit: Commit) -> None:
+        row = first(journal.tick_rows(commit.tick - 1)) if commit.note else None
+        kept = self._kept(journal, commit.tick, row)
+        events: dict[int, list[list[Any]]] = {}
+        vectors: dict[int, list[bytes]] = {}
+        at, dims = 0, self.slices.dims
+        known: dict[int, int] = {}
+        new: list[NewRow] = []
+        changes: list[tuple[int, int, list[Any]]] = []
+        for event in orjson.loads(commit.events):
+            if event[0] == "tick":
+                self._tick = event[1]
+                continue
+            agent = self.slices.place(event[1])
+            own = events.setdefault(agent, [])
+            if known.get(agent) != self._tick:
+                known[agent] = self._tick
+                own.append(["tick", self._tick])
+            own.append(event)
+            if event[0] == "add":
+                vectors.setdefault(agent, []).append(commit.vectors[at : at + dims])
+                at += dims
+                new.append(self._new(agent, event))
+            elif event[0] in ("tier", "move", "retain", "purge"):
+                changes.append((len(new), agent, event))
+        self._change(new, changes)
+        for agent in events.keys() | (range(len(kept)) if kept else ()):
+            log = kept[agent] if kept and agent < len(kept) else None
+            item = Item(commit.id, commit.tick, events.get(agent, []), log and list(log))
+            self.slices.put(agent, item, b"".join(vectors.get(agent, ())))
+        if row is not None:
+            self.records.append(orjson.loads(row.record))
+        self._count(commit.tick, row, kept)
+        self.slices.end_commit()
+        self._last = (commit.id, commit.hash)
+
+    def _kept(self, journal: Journal, tick: int, row: TickRow | None) -> list[Kept] | None:
+        """What the decision log has of each agent of the run in this tick."""
+        if row is None:
+            return None
+        found = first(journal.decisions(tick - 1))
+        if found is None or found[0] != tick:
+            return None
+        self.has_decisions = True
+        return unpack(found[1], row.retrieved, self._agents)
+
+    # Memories
+
+    def _new(self, agent: int, event: list[Any]) -> NewRow:
+        _, _, sequence, tier, text, metadata, start = event
+        temperature, kind, _, expires = start or (int(Temperature.WARM), "fact", (), None)
+        if tier == Tier.PINNED:
+            temperature = int(Temperature.HOT)
+        digest = 0 if text is None else digest_of(text)
+        for key in _SPEAKERS if metadata else ():
+            if isinstance(metadata.get(key), str) and metadata[key] != event[1]:
+                with self.slices.writing() as db:
+                    told = (self._tick, metadata[key], agent, sequence)
+                    db.execute("INSERT INTO told VALUES (?, ?, ?, ?)", told)
+                break
+        return NewRow(
+            agent, sequence, self._tick, tier, temperature, expires, kind, digest, text
+        )
+
+    def _change(self, new: list[NewRow], changes: list[tuple[int, int, list[Any]]]) -> None:
+        """Write new memories and what became of memories, in the order of the events."""
+        done = 0
+        for row in new:
+            self._add(row.agent, 1)
+        for place, agent, event in changes:
+            if place > done:
+                self.slices.add_rows(new[done:place])
+                done = place
+            with self.slices.writing() as db:
+                self._changed(db, agent, event)
+        if done < len(new):
+            self.slices.add_rows(new[done:])
+
+    def _changed(self, db: Any, agent: int, event: list[Any]) -> None:
+        kind, _, which, *rest = event
+        numbers = [which] if kind == "tier" else which
+        if kind == "tier":
+            pinned = int(Tier.PINNED)
+            hot, warm = int(Temperature.HOT), int(Temperature.WARM)
+            back = db.execute(
+                "UPDATE memories SET temperature = CASE WHEN ? = ? THEN ? WHEN tier = ? THEN ? "
+                "ELSE temperature END, tier = ? WHERE agent = ? AND sequence = ?",
+                (rest[0], pinned, hot, pinned, warm, rest[0], agent, which),
+            )
+            if rest[0] == pinned:
+                back = _marked(db, agent, numbers, None)
+                self._add(agent, back)
+        elif kind == "move":
+            db.executemany(
+                "UPDATE memories SET temperature = ? WHERE agent = ? AND sequence = ?",
+                [(rest[0], agent, number) for number in numbers],
+            )
+        elif kind == "retain" and rest[0] == Retention.ACTIVE:
+            self._add(agent, _marked(db, agent, numbers, None))
+        else:
+            self._add(agent, -_marked(db, agent, numbers, self._tick))
+        if kind == "purge":
+            self.slices.purged.setdefault(agent, set()).update(numbers)
+            _forget_texts(db, agent, numbers)
+
+    def _add(self, agent: int, number: int) -> None:
+        self._current[agent] = self._current.get(agent, 0) + number
+
+    # Numbers of each agent
+
+    def _count(self, tick: int, row: TickRow | None, kept: list[Kept] | None) -> None:
+        """Keep the numbers of a tick that has a record; of a bank without a run, of any tick."""
+        count = len(self.slices.agents)
+        numbers = {"memories": _column(self._current, count)}
+        if self._agents:
+            if row is None:
+                return
+            sizes = np.frombuffer(row.retrieved, "<u4")[: len(self._agents)]
+            if len(sizes) == len(self._agents):
+                numbers["retrievals"] = sizes.astype(np.float64)
+            if kept is not None:
+                numbers["actions"] = np.array([len(own.did) for own in kept], np.float64)
+                refused = [sum(each[2] == REFUSAL for each in own.did) for own in kept]
+                numbers["refusals"] = np.array(refused, np.float64)
+            if self._world is not None:
+                numbers |= self._world.of(row)
+        else:
+            self._count_bank(tick)
+        self.slices.add_numbers(tick, numbers)
+
+    def _count_bank(self, tick: int) -> None:
+        """A record of a tick of a bank that no run made: how many memories are where."""
+        found = self.slices.ask(
+            "SELECT tier, temperature, count(*) FROM memories WHERE gone IS NULL AND "
+            "(expires IS NULL OR expires > ? OR tier = 0) GROUP BY tier, temperature",
+            (tick,),
+        )
+        record = {"tick": tick, "states": found, "metrics": {}}
+        if self.records and self.records[-1]["tick"] == tick:
+            self.records[-1] = record
+        else:
+            self.records.append(record)
+
+
+def _marked(db: Any, agent: int, numbers: Sequence[int], tick: int | None) -> int:
+    """Mark memories as gone since a tick, or as back; how many changed."""
+    if tick is None:
+        sql = "UPDATE memories SET gone = NULL WHERE agent = ? AND sequence = ? AND gone NOT NULL"
+        rows: list[tuple[int, ...]] = [(agent, number) for number in numbers]
+    else:
+        sql = "UPDATE memories SET gone = ? WHERE agent = ? AND sequence = ? AND gone IS NULL"
+        rows = [(tick, agent, number) for number in numbers]
+    return int(db.executemany(sql, rows).rowcount)
+
+
+def _forget_texts(db: Any, agent: int, numbers: Sequence[int]) -> None:
+    for number in numbers:
+        row = db.execute(
+            "SELECT id, text FROM memories WHERE agent = ? AND sequence = ?", (agent, number)
+        ).fetchone()
+        if row and row[1] is not None:
+            db.execute("INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)", row)
+            db.execute("UPDATE memories SET text = NULL WHERE id = ?", row[:1])
+
+
+def _column(values: dict[int, float], count: int) -> NDArray[np.float64]:
+    return np.array([values.get(place, 0) for place in range(count)], np.float64)

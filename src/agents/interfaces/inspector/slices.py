@@ -1,0 +1,245 @@
+"""A journal sorted by agent, in a temporary file: what the views of one agent are made of."""
+
+import sqlite3
+import threading
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from hashlib import blake2b
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+__all__ = ["Item", "NewRow", "Slices", "digest_of"]
+
+_SCHEMA = """
+CREATE TABLE blocks (
+    agent INTEGER, first INTEGER, items BLOB NOT NULL, vectors BLOB NOT NULL,
+    PRIMARY KEY (agent, first)
+) WITHOUT ROWID;
+CREATE TABLE memories (
+    id INTEGER PRIMARY KEY, agent INTEGER NOT NULL, sequence INTEGER NOT NULL,
+    tick INTEGER NOT NULL, tier INTEGER NOT NULL, temperature INTEGER NOT NULL, expires INTEGER,
+    gone INTEGER, kind TEXT NOT NULL, digest INTEGER NOT NULL, text TEXT,
+    UNIQUE (agent, sequence)
+);
+CREATE INDEX by_text ON memories (digest, agent);
+CREATE TABLE shared (digest INTEGER PRIMARY KEY, holders INTEGER NOT NULL);
+CREATE INDEX most_shared ON shared (holders);
+CREATE TABLE told (tick INTEGER, sender TEXT, agent INTEGER, sequence INTEGER);
+CREATE INDEX told_by_tick ON told (tick);
+CREATE TABLE numbers (
+    name TEXT, tick INTEGER, data BLOB NOT NULL, PRIMARY KEY (name, tick)
+) WITHOUT ROWID;
+CREATE VIRTUAL TABLE words USING fts5(text, content='', tokenize='trigram');
+"""
+_MOST_WAITING = 16 << 20
+"""Bytes that wait in memory before they are written."""
+_MOST_COMMITS = 64
+
+
+class Item(NamedTuple):
+    """What a commit has of one agent."""
+
+    commit: int
+    tick: int
+    events: list[list[Any]]
+    """The agent's events, each as a list of its fields."""
+    kept: list[Any] | None
+    """The fields of what the decision log has of the agent; None if it has nothing."""
+
+
+class NewRow(NamedTuple):
+    """A new memory, for the table of memories."""
+
+    agent: int
+    sequence: int
+    tick: int
+    tier: int
+    temperature: int
+    expires: int | None
+    kind: str
+    digest: int
+    text: str | None
+
+
+def digest_of(text: str) -> int:
+    """A number for a text: equal texts have equal numbers."""
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
+
+
+class Slices:
+    """The file. One thread writes; any thread reads what is written and what waits."""
+
+    def __init__(self) -> None:
+        self._folder = TemporaryDirectory(prefix="tiermem-inspect-")
+        self._lock = threading.RLock()
+        self.agents: list[str] = []
+        self.places: dict[str, int] = {}
+        self.purged: dict[int, set[int]] = {}
+        """By agent, the memories that were purged: their texts are not shown."""
+        self.dims = 0
+        """Bytes of one vector."""
+        self._open()
+
+    def _open(self) -> None:
+        self._db = sqlite3.connect(
+            Path(self._folder.name) / "slices.db", isolation_level=None, check_same_thread=False
+        )
+        self._db.execute("PRAGMA journal_mode = OFF")
+        self._db.execute("PRAGMA synchronous = OFF")
+        self._db.execute("PRAGMA cache_size = -32000")
+        self._db.executescript(_SCHEMA)
+        self._waiting: dict[int, list[tuple[int, bytes, bytes]]] = {}
+        self._size = self._commits = 0
+
+    def close(self) -> None:
+        """Delete the file."""
+        with self._lock:
+            self._db.close()
+            self._folder.cleanup()
+
+    def clear(self) -> None:
+        """Forget everything: the journal went back."""
+        with self._lock:
+            self._db.close()
+            self._folder.cleanup()
+            self._folder = TemporaryDirectory(prefix="tiermem-inspect-")
+            self.purged.clear()
+            self._open()
+
+    def place(self, agent: str) -> int:
+        """The number of an agent; a new agent gets the next one."""
+        found = self.places.get(agent)
+        if found is None:
+            found = self.places[agent] = len(self.agents)
+            self.agents.append(agent)
+        return found
+
+    # Writing
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """Inside, the caller writes to the tables, and no other thread uses them."""
+        with self._lock:
+            yield self._db
+
+    def put(self, agent: int, item: Item, vectors: bytes) -> None:
+        """Keep what a commit has of an agent; ``vectors`` are those of its new memories."""
+        data = orjson.dumps(tuple(item))
+        with self._lock:
+            self._waiting.setdefault(agent, []).append((item.commit, data, vectors))
+            self._size += len(data) + len(vectors)
+
+    def end_commit(self) -> None:
+        """Write what waits, if it is much."""
+        self._commits += 1
+        if self._commits >= _MOST_COMMITS or self._size > _MOST_WAITING:
+            with self._lock:
+                rows = [
+                    (agent, items[0][0], _packed([data for _, data, _ in items]), _joined(items))
+                    for agent, items in self._waiting.items()
+                ]
+                self._db.execute("BEGIN")
+                self._db.executemany("INSERT INTO blocks VALUES (?, ?, ?, ?)", rows)
+                self._db.execute("COMMIT")
+                self._waiting.clear()
+                self._size = self._commits = 0
+
+    def add_rows(self, rows: Sequence[NewRow]) -> None:
+        """Keep new memories, and count how many agents hold each text."""
+        with self._lock:
+            db = self._db
+            db.execute("BEGIN")
+            for row in rows:
+                cursor = db.execute(
+                    "INSERT INTO memories VALUES (NULL, ?, ?, ?, ?, ?, ?, NULL, ?, ?, ?)", row
+                )
+                if row.text is None:
+                    continue
+                db.execute(
+                    "INSERT INTO words (rowid, text) VALUES (?, ?)", (cursor.lastrowid, row.text)
+                )
+                if row.kind in ("observation", "action", "note"):
+                    continue
+                held = db.execute(
+                    "SELECT 1 FROM memories WHERE digest = ? AND agent = ? AND sequence != ?",
+                    (row.digest, row.agent, row.sequence),
+                ).fetchone()
+                if held is None:
+                    db.execute(
+                        "INSERT INTO shared VALUES (?, 1) "
+                        "ON CONFLICT (digest) DO UPDATE SET holders = holders + 1",
+                        (row.digest,),
+                    )
+            db.execute("COMMIT")
+
+    def add_numbers(self, tick: int, numbers: dict[str, NDArray[np.float64]]) -> None:
+        """Keep numbers of a tick, one for each agent."""
+        with self._lock:
+            self._db.executemany(
+                "REPLACE INTO numbers VALUES (?, ?, ?)",
+                [(name, tick, each.tobytes()) for name, each in numbers.items()],
+            )
+
+    # Reading
+
+    def ask(self, sql: str, values: Sequence[object] = ()) -> list[Any]:
+        """The rows that a query gives."""
+        with self._lock:
+            return self._db.execute(sql, values).fetchall()
+
+    def items(self, agent: int, last: int | None = None) -> Iterator[Item]:
+        """What the commits that left the bank at a tick up to ``last`` have of an agent."""
+        for data, _ in self._parts(agent):
+            for raw in orjson.loads(data):
+                if last is not None and raw[1] > last:
+                    return
+                yield Item(*raw)
+
+    def past(self, agent: int, last: int) -> tuple[str, bytes]:
+        """An agent's events up to a tick as one JSON list, and the vectors of its memories."""
+        events: list[Any] = []
+        vectors: list[bytes] = []
+        for data, own in self._parts(agent):
+            before = len(events)
+            is_whole = True
+            for raw in orjson.loads(data):
+                if raw[1] > last:
+                    is_whole = False
+                    break
+                events += raw[2]
+            new = sum(event[0] == "add" for event in events[before:])
+            vectors.append(own if is_whole else own[: new * self.dims])
+            if not is_whole:
+                break
+        if gone := self.purged.get(agent):
+            for event in events:
+                if event[0] == "add" and event[2] in gone:
+                    event[4:] = [None, None, None]
+        if not events or events[-1] != ["tick", last]:
+            events.append(["tick", last])
+        return orjson.dumps(events).decode(), b"".join(vectors)
+
+    def _parts(self, agent: int) -> Iterable[tuple[bytes, bytes]]:
+        with self._lock:
+            rows = self._db.execute(
+                "SELECT items, vectors FROM blocks WHERE agent = ? ORDER BY first", (agent,)
+            ).fetchall()
+            waiting = list(self._waiting.get(agent, ()))
+        for items, vectors in rows:
+            yield zlib.decompress(items), vectors
+        if waiting:
+            yield b"[" + b",".join([data for _, data, _ in waiting]) + b"]", _joined(waiting)
+
+
+def _packed(items: list[bytes]) -> bytes:
+    return zlib.compress(b"[" + b",".join(items) + b"]", 1)
+
+
+def _joined(items: list[tuple[int, bytes, bytes]]) -> bytes:
+    return b"".join([vectors for _, _, vectors in items])
