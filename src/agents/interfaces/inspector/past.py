@@ -1,4 +1,4 @@
-"""The memory of one agent as it was after a tick: banks that are made of slices, a few at a time."""
+"""The memory of one agent as it was after a tick: banks made of slices, a few at a time."""
 
 import hashlib
 import threading
@@ -95,7 +95,9 @@ class PastBanks:
             return MemoryBank.at(self._folder, tick, self._given)
         slices = self._reader.slices
         place = slices.places.get(agent)
-        events, vectors = slices.past(place, tick) if place is not None else (f'[["tick",{tick}]]', b"")
+        events, vectors = (
+            slices.past(place, tick) if place is not None else (f'[["tick",{tick}]]', b"")
+        )
         journal = Journal(None)
         try:
             has_purged = place is not None and bool(slices.purged.get(place))
@@ -110,7 +112,7 @@ class PastBanks:
         return MemoryBank(parts)
 
     def _opening(self) -> tuple[Settings, Guard, dict[str, object], bool]:
-        """The settings, the guard and the identity of the bank, and whether its history is whole."""
+        """Settings, guard and identity of the bank, and whether its history is whole."""
         if self._how is None:
             journal = Journal(None, seen=self._folder / "journal.db")
             try:

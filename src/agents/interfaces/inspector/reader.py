@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ class Reader:
         self.path = path
         self.slices = Slices()
         self.records: list[dict[str, Any]] = []
-        """The record of each tick that is read; of a bank without a run, counts by tick."""
+        """For a bank without a run: how many memories are where, tick by tick."""
         self.read_tick = -1
         """All of the journal up to this tick is in the slices."""
         self.damaged: str | None = None
@@ -83,7 +84,8 @@ class Reader:
         for agent in self._agents:
             self.slices.place(agent)
         self._last = (0, bytes(32))
-        self._tick = 0
+        self.read_tick = -1
+        self._tick, self._is_whole = 0, True
         self._current = {}
         self.records.clear()
 
@@ -115,26 +117,17 @@ class Reader:
                     self.slices.dims = journal.get("bank")["embedder"]["dims"]
                 if self._last[0] < journal.base:
                     self._last = (journal.base, journal.hash_of(journal.base) or bytes(32))
-                    self._tick = journal.base_tick
-                    self._old_records(journal)
-                count = 0
-                for commit in journal.commits(self._last[0]):
+                    self._tick, self._is_whole = journal.base_tick, False
+                for commit in islice(journal.commits(self._last[0]), _BATCH):
                     self._take(journal, commit)
-                    count += 1
-                    if count >= _BATCH or self._ended.is_set():
+                    if self._ended.is_set():
                         break
-                is_all = self._last[0] >= journal.head
-                self.read_tick = journal.tick if is_all else self._tick - 1
-                return not is_all
+                if self._last[0] < journal.head:
+                    return True
+                self.read_tick = journal.tick
+                return False
         finally:
             journal.leave()
-
-    def _old_records(self, journal: Journal) -> None:
-        """The records from before the checkpoint that the journal was made from."""
-        for row in journal.tick_rows():
-            if row.tick > journal.base_tick:
-                break
-            self.records.append(orjson.loads(row.record))
 
     def _take(self, journal: Journal, commit: Commit) -> None:
         row = first(journal.tick_rows(commit.tick - 1)) if commit.note else None
@@ -166,11 +159,11 @@ class Reader:
             log = kept[agent] if kept and agent < len(kept) else None
             item = Item(commit.id, commit.tick, events.get(agent, []), log and list(log))
             self.slices.put(agent, item, b"".join(vectors.get(agent, ())))
-        if row is not None:
-            self.records.append(orjson.loads(row.record))
         self._count(commit.tick, row, kept)
         self.slices.end_commit()
         self._last = (commit.id, commit.hash)
+        # More commits of this tick may follow, unless a simulation ended it.
+        self.read_tick = commit.tick if row is not None else commit.tick - 1
 
     def _kept(self, journal: Journal, tick: int, row: TickRow | None) -> list[Kept] | None:
         """What the decision log has of each agent of the run in this tick."""
@@ -196,9 +189,7 @@ class Reader:
                     told = (self._tick, metadata[key], agent, sequence)
                     db.execute("INSERT INTO told VALUES (?, ?, ?, ?)", told)
                 break
-        return NewRow(
-            agent, sequence, self._tick, tier, temperature, expires, kind, digest, text
-        )
+        return NewRow(agent, sequence, self._tick, tier, temperature, expires, kind, digest, text)
 
     def _change(self, new: list[NewRow], changes: list[tuple[int, int, list[Any]]]) -> None:
         """Write new memories and what became of memories, in the order of the events."""
@@ -249,7 +240,7 @@ class Reader:
     def _count(self, tick: int, row: TickRow | None, kept: list[Kept] | None) -> None:
         """Keep the numbers of a tick that has a record; of a bank without a run, of any tick."""
         count = len(self.slices.agents)
-        numbers = {"memories": _column(self._current, count)}
+        numbers = {"memories": _column(self._current, count)} if self._is_whole else {}
         if self._agents:
             if row is None:
                 return

@@ -18,8 +18,8 @@ __all__ = ["Item", "NewRow", "Slices", "digest_of"]
 
 _SCHEMA = """
 CREATE TABLE blocks (
-    agent INTEGER, first INTEGER, items BLOB NOT NULL, vectors BLOB NOT NULL,
-    PRIMARY KEY (agent, first)
+    agent INTEGER, first INTEGER, tick INTEGER NOT NULL, items BLOB NOT NULL,
+    vectors BLOB NOT NULL, PRIMARY KEY (agent, first)
 ) WITHOUT ROWID;
 CREATE TABLE memories (
     id INTEGER PRIMARY KEY, agent INTEGER NOT NULL, sequence INTEGER NOT NULL,
@@ -94,7 +94,7 @@ class Slices:
         self._db.execute("PRAGMA synchronous = OFF")
         self._db.execute("PRAGMA cache_size = -32000")
         self._db.executescript(_SCHEMA)
-        self._waiting: dict[int, list[tuple[int, bytes, bytes]]] = {}
+        self._waiting: dict[int, list[tuple[int, int, bytes, bytes]]] = {}
         self._size = self._commits = 0
 
     def close(self) -> None:
@@ -132,7 +132,8 @@ class Slices:
         """Keep what a commit has of an agent; ``vectors`` are those of its new memories."""
         data = orjson.dumps(tuple(item))
         with self._lock:
-            self._waiting.setdefault(agent, []).append((item.commit, data, vectors))
+            waiting = self._waiting.setdefault(agent, [])
+            waiting.append((item.commit, item.tick, data, vectors))
             self._size += len(data) + len(vectors)
 
     def end_commit(self) -> None:
@@ -141,11 +142,11 @@ class Slices:
         if self._commits >= _MOST_COMMITS or self._size > _MOST_WAITING:
             with self._lock:
                 rows = [
-                    (agent, items[0][0], _packed([data for _, data, _ in items]), _joined(items))
+                    (agent, *items[0][:2], zlib.compress(_listed(items), 1), _joined(items))
                     for agent, items in self._waiting.items()
                 ]
                 self._db.execute("BEGIN")
-                self._db.executemany("INSERT INTO blocks VALUES (?, ?, ?, ?)", rows)
+                self._db.executemany("INSERT INTO blocks VALUES (?, ?, ?, ?, ?)", rows)
                 self._db.execute("COMMIT")
                 self._waiting.clear()
                 self._size = self._commits = 0
@@ -199,6 +200,7 @@ class Slices:
             for raw in orjson.loads(data):
                 if last is not None and raw[1] > last:
                     return
+                self._redact(agent, raw[2])
                 yield Item(*raw)
 
     def past(self, agent: int, last: int) -> tuple[str, bytes]:
@@ -217,13 +219,36 @@ class Slices:
             vectors.append(own if is_whole else own[: new * self.dims])
             if not is_whole:
                 break
+        self._redact(agent, events)
+        if not events or events[-1] != ["tick", last]:
+            events.append(["tick", last])
+        return orjson.dumps(events).decode(), b"".join(vectors)
+
+    def _redact(self, agent: int, events: list[Any]) -> None:
+        """Take out the texts of memories that were purged since."""
         if gone := self.purged.get(agent):
             for event in events:
                 if event[0] == "add" and event[2] in gone:
                     event[4:] = [None, None, None]
-        if not events or events[-1] != ["tick", last]:
-            events.append(["tick", last])
-        return orjson.dumps(events).decode(), b"".join(vectors)
+
+    def item(self, agent: int, tick: int) -> Item | None:
+        """What the commit that ended a tick has of an agent, with its decision."""
+        with self._lock:
+            waiting = list(self._waiting.get(agent, ()))
+            row = self._db.execute(
+                "SELECT items FROM blocks WHERE agent = ? AND tick <= ? "
+                "ORDER BY first DESC LIMIT 1",
+                (agent, tick),
+            ).fetchone()
+        parts = [zlib.decompress(row[0])] if row else []
+        if waiting and waiting[0][1] <= tick:
+            parts.append(_listed(waiting))
+        for data in parts:
+            for raw in orjson.loads(data):
+                if raw[1] == tick and raw[3] is not None:
+                    self._redact(agent, raw[2])
+                    return Item(*raw)
+        return None
 
     def _parts(self, agent: int) -> Iterable[tuple[bytes, bytes]]:
         with self._lock:
@@ -234,12 +259,12 @@ class Slices:
         for items, vectors in rows:
             yield zlib.decompress(items), vectors
         if waiting:
-            yield b"[" + b",".join([data for _, data, _ in waiting]) + b"]", _joined(waiting)
+            yield _listed(waiting), _joined(waiting)
 
 
-def _packed(items: list[bytes]) -> bytes:
-    return zlib.compress(b"[" + b",".join(items) + b"]", 1)
+def _listed(items: Sequence[tuple[int, int, bytes, bytes]]) -> bytes:
+    return b"[" + b",".join([data for *_, data, _ in items]) + b"]"
 
 
-def _joined(items: list[tuple[int, bytes, bytes]]) -> bytes:
-    return b"".join([vectors for _, _, vectors in items])
+def _joined(items: Sequence[tuple[int, int, bytes, bytes]]) -> bytes:
+    return b"".join([vectors for *_, vectors in items])

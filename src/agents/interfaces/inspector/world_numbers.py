@@ -43,16 +43,21 @@ class WorldNumbers:
                 return cls(world, settings.simulation.agent_ids())
         return None
 
+    def names(self) -> list[str]:
+        """The names of the numbers, as the world has them at the start."""
+        with contextlib.suppress(Exception):  # a user's own world may raise anything
+            return list(by_agent_of(self._world))
+        return []
+
     def of(self, row: TickRow) -> dict[str, NDArray[np.float64]]:
         """The numbers after a tick, in the order of the agents; nothing if they can't be had."""
         if row.packed_state is None:
             return {}
-        try:
+        with contextlib.suppress(Exception):  # a user's own world may raise anything
             self._world.set_state(row.state()["world"])
             found = by_agent_of(self._world)
-        except Exception:  # a user's own world may raise anything
-            return {}
-        return {
-            name: np.array([own.get(agent, np.nan) for agent in self._agents], np.float64)
-            for name, own in found.items()
-        }
+            return {
+                name: np.array([own.get(agent, np.nan) for agent in self._agents], np.float64)
+                for name, own in found.items()
+            }
+        return {}

@@ -13,7 +13,15 @@ from ...memory.tiers import TIER_NAMES
 from ...notes.chunks import split_lines
 from .folder import as_run_error, read_folder
 
-__all__ = ["Difference", "RunDiff", "compare_runs", "differences", "last_tick", "past_bank"]
+__all__ = [
+    "Difference",
+    "RunDiff",
+    "compare_runs",
+    "differences",
+    "last_tick",
+    "only_in",
+    "past_bank",
+]
 
 _FIELDS = ("content", "tier", "created_tick", "tier_tick", "metadata")
 
@@ -172,6 +180,15 @@ def _memories(
             if key in theirs and theirs[key].tier is not memory.tier
         ]
     return only_first, only_second, tiers
+
+
+def only_in(first: list[Memory], second: list[Memory]) -> tuple[list[Memory], list[Memory]]:
+    """The memories that only the first list has, and those that only the second has."""
+    ours, theirs = _by_text(first), _by_text(second)
+    return (
+        [memory for key, memory in ours.items() if key not in theirs],
+        [memory for key, memory in theirs.items() if key not in ours],
+    )
 
 
 def _by_text(memories: list[Memory]) -> dict[tuple[str, int, int], Memory]:

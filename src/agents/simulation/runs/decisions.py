@@ -31,6 +31,7 @@ __all__ = [
     "as_json",
     "decision",
     "part_of",
+    "retold",
 ]
 
 RESULTS = ("done", "failed", "no answer", "refused")
@@ -120,7 +121,25 @@ def decision(folder: Path, agent: str, tick: int) -> Decision:
         kept = _kept(folder, bank, tick, settings, place)
         texts = _born(bank, tick, agent)
         errors = _errors(bank, tick - 1, agent)
-    prefix = id_prefix(settings.seed, agent)
+    exchanges = tuple(Cassette(folder / "cassette.jsonl", replay=True).of(tick, agent))
+    with past_bank(folder, tick - 1) as bank:
+        bank.advance(tick)
+        return retold(bank, agent, kept, texts, errors, exchanges)
+
+
+def retold(
+    bank: MemoryBank,
+    agent: str,
+    kept: Kept,
+    texts: Mapping[int, str],
+    errors: tuple[str, ...],
+    exchanges: tuple[Exchange, ...],
+) -> Decision:
+    """A decision, from what the log has of it and the bank as it was when the agent decided.
+
+    ``texts`` are the agent's new memories of the tick, ``errors`` what it was told before.
+    """
+    prefix = id_prefix(bank.settings.seed, agent)
     ids = iter(texts)
     first = [texts[each] for each in islice(ids, kept.has_text + kept.heard)]
     observed = first.pop(0) if kept.has_text and first else ""
@@ -131,11 +150,10 @@ def decision(folder: Path, agent: str, tick: int) -> Decision:
         text = texts.get(number, "") if number is not None else ""
         deeds.append(Deed(name or "no action", arguments, RESULTS[result], own, text))
     query = observed if kept.query is None else kept.query
-    given, not_given, asked, note = _seen_before(folder, settings, agent, tick, query, kept)
-    exchanges = Cassette(folder / "cassette.jsonl", replay=True).of(tick, agent)
+    given, not_given, asked, note = _seen_before(bank, agent, query, kept)
     return Decision(
         agent=agent,
-        tick=tick,
+        tick=bank.tick,
         observed=observed,
         heard=tuple(first),
         errors=errors,
@@ -146,7 +164,7 @@ def decision(folder: Path, agent: str, tick: int) -> Decision:
         asked=asked,
         did=tuple(deeds),
         saved=tuple(texts[each] for each in ids),
-        exchanges=tuple(exchanges),
+        exchanges=exchanges,
         note=note,
     )
 
@@ -219,43 +237,40 @@ def _errors(bank: MemoryBank, tick: int, agent: str) -> tuple[str, ...]:
 
 
 def _seen_before(
-    folder: Path, settings: Settings, agent: str, tick: int, query: str, kept: Kept
+    bank: MemoryBank, agent: str, query: str, kept: Kept
 ) -> tuple[tuple[Given, ...], tuple[Explanation, ...], tuple[Question, ...], str]:
     """The memories that the agent was given, those that it was not given, questions, a note."""
-    boosts = settings.memory.tier_boosts
-    with past_bank(folder, tick - 1) as bank:
-        bank.advance(tick)
-        own = bank.agent(agent)
-        prefix = id_prefix(settings.seed, agent)
+    boosts = bank.settings.memory.tier_boosts
+    prefix = id_prefix(bank.settings.seed, agent)
 
-        def given(number: int, score: float, tier: int | None, part: str | None) -> Given:
-            """A memory as it was; where the log has no tier, the one that it had then."""
-            memory: Memory | None = bank.parts.ledger.resident.memory(agent, number)
-            if tier is None:
-                tier = Tier.NORMAL if memory is None else memory.tier
-            return Given(
-                memory_id(prefix, number),
-                FORGOTTEN if memory is None else memory.content,
-                score,
-                boosts[tier],
-                part or "found",
-                TIER_NAMES[Tier(tier)],
-                None if memory is None else memory.created_tick,
-                "" if memory is None else memory.kind,
-                None if memory is None or memory.speaker is None else str(memory.speaker),
-            )
-
-        parts = map(part_of, kept.tiers, kept.temperatures)
-        shown = tuple(map(given, kept.sequences, kept.scores, kept.tiers, parts))
-        unknown = repeat(None)  # the log of a question has neither tiers nor parts
-        asked = tuple(
-            Question(text, limit, cold, tuple(map(given, found, scores, unknown, unknown)), why)
-            for text, limit, cold, found, scores, why in kept.asked
+    def given(number: int, score: float, tier: int | None, part: str | None) -> Given:
+        """A memory as it was; where the log has no tier, the one that it had then."""
+        memory: Memory | None = bank.parts.ledger.resident.memory(agent, number)
+        if tier is None:
+            tier = Tier.NORMAL if memory is None else memory.tier
+        return Given(
+            memory_id(prefix, number),
+            FORGOTTEN if memory is None else memory.content,
+            score,
+            boosts[tier],
+            part or "found",
+            TIER_NAMES[Tier(tier)],
+            None if memory is None else memory.created_tick,
+            "" if memory is None else memory.kind,
+            None if memory is None or memory.speaker is None else str(memory.speaker),
         )
-        try:
-            rows = own.explain(query, context=True)
-        except TierMemError as error:  # the embedder may be a server that does not answer
-            return shown, (), asked, f"why other memories were not given can't be told: {error.why}"
+
+    parts = map(part_of, kept.tiers, kept.temperatures)
+    shown = tuple(map(given, kept.sequences, kept.scores, kept.tiers, parts))
+    unknown = repeat(None)  # the log of a question has neither tiers nor parts
+    asked = tuple(
+        Question(text, limit, cold, tuple(map(given, found, scores, unknown, unknown)), why)
+        for text, limit, cold, found, scores, why in kept.asked
+    )
+    try:
+        rows = bank.agent(agent).explain(query, context=True)
+    except TierMemError as error:  # the embedder may be a server that does not answer
+        return shown, (), asked, f"why other memories were not given can't be told: {error.why}"
     again = [(row.memory.sequence, row.score) for row in rows if row.rank]
     note = ""
     if again != list(zip(kept.sequences, kept.scores, strict=True)):

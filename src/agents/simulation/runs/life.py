@@ -15,7 +15,7 @@ from .decision_table import kept_decisions
 from .decisions import FORGOTTEN, part_of
 from .folder import as_run_error, read_folder
 
-__all__ = ["Life", "Moment", "life"]
+__all__ = ["Life", "Moment", "life", "told"]
 
 _CAUSES = {
     "set": "by a call or an action",
@@ -84,7 +84,7 @@ def life(folder: Path, identifier: str) -> Life:
             for event in events:
                 if isinstance(event, Added) and event[1:3] == (agent, number):
                     text = FORGOTTEN if event.content is None else event.content
-                moments += [Moment(tick, *told) for told in _told(event, agent, number)]
+                moments += [Moment(tick, *each) for each in told(event, agent, number)]
         begins = bank.ticks.begins_after
         if memory is not None and memory.created_tick <= begins and not _is_born(moments):
             moments.insert(0, Moment(memory.created_tick, "born", f"as {memory.kind}"))
@@ -126,7 +126,7 @@ def _note(moments: list[Moment], kept_since: int | None, begins: int) -> str:
     return ""
 
 
-def _told(event: Event, agent: str, number: int) -> Iterator[tuple[str, str]]:
+def told(event: Event, agent: str, number: int) -> Iterator[tuple[str, str]]:
     """What an event did to a memory: a word, and the detail."""
     if isinstance(event, Added | TierChanged | Succeeded):
         if event.agent_id != agent or event.sequence != number:

@@ -1,0 +1,86 @@
+"""The command that shows a run, a bank or a sweep in a browser."""
+
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated
+
+from typer import Argument, Option
+
+from ....errors import ConfigError
+from ..options import Force, Quiet
+from ..output import say
+from ..progress import Screen, stopping
+
+__all__ = ["inspect"]
+
+_HOST = "127.0.0.1"
+
+
+def inspect(
+    folder: Annotated[
+        Path, Argument(metavar="FOLDER", help="The folder of a run, a bank or a sweep.")
+    ],
+    other: Annotated[
+        Path | None, Argument(metavar="[RUN2]", help="Another run, to compare the first with.")
+    ] = None,
+    port: Annotated[int, Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 0,
+    open_: Annotated[bool, Option("--open", help="Open the page in your browser.")] = False,
+    export: Annotated[
+        Path | None,
+        Option(metavar="FILE", help="Write one HTML file that needs no server, and end."),
+    ] = None,
+    allow_branch: Annotated[
+        bool, Option("--allow-branch", help="Let the page run branches, beside the run.")
+    ] = False,
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Look at a run in a browser: any tick, any agent, any memory, and why.
+
+    The page is served to this machine alone, at an address with a token, until Ctrl-C. Nothing is
+    written to the folder, and the run may go on meanwhile: the page follows it. With --export, the
+    same page goes into one file that opens without a server.
+    """
+    folders = [folder] if other is None else [folder, other]
+    from ...inspector.site import Site
+
+    if export is not None:
+        from ...inspector.export import write_export
+
+        with Screen(quiet=quiet) as screen, Site(folders) as site:
+            write_export(site, export, force=force, progress=screen.meter("export", "answers"))
+        say(str(export))
+        return
+    server, http = _server()
+    with (
+        http.listen(_HOST, port) as sock,
+        Site(folders, allow_branch=allow_branch) as site,
+        stopping() as asked_to_stop,
+    ):
+        token = server.new_token()
+        where = f"{http.address(_HOST, sock)}/{token}/"
+        say(where)
+        sys.stdout.flush()
+        if open_:
+            import webbrowser
+
+            webbrowser.open(where)
+        if not quiet:
+            say(f"looking at {' and '.join(map(str, folders))}; Ctrl-C ends it", err=True)
+        server.serve(server.Page(site, token, _HOST), sock, asked_to_stop)
+
+
+def _server() -> tuple[ModuleType, ModuleType]:
+    """The module that serves the page, and the one that opens a port."""
+    try:
+        from ...http import server as http
+        from ...inspector import server
+    except ModuleNotFoundError as missing:
+        if missing.name is None or missing.name.split(".")[0] == "tiermem":
+            raise
+        raise ConfigError(
+            f"to serve the page needs {missing.name}, which is not installed",
+            hint="pip install 'tiermem[http]'; --export needs nothing more",
+        ) from missing
+    return server, http

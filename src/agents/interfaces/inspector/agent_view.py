@@ -1,0 +1,225 @@
+"""The answers about one agent at a tick: its decision, its memories, and why not others."""
+
+from typing import Any
+
+import orjson
+
+from ...bank.memory_bank import MemoryBank
+from ...errors import TierMemError
+from ...memory.context import line, render
+from ...memory.events import Added, Event, decode
+from ...memory.records import Explanation, Hit, Hits, Memory
+from ...memory.temperature import TEMPERATURE_NAMES, parse_temperature
+from ...memory.tiers import TIER_NAMES, parse_tier
+from ...simulation.loop.decisions import Kept
+from ...simulation.runs.decisions import FORGOTTEN, Decision, as_json, retold
+from .inspected import Inspected
+from .parameters import CantTell, Parameters
+from .slices import Item
+
+__all__ = ["agent_at", "born_in", "events_of", "explain", "memories", "memory_row"]
+
+_MOST_ROWS = 1000
+_SORTED = ("created", "text", "tier", "temperature", "kind", "in_tier_since", "uses", "last_used")
+_SORTS = (*_SORTED, "relevance", "expires", "id")
+_NOT_A_DECISION = {
+    "observed": "",
+    "heard": [],
+    "errors": [],
+    "facts": {},
+    "query": "",
+    "given": [],
+    "reasons": {},
+    "asked": [],
+    "did": [],
+    "outcome": [],
+    "saved": [],
+    "exchanges": [],
+}
+
+
+def agent_at(run: Inspected, given: Parameters) -> dict[str, Any]:
+    """What decided the agent's actions in a tick, and what came of them."""
+    agent, tick = run.agent(given), run.tick(given)
+    run.need(tick)
+    try:
+        found, bank_text = _decision(run, agent, tick)
+    except CantTell as error:
+        with run.past.after(agent, tick) as bank:
+            context = bank.agent(agent).hot_context()
+        told = {**_NOT_A_DECISION, "context": context, "note": error.why}
+        return {"agent": agent, "tick": tick, **told}
+    rows = as_json(found._replace(not_given=()))
+    del rows["not_given"]
+    for row in rows["given"]:
+        row["reason"] = row["part"]
+    return {
+        **rows,
+        "reasons": dict(found.reasons()),
+        "outcome": [deed.text for deed in found.did if deed.text],
+        "context": bank_text,
+    }
+
+
+def _decision(run: Inspected, agent: str, tick: int) -> tuple[Decision, str]:
+    """A decision, and the text that the agent read."""
+    item, kept = _kept(run, agent, tick)
+    with run.past.after(agent, tick - 1, deciding=True) as bank:
+        query = kept.query
+        if query is not None:
+            run.past.remember_query(bank, query)
+        texts = born_in(item)
+        errors = _errors(run, tick - 1, agent)
+        found = retold(bank, agent, kept, texts, errors, run.exchanges(agent, tick))
+        if found.note:
+            return found, _context(bank, agent, kept)
+        return found, bank.agent(agent).get_relevant_memories(found.query)
+
+
+def _kept(run: Inspected, agent: str, tick: int) -> tuple[Item, Kept]:
+    """What the journal has of an agent's decision in a tick; an error says why it has nothing."""
+    if not run.is_run:
+        raise CantTell("a bank without a run keeps no decisions")
+    if tick == run.first_tick():
+        raise CantTell(f"nobody decides anything in tick {tick}, with which the run begins")
+    item = run.reader.slices.item(run.reader.slices.places[agent], tick)
+    if item is None or item.kept is None:
+        raise CantTell(f"the decisions of tick {tick} were not kept")
+    return item, Kept(*item.kept)
+
+
+def _errors(run: Inspected, tick: int, agent: str) -> tuple[str, ...]:
+    """What the agent was told of its actions in a tick."""
+    with run.journal() as journal:
+        row = next(iter(journal.tick_rows(tick - 1)), None)
+        if row is None or row.tick != tick or row.packed_state is None:
+            return ()
+        return tuple(row.state()["errors"].get(agent, ()))
+
+
+def _context(bank: MemoryBank, agent: str, kept: Kept) -> str:
+    """The memories that the agent was given, where the search gives others today."""
+    resident, hits = bank.parts.ledger.resident, Hits()
+    forgotten = 0
+    for number, score in zip(kept.sequences, kept.scores, strict=True):
+        memory = resident.memory(agent, number)
+        if memory is None:
+            forgotten += 1
+        else:
+            hits.append(Hit(memory, score, 0.0, score))
+    text = render(hits)
+    if forgotten:
+        text = "\n".join([*(line(hit.memory) for hit in hits), *[f"- {FORGOTTEN}"] * forgotten])
+    return text
+
+
+def events_of(item: Item) -> list[Event]:
+    """The events of an item."""
+    return decode(orjson.dumps(item.events).decode())
+
+
+def born_in(item: Item) -> dict[int, str]:
+    """The agent's new memories of a tick by sequence number, without the chunks of notes."""
+    found: dict[int, str] = {}
+    for event in events_of(item):
+        if isinstance(event, Added) and (event.start is None or event.start.kind != "note"):
+            found[event.sequence] = FORGOTTEN if event.content is None else event.content
+    return found
+
+
+# Memories
+
+
+def memory_row(memory: Memory) -> dict[str, Any]:
+    """A memory, as the page lists it."""
+    return {
+        "id": memory.id,
+        "text": memory.content,
+        "tier": TIER_NAMES[memory.tier],
+        "temperature": TEMPERATURE_NAMES[memory.temperature],
+        "kind": memory.kind,
+        "created": memory.created_tick,
+        "in_tier_since": memory.tier_tick,
+        "uses": memory.access_count,
+        "last_used": memory.last_access_tick,
+        "relevance": memory.relevance,
+        "expires": memory.expires_tick,
+        "tags": list(memory.tags),
+        "metadata": dict(memory.metadata),
+    }
+
+
+def memories(run: Inspected, given: Parameters, most: int = _MOST_ROWS) -> dict[str, Any]:
+    """The agent's active memories after a tick, filtered, sorted and paged."""
+    agent, tick = run.agent(given), run.tick(given)
+    sort = given.text("sort", "created")
+    by = Parameters({"sort": sort.removeprefix("-")}).one_of("sort", _SORTS, "created")
+    tier = parse_tier(given.text("tier")) if given.has("tier") else None
+    heat = parse_temperature(given.text("temperature")) if given.has("temperature") else None
+    text = given.text("text", "").casefold()
+    offset, limit = given.whole("offset", 0), given.whole("limit", 100, most)
+    run.need(tick)
+    with run.past.after(agent, tick) as bank:
+        found = bank.agent(agent).all(tier, temperature=heat)
+    if text:
+        found = [memory for memory in found if text in memory.content.casefold()]
+    found.sort(key=_KEYS[by], reverse=sort.startswith("-"))
+    return {"total": len(found), "rows": list(map(memory_row, found[offset : offset + limit]))}
+
+
+_KEYS: dict[str, Any] = {
+    "id": lambda memory: memory.sequence,
+    "created": lambda memory: (memory.created_tick, memory.sequence),
+    "text": lambda memory: (memory.content, memory.sequence),
+    "tier": lambda memory: (memory.tier, memory.sequence),
+    "temperature": lambda memory: (memory.temperature, memory.sequence),
+    "kind": lambda memory: (memory.kind, memory.sequence),
+    "in_tier_since": lambda memory: (memory.tier_tick, memory.sequence),
+    "uses": lambda memory: (memory.access_count, memory.sequence),
+    "last_used": lambda memory: (_or_least(memory.last_access_tick), memory.sequence),
+    "relevance": lambda memory: (memory.relevance, memory.sequence),
+    "expires": lambda memory: (_or_least(memory.expires_tick), memory.sequence),
+}
+
+
+def _or_least(tick: int | None) -> int:
+    return -1 if tick is None else tick
+
+
+def explain(run: Inspected, given: Parameters, most: int = _MOST_ROWS) -> dict[str, Any]:
+    """What a search gives and why it does not give the rest: ``AgentMemory.explain``."""
+    agent, tick = run.agent(given), run.tick(given)
+    when = given.one_of("when", ("after", "deciding"), "after")
+    offset, limit = given.whole("offset", 0), given.whole("limit", 100, most)
+    run.need(tick)
+    query, deciding = given.text("query", ""), when == "deciding"
+    if deciding:
+        item, kept = _kept(run, agent, tick)
+        if not given.has("query"):
+            texts = born_in(item)
+            observed = next(iter(texts.values()), "") if kept.has_text else ""
+            query = observed if kept.query is None else kept.query
+    with run.past.after(agent, tick - 1 if deciding else tick, deciding=deciding) as bank:
+        run.past.remember_query(bank, query)
+        try:
+            found = bank.agent(agent).explain(query, context=True)
+        except TierMemError as error:  # the embedder may be a server that does not answer
+            raise CantTell(f"it can't be explained: {error.why}", hint=error.hint) from error
+    rows = [_explained(row) for row in found[offset : offset + limit]]
+    return {"query": query, "when": when, "tick": tick, "total": len(found), "rows": rows}
+
+
+def _explained(row: Explanation) -> dict[str, Any]:
+    return {
+        "rank": row.rank,
+        "id": row.memory.id,
+        "text": row.memory.content,
+        "score": row.score,
+        "boost": row.boost,
+        "total": row.boosted_score,
+        "vector": row.vector,
+        "keyword": row.keyword,
+        "reason": row.reason,
+        "tier": TIER_NAMES[row.memory.tier],
+        "temperature": TEMPERATURE_NAMES[row.memory.temperature],
+    }

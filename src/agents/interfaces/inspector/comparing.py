@@ -1,0 +1,179 @@
+"""The answers about two runs: where they part, and a branch from an agent and a tick."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from shlex import quote
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import yaml
+
+from ...errors import TierMemError
+from ...memory.records import Memory
+from ...simulation.runs.branch import branch, read_edits
+from ...simulation.runs.compare import only_in
+from ...simulation.runs.run import Run
+from .agent_view import agent_at, memory_row
+from .inspected import Inspected
+from .parameters import CantTell, NotThere, Parameters, WrongParameter
+
+__all__ = ["Parting", "branched", "compare", "planned"]
+
+_MOST_EDITS = 1000
+
+
+class Parting:
+    """The first tick after which two runs differ; it is looked for once, and then remembered."""
+
+    def __init__(self, left: Inspected, right: Inspected) -> None:
+        self._runs = left, right
+        self._tick: int | None = None
+        self._equal_up_to = -1
+        self._what: dict[str, Any] | None = None
+
+    def found(self) -> dict[str, Any] | None:
+        """The tick, the agent and what differs; None while nothing does."""
+        if self._what is None and (tick := self._first()) is not None:
+            self._what = {"tick": tick, **self._agent(tick)}
+        return self._what
+
+    def _first(self) -> int | None:
+        records = [{each["tick"]: each for each in run.records()} for run in self._runs]
+        common: list[int] = sorted(records[0].keys() & records[1].keys())
+        for tick in common:
+            if tick > self._equal_up_to:
+                one, other = (each[tick] for each in records)
+                if (one["state_hash"], one["metrics"]) != (other["state_hash"], other["metrics"]):
+                    return tick
+                self._equal_up_to = tick
+        return None
+
+    def _agent(self, tick: int) -> dict[str, Any]:
+        """The first agent whose events or decision differ in a tick, and what differs."""
+        left, right = self._runs
+        for run in self._runs:
+            run.need(tick)
+        for agent in left.agents:
+            items = [_items(run, agent, tick) for run in self._runs]
+            if items[0] == items[1]:
+                continue
+            kept = [[each[1] for each in own] for own in items]
+            return {"agent": agent, "what": "memories" if kept[0] == kept[1] else "decision"}
+        if left.agents != right.agents:
+            return {"agent": None, "what": "agents"}
+        return {"agent": None, "what": "settings or the world's numbers"}
+
+
+def _items(run: Inspected, agent: str, tick: int) -> list[tuple[Any, Any]]:
+    slices = run.reader.slices
+    place = slices.places.get(agent, -1)
+    return [(item.events, item.kept) for item in slices.items(place, tick) if item.tick == tick]
+
+
+def compare(
+    left: Inspected, right: Inspected, parting: Parting, given: Parameters
+) -> dict[str, Any]:
+    """Two runs side by side: an agent's decision in a tick, and its memories after it."""
+    agent = given.text("agent")
+    tick = given.whole("tick", min(left.last_tick(), right.last_tick()))
+    both = Parameters({"agent": agent, "tick": str(tick)})
+    seen = [_side(run, both) for run in (left, right)]
+    if seen[0] is None and seen[1] is None:
+        raise NotThere(f"neither run has agent {agent!r:.60} in tick {tick}", hint="see api/about")
+    after = [
+        _memories(run, both) if own else [] for run, own in zip((left, right), seen, strict=True)
+    ]
+    only_left, only_right = only_in(*after)
+    return {
+        "first_difference": parting.found(),
+        "left": seen[0],
+        "right": seen[1],
+        "only_left": list(map(memory_row, only_left)),
+        "only_right": list(map(memory_row, only_right)),
+    }
+
+
+def _side(run: Inspected, given: Parameters) -> dict[str, Any] | None:
+    try:
+        return agent_at(run, given)
+    except NotThere:
+        return None
+
+
+def _memories(run: Inspected, given: Parameters) -> list[Memory]:
+    agent = run.agent(given)
+    with run.past.after(agent, run.tick(given)) as bank:
+        return bank.agent(agent).all()
+
+
+# Branches
+
+
+def planned(run: Inspected, given: Parameters) -> dict[str, Any]:
+    """The command and the file of edits that make a branch."""
+    if not run.is_run:
+        raise CantTell("a bank without a run can't be branched", hint="tiermem run makes runs")
+    tick = run.tick(given)
+    edits = _edits(given.text("edits", "[]"))
+    out = run.folder.with_name(_free_name(run, given.text("out", ""), tick))
+    text = yaml.safe_dump(edits, sort_keys=False, allow_unicode=True)
+    name = f"{out.name}-edits.yaml"
+    _checked(text)
+    command = f"tiermem branch {quote(str(run.folder))} --at {tick} --out {quote(str(out))}"
+    if edits:
+        command += f" --edit {quote(name)}"
+    return {
+        "command": command,
+        "edits_file": text if edits else "",
+        "edits_name": name,
+        "out": str(out),
+    }
+
+
+def branched(run: Inspected, given: Parameters) -> Path:
+    """Make the branch, run it to its end, and give its folder."""
+    plan = planned(run, given)
+    out, edits = Path(plan["out"]), _edits(given.text("edits", "[]"))
+    branch(run.folder, run.tick(given), out, edits=edits)
+    with Run.open(out) as opened:
+        for _ in opened.advance(opened.settings.simulation.ticks):
+            pass
+        opened.finish()
+    return out
+
+
+def _edits(text: str) -> list[Mapping[str, Any]]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise WrongParameter(f"edits is no JSON: {error}", hint="give a list of edits") from None
+    if not isinstance(found, list) or len(found) > _MOST_EDITS:
+        raise WrongParameter(f"edits is a list of up to {_MOST_EDITS} edits")
+    return found
+
+
+def _checked(text: str) -> Sequence[Mapping[str, Any]]:
+    """The edits of a file's text, as ``tiermem branch`` reads them."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "edits.yaml"
+        path.write_text(text)
+        try:
+            return read_edits(path)
+        except TierMemError as error:
+            why = error.why.replace(f"{path}:", "").strip()
+            raise WrongParameter(why, hint=error.hint) from None
+
+
+def _free_name(run: Inspected, wanted: str, tick: int) -> str:
+    if wanted:
+        if wanted != Path(wanted).name or wanted.startswith(".") or not wanted.isprintable():
+            raise WrongParameter(
+                f"out is {wanted!r:.60}", hint="name a folder beside the run, without a path"
+            )
+        return wanted
+    for number in range(1, 10_000):
+        name = f"{run.name}-branch-{tick}" + ("" if number == 1 else f"-{number}")
+        if not run.folder.with_name(name).exists():
+            return name
+    raise CantTell("there are too many branches already", hint="name another with out")

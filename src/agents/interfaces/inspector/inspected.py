@@ -1,0 +1,236 @@
+"""A run or a bank that is looked at: what it is, its ticks, and its past."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from ...bank.history import journal_of
+from ...config.settings import Settings
+from ...errors import TierMemError
+from ...memory.records import id_prefix, sequence_of
+from ...memory.temperature import TEMPERATURE_NAMES, Temperature
+from ...memory.tiers import TIER_NAMES, Tier
+from ...simulation.policies.cassette import Cassette, Exchange
+from ...simulation.runs.folder import read_folder
+from ...storage.journal.journal import Journal
+from ...storage.signals import first
+from .parameters import CantTell, NotThere, Parameters, Reading
+from .past import PastBanks
+from .reader import Reader
+from .world_numbers import WorldNumbers
+
+__all__ = ["Inspected"]
+
+_PATIENCE = 0.12
+"""Seconds that a request waits for ticks that are not read yet."""
+COUNTED = ("retrievals", "actions", "refusals")
+"""Numbers of an agent that count what happened in a tick."""
+
+
+class Inspected:
+    """A run, or a bank that no run made. It is read, never written, and may go on meanwhile."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.is_run = (folder / "run.json").exists()
+        self.settings: Settings | None = None
+        if self.is_run:
+            self.settings, self.made = read_folder(folder)
+        self.bank_folder = folder / "bank" if self.is_run else folder
+        self._path = journal_of(self.bank_folder)
+        self._own = [] if self.settings is None else self.settings.simulation.agent_ids()
+        world = self.settings and WorldNumbers.of_run(folder, self.settings)
+        self.reader = Reader(self._path, self._own, world or None)
+        self.past = PastBanks(self.reader, self.bank_folder, self.settings)
+        self._lock = threading.Lock()
+        self._records: list[dict[str, Any]] = []
+        self._world_names = world.names() if world else []
+        self._cassette: tuple[float, Cassette] | None = None
+        self._prefixes: dict[str, str] = {}
+        with self.journal() as journal:
+            identity = journal.get("bank")
+            if identity is None:
+                raise CantTell(
+                    f"the journal in {self.bank_folder} is empty: no bank was made there",
+                    hint="name another folder",
+                )
+            self.seed: int = identity["seed"]
+
+    def start(self) -> None:
+        """Begin to read the journal."""
+        self.reader.start()
+
+    def close(self) -> None:
+        """Stop reading, and close what is open."""
+        self.reader.close()
+        self.past.close()
+
+    @contextmanager
+    def journal(self) -> Iterator[Journal]:
+        """The journal as it is now."""
+        journal = Journal(None, seen=self._path)
+        try:
+            with journal.reading():
+                yield journal
+        finally:
+            journal.leave()
+
+    # What there is
+
+    @property
+    def name(self) -> str:
+        """The folder's name."""
+        return self.folder.resolve().name
+
+    @property
+    def agents(self) -> list[str]:
+        """The agents of the run, or those that the bank has had so far."""
+        return self._own or list(self.reader.slices.agents)
+
+    def agent(self, given: Parameters) -> str:
+        """The agent that a request names."""
+        name = given.text("agent")
+        if name not in (self._own or self.reader.slices.places):
+            if not self._own:
+                self.need(self.last_tick())
+            if name not in self.reader.slices.places:
+                raise NotThere(f"{self.name} has no agent {name!r:.60}", hint="see api/about")
+        return name
+
+    def tick(self, given: Parameters) -> int:
+        """The tick that a request names; the last one if it names none."""
+        last = self.last_tick()
+        tick = given.whole("tick", last)
+        if not self.first_tick() <= tick <= last:
+            raise NotThere(
+                f"{self.name} has no tick {tick}",
+                hint=f"it has ticks {self.first_tick()} to {last}",
+            )
+        return tick
+
+    def owner(self, identifier: str) -> tuple[str, int]:
+        """The agent and the number of the memory with this id."""
+        for agent in self.agents:
+            prefix = self.prefix(agent)
+            if (number := sequence_of(prefix, identifier)) is not None:
+                return agent, number
+        raise NotThere(
+            f"{self.name} has no memory {identifier!r:.80}",
+            hint="the ids of another run are others",
+        )
+
+    def prefix(self, agent: str) -> str:
+        """The first part of the ids of an agent's memories."""
+        found = self._prefixes.get(agent)
+        if found is None:
+            found = self._prefixes[agent] = id_prefix(self.seed, agent)
+        return found
+
+    def need(self, tick: int) -> None:
+        """Wait a moment until a tick is read; :class:`Reading` says that it takes longer."""
+        reader = self.reader
+        if not reader.is_read(tick) and not reader.wait_for(tick, _PATIENCE):
+            raise Reading(max(0, reader.read_tick), max(tick, self.last_tick()))
+        if reader.damaged is not None and reader.read_tick < tick:
+            raise CantTell(f"{self.name} is damaged: {reader.damaged}")
+
+    def last_tick(self) -> int:
+        """The last tick so far."""
+        with self.journal() as journal:
+            return journal.tick
+
+    def first_tick(self) -> int:
+        """The tick before which nothing is known."""
+        with self.journal() as journal:
+            return journal.base_tick
+
+    def about(self) -> dict[str, Any]:
+        """What the page shows of it first."""
+        damaged, last, begins, has_decisions = self.reader.damaged, 0, 0, False
+        metrics: Sequence[str] = ()
+        try:
+            with self.journal() as journal:
+                last, begins = journal.tick, journal.base_tick
+                has_decisions = first(journal.decisions()) is not None
+                row = journal.last_tick()
+                metrics = [] if row is None else [*orjson.loads(row.record)["metrics"]]
+        except TierMemError as error:
+            damaged = error.why
+        names = [*self._world_names, "memories"]
+        if self.is_run:
+            names += COUNTED if has_decisions else COUNTED[:1]
+        return {
+            "name": self.name,
+            "agents": self.agents,
+            "first_tick": begins,
+            "last_tick": last,
+            "is_finished": self.is_finished(last),
+            "metrics": metrics,
+            "per_agent": names,
+            "has_decisions": has_decisions,
+            "damaged": damaged,
+        }
+
+    def is_finished(self, last: int) -> bool:
+        """Whether a run has all the ticks that it was to have; a bank may always go on."""
+        return self.settings is not None and last >= self.settings.simulation.ticks
+
+    def follow(self) -> dict[str, Any]:
+        """How far it is."""
+        last = self.last_tick()
+        return {
+            "last_tick": last,
+            "is_finished": self.is_finished(last),
+            "read_tick": self.reader.read_tick,
+        }
+
+    # The records of ticks
+
+    def records(self) -> list[dict[str, Any]]:
+        """The record of each tick of a run so far; it must not be changed."""
+        with self._lock, self.journal() as journal:
+            kept = self._records
+            if kept:
+                row = first(journal.tick_rows(kept[-1]["tick"] - 1))
+                if row is None or orjson.loads(row.record) != kept[-1]:
+                    self._records = kept = []  # the run went back to an earlier tick
+            for row in journal.tick_rows(kept[-1]["tick"] if kept else -1):
+                kept.append(orjson.loads(row.record))
+            return kept[:]
+
+    def series(self) -> dict[str, Any]:
+        """Metrics, tiers and temperatures, tick by tick."""
+        if not self.is_run:
+            self.need(self.last_tick())
+        records = self.records() if self.is_run else [_counts(e) for e in self.reader.records]
+        names = dict.fromkeys(name for each in records for name in each["metrics"])
+        return {
+            "ticks": [each["tick"] for each in records],
+            "metrics": {n: [each["metrics"].get(n) for each in records] for n in names},
+            "tiers": {n: [each.get(n) for each in records] for n in TIER_NAMES.values()},
+            "temperatures": {n: [e.get(n) for e in records] for n in TEMPERATURE_NAMES.values()},
+        }
+
+    def exchanges(self, agent: str, tick: int) -> tuple[Exchange, ...]:
+        """What a language model was asked for an agent in a tick, from the run's cassette."""
+        path = self.folder / "cassette.jsonl"
+        if not path.is_file():
+            return ()
+        changed = path.stat().st_mtime
+        if self._cassette is None or self._cassette[0] != changed:
+            self._cassette = changed, Cassette(path, replay=True)
+        return tuple(self._cassette[1].of(tick, agent))
+
+
+def _counts(record: dict[str, Any]) -> dict[str, Any]:
+    """A record of a bank without a run: how many memories each tier and temperature has."""
+    result: dict[str, Any] = {"tick": record["tick"], "metrics": {}}
+    result |= dict.fromkeys([*TIER_NAMES.values(), *TEMPERATURE_NAMES.values()], 0)
+    for tier, temperature, count in record["states"]:
+        result[TIER_NAMES[Tier(tier)]] += count
+        result[TEMPERATURE_NAMES[Temperature(temperature)]] += count
+    return result

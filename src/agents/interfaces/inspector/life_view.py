@@ -1,0 +1,172 @@
+"""The answers about one memory, and about words in memories."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...memory.events import Added, Event, Moved, Purged, Retained, Succeeded, TierChanged
+from ...memory.records import Memory, Metadata, memory_id
+from ...memory.retention import RETENTION_NAMES
+from ...simulation.loop.decisions import Kept
+from ...simulation.runs.decisions import FORGOTTEN, RESULTS, part_of
+from ...simulation.runs.life import told
+from .agent_view import born_in, events_of, memory_row
+from .inspected import Inspected
+from .parameters import NotThere, Parameters
+from .slices import Item
+
+__all__ = ["concerned", "lives", "memory", "search"]
+
+_MOST_FOUND = 1000
+_TRIGRAM = 3
+"""Letters that the index of words needs."""
+
+
+def memory(run: Inspected, given: Parameters) -> dict[str, Any]:
+    """A memory's life: what happened to it, and every decision that it took part in."""
+    identifier = given.text("id")
+    agent, number = run.owner(identifier)
+    run.need(run.last_tick())
+    (answer,) = lives(run, agent, [number])
+    if answer is None:
+        raise NotThere(f"{run.name} has no memory {identifier!r:.80}", hint="it was never stored")
+    return answer
+
+
+def lives(run: Inspected, agent: str, numbers: Sequence[int]) -> list[dict[str, Any] | None]:
+    """The lives of some memories of an agent; None for a memory that never was."""
+    slices = run.reader.slices
+    found = {number: _Life(run, agent, number) for number in numbers}
+    for item in slices.items(slices.places.get(agent, -1)):
+        kept = None if item.kept is None else Kept(*item.kept)
+        if kept is not None:
+            asked = [number for each in kept.asked for number in each[3]]
+            for number in dict.fromkeys([*kept.sequences, *asked]):
+                if number in found:
+                    found[number].decided(item, kept)
+        for event in events_of(item):
+            for number in concerned(event):
+                if number in found:
+                    found[number].happened(item.tick, event)
+    with run.past.after(agent, run.last_tick()) as bank:
+        resident = bank.parts.ledger.resident
+        return [life.answer(resident.memory(agent, number)) for number, life in found.items()]
+
+
+def concerned(event: Event) -> Sequence[int]:
+    """The memories that an event is about."""
+    if isinstance(event, Succeeded):
+        return event.sequence, event.former
+    if isinstance(event, Added | TierChanged):
+        return (event.sequence,)
+    return event.sequences if isinstance(event, Moved | Retained | Purged) else ()
+
+
+class _Life:
+    """The life of one memory, as it is read."""
+
+    def __init__(self, run: Inspected, agent: str, number: int) -> None:
+        self._prefix = run.prefix(agent)
+        self._agent = agent
+        self._number = number
+        self._born: Added | None = None
+        self._events: list[dict[str, Any]] = []
+        self._decisions: list[dict[str, Any]] = []
+
+    def happened(self, tick: int, event: Event) -> None:
+        """Note what an event did to the memory."""
+        by = None
+        if isinstance(event, Added):
+            self._born, by = event, _teller(event)
+        if isinstance(event, Succeeded):
+            if event.former == self._number:
+                by = memory_id(self._prefix, event.sequence)
+                self._note(tick, "succeeded", "another memory took its place", by)
+                return
+            by = memory_id(self._prefix, event.former)
+        for what, text in told(event, self._agent, self._number):
+            self._note(tick, what, text, by)
+
+    def _note(self, tick: int, what: str, text: str, by: str | None) -> None:
+        self._events.append({"tick": tick, "what": what, "text": text, "by": by})
+
+    def decided(self, item: Item, own: Kept) -> None:
+        """Note a decision for which the memory was given or found."""
+        rows: list[tuple[str, int, float]] = []
+        if self._number in own.sequences:
+            at = own.sequences.index(self._number)
+            rows.append((part_of(own.tiers[at], own.temperatures[at]), at, own.scores[at]))
+        for _, _, _, found, scores, _ in own.asked:
+            if self._number in found:
+                at = found.index(self._number)
+                rows.append(("found", at, scores[at]))
+        did = [{"name": name or "no action", "result": RESULTS[c]} for name, _, c, _ in own.did]
+        texts = list(born_in(item).values())[own.has_text + own.heard :]
+        outcome = texts[: sum(born for *_, born in own.did)]
+        rest = {"tick": item.tick, "agent": self._agent, "did": did, "outcome": outcome}
+        for part, at, score in rows:
+            self._decisions.append({**rest, "part": part, "place": at + 1, "score": score})
+
+    def answer(self, now: Memory | None) -> dict[str, Any] | None:
+        """The answer; ``now`` is the memory as it is, if it still is."""
+        if self._born is None and now is None:
+            return None
+        row: dict[str, Any] = {"id": memory_id(self._prefix, self._number), "text": FORGOTTEN}
+        if now is not None:
+            row = {**memory_row(now), "retention": RETENTION_NAMES[now.retention]}
+        note = "" if self._born else "its birth is not in this journal, which began at a checkpoint"
+        return {
+            "memory": {"agent": self._agent, "created": None, "kind": "", "metadata": {}, **row},
+            "events": self._events,
+            "decisions": self._decisions,
+            "note": note,
+        }
+
+
+def _teller(event: Added) -> str | None:
+    """Whom a new memory came from, if its metadata says so."""
+    metadata: Metadata = event.metadata or {}
+    found = metadata.get("speaker") or metadata.get("source")
+    return found if isinstance(found, str) else None
+
+
+def search(run: Inspected, given: Parameters) -> dict[str, Any]:
+    """The agents and the memories that hold a text, whatever became of them; newest last."""
+    text = given.text("q").strip()
+    offset, limit = given.whole("offset", 0), given.whole("limit", 50, 500)
+    run.need(run.last_tick())
+    if not text:
+        return {"total": 0, "more": False, "rows": []}
+    slices = run.reader.slices
+    ids = [row[0] for row in slices.ask(*_matching(text))]
+    found: list[dict[str, Any]] = [
+        {"what": "agent", "agent": name, "tick": None, "memory_id": None, "text": name}
+        for name in run.agents
+        if text.casefold() in name.casefold()
+    ][:_MOST_FOUND]
+    total, more = len(found) + len(ids), len(ids) > _MOST_FOUND
+    wanted = ids[max(0, offset - len(found)) :][: max(0, offset + limit - len(found))]
+    rows = found[offset : offset + limit]
+    for each in wanted[: limit - len(rows)]:
+        ((place, number, tick, kind, content),) = slices.ask(
+            "SELECT agent, sequence, tick, kind, text FROM memories WHERE id = ?", (each,)
+        )
+        agent = slices.agents[place]
+        own = memory_id(run.prefix(agent), number)
+        row = {"what": kind, "agent": agent, "tick": tick, "memory_id": own, "text": content}
+        rows.append(row)
+    return {"total": total - more, "more": more, "rows": rows}
+
+
+def _matching(text: str) -> tuple[str, tuple[object, ...]]:
+    """The query for the memories that hold a text, and its values."""
+    if len(text) >= _TRIGRAM:
+        quoted = '"' + text.replace('"', '""') + '"'
+        return (
+            "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid LIMIT ?",
+            (quoted, _MOST_FOUND + 1),
+        )
+    return (
+        "SELECT id FROM memories WHERE text IS NOT NULL AND instr(lower(text), lower(?)) "
+        "ORDER BY id LIMIT ?",
+        (text, _MOST_FOUND + 1),
+    )

@@ -1,0 +1,148 @@
+"""The answers about ticks: what happened in one, and each agent's numbers over all of them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import orjson
+
+from ...memory.events import Added, Event, Succeeded, decode
+from ...memory.records import memory_id
+from ...simulation.loop.decisions import unpack
+from ...simulation.runs.decisions import FORGOTTEN, RESULTS
+from ...simulation.runs.life import told
+from ...storage.journal.journal import Journal
+from ...storage.journal.ticks import TickRow
+from ...storage.signals import first
+from .inspected import COUNTED, Inspected
+from .life_view import concerned
+from .parameters import NotThere, Parameters
+
+__all__ = ["happened", "heat"]
+
+_MOST_COLUMNS = 600
+_MOST_ROWS = 1000
+
+
+def happened(run: Inspected, given: Parameters) -> dict[str, Any]:
+    """What happened in a tick: to memories, and what agents did."""
+    tick = run.tick(given)
+    only = run.agent(given) if given.has("agent") else None
+    offset, limit = given.whole("offset", 0), given.whole("limit", 200, _MOST_ROWS)
+    with run.journal() as journal:
+        row = _row(journal, tick)
+        rows = [
+            *_decided(run, journal, row, only),
+            *_changed(run, journal, tick, only),
+        ]
+    record = {} if row is None else orjson.loads(row.record)
+    numbers = {key: own for key, own in record.items() if isinstance(own, int | float)}
+    numbers.pop("tick", None)
+    shown = rows[offset : offset + limit]
+    for each in shown:
+        if each["text"] is None:
+            each["text"] = _text_of(run, each)
+    return {
+        "tick": tick,
+        "counts": numbers,
+        "metrics": record.get("metrics", {}),
+        "total": len(rows),
+        "events": shown,
+        "more": len(rows) > offset + limit,
+    }
+
+
+def _row(journal: Journal, tick: int) -> TickRow | None:
+    row = first(journal.tick_rows(tick - 1))
+    return row if row is not None and row.tick == tick else None
+
+
+def _decided(
+    run: Inspected, journal: Journal, row: TickRow | None, only: str | None
+) -> Iterator[dict[str, Any]]:
+    """What the agents of a run asked and did in a tick."""
+    found = None if row is None else first(journal.decisions(row.tick - 1))
+    if row is None or found is None or found[0] != row.tick:
+        return
+    for agent, own in zip(run.agents, unpack(found[1], row.retrieved, run.agents), strict=True):
+        if only not in (None, agent):
+            continue
+        for query, *_ in own.asked:
+            yield _event(agent, "asked", query)
+        for name, arguments, result, _ in own.did:
+            text = name or "no action"
+            if arguments:
+                text += " " + orjson.dumps(arguments).decode()
+            yield _event(agent, "did" if result == 0 else RESULTS[result], text)
+
+
+def _changed(
+    run: Inspected, journal: Journal, tick: int, only: str | None
+) -> Iterator[dict[str, Any]]:
+    """What became of memories in a tick."""
+    if tick < journal.base_tick or (tick == journal.base_tick and journal.base):
+        return
+    after = journal.commit_of(tick - 1) if tick else 0
+    for commit in journal.commits(after):
+        if commit.tick > tick:
+            return
+        for event in decode(commit.events):
+            if only is None or getattr(event, "agent_id", None) == only:
+                yield from _told(run, event)
+
+
+def _told(run: Inspected, event: Event) -> Iterator[dict[str, Any]]:
+    for number in concerned(event)[:1] if isinstance(event, Succeeded) else concerned(event):
+        agent = str(event[1])
+        for what, detail in told(event, agent, number):
+            text: str | None = None
+            if isinstance(event, Added):
+                text = FORGOTTEN if event.content is None else event.content
+            own = memory_id(run.prefix(agent), number)
+            yield {**_event(agent, what, text, own), "detail": detail}
+
+
+def _event(agent: str, what: str, text: str | None, memory: str | None = None) -> dict[str, Any]:
+    return {"agent": agent, "what": what, "text": text, "memory_id": memory, "detail": ""}
+
+
+def _text_of(run: Inspected, row: dict[str, Any]) -> str:
+    """The text of the memory that a row is about, if it is read already."""
+    number = int(row["memory_id"][-12:], 16)
+    place = run.reader.slices.places.get(row["agent"], -1)
+    found = run.reader.slices.ask(
+        "SELECT text FROM memories WHERE agent = ? AND sequence = ?", (place, number)
+    )
+    return FORGOTTEN if not found or found[0][0] is None else str(found[0][0])
+
+
+def heat(run: Inspected, given: Parameters, most: int = _MOST_ROWS) -> dict[str, Any]:
+    """A number of each agent, tick by tick; for many ticks, a column stands for several."""
+    name = given.text("of")
+    if name not in run.about()["per_agent"]:
+        raise NotThere(f"no number of an agent is called {name!r:.60}", hint="see api/about")
+    agents = run.agents
+    offset, limit = given.whole("offset", 0), given.whole("limit", 200, most)
+    rows = run.reader.slices.ask(
+        "SELECT tick, data FROM numbers WHERE name = ? ORDER BY tick", (name,)
+    )
+    shown = agents[offset : offset + limit]
+    ticks, table = [tick for tick, _ in rows], np.full((len(rows), len(shown)), np.nan)
+    for place, (_, data) in enumerate(rows):
+        own = np.frombuffer(data, np.float64)[offset : offset + limit]
+        table[place, : len(own)] = own
+    width = -(-len(rows) // _MOST_COLUMNS) or 1
+    if width > 1:
+        starts = np.arange(0, len(rows), width)
+        ends = np.minimum(starts + width, len(rows)) - 1
+        ticks = [ticks[end] for end in ends]
+        table = np.add.reduceat(table, starts) if name in COUNTED else table[ends]
+    values = [[None if cell != cell else cell for cell in own] for own in table.T.tolist()]
+    return {
+        "of": name,
+        "agents": shown,
+        "total": len(agents),
+        "ticks": ticks,
+        "width": width,
+        "values": values,
+    }
