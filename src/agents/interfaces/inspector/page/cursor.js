@@ -56,13 +56,13 @@ export function CursorBar() {
   };
   return html`<div class="cursor-bar" role="group" aria-label="tick cursor">
     <span class="buttons">
-      <button title="first tick (Home)" aria-label="first tick" onClick=${() => moveTo(first)}>⏮︎</button>
-      <button title="one tick back (←)" aria-label="one tick back" onClick=${() => moveTo(tick - 1)}>◀︎</button>
+      <button title="first tick (Home)" aria-label="first tick" onClick=${() => moveTo(first)}>|◀</button>
+      <button title="one tick back (←)" aria-label="one tick back" onClick=${() => moveTo(tick - 1)}>◀</button>
       <button class="play" id="play" title="play (space)" aria-pressed=${isPlaying()} onClick=${() => (isPlaying() ? pause() : play(speed))}>
         ${isPlaying() ? "Pause" : "Play"}
       </button>
-      <button title="one tick on (→)" aria-label="one tick on" onClick=${() => moveTo(tick + 1)}>▶︎</button>
-      <button title="last tick (End)" aria-label="last tick" onClick=${() => (isLive() ? follow() : moveTo(last))}>⏭︎</button>
+      <button title="one tick on (→)" aria-label="one tick on" onClick=${() => moveTo(tick + 1)}>▶</button>
+      <button title="last tick (End)" aria-label="last tick" onClick=${() => (isLive() ? follow() : moveTo(last))}>▶|</button>
       <select title="ticks a second" aria-label="ticks a second" value=${speed} onChange=${faster}>
         ${SPEEDS.map((each) => html`<option value=${each}>${each}/s</option>`)}
       </select>

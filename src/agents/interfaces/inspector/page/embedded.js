@@ -31,6 +31,7 @@ export async function openEmbedded(text) {
   const made = {
     memories: (params) => page(filtered(whole("memories", params).rows, params), params),
     heat: (params) => agentsPage(whole("heat", params), params),
+    branch: (params) => branch(value(answers["about?"]).runs[params.run].name, params),
     search: (params) => page(search(answers, value, params), params),
     explain: (params) => {
       const own = whole("explain", params);
@@ -114,3 +115,17 @@ function search(answers, value, { run, q }) {
   }
   return found.sort((one, other) => order(one.tick, other.tick));
 }
+
+/** @param {string} name of the run @param {Record<string, any>} params */
+function branch(name, { tick, edits }) {
+  const list = JSON.parse(edits);
+  const edited = list.length ? " --edit edits.yaml" : "";
+  return {
+    command: `tiermem branch ${quoted(`runs/${name}`)} --at ${tick} --out ${quoted(`runs/${name}-${tick}`)}${edited}`,
+    edits_file: list.map((/** @type {any} */ edit) => `- ${JSON.stringify(edit)}\n`).join(""),
+    edits_name: "edits.yaml",
+  };
+}
+
+/** @param {string} text as one word for a shell */
+const quoted = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'"'"'`)}'`);

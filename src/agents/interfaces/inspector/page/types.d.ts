@@ -43,7 +43,7 @@ export type Compared = {
   first_difference: { tick: number; agent: string | null; what: string } | null;
   left: Decision | null; right: Decision | null; only_left: MemoryRow[]; only_right: MemoryRow[];
 };
-export type Edit = { agent: string; do: string; id?: string; content?: string; tier?: string };
+export type Edit = { agent: string; do: string; memory?: string; content?: string; tier?: string };
 export type Branch = { command: string; edits_file: string; edits_name: string; out: string };
 export type Found = { what: string; agent: string; tick: number; memory_id: string | null; text: string };
 export type Point = {

@@ -1,0 +1,132 @@
+// The frame of all views: names, tabs, search, the tick cursor, and what is wrong with a run.
+import { html, useEffect, useErrorBoundary, useReducer, useState } from "#vendor/htm-preact";
+import { current, go, link, useAddress } from "#address";
+import { site } from "#answers";
+import { Failed } from "#bits";
+import { CursorBar } from "#cursor";
+import { KEYS, onKey } from "#keys";
+import { readers } from "#provider";
+import { Line, counted } from "#text";
+import { followRuns, tickNow } from "#time";
+import { VIEWS } from "#views";
+
+const SCHEMES = ["", "light", "dark"];
+
+export function App() {
+  const address = useAddress();
+  const [isHelp, setHelp] = useState(false);
+  const [, redraw] = useReducer((/** @type {number} */ count) => count + 1, 0);
+  useEffect(() => {
+    followRuns(() => redraw(null));
+    const onKeyDown = (/** @type {KeyboardEvent} */ event) =>
+      event.key === "Escape" && setHelp(false) === undefined ? onKey(event, () => {}) : onKey(event, () => setHelp((last) => !last));
+    addEventListener("keydown", onKeyDown);
+    return () => removeEventListener("keydown", onKeyDown);
+  }, []);
+  const { about } = site;
+  const shown = VIEWS.filter((view) => view.isShown(about));
+  const view = shown.find((each) => each.name === address.view) ?? shown[0];
+  const run = about.runs[address.run] ?? about.runs[0];
+  useEffect(() => {
+    document.title = `${view?.title ?? ""}${address.of ? " " + address.of : ""} · ${about.name} · TierMem`;
+  }, [view, address.of]);
+  return html`<div class="frame" data-view=${view?.name}>
+    <header>
+      <a class="brand" href=${link({ view: shown[0]?.name })} title=${`TierMem ${about.version}`}><b>${about.name}</b></a>
+      <nav aria-label="views">${shown.map((each) => html`<${Tab} view=${each} isHere=${each === view} />`)}</nav>
+      ${about.runs.length > 1 && html`<${RunChoice} />`}
+      <span class="grow"></span>
+      ${about.runs.length > 0 && html`<${SearchBox} />`}
+      <${SchemeButton} />
+      <button class="quiet" title="keys (?)" aria-label="keys" onClick=${() => setHelp(true)}>?</button>
+    </header>
+    ${run && html`<${CursorBar} />`}
+    <${Remarks} />
+    <main key=${view?.name}><${Guard} view=${view} address=${address} run=${run} /></main>
+    ${isHelp && html`<${Help} close=${() => setHelp(false)} />`}
+  </div>`;
+}
+
+/** A view that fails says so, and the frame stays. @param {{view: any, address: any, run: any}} props */
+function Guard({ view, address, run }) {
+  const [error, forget] = useErrorBoundary((found) => console.error(found));
+  useEffect(() => (error ? forget() : undefined), [address.view, address.of, address.tick]);
+  if (error) return html`<${Failed} error=${error} />`;
+  if (!view) return html`<p class="soft">There is nothing to see here.</p>`;
+  return html`<${view.view} address=${address} run=${run} index=${address.run} tick=${run ? tickNow() : 0} />`;
+}
+
+/** @param {{view: any, isHere: boolean}} props */
+function Tab({ view, isHere }) {
+  const { view: at, of } = current();
+  const isOfAgent = (/** @type {string} */ name) => ["agent", "compare", "branch"].includes(name);
+  const to = isOfAgent(view.name) && isOfAgent(at) ? of : "";
+  return html`<a href=${link({ view: view.name, of: to })} data-tab=${view.name} aria-current=${isHere ? "page" : undefined}>${view.title}</a>`;
+}
+
+function RunChoice() {
+  const { runs } = site.about;
+  return html`<span class="runs" role="group" aria-label="run">${runs.map(
+    (run, index) => html`<button class=${"run-" + index} aria-pressed=${current().run === index} onClick=${() => go({ run: index })}><${Line} text=${run.name} /></button>`,
+  )}</span>`;
+}
+
+function SearchBox() {
+  const find = (/** @type {any} */ event) => {
+    event.preventDefault();
+    const q = event.currentTarget.elements.q.value.trim();
+    if (q) go({ view: "search", of: "", more: { q } });
+  };
+  return html`<form class="search" role="search" onSubmit=${find}>
+    <input id="search" name="q" type="search" placeholder="Search memories  /" aria-label="search" value=${current().view === "search" ? (current().more.q ?? "") : ""} />
+  </form>`;
+}
+
+function SchemeButton() {
+  const [scheme, setScheme] = useState(() => stored() ?? "");
+  useEffect(() => {
+    if (scheme) document.documentElement.dataset.scheme = scheme;
+    else delete document.documentElement.dataset.scheme;
+    try {
+      localStorage.setItem("scheme", scheme);
+    } catch {
+      // The browser keeps nothing for this page: the choice lasts until it is closed.
+    }
+    dispatchEvent(new Event("scheme"));
+  }, [scheme]);
+  const next = SCHEMES[(SCHEMES.indexOf(scheme) + 1) % SCHEMES.length];
+  return html`<button class="quiet" id="scheme" title="light, dark, or as the system has it" onClick=${() => setScheme(next)}>${scheme || "auto"}</button>`;
+}
+
+function stored() {
+  try {
+    return localStorage.getItem("scheme");
+  } catch {
+    return null;
+  }
+}
+
+/** What a reader must know before the numbers: damage, and how far the journal is read. */
+function Remarks() {
+  const [reading, setReading] = useState(/** @type {any} */ (null));
+  useEffect(() => {
+    const reader = (/** @type {any} */ news) => setReading(news);
+    readers.add(reader);
+    return () => void readers.delete(reader);
+  }, []);
+  const { runs, ticks } = site.about;
+  return html`<div class="remarks">
+    ${runs.map((run) => run.damaged && html`<p class="damaged" role="alert"><b><${Line} text=${run.name} /> is damaged.</b> <${Line} text=${run.damaged} /></p>`)}
+    ${ticks && html`<p class="soft">This file has ${counted(ticks.length, "tick")} of the run.</p>`}
+    ${reading && html`<p class="soft reading">reading the journal: ${reading.done} of ${reading.of} ticks</p>`}
+  </div>`;
+}
+
+/** @param {{close: () => void}} props */
+function Help({ close }) {
+  return html`<div class="veil" onClick=${close}><dialog open class="help" aria-label="keys">
+    <h2>Keys</h2>
+    <table>${KEYS.map(([keys, does]) => html`<tr><th>${keys}</th><td>${does}</td></tr>`)}</table>
+    <p class="soft">The address of the page has view, agent and tick: a copy of it leads here again. TierMem ${site.about.version}</p>
+  </dialog></div>`;
+}

@@ -1,0 +1,119 @@
+// Who told whom, as a circle of agents; and the overlap of their memories, as a matrix.
+import { html, useEffect, useRef, useState } from "#vendor/htm-preact";
+import { go } from "#address";
+import { useScheme, useSize } from "#bits";
+import { amount } from "#palette";
+import { Line, number } from "#text";
+
+/** @typedef {import("./types").Told} Told */
+
+const SHOWN = 80; // agents in the circle: those that told and heard most
+
+/** @param {Told[]} told */
+function threads(told) {
+  /** @type {Map<string, {from: string, to: string, count: number, last: number}>} */
+  const found = new Map();
+  for (const { from, to, tick } of told) {
+    const key = JSON.stringify([from, to]);
+    const thread = found.get(key) ?? { from, to, count: 0, last: 0 };
+    thread.count += 1;
+    thread.last = Math.max(thread.last, tick);
+    found.set(key, thread);
+  }
+  return [...found.values()];
+}
+
+/** @param {string[]} agents @param {ReturnType<typeof threads>} lines */
+function busiest(agents, lines) {
+  /** @type {Map<string, number>} */
+  const counts = new Map(agents.map((agent) => [agent, 0]));
+  for (const { from, to, count } of lines) {
+    for (const agent of [from, to]) counts.set(agent, (counts.get(agent) ?? 0) + count);
+  }
+  const all = [...counts.keys()];
+  if (all.length <= SHOWN) return { names: all, total: all.length };
+  const kept = new Set(all.sort((one, other) => (counts.get(other) ?? 0) - (counts.get(one) ?? 0)).slice(0, SHOWN));
+  return { names: [...counts.keys()].filter((agent) => kept.has(agent)), total: all.length };
+}
+
+/** @param {{x: number, y: number, angle: number}} place */
+function labelAt({ x, y, angle }) {
+  const [side, upright] = [Math.cos(angle), Math.sin(angle)];
+  if (Math.abs(side) < 0.12) return { x, y: y + (upright < 0 ? -11 : 20), anchor: "middle" };
+  return side > 0 ? { x: x + 10, y: y + 4, anchor: "start" } : { x: x - 10, y: y + 4, anchor: "end" };
+}
+
+/** @param {{told: Told[], agents: string[], holders: Set<string> | null, tick: number, chosen: string, choose: (agent: string) => void}} props */
+export function Circle({ told, agents, holders, tick, chosen, choose }) {
+  const [ref, { width, height }] = useSize();
+  const lines = threads(told);
+  const { names, total } = busiest(agents, lines);
+  const room = 84;
+  const across = Math.max(40, Math.min(width / 2 - room, height / 2 - 30));
+  const down = Math.max(40, Math.min(height / 2 - 30, 1.35 * across));
+  const [cx, cy] = [width / 2, height / 2];
+  const at = new Map(
+    names.map((name, index) => {
+      const angle = (index / names.length) * 2 * Math.PI - Math.PI / 2;
+      return [name, { x: cx + across * Math.cos(angle), y: cy + down * Math.sin(angle), angle }];
+    }),
+  );
+  const most = Math.max(1, ...lines.map((line) => line.count));
+  const drawn = lines.filter((line) => at.has(line.from) && at.has(line.to));
+  return html`<div class="circle" ref=${ref}><svg width=${width} height=${height} role="img" aria-label="who told whom">
+    <defs><marker id="arrow" viewBox="0 0 8 8" refX="13" refY="4" markerWidth="8" markerHeight="8" markerUnits="userSpaceOnUse" orient="auto"><path d="M0 0L8 4L0 8z" /></marker></defs>
+    ${drawn.map((line) => {
+      const [a, b] = [at.get(line.from), at.get(line.to)];
+      if (!a || !b) return null;
+      const isChosen = chosen && (line.from === chosen || line.to === chosen);
+      const kind = line.last === tick ? "new" : chosen ? (isChosen ? "chosen" : "faint") : "";
+      const [mx, my] = [(a.x + b.x) / 2 + (cx - (a.x + b.x) / 2) * 0.45, (a.y + b.y) / 2 + (cy - (a.y + b.y) / 2) * 0.45];
+      return html`<path class=${"thread " + kind} d=${`M${a.x} ${a.y}Q${mx} ${my} ${b.x} ${b.y}`} stroke-width=${0.75 + 2.75 * (line.count / most)} marker-end="url(#arrow)">
+        <title>${`${line.from} told ${line.to}: ${line.count} times, last in tick ${line.last}`}</title></path>`;
+    })}
+    ${names.map((name) => {
+      const place = at.get(name);
+      if (!place) return null;
+      const kind = (holders ? (holders.has(name) ? "holds" : "lacks") : "") + (name === chosen ? " chosen" : "");
+      const label = labelAt(place);
+      return html`<g class=${"node " + kind} data-agent=${name} onClick=${() => choose(name === chosen ? "" : name)} onDblClick=${() => go({ view: "agent", of: name, more: {} })}>
+        <circle cx=${place.x} cy=${place.y} r=${names.length > 40 ? 4 : 6}><title>${name}: click shows its threads, double click opens it</title></circle>
+        ${names.length <= 48 && html`<text x=${label.x} y=${label.y} text-anchor=${label.anchor}>${name.length > 12 ? name.slice(0, 11) + "…" : name}</text>`}</g>`;
+    })}
+  </svg>${total > names.length && html`<p class="soft">the ${names.length} of ${total} agents that told and heard most</p>`}</div>`;
+}
+
+/** @param {{agents: string[], overlap: (number | null)[][]}} props */
+export function Matrix({ agents, overlap }) {
+  const [ref, { width, height }] = useSize();
+  const canvas = useRef(null);
+  const scheme = useScheme();
+  const [over, setOver] = useState(/** @type {any} */ (null));
+  const count = agents.length;
+  const side = Math.max(0, Math.min(width - 96, height - 8, count * 26));
+  useEffect(() => {
+    if (side <= 0 || !count) return;
+    const scale = devicePixelRatio || 1;
+    canvas.current.width = canvas.current.height = Math.round(side * scale);
+    const context = canvas.current.getContext("2d");
+    const cell = canvas.current.width / count;
+    overlap.forEach((row, y) =>
+      row.forEach((value, x) => {
+        if (value === null || x === y) return;
+        context.fillStyle = `rgb(${amount(value).join(" ")})`;
+        context.fillRect(Math.round(x * cell), Math.round(y * cell), Math.ceil(cell - (cell > 6 ? 1 : 0)), Math.ceil(cell - (cell > 6 ? 1 : 0)));
+      }),
+    );
+  }, [agents, overlap, side, scheme]);
+  const row = side / Math.max(1, count);
+  const find = (/** @type {any} */ event) => {
+    const x = Math.min(count - 1, Math.floor(event.offsetX / row));
+    const y = Math.min(count - 1, Math.floor(event.offsetY / row));
+    setOver(x === y ? null : { one: agents[y], other: agents[x], value: overlap[y]?.[x] });
+  };
+  return html`<div class="matrix" ref=${ref}>
+    <div class="heat-names">${row >= 10 && agents.map((name) => html`<span style=${{ height: `${row}px`, lineHeight: `${row}px` }}><${Line} text=${name} /></span>`)}</div>
+    <canvas ref=${canvas} id="overlap" role="img" aria-label="share of texts that two agents both hold" style=${{ width: `${side}px`, height: `${side}px` }} onPointerMove=${find} onPointerLeave=${() => setOver(null)}></canvas>
+    <p class="soft matrix-note">${over ? html`<b>${over.one}</b> and <b>${over.other}</b> share ${number(over.value === null ? null : Math.round(over.value * 1000) / 10)} %` : "dark: nothing in common; yellow: the same texts"}</p>
+  </div>`;
+}

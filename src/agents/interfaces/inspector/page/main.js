@@ -1,0 +1,15 @@
+// The page begins here.
+import { html, render } from "#vendor/htm-preact";
+import { site } from "#answers";
+import { App } from "#app";
+import { Failed } from "#bits";
+import { connect } from "#provider";
+
+const root = /** @type {HTMLElement} */ (document.getElementById("page"));
+try {
+  site.provider = await connect();
+  site.about = await site.provider.get("about", {});
+  render(html`<${App} />`, root);
+} catch (error) {
+  render(html`<main class="opening"><${Failed} error=${error} /></main>`, root);
+}

@@ -1,0 +1,117 @@
+// An agent at a tick: its decision, its context, its memories, and why a memory was not given.
+import { html, useState } from "#vendor/htm-preact";
+import { filter, go, link } from "#address";
+import { site, useAnswer } from "#answers";
+import { MemoryLink, Panel, Temperature, Tier, missing, useTyped } from "#bits";
+import { DecisionParts } from "#decision";
+import { LongTable } from "#table";
+import { Block, Line, Num, counted } from "#text";
+
+const TIERS = ["pinned", "critical", "important", "normal", "low"];
+const TEMPERATURES = ["hot", "warm", "cold"];
+
+/** @param {{run: any, agent: string, view: string}} props */
+export function AgentChoice({ run, agent, view }) {
+  const { agents } = run;
+  const step = (/** @type {number} */ by) => go({ view, of: agents[(agents.indexOf(agent) + by + agents.length) % agents.length] });
+  return html`<span class="agent-choice">
+    <button title="the agent before ([)" aria-label="the agent before" onClick=${() => step(-1)}>‹</button>
+    <select id="agent" aria-label="agent" value=${agent} onChange=${(/** @type {any} */ event) => go({ view, of: event.currentTarget.value })}>
+      ${agents.map((/** @type {string} */ name) => html`<option value=${name}><${Line} text=${name} /></option>`)}
+    </select>
+    <button title="the next agent (])" aria-label="the next agent" onClick=${() => step(1)}>›</button>
+  </span>`;
+}
+
+/** @param {{address: any, run: any, index: number, tick: number}} props */
+export function AgentView({ address, run, index, tick }) {
+  const agent = address.of || run.agents[0];
+  const isWhyNot = address.more.tab === "why-not";
+  if (!agent) return html`<p class="soft">There is no agent yet.</p>`;
+  return html`<div class="agent-view">
+    <div class="view-head"><${AgentChoice} run=${run} agent=${agent} view="agent" /> <h1>in tick ${tick}</h1>
+      <span class="grow"></span>
+      ${site.about.runs.length > 1 && html`<a href=${link({ view: "compare", of: agent })}>compare</a>`}
+      ${site.about.kind !== "bank" && html`<a id="branch-here" href=${link({ view: "branch", of: agent })}>branch from here</a>`}</div>
+    <div class="columns">
+      <${Decided} agent=${agent} index=${index} tick=${tick} />
+      <div class="column">
+        <div class="tabs" role="tablist">
+          <button role="tab" id="tab-memories" aria-selected=${!isWhyNot} onClick=${() => filter({ tab: "" })}>Memories after tick ${tick}</button>
+          <button role="tab" id="tab-why-not" aria-selected=${isWhyNot} onClick=${() => filter({ tab: "why-not" })}>Why not?</button>
+        </div>
+        ${isWhyNot
+          ? html`<${WhyNot} address=${address} agent=${agent} index=${index} tick=${tick} />`
+          : html`<${Memories} address=${address} agent=${agent} index=${index} tick=${tick} />`}
+      </div>
+    </div>
+  </div>`;
+}
+
+/** @param {{agent: string, index: number, tick: number}} props */
+function Decided({ agent, index, tick }) {
+  const answer = useAnswer("agent", { run: index, agent, tick });
+  const { data } = answer;
+  return html`<${Panel} class="decided" title="The decision">
+    ${data ? html`<${DecisionParts} decision=${data} run=${index} />` : missing(answer)}
+    ${data?.context && html`<details class="context" id="context"><summary>The context, exactly as the agent read it</summary><${Block} text=${data.context} mono=${true} /></details>`}
+  <//>`;
+}
+
+/** @param {{address: any, agent: string, index: number, tick: number}} props */
+function Memories({ address, agent, index, tick }) {
+  const { tier = "", temperature = "", text = "", sort = "-created" } = address.more;
+  const typed = useTyped(text, (value) => filter({ text: value }));
+  const [total, setTotal] = useState(/** @type {number | null} */ (null));
+  const choose = (/** @type {string} */ name) => (/** @type {any} */ event) => filter({ [name]: event.currentTarget.value });
+  const columns = [
+    { name: "created", title: "born", class: "number c-tick", sort: "created", cell: (/** @type {any} */ row) => row.created },
+    { name: "tier", title: "tier", class: "c-tier", sort: "tier", cell: (/** @type {any} */ row) => html`<${Tier} name=${row.tier} />` },
+    { name: "temperature", title: "temp.", class: "c-temperature", sort: "temperature", cell: (/** @type {any} */ row) => html`<${Temperature} name=${row.temperature} />` },
+    { name: "uses", title: "uses", class: "number c-tick", sort: "uses", cell: (/** @type {any} */ row) => html`<${Num} of=${row.uses} />` },
+    { name: "text", title: "memory", class: "c-text", sort: "text", cell: (/** @type {any} */ row) => html`<${MemoryLink} id=${row.id} text=${row.text} run=${index} />` },
+  ];
+  return html`<div class="memories">
+    <div class="filters">
+      <select id="by-tier" aria-label="tier" value=${tier} onChange=${choose("tier")}><option value="">every tier</option>${TIERS.map((name) => html`<option value=${name}>${name}</option>`)}</select>
+      <select id="by-temperature" aria-label="temperature" value=${temperature} onChange=${choose("temperature")}><option value="">every temperature</option>${TEMPERATURES.map((name) => html`<option value=${name}>${name}</option>`)}</select>
+      <input id="by-text" type="search" placeholder="text" aria-label="text" ...${typed} />
+      <span class="soft" id="total">${total !== null && counted(total, "memory", "memories")}</span>
+    </div>
+    <${LongTable} id="memories" ask="memories" params=${{ run: index, agent, tick, tier, temperature, text, sort }} columns=${columns} sort=${sort}
+      onSort=${(/** @type {string} */ next) => filter({ sort: next })} onTotal=${setTotal} empty="no memory" />
+  </div>`;
+}
+
+/** @param {{address: any, agent: string, index: number, tick: number}} props */
+function WhyNot({ address, agent, index, tick }) {
+  const { query = "", when = site.about.kind === "bank" ? "after" : "deciding" } = address.more;
+  const answer = useAnswer("explain", query || when === "deciding" ? { run: index, agent, tick, query, when, limit: 200 } : null);
+  const { data } = answer;
+  const find = (/** @type {any} */ event) => {
+    event.preventDefault();
+    filter({ query: event.currentTarget.elements.query.value, when });
+  };
+  return html`<div class="why-not">
+    <form class="filters" onSubmit=${find}>
+      <input id="why-not" name="query" type="search" placeholder=${data?.query ?? "a query"} aria-label="query" value=${query} />
+      <button id="explain">Explain</button>
+      ${!site.provider.embedded && html`<select aria-label="moment" value=${when} onChange=${(/** @type {any} */ event) => filter({ when: event.currentTarget.value })}>
+        <option value="deciding">when it decided</option><option value="after">after the tick</option></select>`}
+    </form>
+    <p class="soft">${query ? "What the agent would be given for this query" : "What the agent was given for its own query"}, and why each other memory was not.</p>
+    ${data ? html`<${Explained} rows=${data.rows} total=${data.total} index=${index} />` : (query || when === "deciding") && missing(answer)}
+  </div>`;
+}
+
+/** @param {{rows: any[], total: number, index: number}} props */
+function Explained({ rows, total, index }) {
+  return html`<div class="scroll"><table class="given" id="explained"><thead><tr><th class="number">rank</th><th class="number">score</th><th class="number">+ boost</th>
+    <th class="number">= total</th><th>tier</th><th>why</th><th>memory</th></tr></thead>
+    <tbody>${rows.map(
+      (row) => html`<tr class=${row.rank ? "is-given" : "is-not"} data-id=${row.id}><td class="number">${row.rank || "–"}</td><td class="number"><${Num} of=${row.score} /></td>
+        <td class="number"><${Num} of=${row.boost} /></td><td class="number"><${Num} of=${row.total} /></td><td><${Tier} name=${row.tier} /></td>
+        <td class="reason">${row.reason}</td><td class="text"><${MemoryLink} id=${row.id} text=${row.text} run=${index} /></td></tr>`,
+    )}</tbody></table>
+    ${total > rows.length && html`<p class="soft">the first ${rows.length} of ${counted(total, "memory", "memories")}</p>`}</div>`;
+}

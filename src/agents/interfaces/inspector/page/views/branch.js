@@ -1,0 +1,115 @@
+// What if? Change an agent's memories after a tick, and get the command that runs on from there.
+import { html, useEffect, useState } from "#vendor/htm-preact";
+import { go, link } from "#address";
+import { site, useAnswer } from "#answers";
+import { Copy, Failed, Panel, missing } from "#bits";
+import { Line } from "#text";
+import { AgentChoice } from "#views/agent";
+
+/** @typedef {import("../types").Edit} Edit */
+
+const TIERS = ["pinned", "critical", "important", "normal", "low"];
+
+/** @param {{address: any, run: any, index: number, tick: number}} props */
+export function BranchView({ address, run, index, tick }) {
+  const agent = address.of || run.agents[0];
+  const [edits, setEdits] = useState(/** @type {Edit[]} */ ([]));
+  const [texts, setTexts] = useState(/** @type {Record<string, string>} */ ({}));
+  useEffect(() => setEdits([]), [index, tick]);
+  const add = (/** @type {Edit} */ edit, /** @type {string} */ text) => {
+    setEdits((last) => [...last.filter((each) => !edit.memory || each.memory !== edit.memory), edit]);
+    if (edit.memory) setTexts((last) => ({ ...last, [/** @type {string} */ (edit.memory)]: text }));
+  };
+  return html`<div class="branch">
+    <div class="view-head"><h1>What if, after tick ${tick}?</h1> <${AgentChoice} run=${run} agent=${agent} view="branch" />
+      <span class="soft">Both runs are the same up to tick ${tick}. What follows is run anew, with the changes.</span></div>
+    <div class="columns">
+      <${Choose} agent=${agent} index=${index} tick=${tick} add=${add} edits=${edits} />
+      <div class="column">
+        <${Edits} edits=${edits} texts=${texts} remove=${(/** @type {number} */ at) => setEdits(edits.filter((_, place) => place !== at))} />
+        <${Command} index=${index} agent=${agent} tick=${tick} edits=${edits} />
+      </div>
+    </div>
+  </div>`;
+}
+
+/** @param {{agent: string, index: number, tick: number, edits: Edit[], add: (edit: Edit, text: string) => void}} props */
+function Choose({ agent, index, tick, edits, add }) {
+  const [text, setText] = useState("");
+  const answer = useAnswer("memories", { run: index, agent, tick, text, sort: "tier", limit: 200, offset: 0 });
+  const [content, setContent] = useState("");
+  const [tier, setTier] = useState("normal");
+  const { data } = answer;
+  const touched = new Set(edits.map((edit) => edit.memory));
+  const store = (/** @type {any} */ event) => {
+    event.preventDefault();
+    if (!content.trim()) return;
+    add({ agent, do: "add", content: content.trim(), tier }, content);
+    setContent("");
+  };
+  return html`<${Panel} title=${`Memories of ${agent}`} class="choose">
+    <form class="filters" onSubmit=${store}>
+      <input id="new-memory" class="wide" placeholder="a memory to add" aria-label="a memory to add" value=${content} onInput=${(/** @type {any} */ event) => setContent(event.currentTarget.value)} />
+      <select aria-label="tier of the new memory" value=${tier} onChange=${(/** @type {any} */ event) => setTier(event.currentTarget.value)}>${TIERS.map((name) => html`<option value=${name}>${name}</option>`)}</select>
+      <button id="add-memory">Add</button>
+    </form>
+    <div class="filters"><input type="search" placeholder="show memories with this text" aria-label="text" value=${text} onInput=${(/** @type {any} */ event) => setText(event.currentTarget.value)} /></div>
+    ${data
+      ? html`<ul class="editable">${data.rows.map(
+          (/** @type {any} */ row) => html`<li class=${touched.has(row.id) ? "touched" : ""} data-id=${row.id}>
+            <select aria-label="tier" value=${row.tier} onChange=${(/** @type {any} */ event) => add(tierEdit(agent, row.id, event.currentTarget.value), row.text)}>
+              ${TIERS.map((name) => html`<option value=${name} selected=${name === row.tier}>${name}</option>`)}</select>
+            <button class="delete" title="forget it" onClick=${() => add({ agent, do: "delete", memory: row.id }, row.text)}>delete</button>
+            <a class="memory" href=${link({ view: "memory", of: row.id })}><${Line} text=${row.text} /></a></li>`,
+        )}</ul>${data.total > data.rows.length && html`<p class="soft">the first ${data.rows.length} of ${data.total}</p>`}`
+      : missing(answer)}
+  <//>`;
+}
+
+/** @param {string} agent @param {string} memory @param {string} tier @returns {Edit} */
+function tierEdit(agent, memory, tier) {
+  return tier === "pinned" ? { agent, do: "pin", memory } : { agent, do: "set_tier", memory, tier };
+}
+
+/** @param {{edits: Edit[], texts: Record<string, string>, remove: (at: number) => void}} props */
+function Edits({ edits, texts, remove }) {
+  return html`<${Panel} title="Changes">
+    ${edits.length > 0
+      ? html`<ol class="edits" id="edits">${edits.map(
+          (edit, at) => html`<li><b>${edit.do}${edit.tier ? ` ${edit.tier}` : ""}</b> <span class="soft">${edit.agent}</span> <${Line} text=${edit.content ?? texts[edit.memory ?? ""] ?? edit.memory} />
+            <button class="quiet" aria-label="take back" title="take back" onClick=${() => remove(at)}>×</button></li>`,
+        )}</ol>`
+      : html`<p class="soft">None yet. Add a memory, choose another tier, or delete one. Without a change the new run is the same run.</p>`}
+  <//>`;
+}
+
+/** @param {{index: number, agent: string, tick: number, edits: Edit[]}} props */
+function Command({ index, agent, tick, edits }) {
+  const params = { run: index, agent, tick, edits: JSON.stringify(edits) };
+  const answer = useAnswer("branch", params);
+  const { data } = answer;
+  return html`<${Panel} title="The command">
+    ${data
+      ? html`<pre id="command">${data.command}</pre><${Copy} text=${data.command} label="Copy the command" />
+        ${data.edits_file && html`<h3>${data.edits_name}</h3><pre id="edits-file">${data.edits_file}</pre><${Copy} text=${data.edits_file} label="Copy the file" />`}
+        ${site.about.allow_branch && html`<${RunIt} body=${{ run: index, agent, tick, edits }} />`}`
+      : missing(answer)}
+  <//>`;
+}
+
+/** @param {{body: any}} props */
+function RunIt({ body }) {
+  const [state, setState] = useState(/** @type {any} */ ({}));
+  const start = async () => {
+    setState({ isRunning: true });
+    try {
+      await site.provider.post("branch", body);
+      Object.assign(site.about, await site.provider.get("about", {}));
+      go({ view: "compare", of: body.agent, run: 0, tick: body.tick, more: {} });
+    } catch (error) {
+      setState({ error });
+    }
+  };
+  return html`<p><button id="run-branch" disabled=${state.isRunning} onClick=${start}>${state.isRunning ? "Running …" : "Run it and compare"}</button></p>
+    ${state.error && html`<${Failed} error=${state.error} />`}`;
+}

@@ -1,0 +1,97 @@
+// Two runs on one axis: where they part, one decision in both, and memories that only one has.
+import { html, useMemo } from "#vendor/htm-preact";
+import { go } from "#address";
+import { site, useAnswer } from "#answers";
+import { MemoryLink, Panel, Tier, missing } from "#bits";
+import { GUTTER, Strip } from "#chart";
+import { dragging, shareOf, tickAt } from "#cursor";
+import { DecisionParts } from "#decision";
+import { RUNS, RUNS_DARK, isDark } from "#palette";
+import { Line, counted } from "#text";
+import { moveTo } from "#time";
+import { AgentChoice } from "#views/agent";
+
+const CURVES = 3;
+
+/** @param {{address: any, run: any, tick: number}} props */
+export function CompareView({ address, run, tick }) {
+  if (site.about.runs.length < 2) {
+    return html`<div class="hint"><h1>Compare two runs</h1>
+      <p>This page shows one run. For two on one axis: <code>tiermem inspect RUN RUN2</code></p>
+      <p>Another run with one thing changed comes from the view Branch.</p></div>`;
+  }
+  return html`<${Both} agent=${address.of || run.agents[0]} run=${run} tick=${tick} />`;
+}
+
+/** @param {{agent: string, run: any, tick: number}} props */
+function Both({ agent, run, tick }) {
+  const answer = useAnswer("compare", { agent, tick });
+  const { data } = answer;
+  const first = data?.first_difference;
+  const [left, right] = site.about.runs;
+  return html`<div class="compare">
+    <div class="view-head"><${AgentChoice} run=${run} agent=${agent} view="compare" /> <h1>in tick ${tick}</h1>
+      ${data && html`<p class="parted" id="parted" data-tick=${first?.tick}>${first
+        ? html`The runs part in <button class="tick-link" onClick=${() => go({ tick: first.tick, of: first.agent ?? agent })}>tick ${first.tick}</button>${first.agent ? `, at ${first.agent}` : ""}: <${Line} text=${first.what} most=${120} />`
+        : "The runs are equal after every tick that both have."}</p>`}
+    </div>
+    <${SharedCurves} tick=${tick} parted=${first?.tick ?? null} />
+    ${data
+      ? html`<div class="columns">
+        <${Side} index=${0} name=${left.name} decision=${data.left} only=${data.only_left} />
+        <${Side} index=${1} name=${right.name} decision=${data.right} only=${data.only_right} />
+      </div>`
+      : missing(answer)}
+  </div>`;
+}
+
+/** @param {{tick: number, parted: number | null}} props */
+function SharedCurves({ tick, parted }) {
+  const left = useAnswer("series", { run: 0 });
+  const right = useAnswer("series", { run: 1 });
+  const dark = isDark();
+  const strips = useMemo(() => {
+    if (!left.data || !right.data) return null;
+    const colours = dark ? RUNS_DARK : RUNS;
+    const ticks = [...new Set([...left.data.ticks, ...right.data.ticks])].sort((one, other) => one - other);
+    const names = Object.keys(left.data.metrics).filter((name) => name in right.data.metrics);
+    const apart = names.filter((name) => JSON.stringify(left.data.metrics[name]) !== JSON.stringify(right.data.metrics[name]));
+    const chosen = (apart.length ? apart : names).slice(0, CURVES);
+    return {
+      ticks,
+      metrics: chosen.map((name) => ({
+        name,
+        curves: [left.data, right.data].map((data, at) => ({
+          name: site.about.runs[at].name, values: spread(data.ticks, data.metrics[name], ticks), colour: colours[at], isDashed: at === 1,
+        })),
+      })),
+    };
+  }, [left.data, right.data, dark]);
+  if (!strips) return missing(left.data ? right : left);
+  const { metrics, ticks } = strips;
+  return html`<div class="axis-of-ticks" onPointerDown=${dragging((share) => moveTo(tickAt(share)), GUTTER)}>
+    ${metrics.map(({ name, curves }, at) => html`<${Strip} key=${name} name=${name} ticks=${ticks} curves=${curves} tick=${tick} hasTicks=${at === metrics.length - 1} />`)}
+    ${parted !== null && html`<div class="parted-line" title="here the runs part" style=${{ left: `calc(${GUTTER}px + (100% - ${GUTTER}px) * ${shareOf(parted)})` }}></div>`}
+    <div class="cursor-line" style=${{ left: `calc(${GUTTER}px + (100% - ${GUTTER}px) * ${shareOf(tick)})` }}></div>
+  </div>`;
+}
+
+/** Values at their ticks, with gaps elsewhere. @param {number[]} from @param {(number | null)[]} values @param {number[]} ticks */
+function spread(from, values, ticks) {
+  const at = new Map(from.map((tick, place) => [tick, values[place]]));
+  return ticks.map((tick) => at.get(tick) ?? null);
+}
+
+/** @param {{index: number, name: string, decision: any, only: any[]}} props */
+function Side({ index, name, decision, only }) {
+  return html`<div class=${"column side run-" + index} data-side=${index}>
+    <${Panel} title=${html`<i class="swatch"></i><${Line} text=${name} />`}>
+      ${decision ? html`<${DecisionParts} decision=${decision} run=${index} />` : html`<p class="soft">This run has no such decision.</p>`}
+    <//>
+    <${Panel} title="Memories only here" note=${counted(only.length, "memory", "memories")}>
+      ${only.length > 0
+        ? html`<ul class="only">${only.slice(0, 100).map((row) => html`<li><${Tier} name=${row.tier} /> <span class="soft">${row.created}</span> <${MemoryLink} id=${row.id} text=${row.text} run=${index} /></li>`)}</ul>`
+        : html`<p class="soft">none</p>`}
+    <//>
+  </div>`;
+}

@@ -1,0 +1,88 @@
+// A sweep: its points as a grid or a table, each leading to its runs.
+import { html, useState } from "#vendor/htm-preact";
+import { filter, go } from "#address";
+import { site, useAnswer } from "#answers";
+import { Failed, missing } from "#bits";
+import { amountColour, isLight } from "#palette";
+import { Block, Num, asText, counted } from "#text";
+
+/** @typedef {import("../types").Sweep} Sweep */
+/** @typedef {import("../types").Point} Point */
+
+/** @param {{address: any}} props */
+export function SweepView({ address }) {
+  const answer = useAnswer("sweep", {});
+  const [chosen, choose] = useState(/** @type {Point | null} */ (null));
+  const { data } = answer;
+  if (!data) return missing(answer);
+  const metric = data.metrics.includes(address.more.metric) ? address.more.metric : data.metrics[0];
+  return html`<div class="sweep">
+    <div class="view-head"><h1>${data.name}</h1>
+      <label>colour: <select id="metric" value=${metric} onChange=${(/** @type {any} */ event) => filter({ metric: event.currentTarget.value })}>
+        ${data.metrics.map((/** @type {string} */ name) => html`<option value=${name}>${name}</option>`)}</select></label>
+      <span class="soft">mean over seeds; ${counted(data.points.length, "point")}</span></div>
+    ${data.question && html`<${Block} text=${data.question} />`}
+    <${Grid} sweep=${data} metric=${metric} chosen=${chosen} choose=${choose} />
+    ${chosen && html`<${Runs} point=${chosen} metrics=${data.metrics} />`}
+  </div>`;
+}
+
+/** @param {Point[]} points @param {string} name */
+function valuesOf(points, name) {
+  /** @type {Map<string, any>} */
+  const found = new Map();
+  for (const point of points) found.set(asText(point.values[name]), point.values[name]);
+  const all = [...found.values()];
+  return all.every((value) => typeof value === "number") ? all.sort((one, other) => one - other) : all;
+}
+
+/** The last parameter goes to the right; all others, together, go down.
+ * @param {{sweep: Sweep, metric: string, chosen: Point | null, choose: (point: Point) => void}} props */
+function Grid({ sweep, metric, chosen, choose }) {
+  const { parameters, points } = sweep;
+  const across = parameters.length > 1 ? parameters[parameters.length - 1] : null;
+  const down = across ? parameters.slice(0, -1) : parameters;
+  const columns = across ? valuesOf(points, across) : [null];
+  const rows = [...new Set(points.map((point) => JSON.stringify(down.map((name) => point.values[name]))))];
+  const numbers = points.map((point) => point.metrics[metric]).filter((value) => typeof value === "number");
+  const [low, high] = [Math.min(...numbers), Math.max(...numbers)];
+  /** @param {string} row @param {any} column */
+  const pointAt = (row, column) =>
+    points.find((point) => JSON.stringify(down.map((name) => point.values[name])) === row && (!across || asText(point.values[across]) === asText(column)));
+  return html`<table class="grid" id="grid"><thead><tr>${down.map((name) => html`<th>${name}</th>`)}
+    ${columns.map((value) => html`<th class="number">${across ? `${across} = ${asText(value)}` : metric}</th>`)}</tr></thead>
+    <tbody>${rows.map((row) => html`<tr>${JSON.parse(row).map((/** @type {any} */ value) => html`<th>${asText(value)}</th>`)}
+      ${columns.map((column) => {
+        const point = pointAt(row, column);
+        if (!point) return html`<td></td>`;
+        const value = point.metrics[metric];
+        const share = typeof value === "number" && high > low ? (value - low) / (high - low) : 0;
+        return html`<td><button class=${"cell-button" + (isLight(share) ? " light" : "")} aria-pressed=${point === chosen} style=${{ background: amountColour(share) }} onClick=${() => choose(point)}>
+          <${Num} of=${value} /><small>${counted(point.runs.length, "run")}</small></button></td>`;
+      })}</tr>`)}</tbody></table>`;
+}
+
+/** @param {{point: Point, metrics: string[]}} props */
+function Runs({ point, metrics }) {
+  const [error, setError] = useState(/** @type {any} */ (null));
+  const open = async (/** @type {string} */ name) => {
+    try {
+      await openRun(name);
+    } catch (problem) {
+      setError(problem);
+    }
+  };
+  return html`<h2>${Object.entries(point.values).map(([name, value]) => `${name} = ${asText(value)}`).join(", ")}</h2>
+    ${error && html`<${Failed} error=${error} />`}
+    <table class="given" id="runs"><thead><tr><th>run</th><th class="number">seed</th>${metrics.map((name) => html`<th class="number">${name}</th>`)}</tr></thead>
+    <tbody>${point.runs.map((run) => html`<tr><td>${run.has_run && !site.provider.embedded ? html`<button class="tick-link" data-run=${run.name} onClick=${() => open(run.name)}>${run.name}</button>` : html`<span title="the sweep did not keep it: --keep-runs">${run.name}</span>`}</td>
+      <td class="number">${run.seed}</td>${metrics.map((name) => html`<td class="number"><${Num} of=${run.metrics[name]} /></td>`)}</tr>`)}</tbody></table>
+    ${point.runs.every((run) => !run.has_run) && html`<p class="soft">The sweep kept no run to look into: tiermem sweep --keep-runs keeps them.</p>`}`;
+}
+
+/** @param {string} name */
+async function openRun(name) {
+  await site.provider.get("open", { name });
+  Object.assign(site.about, await site.provider.get("about", {}));
+  go({ view: "overview", of: "", run: 0, tick: null, more: {} });
+}
