@@ -35,6 +35,9 @@ export function ask(name, params) {
   return answer;
 }
 
+/** Forget all answers: the page looks at other runs from now on. */
+export const forget = () => kept.clear();
+
 /** The answer to a question, or the last one while the next is on its way. One question is under way at a time: of the
  * ticks that the cursor crosses meanwhile, only the last is asked for.
  * @param {string} name @param {Record<string, any> | null} params null: there is nothing to ask

@@ -9,6 +9,7 @@ import { readers } from "#provider";
 import { Line, counted } from "#text";
 import { followRuns, tickNow } from "#time";
 import { VIEWS } from "#views";
+import { openRun } from "#views/sweep";
 
 const SCHEMES = ["", "light", "dark"];
 
@@ -32,7 +33,8 @@ export function App() {
   }, [view, address.of]);
   return html`<div class="frame" data-view=${view?.name}>
     <header>
-      <a class="brand" href=${link({ view: shown[0]?.name })} title=${`TierMem ${about.version}`}><b>${about.name}</b></a>
+      <a class="brand" href=${link({ view: shown[0]?.name })} title=${`TierMem ${about.version}`}><span class="soft">TierMem</span> <b><${Line} text=${about.name} most=${80} /></b></a>
+      ${about.sweep && about.kind !== "sweep" && html`<button class="quiet" id="to-sweep" onClick=${() => openRun("")}>‹ ${about.sweep}</button>`}
       <nav aria-label="views">${shown.map((each) => html`<${Tab} view=${each} isHere=${each === view} />`)}</nav>
       ${about.runs.length > 1 && html`<${RunChoice} />`}
       <span class="grow"></span>

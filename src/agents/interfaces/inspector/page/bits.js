@@ -1,6 +1,7 @@
 // Small pieces that several views use.
 import { html, useEffect, useLayoutEffect, useReducer, useRef, useState } from "#vendor/htm-preact";
-import { link } from "#address";
+import { current, link } from "#address";
+import { site } from "#answers";
 import { Line } from "#text";
 
 /** @param {{name: string}} props */
@@ -9,8 +10,20 @@ export const Tier = ({ name }) => html`<span class=${"tier " + name}>${name}</sp
 /** @param {{name: string}} props */
 export const Temperature = ({ name }) => html`<span class=${"temperature " + name}>${name}</span>`;
 
+/** @type {WeakMap<string[], Set<string>>} */
+const known = new WeakMap();
+
+/** Whether a name is an agent's: those who tell something need not be agents. @param {string} name @param {number} run */
+function isAgent(name, run) {
+  const agents = site.about.runs[run]?.agents ?? [];
+  const names = known.get(agents) ?? new Set(agents);
+  known.set(agents, names);
+  return names.has(name);
+}
+
 /** @param {{name: string, tick?: number, run?: number}} props */
 export function AgentLink({ name, tick, run }) {
+  if (!isAgent(name, run ?? current().run)) return html`<span class="agent"><${Line} text=${name} /></span>`;
   const place = { ...(tick === undefined ? {} : { tick }), ...(run === undefined ? {} : { run }) };
   return html`<a class="agent" href=${link({ view: "agent", of: name, ...place })}><${Line} text=${name} /></a>`;
 }

@@ -72,8 +72,8 @@ function rangeOf(_, low, high) {
   return high > from ? [from, high + (high - from) * 0.06] : [from, from + 1];
 }
 
-/** Pixels of a strip: a screen of 720 shows the map below the curves, and a higher one has higher curves. */
-const heightOf = () => Math.round(Math.max(50, Math.min(92, innerHeight * 0.075)));
+/** Pixels of a strip: a low screen shows the map below the curves, and a higher one has higher curves. */
+const heightOf = () => (innerHeight < 850 ? 54 : 98);
 
 /** One strip: a name, the numbers at the cursor, and curves.
  * @param {{name: string, about?: string, ticks: number[], curves: Curve[], tick: number, height?: number, isPiled?: boolean, hasTicks?: boolean}} props */

@@ -12,16 +12,13 @@ const Part = ({ title, children, name }) => html`<div class="part" data-part=${n
 /** @param {{texts: any[]}} props */
 const Texts = ({ texts }) => html`<ul class="texts">${texts.map((text) => html`<li><${Block} text=${text} /></li>`)}</ul>`;
 
-/** @param {{rows: Given[], run?: number, isWhyNot?: boolean}} props */
+/** What the agent was given, in its order. @param {{rows: Given[], run?: number}} props */
 export function GivenTable({ rows, run }) {
-  const hasParts = rows.some((row) => row.part);
-  const hasReasons = rows.some((row) => row.reason);
-  return html`<table class="given"><thead><tr><th class="number">score</th><th class="number">+ boost</th>
-    ${hasParts && html`<th>part</th>`}<th>tier</th>${hasReasons && html`<th>why</th>`}<th>memory</th></tr></thead>
+  return html`<table class="given"><thead><tr><th class="number">score</th><th class="number">+ boost</th><th>part</th><th>tier</th><th>memory</th></tr></thead>
     <tbody>${rows.map(
       (row) => html`<tr data-id=${row.id}><td class="number"><${Num} of=${row.score} /></td><td class="number"><${Num} of=${row.boost} /></td>
-        ${hasParts && html`<td>${row.part}</td>`}<td><${Tier} name=${row.tier} /></td>
-        ${hasReasons && html`<td class="reason">${row.reason}</td>`}<td class="text"><${MemoryLink} id=${row.id} text=${row.text} run=${run} /></td></tr>`,
+        <td>${row.part ?? row.reason}</td><td><${Tier} name=${row.tier} /></td>
+        <td class="text"><${MemoryLink} id=${row.id} text=${row.text} run=${run} />${row.part && row.reason !== row.part && html`<small class="reason">${row.reason}</small>`}</td></tr>`,
     )}</tbody></table>`;
 }
 

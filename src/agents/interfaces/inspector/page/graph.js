@@ -68,7 +68,7 @@ export function Circle({ told, agents, holders, tick, chosen, choose }) {
       const isChosen = chosen && (line.from === chosen || line.to === chosen);
       const kind = line.last === tick ? "new" : chosen ? (isChosen ? "chosen" : "faint") : "";
       const [mx, my] = [(a.x + b.x) / 2 + (cx - (a.x + b.x) / 2) * 0.45, (a.y + b.y) / 2 + (cy - (a.y + b.y) / 2) * 0.45];
-      return html`<path class=${"thread " + kind} d=${`M${a.x} ${a.y}Q${mx} ${my} ${b.x} ${b.y}`} stroke-width=${0.75 + 2.75 * (line.count / most)} marker-end="url(#arrow)">
+      return html`<path class=${"thread " + kind} d=${`M${a.x} ${a.y}Q${mx} ${my} ${b.x} ${b.y}`} stroke-width=${0.5 + 2 * (line.count / most)} marker-end="url(#arrow)">
         <title>${`${line.from} told ${line.to}: ${line.count} times, last in tick ${line.last}`}</title></path>`;
     })}
     ${names.map((name) => {
@@ -90,6 +90,7 @@ export function Matrix({ agents, overlap }) {
   const scheme = useScheme();
   const [over, setOver] = useState(/** @type {any} */ (null));
   const count = agents.length;
+  const most = Math.max(0, ...overlap.flatMap((row, y) => row.map((value, x) => (x === y ? 0 : (value ?? 0)))));
   const side = Math.max(0, Math.min(width - 96, height - 8, count * 26));
   useEffect(() => {
     if (side <= 0 || !count) return;
@@ -100,7 +101,7 @@ export function Matrix({ agents, overlap }) {
     overlap.forEach((row, y) =>
       row.forEach((value, x) => {
         if (value === null || x === y) return;
-        context.fillStyle = `rgb(${amount(value).join(" ")})`;
+        context.fillStyle = `rgb(${amount(most ? value / most : 0).join(" ")})`;
         context.fillRect(Math.round(x * cell), Math.round(y * cell), Math.ceil(cell - (cell > 6 ? 1 : 0)), Math.ceil(cell - (cell > 6 ? 1 : 0)));
       }),
     );
@@ -111,9 +112,10 @@ export function Matrix({ agents, overlap }) {
     const y = Math.min(count - 1, Math.floor(event.offsetY / row));
     setOver(x === y ? null : { one: agents[y], other: agents[x], value: overlap[y]?.[x] });
   };
+  const percent = (/** @type {number | null} */ value) => number(value === null ? null : Math.round(value * 1000) / 10);
   return html`<div class="matrix" ref=${ref}>
     <div class="heat-names">${row >= 10 && agents.map((name) => html`<span style=${{ height: `${row}px`, lineHeight: `${row}px` }}><${Line} text=${name} /></span>`)}</div>
     <canvas ref=${canvas} id="overlap" role="img" aria-label="share of texts that two agents both hold" style=${{ width: `${side}px`, height: `${side}px` }} onPointerMove=${find} onPointerLeave=${() => setOver(null)}></canvas>
-    <p class="soft matrix-note">${over ? html`<b>${over.one}</b> and <b>${over.other}</b> share ${number(over.value === null ? null : Math.round(over.value * 1000) / 10)} %` : "dark: nothing in common; yellow: the same texts"}</p>
+    <p class="soft matrix-note">${over ? html`<b>${over.one}</b> and <b>${over.other}</b> share ${percent(over.value)} %` : `dark: nothing in common; yellow: ${percent(most)} %`}</p>
   </div>`;
 }

@@ -11,7 +11,7 @@ import { span } from "#time";
 
 const HIGHEST = 20; // pixels of a row
 const LOWEST = 4;
-const ROOM = 300; // pixels that the map should not exceed
+const ROOM = 0.34; // of the window: the map should not be higher
 const NAMED = 11; // a row that is at least so high shows its agent's name
 
 /** @param {Heat} heat */
@@ -60,7 +60,7 @@ export function HeatMap({ heat }) {
   const canvas = useRef(null);
   const [over, setOver] = useState(/** @type {any} */ (null));
   const { first, last } = span();
-  const row = Math.max(LOWEST, Math.min(HIGHEST, Math.floor(ROOM / Math.max(1, heat.agents.length))));
+  const row = Math.max(LOWEST, Math.min(HIGHEST, Math.floor((ROOM * innerHeight) / Math.max(1, heat.agents.length))));
   const height = row * heat.agents.length;
   const range = ends(heat);
   const inner = width - GUTTER;

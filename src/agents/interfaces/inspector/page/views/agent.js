@@ -54,7 +54,7 @@ function Decided({ agent, index, tick }) {
   const { data } = answer;
   return html`<${Panel} class="decided" title="The decision">
     ${data ? html`<${DecisionParts} decision=${data} run=${index} />` : missing(answer)}
-    ${data?.context && html`<details class="context" id="context"><summary>The context, exactly as the agent read it</summary><${Block} text=${data.context} mono=${true} /></details>`}
+    ${data?.context && html`<details class="context" id="context" open><summary>The context, exactly as the agent read it</summary><${Block} text=${data.context} mono=${true} /></details>`}
   <//>`;
 }
 
@@ -107,11 +107,11 @@ function WhyNot({ address, agent, index, tick }) {
 /** @param {{rows: any[], total: number, index: number}} props */
 function Explained({ rows, total, index }) {
   return html`<div class="scroll"><table class="given" id="explained"><thead><tr><th class="number">rank</th><th class="number">score</th><th class="number">+ boost</th>
-    <th class="number">= total</th><th>tier</th><th>why</th><th>memory</th></tr></thead>
+    <th class="number">= total</th><th>tier</th><th>memory, and why</th></tr></thead>
     <tbody>${rows.map(
       (row) => html`<tr class=${row.rank ? "is-given" : "is-not"} data-id=${row.id}><td class="number">${row.rank || "–"}</td><td class="number"><${Num} of=${row.score} /></td>
         <td class="number"><${Num} of=${row.boost} /></td><td class="number"><${Num} of=${row.total} /></td><td><${Tier} name=${row.tier} /></td>
-        <td class="reason">${row.reason}</td><td class="text"><${MemoryLink} id=${row.id} text=${row.text} run=${index} /></td></tr>`,
+        <td class="text"><${MemoryLink} id=${row.id} text=${row.text} run=${index} /><small class="reason">${row.reason}</small></td></tr>`,
     )}</tbody></table>
     ${total > rows.length && html`<p class="soft">the first ${rows.length} of ${counted(total, "memory", "memories")}</p>`}</div>`;
 }

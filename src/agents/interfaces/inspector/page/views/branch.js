@@ -1,7 +1,7 @@
 // What if? Change an agent's memories after a tick, and get the command that runs on from there.
 import { html, useEffect, useState } from "#vendor/htm-preact";
 import { go, link } from "#address";
-import { site, useAnswer } from "#answers";
+import { forget, site, useAnswer } from "#answers";
 import { Copy, Failed, Panel, missing } from "#bits";
 import { Line } from "#text";
 import { AgentChoice } from "#views/agent";
@@ -16,9 +16,10 @@ export function BranchView({ address, run, index, tick }) {
   const [edits, setEdits] = useState(/** @type {Edit[]} */ ([]));
   const [texts, setTexts] = useState(/** @type {Record<string, string>} */ ({}));
   useEffect(() => setEdits([]), [index, tick]);
-  const add = (/** @type {Edit} */ edit, /** @type {string} */ text) => {
-    setEdits((last) => [...last.filter((each) => !edit.memory || each.memory !== edit.memory), edit]);
-    if (edit.memory) setTexts((last) => ({ ...last, [/** @type {string} */ (edit.memory)]: text }));
+  const add = (/** @type {Edit[]} */ more, /** @type {string} */ text) => {
+    const { memory } = more[0];
+    setEdits((last) => [...last.filter((each) => !memory || each.memory !== memory), ...more]);
+    if (memory) setTexts((last) => ({ ...last, [memory]: text }));
   };
   return html`<div class="branch">
     <div class="view-head"><h1>What if, after tick ${tick}?</h1> <${AgentChoice} run=${run} agent=${agent} view="branch" />
@@ -26,14 +27,18 @@ export function BranchView({ address, run, index, tick }) {
     <div class="columns">
       <${Choose} agent=${agent} index=${index} tick=${tick} add=${add} edits=${edits} />
       <div class="column">
-        <${Edits} edits=${edits} texts=${texts} remove=${(/** @type {number} */ at) => setEdits(edits.filter((_, place) => place !== at))} />
+        <${Edits} edits=${edits} texts=${texts} remove=${(/** @type {number} */ at) => setEdits(withoutEdit(edits, at))} />
         <${Command} index=${index} agent=${agent} tick=${tick} edits=${edits} />
       </div>
     </div>
   </div>`;
 }
 
-/** @param {{agent: string, index: number, tick: number, edits: Edit[], add: (edit: Edit, text: string) => void}} props */
+/** The edits without one; those of the same memory go with it. @param {Edit[]} edits @param {number} at */
+const withoutEdit = (edits, at) =>
+  edits.filter((edit, place) => place !== at && (!edit.memory || edit.memory !== edits[at].memory));
+
+/** @param {{agent: string, index: number, tick: number, edits: Edit[], add: (edits: Edit[], text: string) => void}} props */
 function Choose({ agent, index, tick, edits, add }) {
   const [text, setText] = useState("");
   const answer = useAnswer("memories", { run: index, agent, tick, text, sort: "tier", limit: 200, offset: 0 });
@@ -44,7 +49,7 @@ function Choose({ agent, index, tick, edits, add }) {
   const store = (/** @type {any} */ event) => {
     event.preventDefault();
     if (!content.trim()) return;
-    add({ agent, do: "add", content: content.trim(), tier }, content);
+    add([{ agent, do: "add", content: content.trim(), tier }], content);
     setContent("");
   };
   return html`<${Panel} title=${`Memories of ${agent}`} class="choose">
@@ -57,18 +62,24 @@ function Choose({ agent, index, tick, edits, add }) {
     ${data
       ? html`<ul class="editable">${data.rows.map(
           (/** @type {any} */ row) => html`<li class=${touched.has(row.id) ? "touched" : ""} data-id=${row.id}>
-            <select aria-label="tier" value=${row.tier} onChange=${(/** @type {any} */ event) => add(tierEdit(agent, row.id, event.currentTarget.value), row.text)}>
+            <select aria-label="tier" value=${row.tier} onChange=${(/** @type {any} */ event) => add(tierEdit(agent, row, event.currentTarget.value), row.text)}>
               ${TIERS.map((name) => html`<option value=${name} selected=${name === row.tier}>${name}</option>`)}</select>
-            <button class="delete" title="forget it" onClick=${() => add({ agent, do: "delete", memory: row.id }, row.text)}>delete</button>
+            <button class="delete" title="forget it" onClick=${() => add(deletion(agent, row), row.text)}>delete</button>
             <a class="memory" href=${link({ view: "memory", of: row.id })}><${Line} text=${row.text} /></a></li>`,
         )}</ul>${data.total > data.rows.length && html`<p class="soft">the first ${data.rows.length} of ${data.total}</p>`}`
       : missing(answer)}
   <//>`;
 }
 
-/** @param {string} agent @param {string} memory @param {string} tier @returns {Edit} */
-function tierEdit(agent, memory, tier) {
-  return tier === "pinned" ? { agent, do: "pin", memory } : { agent, do: "set_tier", memory, tier };
+/** @param {string} agent @param {any} row @param {string} tier @returns {Edit[]} */
+function tierEdit(agent, { id: memory }, tier) {
+  return [tier === "pinned" ? { agent, do: "pin", memory } : { agent, do: "set_tier", memory, tier }];
+}
+
+/** A pinned memory is unpinned first: nothing else ends a pin. @param {string} agent @param {any} row @returns {Edit[]} */
+function deletion(agent, { id: memory, tier }) {
+  const forget = { agent, do: "delete", memory };
+  return tier === "pinned" ? [{ agent, do: "unpin", memory }, forget] : [forget];
 }
 
 /** @param {{edits: Edit[], texts: Record<string, string>, remove: (at: number) => void}} props */
@@ -105,6 +116,7 @@ function RunIt({ body }) {
     try {
       await site.provider.post("branch", body);
       Object.assign(site.about, await site.provider.get("about", {}));
+      forget();
       go({ view: "compare", of: body.agent, run: 0, tick: body.tick, more: {} });
     } catch (error) {
       setState({ error });

@@ -78,14 +78,17 @@ function Heats({ address, run, index }) {
   </section>`;
 }
 
+/** Counts of this tick that are not 0, and that no strip shows. @param {Record<string, number>} counts */
+const countsOf = (counts) => Object.entries(counts).filter(([name, value]) => value && !(name in TIERS) && !(name in TEMPERATURES));
+
 /** @param {{index: number, tick: number}} props */
 function InThisTick({ index, tick }) {
   const answer = useAnswer("tick", { run: index, tick });
   const { data } = answer;
   return html`<${Panel} class="in-this-tick" id="in-this-tick" title=${`In tick ${data?.tick ?? tick}`}
     note=${data && counted(data.total ?? data.events.length, "event")}>
-    ${data && html`<dl class="counts">${Object.entries(data.counts).map(
-      ([name, value]) => html`<div data-count=${name}><dt>${name}</dt><dd><${Num} of=${value} /></dd></div>`,
+    ${data && html`<dl class="counts">${countsOf(data.counts).map(
+      ([name, value]) => html`<div data-count=${name}><dt>${name.replaceAll("_", " ")}</dt><dd><${Num} of=${value} /></dd></div>`,
     )}</dl>`}
     ${data
       ? html`<ol class="events">${data.events.map(

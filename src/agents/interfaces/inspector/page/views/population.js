@@ -50,8 +50,9 @@ function Beliefs({ beliefs, agents, belief, setBelief }) {
 /** @param {{told: Told[], chosen: string, index: number}} props */
 function ToldList({ told, chosen, index }) {
   const shown = told.filter((each) => !chosen || each.from === chosen || each.to === chosen).slice(-60).reverse();
+  if (!shown.length) return html`<p class="soft">nothing yet</p>`;
   return html`<ol class="events">${shown.map(
     (each) => html`<li><span class="what">${each.tick}</span> <${AgentLink} name=${each.from} tick=${each.tick} run=${index} /> → <${AgentLink} name=${each.to} tick=${each.tick} run=${index} />
       <${MemoryLink} id=${each.memory_id} text=${each.text} run=${index} /></li>`,
-  )}</ol>${!shown.length && html`<p class="soft">nothing</p>`}`;
+  )}</ol>`;
 }

@@ -1,7 +1,7 @@
 // A sweep: its points as a grid or a table, each leading to its runs.
 import { html, useState } from "#vendor/htm-preact";
 import { filter, go } from "#address";
-import { site, useAnswer } from "#answers";
+import { forget, site, useAnswer } from "#answers";
 import { Failed, missing } from "#bits";
 import { amountColour, isLight } from "#palette";
 import { Block, Num, asText, counted } from "#text";
@@ -80,9 +80,10 @@ function Runs({ point, metrics }) {
     ${point.runs.every((run) => !run.has_run) && html`<p class="soft">The sweep kept no run to look into: tiermem sweep --keep-runs keeps them.</p>`}`;
 }
 
-/** @param {string} name */
-async function openRun(name) {
+/** Look at a run of the sweep; without a name, at the sweep again. @param {string} name */
+export async function openRun(name) {
   await site.provider.get("open", { name });
   Object.assign(site.about, await site.provider.get("about", {}));
-  go({ view: "overview", of: "", run: 0, tick: null, more: {} });
+  forget();
+  go({ view: name ? "overview" : "sweep", of: "", run: 0, tick: null, more: {} });
 }
