@@ -81,6 +81,7 @@ def exported(site: Site, progress: Progress | None = None) -> bytes:
     ticks = [_ticks(run) for run in site.runs]
     total = sum(len(own) * (len(run.agents) + 1) for own, run in zip(ticks, site.runs, strict=True))
     for run in site.runs:
+        run.past.is_patient = True
         while not run.reader.wait_for(run.last_tick(), 1.0):
             pass
     for done, (key, answer) in enumerate(_answers(site, ticks), start=1):

@@ -2,22 +2,31 @@
 
 import hashlib
 import threading
-from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from time import thread_time
+from typing import Any, NamedTuple
+
+import numpy as np
+import orjson
 
 from ...bank.memory_bank import MemoryBank
 from ...config.load import load_settings
 from ...config.settings import Settings
 from ...engine.open_bank import OpenBank
 from ...memory.context import approximate_tokens
+from ...memory.events import decode
 from ...storage.embedding.embedders import Embedder
 from ...storage.guard import Guard
 from ...storage.identity import prepare
 from ...storage.journal.journal import Journal
+from ...storage.journal.schema import SnapshotRow
+from ...storage.state import snapshots
+from ...storage.state.loading import replay
+from .parameters import Reading
 from .reader import Reader
 
 __all__ = ["PastBanks"]
@@ -25,29 +34,63 @@ __all__ = ["PastBanks"]
 _MOST_BANKS = 8
 _MOST_MEMORIES = 200_000
 """Memories in all banks that are kept; the bank in use may be larger."""
+_STEP = 25
+"""Ticks between two stages of an agent."""
+_MOST_BYTES = 64 << 20
+"""Bytes of all stages that are kept."""
+_SECONDS = 0.12
+"""Processor time that a request may take to come to a tick; then it is asked again."""
+
+
+class _Stage(NamedTuple):
+    """The state of an agent after a tick, from which later ticks are reached."""
+
+    tick: int
+    head: tuple[int, int, str]
+    rows: list[SnapshotRow]
+    shelf: list[Sequence[Any]]
+    size: int
+
+
+class _Past(NamedTuple):
+    """A bank with the memories of one agent, and where it stands."""
+
+    agent: str
+    tick: int
+    deciding: bool
+    bank: MemoryBank
+
+    @property
+    def place(self) -> tuple[int, bool]:
+        return self.tick, self.deciding
 
 
 class PastBanks:
     """Copies of a bank with the memories of one agent, as they were after a tick.
 
-    ``settings`` are those of the bank's run; None for a bank without a run.
+    ``settings`` are those of the bank's run; None for a bank without a run. ``is_patient`` takes
+    as long as it takes; otherwise :class:`Reading` says that a request has to be made again.
     """
 
     def __init__(self, reader: Reader, folder: Path, settings: Settings | None) -> None:
+        self.is_patient = False
         self._reader = reader
         self._folder = folder
         self._given = settings
         self._lock = threading.RLock()
-        self._banks: OrderedDict[tuple[str, int, bool], MemoryBank] = OrderedDict()
-        self._sizes: dict[tuple[str, int, bool], int] = {}
+        self._banks: list[_Past] = []
+        """The one that was used last is at the end."""
+        self._stages: dict[str, list[_Stage]] = {}
+        """By agent, oldest first; the agent that was used last is at the end."""
+        self._versions: dict[str, tuple[int, int]] = {}
         self._how: tuple[Settings, Guard, dict[str, object], bool] | None = None
         self._embedder: Embedder | None = None
 
     def close(self) -> None:
         """Close all banks."""
         with self._lock:
-            while self._banks:
-                self._banks.popitem()[1].close()
+            self._forget(list(self._banks))
+            self._stages.clear()
 
     @contextmanager
     def after(self, agent: str, tick: int, *, deciding: bool = False) -> Iterator[MemoryBank]:
@@ -56,26 +99,16 @@ class PastBanks:
         ``deciding`` moves the clock on by one: the moment in which the agent decides in the next
         tick.
         """
-        key = (agent, tick, deciding)
         with self._lock:
-            bank = self._banks.pop(key, None)
-            if bank is None:
-                bank = self._made(agent, tick)
-                if deciding:
-                    bank.advance(tick + 1)
-                self._sizes[key] = bank.agent(agent).count()
-            self._banks[key] = bank
+            self._check_version(agent)
+            found = self._taken(agent, tick, deciding)
+            self._banks.append(found)
             while len(self._banks) > 1 and (
-                len(self._banks) > _MOST_BANKS or self._total() > _MOST_MEMORIES
+                len(self._banks) > _MOST_BANKS or self._size() > _MOST_MEMORIES
             ):
-                old, first = self._banks.popitem(last=False)
-                del self._sizes[old]
-                first.close()
-            with bank.parts.observing():
-                yield bank
-
-    def _total(self) -> int:
-        return sum(self._sizes.values())
+                self._forget(self._banks[:1])
+            with found.bank.parts.observing():
+                yield found.bank
 
     def remember_query(self, bank: MemoryBank, query: str) -> None:
         """Give a bank the vector of a query that the run's bank keeps, if it does."""
@@ -89,20 +122,86 @@ class PastBanks:
         if kept:
             bank.parts.ledger.journal.save_embeddings(kept)
 
-    def _made(self, agent: str, tick: int) -> MemoryBank:
-        settings, guard, identity, is_whole = self._opening()
-        if not is_whole:  # it began at a checkpoint, and has no events from before
-            return MemoryBank.at(self._folder, tick, self._given)
+    # Banks
+
+    def _size(self) -> int:
+        return sum(len(each.bank.parts.ledger.resident) for each in self._banks)
+
+    def _forget(self, banks: list[_Past]) -> None:
+        for each in banks:
+            self._banks.remove(each)
+            each.bank.close()
+
+    def _check_version(self, agent: str) -> None:
+        """Forget what was made before memories of the agent were purged, or the run went back."""
         slices = self._reader.slices
-        place = slices.places.get(agent)
-        events, vectors = (
-            slices.past(place, tick) if place is not None else (f'[["tick",{tick}]]', b"")
-        )
+        purged = slices.purged.get(slices.places.get(agent, -1), ())
+        version = slices.generation, len(purged)
+        if self._versions.setdefault(agent, version) != version:
+            self._forget([each for each in self._banks if each.agent == agent])
+            self._stages.pop(agent, None)
+            self._versions[agent] = version
+
+    def _taken(self, agent: str, tick: int, deciding: bool) -> _Past:
+        """A bank that stands there: one that is kept, one that is moved on, or a new one."""
+        wanted = tick, deciding
+        own = [each for each in self._banks if each.agent == agent and each.place <= wanted]
+        nearest = max(own, key=lambda each: each.place, default=None)
+        is_whole = self._opening()[3]
+        if nearest and nearest.place == wanted:
+            self._banks.remove(nearest)
+            return nearest
+        if nearest and is_whole and tick - nearest.tick < _STEP:
+            self._banks.remove(nearest)
+            bank = nearest.bank
+            if tick > nearest.tick:
+                self._move(bank, agent, nearest.tick, tick)
+        elif is_whole:
+            bank = self._made(agent, tick)
+        else:  # the journal began at a checkpoint, and has no events from before
+            bank = MemoryBank.at(self._folder, tick, self._given)
+        if deciding:
+            bank.advance(tick + 1)
+        return _Past(agent, tick, deciding, bank)
+
+    def _made(self, agent: str, tick: int) -> MemoryBank:
+        """A new bank, from the last stage before a tick; stages are made on the way."""
+        stages = self._stages.pop(agent, [])
+        self._stages[agent] = stages
+        stage = next((each for each in reversed(stages) if each.tick <= tick), None)
+        bank, at = self._opened(stage), stage.tick if stage else -1
+        began = thread_time()
+        while tick - at > _STEP:
+            following = (at // _STEP + 1) * _STEP
+            self._move(bank, agent, at, following)
+            at = following
+            stages.append(_staged(bank, at))
+            if not self.is_patient and thread_time() - began > _SECONDS:
+                bank.close()
+                raise Reading(at, tick)
+        self._limit_stages()
+        if tick > at:
+            self._move(bank, agent, at, tick)
+        return bank
+
+    def _limit_stages(self) -> None:
+        sizes = {agent: sum(each.size for each in own) for agent, own in self._stages.items()}
+        total = sum(sizes.values())
+        for agent in list(self._stages)[:-1]:
+            if total <= _MOST_BYTES:
+                return
+            total -= sizes[agent]
+            del self._stages[agent]
+
+    def _opened(self, stage: _Stage | None) -> MemoryBank:
+        settings, guard, identity, _ = self._opening()
         journal = Journal(None)
         try:
-            has_purged = place is not None and bool(slices.purged.get(place))
-            journal.set(bank=identity, rebuild_shelf=True, store=None, purged=has_purged or None)
-            journal.append(tick, events, vectors, {})
+            if stage is None:
+                journal.set(bank=identity, store=None, purged=True)
+            else:
+                own = {"bank": identity, "store": None, "purged": True}
+                journal.adopt(stage.head, stage.rows, (), {}, stage.shelf, **own)
             self._embedder = prepare(journal, settings, self._embedder, guard.embedder())
             parts = OpenBank(None, journal, settings, self._embedder, approximate_tokens, None)
             parts.guard = guard
@@ -110,6 +209,24 @@ class PastBanks:
             journal.close()
             raise
         return MemoryBank(parts)
+
+    def _move(self, bank: MemoryBank, agent: str, before: int, tick: int) -> None:
+        """Let a bank go through the agent's events after one tick and up to another."""
+        slices = self._reader.slices
+        place = slices.places.get(agent)
+        events, vectors = ([], b"") if place is None else slices.between(place, before, tick)
+        events.append(["tick", tick])
+        text = orjson.dumps(events).decode()
+        ledger = bank.parts.ledger
+        state, journal = ledger.resident, ledger.journal
+        numbers = np.frombuffer(vectors, np.int8).reshape(-1, state.dims)
+        state.shelf.commit = journal.head + 1
+        replay(state, decode(text, state.table.shared_metadata.keep), numbers)
+        changes = state.shelf.changes() if state.shelf.pending else None
+        total = state.shelf_sum() if changes else 0
+        journal.append(tick, text, vectors, {}, None, changes, total)
+        state.shelf.clear()
+        state.shelf.commit = journal.head + 1
 
     def _opening(self) -> tuple[Settings, Guard, dict[str, object], bool]:
         """Settings, guard and identity of the bank, and whether its history is whole."""
@@ -126,3 +243,14 @@ class PastBanks:
             settings = replace(settings, clock=replace(settings.clock, mode="ticks"))
             self._how = settings, guard, identity, is_whole
         return self._how
+
+
+def _staged(bank: MemoryBank, tick: int) -> _Stage:
+    """The state of a bank, from which another bank begins."""
+    ledger = bank.parts.ledger
+    journal = ledger.journal
+    rows = [snapshots.pack(block) for block in ledger.resident.blocks.values()]
+    shelf = list(journal.shelf.all_now())
+    size = sum(len(part) for row in rows for part in row[2:6])
+    size += sum(len(part) for row in shelf for part in row if isinstance(part, str | bytes))
+    return _Stage(tick, (journal.head, journal.tick, journal.hash.hex()), rows, shelf, size)

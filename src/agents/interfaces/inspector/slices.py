@@ -82,6 +82,8 @@ class Slices:
         self.places: dict[str, int] = {}
         self.purged: dict[int, set[int]] = {}
         """By agent, the memories that were purged: their texts are not shown."""
+        self.generation = 0
+        """How often everything was forgotten."""
         self.dims = 0
         """Bytes of one vector."""
         self._open()
@@ -110,6 +112,7 @@ class Slices:
             self._folder.cleanup()
             self._folder = TemporaryDirectory(prefix="tiermem-inspect-")
             self.purged.clear()
+            self.generation += 1
             self._open()
 
     def place(self, agent: str) -> int:
@@ -203,26 +206,23 @@ class Slices:
                 self._redact(agent, raw[2])
                 yield Item(*raw)
 
-    def past(self, agent: int, last: int) -> tuple[str, bytes]:
-        """An agent's events up to a tick as one JSON list, and the vectors of its memories."""
+    def between(self, agent: int, after: int, last: int) -> tuple[list[Any], bytes]:
+        """An agent's events after one tick and up to another, and the vectors of its memories."""
         events: list[Any] = []
         vectors: list[bytes] = []
-        for data, own in self._parts(agent):
-            before = len(events)
-            is_whole = True
+        for data, own in self._parts(agent, after, last):
+            skipped, start = 0, len(events)
             for raw in orjson.loads(data):
                 if raw[1] > last:
-                    is_whole = False
                     break
-                events += raw[2]
-            new = sum(event[0] == "add" for event in events[before:])
-            vectors.append(own if is_whole else own[: new * self.dims])
-            if not is_whole:
-                break
+                if raw[1] <= after:
+                    skipped += sum(event[0] == "add" for event in raw[2])
+                else:
+                    events += raw[2]
+            end = skipped + sum(event[0] == "add" for event in events[start:])
+            vectors.append(own[skipped * self.dims : end * self.dims])
         self._redact(agent, events)
-        if not events or events[-1] != ["tick", last]:
-            events.append(["tick", last])
-        return orjson.dumps(events).decode(), b"".join(vectors)
+        return events, b"".join(vectors)
 
     def _redact(self, agent: int, events: list[Any]) -> None:
         """Take out the texts of memories that were purged since."""
@@ -250,10 +250,16 @@ class Slices:
                     return Item(*raw)
         return None
 
-    def _parts(self, agent: int) -> Iterable[tuple[bytes, bytes]]:
+    def _parts(
+        self, agent: int, after: int = -1, last: int | None = None
+    ) -> Iterable[tuple[bytes, bytes]]:
+        """The blocks that hold what commits after a tick and up to another have of an agent."""
         with self._lock:
             rows = self._db.execute(
-                "SELECT items, vectors FROM blocks WHERE agent = ? ORDER BY first", (agent,)
+                "SELECT items, vectors FROM blocks WHERE agent = ?1 AND tick <= ?3 AND first >= "
+                "ifnull((SELECT max(first) FROM blocks WHERE agent = ?1 AND tick <= ?2), 0) "
+                "ORDER BY first",
+                (agent, after, 1 << 60 if last is None else last),
             ).fetchall()
             waiting = list(self._waiting.get(agent, ()))
         for items, vectors in rows:
