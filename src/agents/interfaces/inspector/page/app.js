@@ -116,10 +116,10 @@ function Remarks() {
     readers.add(reader);
     return () => void readers.delete(reader);
   }, []);
-  const { runs, ticks } = site.about;
+  const { runs } = site.about;
   return html`<div class="remarks">
     ${runs.map((run) => run.damaged && html`<p class="damaged" role="alert"><b><${Line} text=${run.name} /> is damaged.</b> <${Line} text=${run.damaged} /></p>`)}
-    ${ticks && html`<p class="soft">This file has ${counted(ticks.length, "tick")} of the run.</p>`}
+    ${runs.map((run) => run.ticks && run.ticks.length <= run.last_tick - run.first_tick && html`<p class="soft">This file has ${counted(run.ticks.length, "tick")} of ${run.last_tick - run.first_tick + 1} of <${Line} text=${run.name} />; the cursor stands at these.</p>`)}
     ${reading && html`<p class="soft reading">reading the journal: ${reading.done} of ${reading.of} ticks</p>`}
   </div>`;
 }

@@ -1,6 +1,6 @@
 // The bar with the tick cursor: buttons, the tick's number, and a line to drag on.
 import { html, useEffect, useReducer, useRef, useState } from "#vendor/htm-preact";
-import { isFollowing, isLive, follow, isPlaying, moveTo, onPlay, pause, play, span, tickNow } from "#time";
+import { isFollowing, isLive, follow, isPlaying, moveTo, onPlay, pause, play, span, step, tickNow } from "#time";
 
 const SPEEDS = [1, 2, 5, 10, 25];
 
@@ -57,11 +57,11 @@ export function CursorBar() {
   return html`<div class="cursor-bar" role="group" aria-label="tick cursor">
     <span class="buttons">
       <button title="first tick (Home)" aria-label="first tick" onClick=${() => moveTo(first)}>|◀</button>
-      <button title="one tick back (←)" aria-label="one tick back" onClick=${() => moveTo(tick - 1)}>◀</button>
+      <button title="one tick back (←)" aria-label="one tick back" onClick=${() => step(-1)}>◀</button>
       <button class="play" id="play" title="play (space)" aria-pressed=${isPlaying()} onClick=${() => (isPlaying() ? pause() : play(speed))}>
         ${isPlaying() ? "Pause" : "Play"}
       </button>
-      <button title="one tick on (→)" aria-label="one tick on" onClick=${() => moveTo(tick + 1)}>▶</button>
+      <button title="one tick on (→)" aria-label="one tick on" onClick=${() => step(1)}>▶</button>
       <button title="last tick (End)" aria-label="last tick" onClick=${() => (isLive() ? follow() : moveTo(last))}>▶|</button>
       <select title="ticks a second" aria-label="ticks a second" value=${speed} onChange=${faster}>
         ${SPEEDS.map((each) => html`<option value=${each}>${each}/s</option>`)}

@@ -1,7 +1,7 @@
 // Keys that work in every view.
 import { current, go } from "#address";
 import { site } from "#answers";
-import { follow, isLive, isPlaying, moveTo, pause, play, span, tickNow } from "#time";
+import { follow, isLive, isPlaying, moveTo, pause, play, span, step } from "#time";
 import { VIEWS } from "#views";
 
 /** Keys, and what they do, for the page's help. */
@@ -16,12 +16,12 @@ export const KEYS = [
   ["?", "this list"],
 ];
 
-/** @param {number} step */
-function otherAgent(step) {
+/** @param {number} by */
+function otherAgent(by) {
   const { view, of, run } = current();
   const agents = site.about.runs[run]?.agents ?? [];
   if (!agents.length) return;
-  const at = (agents.indexOf(of) + step + agents.length) % agents.length;
+  const at = (agents.indexOf(of) + by + agents.length) % agents.length;
   go({ view: ["agent", "compare", "branch"].includes(view) ? view : "agent", of: agents[at], more: {} });
 }
 
@@ -33,11 +33,11 @@ export function onKey(event, help) {
     if (event.key === "Escape") target.blur();
     return;
   }
-  const step = event.shiftKey ? 10 : 1;
+  const ticks = event.shiftKey ? 10 : 1;
   /** @type {Record<string, () => void>} */
   const actions = {
-    ArrowLeft: () => moveTo(tickNow() - step),
-    ArrowRight: () => moveTo(tickNow() + step),
+    ArrowLeft: () => step(-ticks),
+    ArrowRight: () => step(ticks),
     Home: () => moveTo(span().first),
     End: () => (isLive() ? follow() : moveTo(span().last)),
     "[": () => otherAgent(-1),

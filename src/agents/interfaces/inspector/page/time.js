@@ -13,11 +13,25 @@ export function span() {
   };
 }
 
+/** The ticks at which the cursor can stand: all, or those that an exported file has. */
+function kept() {
+  const { ticks } = site.about.runs[current().run] ?? {};
+  return ticks ?? null;
+}
+
+/** The kept tick that is nearest. @param {number} tick */
+function nearest(tick) {
+  const { first, last } = span();
+  const inside = Math.round(Math.min(last, Math.max(first, tick)));
+  const ticks = kept();
+  if (!ticks?.length) return inside;
+  return ticks.reduce((best, each) => (Math.abs(each - inside) < Math.abs(best - inside) ? each : best));
+}
+
 /** The tick of the cursor. An address without one means the last tick, also when a run goes on. */
 export function tickNow() {
-  const { first, last } = span();
   const { tick } = current();
-  return tick === null ? last : Math.min(last, Math.max(first, tick));
+  return nearest(tick === null ? span().last : tick);
 }
 
 export const isLive = () => site.about.runs.some((run) => !run.is_finished && !run.damaged);
@@ -25,9 +39,16 @@ export const isFollowing = () => current().tick === null && isLive();
 
 /** @param {number} tick */
 export function moveTo(tick) {
-  const { first, last } = span();
-  const to = Math.round(Math.min(last, Math.max(first, tick)));
+  const to = nearest(tick);
   if (to !== tickNow() || current().tick === null) go({ tick: to }, true);
+}
+
+/** Some ticks on or back. @param {number} count */
+export function step(count) {
+  const ticks = kept();
+  const at = ticks?.indexOf(tickNow()) ?? -1;
+  if (!ticks || at < 0) moveTo(tickNow() + count);
+  else moveTo(ticks[Math.min(ticks.length - 1, Math.max(0, at + count))]);
 }
 
 /** Go to the last tick, and stay at the last tick while the run goes on. */
@@ -51,7 +72,7 @@ export function play(perSecond) {
   if (tickNow() >= span().last) moveTo(span().first);
   timer = setInterval(() => {
     if (tickNow() >= span().last) pause();
-    else moveTo(tickNow() + 1);
+    else step(1);
   }, 1000 / perSecond);
   for (const listener of listeners) listener();
 }
