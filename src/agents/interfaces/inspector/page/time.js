@@ -83,25 +83,51 @@ export function pause() {
   for (const listener of listeners) listener();
 }
 
-/** @param {() => void} changed called when a run of the page has new ticks */
+const LOOK_EVERY = 1000; // milliseconds
+
+/** Whether there is nothing more to learn about a run: it is read to its end, or damaged.
+ * @type {WeakSet<RunAbout>} */
+const settled = new WeakSet();
+
+/** @param {() => void} changed called when a run of the page has new ticks, or turns out to be damaged */
 export function followRuns(changed) {
-  const every = 1000;
   const look = async () => {
-    let isChanged = false;
-    for (const [index, run] of site.about.runs.entries()) {
-      if (run.is_finished || run.damaged) continue;
-      try {
-        const news = await site.provider.get("follow", { run: index, after: run.last_tick });
-        if (news.last_tick === null || (news.last_tick === run.last_tick && news.is_finished === run.is_finished)) continue;
-        const about = await site.provider.get("about", {});
-        site.about.runs[index] = about.runs[index];
-        isChanged = true;
-      } catch {
-        // The server is busy or gone. What the reader asks for next says so.
-      }
-    }
-    if (isChanged) changed();
-    if (isLive()) setTimeout(look, every);
+    const news = await Promise.all(site.about.runs.map(lookAt));
+    if (news.includes(true)) changed();
+    setTimeout(look, LOOK_EVERY);
   };
-  if (isLive() && !site.provider.embedded) setTimeout(look, every);
+  if (!site.provider.embedded) void look();
+}
+
+/** @param {RunAbout} run @param {number} index @returns {Promise<boolean>} whether the page shows something new */
+async function lookAt(run, index) {
+  if (settled.has(run)) return false;
+  try {
+    const news = await site.provider.get("follow", { run: index, after: run.last_tick });
+    const isRead = news.read_tick === undefined || news.read_tick >= news.last_tick;
+    if (news.last_tick === run.last_tick && news.is_finished === run.is_finished && !(isRead && news.is_finished)) {
+      return await hasDamage(run, index);
+    }
+    const about = await site.provider.get("about", {});
+    const fresh = about.runs[index];
+    if (site.about.runs[index] !== run) return false; // The page looks at another run by now.
+    site.about.runs[index] = fresh;
+    if (fresh.damaged || (isRead && fresh.is_finished)) settled.add(fresh);
+    return true;
+  } catch {
+    return await hasDamage(run, index);
+  }
+}
+
+/** @param {RunAbout} run @param {number} index */
+async function hasDamage(run, index) {
+  try {
+    const about = await site.provider.get("about", {});
+    if (!about.runs[index]?.damaged || site.about.runs[index] !== run) return false;
+    site.about.runs[index] = about.runs[index];
+    settled.add(about.runs[index]);
+    return true;
+  } catch {
+    return false; // The server is gone: what the reader asks for next says so.
+  }
 }
