@@ -1,0 +1,233 @@
+"""The inspector's page in a real browser: its views, its cursor, its numbers."""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from browsers import Browser, browsing, served
+from inspected_sites import ask
+
+from agents.interfaces.inspector.site import Site
+from agents.memory.tiers import TIER_NAMES
+from agents.simulation.runs.compare import past_bank
+from agents.simulation.runs.decisions import decision
+from agents.simulation.runs.life import life
+from waiting import until
+
+AGENT = "agent_01"
+VIEWS = {
+    "overview": "#heat",
+    "agent": "#memories .row",
+    "memory": ".hint, #memory-text",
+    "population": "#beliefs li, .circle",
+    "compare": ".hint, #parted",
+    "branch": "#command",
+    "search": "#words",
+}
+ARROW_LEFT, ARROW_RIGHT, HOME, END = "\ue012", "\ue014", "\ue011", "\ue010"
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with browsing(tmp_path_factory.mktemp("profile")) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def page(market: Path, browser: Browser) -> Iterator[str]:
+    with served(market) as address:
+        yield address
+
+
+def _a_memory(market: Path) -> str:
+    with past_bank(market, 20) as bank:
+        return bank.agent(AGENT).all()[0].id
+
+
+def test_every_view_opens_by_a_click(browser: Browser, page: str) -> None:
+    browser.open(page)
+    for view, seen in VIEWS.items():
+        browser.click(f"nav a[data-tab={view}]")
+        browser.shows(f".frame[data-view={view}] main :is({seen})")
+        assert browser.hash.startswith(f"#/{view}")
+    assert browser.all(".failed") == []
+    assert browser.complaints() == []
+
+
+def test_every_view_opens_by_its_address(browser: Browser, page: str, market: Path) -> None:
+    memory = _a_memory(market)
+    for view, of in [*dict.fromkeys(VIEWS, "").items(), ("agent", AGENT), ("memory", memory)]:
+        browser.open(page, f"#/{view}/{of}?t=20")
+        browser.shows(f".frame[data-view={view}] main :is({VIEWS[view]})")
+        assert browser.tick == 20
+    assert browser.all(".failed") == []
+    assert browser.complaints() == []
+
+
+def test_a_click_leads_from_an_event_to_the_memory_and_from_it_to_the_decision(
+    browser: Browser, page: str
+) -> None:
+    browser.open(page, "#/overview?t=12")
+    browser.click("#in-this-tick a.memory")
+    browser.shows("#memory-text")
+    browser.click("main .facts a.agent")
+    browser.shows(".frame[data-view=agent] .decision, .frame[data-view=agent] .remark")
+
+
+def test_the_cursor_moves_every_view(browser: Browser, page: str) -> None:
+    shown = {
+        "overview": "#in-this-tick h2",
+        "agent": "#tab-memories",
+        "population": ".population",
+        "branch": ".view-head h1",
+    }
+    browser.open(page, "#/overview?t=10")
+    for view, css in shown.items():
+        browser.go(f"#/{view}?t=10")
+        browser.shows(f".frame[data-view={view}] {css}")
+        browser.press(ARROW_RIGHT)
+        until("the cursor is at tick 11", lambda: browser.tick == 11)
+        if view == "population":
+            browser.shows(".population[data-tick='11']")
+        else:
+            browser.shows(css, "11")
+    until("the address has the tick", lambda: "t=11" in browser.hash)
+
+
+def test_keys_buttons_field_line_and_play_move_the_cursor(browser: Browser, page: str) -> None:
+    browser.open(page, "#/overview?t=20")
+    browser.press(ARROW_LEFT)
+    until("one back", lambda: browser.tick == 19)
+    browser.press(HOME)
+    until("the first", lambda: browser.tick == 0)
+    browser.press(END)
+    until("the last", lambda: browser.tick == 40)
+    browser.click("button[aria-label='one tick back']")
+    until("the button", lambda: browser.tick == 39)
+    browser.write("#tick", "7\n")
+    until("the field", lambda: browser.tick == 7)
+    browser.run(
+        "const line = document.querySelector('#ticks'); const box = line.getBoundingClientRect();"
+        "const at = (kind, share) => line.dispatchEvent(new PointerEvent(kind, {bubbles: true,"
+        " button: 0, clientX: box.left + share * box.width, clientY: box.top + 5}));"
+        "at('pointerdown', 0.1); at('pointermove', 0.5); at('pointerup', 0.5);"
+    )
+    until("the middle of the line", lambda: browser.tick == 20)
+    browser.click("#play")
+    until("it plays", lambda: browser.tick > 21)
+    browser.click("#play")
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_numbers_are_those_of_the_python_api(
+    browser: Browser, page: str, market: Path, site: Site, seed: int
+) -> None:
+    chance = random.Random(seed)
+    tick, agent = chance.randrange(2, 40), f"agent_{chance.randrange(5):02}"
+    with past_bank(market, tick) as bank:
+        memories = bank.agent(agent).all()
+        everyone = [memory for name in bank.agents() for memory in bank.agent(name).all()]
+        explained = bank.agent(agent).explain("Who cheats?", context=True)
+    browser.open(page, f"#/overview?t={tick}")
+    browser.shows("[data-strip='memories by tier'] .num")
+    for tier, name in TIER_NAMES.items():
+        (shown,) = browser.values(f"[data-strip='memories by tier'] [data-curve={name}] .num")
+        assert shown == sum(memory.tier == tier for memory in everyone)
+    series = ask(site, "series")
+    at = series["ticks"].index(tick)
+    (loss,) = browser.values("[data-strip=loss] .num")
+    assert loss == series["metrics"]["loss"][at]
+
+    browser.go(f"#/agent/{agent}?t={tick}&sort=created")
+    browser.shows(f".decision[data-tick='{tick}'][data-agent={agent}]")
+    made = decision(market, agent, tick)
+    assert browser.values(".decision [data-part=given] td:nth-child(1) .num") == [
+        given.score for given in made.given
+    ]
+    assert browser.all(".decision [data-part=given] .memory") == [
+        given.text for given in made.given
+    ]
+    browser.shows("[data-part=observed]", made.observed)
+    browser.shows(f"#memories[data-ready=true][data-total='{len(memories)}'] .row")
+    ids = browser.run(
+        "return [...document.querySelectorAll('#memories .row')].map((one) => one.dataset.id)"
+    )
+    assert ids == [memory.id for memory in memories][: len(ids)]
+
+    browser.go(f"#/agent/{agent}?t={tick}&tab=why-not&when=after")
+    browser.write("#why-not", "Who cheats?\n")
+    browser.shows("#explained td")
+    assert browser.values("#explained td:nth-child(4) .num") == [
+        row.boosted_score for row in explained[:200]
+    ]
+    assert browser.all("#explained .reason") == [row.reason for row in explained[:200]]
+
+
+def test_the_life_of_a_memory_is_that_of_the_python_api(
+    browser: Browser, page: str, market: Path
+) -> None:
+    memory = _a_memory(market)
+    told = life(market, memory)
+    browser.open(page, f"#/memory/{memory}?t=20")
+    browser.shows("#memory-text")
+    shown = [int(text) for text in browser.all("#decisions tbody td:first-child")]
+    assert shown == [moment.tick for moment in told.moments if "given" in moment.what]
+
+
+def test_memories_are_filtered_sorted_and_searched(
+    browser: Browser, page: str, market: Path
+) -> None:
+    with past_bank(market, 40) as bank:
+        memories = bank.agent(AGENT).all()
+    browser.open(page, f"#/agent/{AGENT}?t=40")
+    browser.shows("#memories[data-ready=true] .row")
+    browser.write("#by-text", "offers")
+    count = sum("offers" in memory.content for memory in memories)
+    browser.shows(f"#memories[data-ready=true][data-total='{count}']")
+    browser.click("#memories .sort[data-sort=text]")
+    browser.shows("[aria-sort=ascending] .sort[data-sort=text]")
+    browser.shows("#memories[data-ready=true] .row")
+    texts = browser.all("#memories .c-text .line")
+    assert len(texts) > 2
+    assert texts == sorted(texts)
+    browser.write("#search", "cloth\n")
+    browser.shows(".frame[data-view=search] #results[data-ready=true] .row", "cloth")
+
+
+def test_a_click_on_the_map_opens_the_agent_in_that_tick(browser: Browser, page: str) -> None:
+    browser.open(page, "#/overview?t=5&heat=memories")
+    browser.shows("#heat")
+    until("it is drawn", lambda: browser.run("return document.querySelector('#heat').width") > 300)
+    browser.run(
+        "const map = document.querySelector('#heat'); const box = map.getBoundingClientRect();"
+        "map.dispatchEvent(new MouseEvent('click', {bubbles: true,"
+        " clientX: box.left + box.width * 20.5 / 41, clientY: box.top + 5}))"
+    )
+    browser.shows(".frame[data-view=agent] .view-head", "in tick 20")
+    assert browser.hash.startswith("#/agent/agent_00")
+
+
+def test_a_branch_is_written_as_a_command_with_its_edits(
+    browser: Browser, page: str, market: Path
+) -> None:
+    browser.open(page, f"#/branch/{AGENT}?t=20")
+    browser.write("#new-memory", "NEVER trade with agent_02\n")
+    browser.shows("#edits", "NEVER trade with agent_02")
+    browser.shows("#edits-file", "NEVER trade with agent_02")
+    browser.shows("#command", "--at 20")
+    browser.click(".editable .delete")
+    browser.shows("#edits-file", "delete")
+
+
+def test_light_and_dark_and_keys_for_help(browser: Browser, page: str) -> None:
+    browser.open(page)
+    browser.click("#scheme")
+    light = browser.run("return getComputedStyle(document.body).backgroundColor")
+    browser.click("#scheme")
+    assert browser.run("return getComputedStyle(document.body).backgroundColor") != light
+    browser.click("#scheme")
+    browser.press("?")
+    browser.shows("dialog", "Keys")
+    browser.press("2")
+    browser.shows(".frame[data-view=agent]")

@@ -1,0 +1,186 @@
+"""The page over runs that go on, are compared, exported or damaged; and over hostile texts."""
+
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from browsers import Browser, browsing, served
+from inspected_sites import looked_at, make_run
+
+from agents import MemoryBank
+from agents.interfaces.inspector.export import write_export
+from agents.simulation.runs.branch import branch
+from agents.simulation.runs.compare import compare_runs, past_bank
+from agents.simulation.runs.run import Run
+from waiting import until
+
+AGENT = "agent_01"
+HOSTILE = (
+    "<img src=x onerror='window.harmed = 1'>",
+    "<script>window.harmed = 1</script>",
+    "</script><svg onload='window.harmed = 1'>",
+    "pay \u202edrawkcab\u202c \u2066now\u2069",
+    "bell \x07 and escape \x1b[31m and a tab\t",
+    "javascript:window.harmed=1",
+    "${window.harmed = 1} {{harmed}} %3Cimg%3E &lt;b&gt;",
+)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with browsing(tmp_path_factory.mktemp("profile")) as opened:
+        yield opened
+
+
+def test_hostile_texts_are_shown_and_do_nothing(browser: Browser, tmp_path: Path) -> None:
+    with MemoryBank.open(tmp_path / "bank", storage={"sync": "manual"}) as bank:
+        alice = bank.agent("alice")
+        for text in HOSTILE:
+            alice.add(text, "pinned" if "img src" in text else "normal")
+        long = alice.add("x" * 100_000)
+        bank.agent("bob").add(HOSTILE[0], metadata={"speaker": "<b>alice</b>"})
+        bank.advance(1)
+    with served(tmp_path / "bank") as address:
+        browser.open(address, "#/agent/alice")
+        browser.shows("#memories[data-ready=true][data-total='8'] .row", HOSTILE[0])
+        browser.shows("#memories .row", HOSTILE[1])
+        browser.shows("#memories .mark", "RLO")
+        browser.shows("#memories .mark", "U+0007")
+        browser.go(f"#/memory/{long.id}")
+        browser.shows("#memory-text", "x" * 4000)
+        assert browser.run("return document.documentElement.scrollWidth <= innerWidth")
+        browser.click("#memory-text button")
+        browser.shows("#memory-text", "x" * 100_000)
+        for view in ("overview", "population", "search?q=harmed", "search?q=%3Cimg"):
+            browser.go(f"#/{view}")
+            browser.shows(f".frame[data-view={view.split('?')[0]}] main :not(.waiting)")
+        browser.shows("#results .row", HOSTILE[0])
+        assert browser.run("return document.querySelectorAll('main img, main script').length") == 0
+        assert browser.run("return window.harmed ?? null") is None
+        assert browser.complaints() == []
+
+
+def test_a_long_table_draws_the_rows_in_sight(browser: Browser, tmp_path: Path) -> None:
+    count = 3_000
+    with MemoryBank.open(tmp_path / "bank", storage={"sync": "manual"}) as bank:
+        bank.agent("alice").add_many([f"memory number {number}" for number in range(count)])
+        bank.advance(1)
+    with served(tmp_path / "bank") as address:
+        browser.open(address, "#/agent/alice?sort=created")
+        browser.shows(f"#memories[data-ready=true][data-total='{count}'] .row")
+        browser.run("document.querySelector('#memories').scrollTop = 1e9")
+        browser.shows("#memories .row", f"memory number {count - 1}")
+        assert len(browser.all("#memories .row")) < 100
+
+
+def test_an_unfinished_run_is_followed(browser: Browser, tmp_path: Path) -> None:
+    folder = make_run(tmp_path / "run", "market", 4)
+    text = (folder / "config.yaml").read_text().replace("ticks: 4", "ticks: 12")
+    (folder / "config.yaml").write_text(text)
+    with Run.open(folder) as run, served(folder) as address:
+        browser.open(address)
+        browser.shows("#live", "following")
+        assert browser.tick == 4
+        ticks = run.advance(12)
+        next(ticks)
+        until("the page is at tick 5", lambda: browser.tick == 5)
+        browser.shows("#in-this-tick h2", "In tick 5")
+        browser.write("#tick", "2\n")
+        until("the reader is at tick 2", lambda: browser.tick == 2)
+        for _ in ticks:
+            pass
+        browser.shows(".tick-field", "of 12")
+        assert browser.tick == 2
+        until("the run is finished", lambda: browser.all("#live") == [])
+
+
+def test_an_exported_file_has_the_same_views(browser: Browser, rumor: Path, tmp_path: Path) -> None:
+    with looked_at(rumor) as site:
+        write_export(site, tmp_path / "run.html")
+    file = (tmp_path / "run.html").as_uri()
+    seen: list[dict[str, list[object]]] = []
+    with served(rumor) as address:
+        for where in (address, file):
+            shown: dict[str, list[object]] = {}
+            browser.open(where, "#/overview?t=7")
+            browser.shows("#heat")
+            browser.shows("#in-this-tick .events li")
+            shown["overview"] = browser.values(".num")
+            browser.go(f"#/agent/{AGENT}?t=7")
+            browser.shows(".decision[data-tick='7']")
+            browser.shows("#memories[data-ready=true] .row")
+            shown["agent"] = [*browser.values(".num"), *browser.all("main .line")]
+            browser.go("#/population?t=7")
+            browser.shows(".population[data-tick='7']")
+            shown["population"] = [*browser.values(".num"), *browser.all(".circle title")]
+            browser.click("#beliefs button")
+            browser.go("#/search?q=herald")
+            browser.shows("#results[data-ready=true] .row", "herald")
+            browser.click("#results a.memory")
+            browser.shows("#memory-text", "herald")
+            browser.go(f"#/branch/{AGENT}?t=7")
+            browser.shows("#command", "--at 7")
+            seen.append(shown)
+    assert seen[0] == seen[1]
+    browser.go(f"#/agent/{AGENT}?t=7&tab=why-not")
+    browser.shows("#explained td")
+    browser.write("#why-not", "something else\n")
+    browser.shows(".failed", "needs the server")
+    assert browser.run("return performance.getEntriesByType('resource').length") == 0
+    assert browser.complaints() == []
+
+
+def test_a_damaged_run_says_so(browser: Browser, market: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(market, folder)
+    database = sqlite3.connect(folder / "bank" / "journal.db")
+    with database:
+        database.execute(
+            "UPDATE commits SET events = replace(events, 'offers', 'offerz') WHERE tick = 20"
+        )
+    database.close()
+    with served(folder) as address:
+        browser.open(address, f"#/agent/{AGENT}?t=10")
+        browser.shows(".damaged", "is not what was written")
+        with past_bank(market, 10) as bank:
+            count = bank.agent(AGENT).count()
+        browser.shows(f"#memories[data-ready=true][data-total='{count}']")
+        browser.go(f"#/agent/{AGENT}?t=25")
+        browser.shows(".failed", "damaged")
+
+
+def test_two_runs_are_compared_from_where_they_part(
+    browser: Browser, market: Path, tmp_path: Path
+) -> None:
+    edit = {"agent": AGENT, "do": "add", "content": "NEVER accept anything", "tier": "pinned"}
+    branch(market, 20, tmp_path / "what-if", edits=[edit])
+    with Run.open(tmp_path / "what-if") as run:
+        for _ in run.advance(40):
+            pass
+    found = compare_runs(market, tmp_path / "what-if")
+    with served(market, tmp_path / "what-if") as address:
+        browser.open(address, f"#/compare/{AGENT}?t=30")
+        browser.shows("#parted")
+        assert browser.attribute("#parted", "data-tick") == str(found.parted)
+        browser.shows("[data-side='1'] .decision[data-tick='30']")
+        browser.click("#parted .tick-link")
+        until("the cursor is there", lambda: browser.tick == found.parted)
+        browser.click(".runs .run-1")
+        browser.shows(".frame")
+        browser.go(f"#/agent/{AGENT}?t=30&run=1")
+        browser.shows("#memories .row", "NEVER accept anything")
+    assert browser.complaints() == []
+
+
+def test_the_page_runs_a_branch_and_compares(browser: Browser, rumor: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(rumor, folder)
+    with served(folder, allow_branch=True) as address:
+        browser.open(address, f"#/branch/{AGENT}?t=6")
+        browser.write("#new-memory", "The mill is closed\n")
+        browser.shows("#edits-file", "The mill is closed")
+        browser.click("#run-branch")
+        browser.shows(".frame[data-view=compare] #parted")
+        browser.shows("[data-side='1'] .only", "The mill is closed")
