@@ -1,0 +1,27 @@
+"""Runs that the tests of the inspector look at; no test changes them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from inspected_sites import looked_at, make_run
+
+from agents.interfaces.inspector.site import Site
+
+
+@pytest.fixture(scope="session")
+def market(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("inspected") / "market"
+    return make_run(folder, "market", 40, world_options={"scammers": 2})
+
+
+@pytest.fixture(scope="session")
+def rumor(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("inspected") / "rumor"
+    return make_run(folder, "rumor", 12, world_options={"liars": 1})
+
+
+@pytest.fixture(scope="session")
+def site(market: Path) -> Iterator[Site]:
+    with looked_at(market) as opened:
+        yield opened

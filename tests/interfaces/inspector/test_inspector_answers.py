@@ -1,0 +1,234 @@
+"""What the inspector answers is what the Python API says, at any tick."""
+
+from pathlib import Path
+from random import Random
+
+import orjson
+import pytest
+from inspected_sites import ask, looked_at
+
+from agents import MemoryBank
+from agents.interfaces.inspector.agent_view import memory_row
+from agents.interfaces.inspector.site import Site
+from agents.simulation.runs.compare import past_bank
+from agents.simulation.runs.decisions import as_json, decision
+from agents.simulation.runs.folder import read_folder
+from agents.simulation.runs.life import life
+
+AGENTS = [f"agent_{number:02}" for number in range(5)]
+
+
+def _random_places(seed: int, count: int, first: int = 0) -> list[tuple[str, int]]:
+    random = Random(seed)
+    return [(random.choice(AGENTS), random.randint(first, 40)) for _ in range(count)]
+
+
+def _plain(value: object) -> object:
+    """The value as it comes out of the server."""
+    return orjson.loads(orjson.dumps(value, default=list))
+
+
+def test_about_names_the_run_its_agents_and_its_numbers(site: Site, market: Path) -> None:
+    about = ask(site, "about")
+    (run,) = about["runs"]
+    assert (about["kind"], about["name"], about["allow_branch"]) == ("run", market.name, False)
+    assert run["agents"] == AGENTS
+    assert (run["first_tick"], run["last_tick"], run["is_finished"]) == (0, 40, True)
+    assert run["metrics"] == ["loss", "loss_tick", "welfare", "trades", "scams"]
+    assert run["per_agent"] == ["loss", "wealth", "memories", "retrievals", "actions", "refusals"]
+    assert run["has_decisions"] is True
+    assert run["damaged"] is None
+
+
+def test_memories_are_those_of_the_bank_after_the_tick(site: Site, market: Path) -> None:
+    for agent, tick in [(AGENTS[0], 0), (AGENTS[1], 40), *_random_places(1, 6)]:
+        with past_bank(market, tick) as bank:
+            expected = [memory_row(memory) for memory in bank.agent(agent).all()]
+        found = ask(site, "memories", agent=agent, tick=tick, limit=1000)
+        assert found["total"] == len(expected)
+        assert _plain(found["rows"]) == _plain(expected)
+
+
+def test_memories_are_filtered_sorted_and_paged(site: Site, market: Path) -> None:
+    given = {"agent": AGENTS[0], "tick": 40}
+    with past_bank(market, 40) as bank:
+        memories = bank.agent(AGENTS[0]).all()
+    pinned = [memory.id for memory in memories if memory.tier == 0]
+    assert [row["id"] for row in ask(site, "memories", **given, tier="pinned")["rows"]] == pinned
+    hot = [memory.id for memory in memories if memory.temperature.name == "HOT"]
+    rows = ask(site, "memories", **given, temperature="hot", limit=1000)["rows"]
+    assert [row["id"] for row in rows] == hot
+    said = [memory.id for memory in memories if "says" in memory.content]
+    rows = ask(site, "memories", **given, text="SAYS", limit=1000)["rows"]
+    assert [row["id"] for row in rows] == said
+    used = sorted(memories, key=lambda each: (each.access_count, each.sequence), reverse=True)
+    page = ask(site, "memories", **given, sort="-uses", offset=3, limit=4)
+    assert [row["id"] for row in page["rows"]] == [memory.id for memory in used[3:7]]
+    assert page["total"] == len(memories)
+
+
+def test_explain_is_the_banks_own_after_the_tick(site: Site, market: Path) -> None:
+    for agent, tick in _random_places(2, 4):
+        with past_bank(market, tick) as bank:
+            expected = bank.agent(agent).explain("who cheated me?", context=True)
+        query = {"agent": agent, "tick": tick, "query": "who cheated me?"}
+        found = ask(site, "explain", **query, limit=1000)
+        assert found["total"] == len(expected)
+        assert [
+            (row["id"], row["rank"], row["score"], row["total"], row["reason"])
+            for row in found["rows"]
+        ] == [
+            (row.memory.id, row.rank, row.score, row.boosted_score, row.reason) for row in expected
+        ]
+
+
+def test_a_decision_is_the_one_that_why_tells(site: Site, market: Path) -> None:
+    for agent, tick in _random_places(3, 5, first=1):
+        told = decision(market, agent, tick)
+        expected = as_json(told)
+        found = ask(site, "agent", agent=agent, tick=tick)
+        for name in ("observed", "heard", "errors", "facts", "query", "asked", "did", "note"):
+            assert _plain(found[name]) == _plain(expected[name]), name
+        given = [{**row, "reason": row["part"]} for row in expected["given"]]
+        assert _plain(found["given"]) == _plain(given)
+        assert found["reasons"] == dict(told.reasons())
+        with past_bank(market, tick - 1) as bank:
+            bank.advance(tick)
+            assert found["context"] == bank.agent(agent).get_relevant_memories(told.query)
+        deciding = ask(site, "explain", agent=agent, tick=tick, when="deciding", limit=1000)
+        not_given = [row["id"] for row in deciding["rows"] if row["rank"] is None]
+        assert not_given == [row.memory.id for row in told.not_given]
+        assert deciding["query"] == told.query
+
+
+def test_nobody_decides_in_tick_0_and_the_answer_says_so(site: Site) -> None:
+    found = ask(site, "agent", agent=AGENTS[0], tick=0)
+    assert "nobody decides anything in tick 0" in found["note"]
+    assert found["given"] == []
+
+
+def test_a_life_is_the_one_that_why_tells(site: Site, market: Path) -> None:
+    random = Random(4)
+    with past_bank(market, 40) as bank:
+        own = bank.agent(AGENTS[3]).all()
+    chosen = [*random.sample(own, 3), *[memory for memory in own if memory.tier == 0][:1]]
+    for memory in chosen:
+        told = life(market, memory.id)
+        found = ask(site, "memory", id=memory.id)
+        assert found["memory"]["text"] == told.text == memory.content
+        assert found["memory"]["agent"] == AGENTS[3]
+        moments = [each for each in told.moments if each.what not in ("given", "found")]
+        assert [(row["tick"], row["what"], row["text"]) for row in found["events"]] == [
+            (each.tick, each.what, each.detail) for each in moments
+        ]
+        given = [each for each in told.moments if each.what == "given"]
+        assert [(row["tick"], row["score"]) for row in found["decisions"]] == [
+            (each.tick, each.score) for each in given
+        ]
+        for row, each in zip(found["decisions"], given, strict=True):
+            assert each.detail.startswith(f"{row['part']}, place {row['place']} of")
+
+
+def test_curves_are_the_records_of_the_ticks(site: Site, market: Path) -> None:
+    with MemoryBank.at(market / "bank") as bank:
+        records = [record for record, _ in bank.ticks.records()]
+    found = ask(site, "series")
+    assert found["ticks"] == [record["tick"] for record in records]
+    assert found["metrics"]["loss"] == [record["metrics"]["loss"] for record in records]
+    for name, values in {**found["tiers"], **found["temperatures"]}.items():
+        assert values == [record[name] for record in records], name
+
+
+def test_numbers_of_agents_are_those_of_bank_and_world(site: Site, market: Path) -> None:
+    ask(site, "memory", id=_any_id(site))  # all is read now
+    found = ask(site, "heat", of="memories")
+    assert (found["agents"], found["total"], found["width"]) == (AGENTS, 5, 1)
+    for agent, tick in _random_places(5, 4):
+        with past_bank(market, tick) as bank:
+            count = bank.agent(agent).count()
+        assert found["values"][AGENTS.index(agent)][found["ticks"].index(tick)] == count
+    losses = ask(site, "heat", of="loss")
+    series = ask(site, "series")
+    assert [sum(column) for column in zip(*losses["values"], strict=True)] == series["metrics"][
+        "loss"
+    ]
+    retrieved = ask(site, "heat", of="retrievals", offset=1, limit=2)
+    assert retrieved["agents"] == AGENTS[1:3]
+    with MemoryBank.at(market / "bank") as bank:
+        totals = [record["retrieved"] for record, _ in bank.ticks.records()][1:]
+    every = ask(site, "heat", of="retrievals")
+    assert [sum(column) for column in zip(*every["values"], strict=True)] == totals
+
+
+def _any_id(site: Site) -> str:
+    return str(ask(site, "memories", agent=AGENTS[0], tick=40)["rows"][0]["id"])
+
+
+def test_a_tick_lists_what_happened_in_it(site: Site, market: Path) -> None:
+    with MemoryBank.at(market / "bank") as bank:
+        records = {record["tick"]: record for record, _ in bank.ticks.records()}
+        events = dict(bank.ticks.events())
+    for tick in (1, 17, 40):
+        found = ask(site, "tick", tick=tick, limit=1000)
+        assert found["counts"]["added"] == records[tick]["added"]
+        assert found["metrics"] == records[tick]["metrics"]
+        born = [row["text"] for row in found["events"] if row["what"] == "born"]
+        assert born == [event.content for event in events[tick] if event[0] == "add"]
+        assert found["total"] == len(found["events"])
+        did = [row for row in found["events"] if row["what"] == "did"]
+        assert {row["agent"] for row in did} == {*AGENTS}
+        own = ask(site, "tick", tick=tick, agent=AGENTS[2], limit=1000)["events"]
+        assert own == [row for row in found["events"] if row["agent"] == AGENTS[2]]
+    page = ask(site, "tick", tick=17, offset=2, limit=3)
+    assert page["events"] == ask(site, "tick", tick=17, limit=1000)["events"][2:5]
+    assert page["more"] is True
+
+
+def test_search_finds_every_memory_that_holds_a_text(site: Site, market: Path) -> None:
+    with past_bank(market, 40) as bank:
+        memories = [memory for agent in AGENTS for memory in bank.agent(agent).all()]
+    for text in ("never delivered", "NEVER", "oi", "07 coins, no such text"):
+        expected = {each.id for each in memories if text.lower() in each.content.lower()}
+        found = ask(site, "search", q=text, limit=500)
+        rows = [row for row in found["rows"] if row["what"] != "agent"]
+        if found["total"] <= 500:
+            assert {row["memory_id"] for row in rows} == expected
+        assert all(text.lower() in row["text"].lower() for row in rows)
+    first = ask(site, "search", q="cloth", limit=5)["rows"]
+    second = ask(site, "search", q="cloth", offset=5, limit=5)["rows"]
+    assert [*first, *second] == ask(site, "search", q="cloth", limit=10)["rows"]
+    named = ask(site, "search", q="AGENT_03")["rows"][0]
+    assert (named["what"], named["agent"]) == ("agent", "agent_03")
+    assert ask(site, "search", q='" OR *') == {"total": 0, "more": False, "rows": []}
+
+
+def test_the_population_is_counted_by_text(rumor: Path) -> None:
+    settings, _ = read_folder(rumor)
+    agents = settings.simulation.agent_ids()
+    with looked_at(rumor) as site:
+        for tick in (3, 12):
+            found = ask(site, "population", tick=tick)
+            with past_bank(rumor, tick) as bank:
+                own = {agent: bank.agent(agent).all() for agent in agents}
+            told = [
+                (memory.metadata["source"], agent, memory.content)
+                for agent, memories in own.items()
+                for memory in memories
+                if "source" in memory.metadata
+            ]
+            assert sorted((row["from"], row["to"], row["text"]) for row in found["told"]) == sorted(
+                told
+            )
+            held: dict[str, set[str]] = {}
+            for agent, memories in own.items():
+                for memory in memories:
+                    if memory.kind not in ("observation", "action", "note"):
+                        held.setdefault(memory.content, set()).add(agent)
+            for belief in found["beliefs"]:
+                assert {*belief["holders"]} == held[belief["text"]]
+                assert belief["count"] == len(belief["holders"]) > 1
+            assert len(found["beliefs"]) == min(50, sum(len(each) > 1 for each in held.values()))
+            texts = [{memory.content for memory in own[agent]} for agent in agents]
+            share = len(texts[0] & texts[1]) / (len(texts[0] | texts[1]) or 1)
+            assert found["agents"] == agents
+            assert found["overlap"][0][1] == pytest.approx(share, abs=1e-4)

@@ -1,0 +1,139 @@
+"""Two runs, branches, and sweeps."""
+
+import json
+from pathlib import Path
+
+import pytest
+from inspected_sites import ask, looked_at, make_run
+
+from agents.config.load import load_settings
+from agents.errors import RunError
+from agents.interfaces.inspector.parameters import CantTell, NotThere, WrongParameter
+from agents.interfaces.inspector.site import Site
+from agents.simulation.runs.branch import branch, read_edits
+from agents.simulation.runs.compare import compare_runs
+from agents.simulation.runs.run import Run
+from agents.simulation.sweeps.results import write_results
+from agents.simulation.sweeps.sweep import read_sweep, run_cells
+
+
+def _finished(folder: Path) -> Path:
+    with Run.open(folder) as run:
+        for _ in run.advance(run.settings.simulation.ticks):
+            pass
+    return folder
+
+
+def test_a_branch_without_edits_never_parts(market: Path, tmp_path: Path) -> None:
+    branch(market, 30, tmp_path / "same")
+    with looked_at(market, _finished(tmp_path / "same")) as site:
+        found = ask(site, "compare", agent="agent_01", tick=35)
+        assert found["first_difference"] is None
+        assert found["only_left"] == found["only_right"] == []
+        assert found["left"] == found["right"]
+
+
+def test_two_runs_part_where_diff_says(market: Path, tmp_path: Path) -> None:
+    edits = [{"agent": "agent_02", "do": "add", "content": "NEVER trade", "tier": "pinned"}]
+    branch(market, 30, tmp_path / "other", edits=edits)
+    other = _finished(tmp_path / "other")
+    told = compare_runs(market, other)
+    with looked_at(market, other) as site:
+        found = ask(site, "compare", agent="agent_02", tick=40)
+        parting = found["first_difference"]
+        assert (parting["tick"], parting["agent"]) == (told.parted, "agent_02")
+        for name, memories in (("only_left", told.only_first), ("only_right", told.only_second)):
+            own = [memory.id for memory in memories if memory.agent_id == "agent_02"]
+            assert [row["id"] for row in found[name]] == own
+        assert found["left"]["tick"] == found["right"]["tick"] == 40
+        with pytest.raises(NotThere):
+            ask(site, "compare", agent="nobody", tick=3)
+    with looked_at(market) as site, pytest.raises(CantTell, match="only one run"):
+        ask(site, "compare", agent="agent_02", tick=40)
+
+
+def test_a_branch_is_given_as_a_command_and_a_file(market: Path, tmp_path: Path) -> None:
+    edits = [
+        {"agent": "agent_02", "do": "delete", "matching": "says"},
+        {"agent": "agent_02", "do": "add", "content": "<b>: 'quoted' # no comment\nλ"},
+    ]
+    with looked_at(market) as site:
+        found = ask(site, "branch", agent="agent_02", tick=30, edits=json.dumps(edits))
+        path = tmp_path / found["edits_name"]
+        path.write_text(found["edits_file"])
+        assert read_edits(path) == edits
+        assert found["command"].startswith(f"tiermem branch {market} --at 30 --out ")
+        assert found["command"].endswith(f"--edit {found['edits_name']}")
+        plain = ask(site, "branch", tick=30, out="mine")
+        assert (plain["edits_file"], Path(plain["out"])) == ("", market.with_name("mine"))
+        for wrong in ("{}", "[1]", '[{"agent": "a", "do": "x"}]', "nonsense"):
+            with pytest.raises(WrongParameter):
+                ask(site, "branch", tick=30, edits=wrong)
+        for out in ("../up", "/abs", ".hidden", "a/b", "a\nb"):
+            with pytest.raises(WrongParameter):
+                ask(site, "branch", tick=30, out=out)
+
+
+def test_a_branch_is_run_only_where_it_is_allowed(tmp_path: Path) -> None:
+    from test_inspector_door import opened
+
+    run = make_run(tmp_path / "run", "market", 6)
+    body = {
+        "tick": 4,
+        "edits": [{"agent": "agent_00", "do": "add", "content": "hello"}],
+        "out": "fork",
+    }
+    with opened(run) as door:
+        assert door.post("api/branch", json=body).status_code == 403
+    assert not (tmp_path / "fork").exists()
+    with opened(run, allow_branch=True) as door:
+        evil = {"Origin": "https://evil.example"}
+        assert door.post("api/branch", json=body, headers=evil).status_code == 403
+        text = json.dumps(body)
+        plain = {"Content-Type": "text/plain"}
+        assert door.post("api/branch", content=text, headers=plain).status_code == 400
+        assert door.post("api/branch", json={**body, "edits": "["}).status_code == 400
+        assert not (tmp_path / "fork").exists()
+        made = door.post("api/branch", json=body)
+        assert made.json() == {"out": str(tmp_path / "fork"), "run": 1}
+        assert [each["name"] for each in door.get("api/about").json()["runs"]] == ["run", "fork"]
+        assert door.post("api/branch", json=body).status_code == 409  # the folder exists
+    assert load_settings(tmp_path / "fork" / "config.yaml").simulation.ticks == 6
+
+
+def test_a_sweep_is_a_grid_whose_points_lead_to_runs(tmp_path: Path) -> None:
+    (tmp_path / "market.yaml").write_text("simulation: {world: market, agents: 5, ticks: 4}\n")
+    (tmp_path / "sweep.yaml").write_text(
+        "scenario: market.yaml\nseeds: 2\ngrid: {memory.max_pinned: [1, 3]}\n"
+    )
+    plan, folder = read_sweep(tmp_path / "sweep.yaml"), tmp_path / "swept"
+    done = {cell.name: result for cell, result in run_cells(plan, folder, 1, force=False)}
+    results = write_results(plan, folder, done)  # type: ignore[arg-type]
+    with looked_at(folder) as site:
+        assert ask(site, "about")["kind"] == "sweep"
+        found = ask(site, "sweep")
+        assert found["parameters"] == ["memory.max_pinned"]
+        assert [point["values"] for point in found["points"]] == [
+            {"memory.max_pinned": 1},
+            {"memory.max_pinned": 3},
+        ]
+        means = {
+            (row["memory.max_pinned"], row["metric"]): row["mean"] for row in results.statistics
+        }
+        for point in found["points"]:
+            assert point["seeds"] == [1, 2]
+            for name, mean in point["metrics"].items():
+                key = (point["values"]["memory.max_pinned"], name)
+                assert mean == pytest.approx(means[key])
+        name = found["points"][1]["runs"][0]["name"]
+        assert found["points"][1]["runs"][0]["has_run"] is True
+        ask(site, "open", name=name)
+        assert ask(site, "about")["runs"][0]["name"] == name
+        assert ask(site, "memories", agent="agent_00", tick=4)["total"]
+        for wrong in ("..", "../swept", "nothing", "."):
+            with pytest.raises(NotThere):
+                ask(site, "open", name=wrong)
+        ask(site, "open", name="")
+        assert ask(site, "about")["runs"] == []
+    with pytest.raises(RunError):
+        Site([folder, folder])

@@ -1,0 +1,182 @@
+"""Who may look: a token, a host and an origin; and what the answers allow a browser."""
+
+import contextlib
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import httpx
+import pytest
+from inspected_sites import looked_at
+
+from agents.interfaces.http.server import address, listen
+from agents.interfaces.inspector.server import Page, new_token, serve
+from agents.interfaces.inspector.site import ANSWERS
+from waiting import LONG
+
+
+class Door(NamedTuple):
+    url: str
+    token: str
+
+    def get(self, path: str, **options: object) -> httpx.Response:
+        return self._client().get(f"{self.url}/{self.token}/{path}", **options)  # type: ignore[arg-type]
+
+    def post(self, path: str, **options: object) -> httpx.Response:
+        return self._client().post(f"{self.url}/{self.token}/{path}", **options)  # type: ignore[arg-type]
+
+    @staticmethod
+    def _client() -> httpx.Client:
+        return httpx.Client(timeout=LONG, trust_env=False)
+
+
+@contextlib.contextmanager
+def opened(folder: Path, **options: bool) -> Iterator[Door]:
+    token, stop = new_token(), threading.Event()
+    with listen("127.0.0.1", 0) as sock, looked_at(folder, **options) as site:
+        page = Page(site, token, "127.0.0.1")
+        thread = threading.Thread(target=serve, args=(page, sock, stop.is_set))
+        thread.start()
+        try:
+            yield Door(address("127.0.0.1", sock), token)
+        finally:
+            stop.set()
+            thread.join()
+
+
+@pytest.fixture(scope="module")
+def door(market: Path) -> Iterator[Door]:
+    with opened(market) as each:
+        yield each
+
+
+def test_the_page_and_its_answers_are_below_the_token(door: Door) -> None:
+    page = door.get("")
+    assert page.status_code == 200
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert door.get("api/about").json()["kind"] == "run"
+    script = door.get("main.js")
+    assert script.headers["content-type"] == "text/javascript; charset=utf-8"
+
+
+def test_an_address_with_the_token_as_jupyter_writes_it_leads_to_the_page(door: Door) -> None:
+    found = httpx.get(f"{door.url}/?token={door.token}", trust_env=False)
+    assert (found.status_code, found.headers["location"]) == (303, f"/{door.token}/")
+    found = httpx.get(f"{door.url}/{door.token}", trust_env=False)
+    assert (found.status_code, found.headers["location"]) == (303, f"/{door.token}/")
+
+
+@pytest.mark.parametrize("name", ["", "x", "%00", "..", "é", "%F0%9F%98%80", "a" * 5000])
+def test_another_token_opens_nothing(door: Door, name: str) -> None:
+    for path in (f"/{name}/", f"/{name}/api/about", f"/?token={name}", f"/{name}/main.js"):
+        found = httpx.get(f"{door.url}{path}", trust_env=False, timeout=LONG)
+        assert found.status_code == 403, path
+        assert door.token not in found.text
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "[::2]:80"])
+def test_another_host_is_refused(door: Door, host: str) -> None:
+    assert door.get("api/about", headers={"Host": host}).status_code == 403
+    assert door.get("api/about", headers={"Host": "localhost:1"}).status_code == 200
+
+
+def test_pages_of_other_origins_are_refused(door: Door) -> None:
+    for origin in ("https://evil.example", "null", "http://127.0.0.1:1"):
+        assert door.get("api/about", headers={"Origin": origin}).status_code == 403, origin
+    assert door.get("api/about", headers={"Origin": door.url}).status_code == 200
+
+
+def test_every_answer_has_a_strict_policy(door: Door) -> None:
+    for path in ("", "main.js", "api/about", "api/nothing", "nothing.js"):
+        headers = door.get(path).headers
+        policy = headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert "http" not in policy
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["cache-control"] == "no-store"
+        assert "access-control-allow-origin" not in headers
+        assert "server" not in headers
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["../server.py", "..%2fserver.py", "page/index.html", "vendor/../main.js", "%2e%2e/site.py",
+     "main.js%00", "MAIN.JS", "vendor/LICENSE-htm.txt", "types.d.ts", "/etc/passwd", "views"],
+)  # fmt: skip
+def test_only_the_pages_files_are_served(door: Door, path: str) -> None:
+    with socket.create_connection(("127.0.0.1", int(door.url.rpartition(":")[2]))) as raw:
+        raw.settimeout(LONG)
+        head = f"GET /{door.token}/{path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        raw.sendall(head.encode())
+        answer = b""
+        while part := raw.recv(65536):
+            answer += part
+    assert answer.split()[1] in (b"404", b"400", b"403"), answer[:200]
+    assert b"import " not in answer
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
+def test_nothing_but_looking_is_allowed(door: Door, method: str) -> None:
+    for path in ("api/about", "api/branch", ""):
+        found = httpx.request(
+            method, f"{door.url}/{door.token}/{path}", trust_env=False, timeout=LONG
+        )
+        assert found.status_code in (403, 405), (method, path)
+
+
+_HOSTILE = (
+    "",
+    "-1",
+    "1e9",
+    "9" * 15,
+    "9" * 400,
+    "NaN",
+    "\x00",
+    "*",
+    "agent_00' OR 1=1 --",
+    "../../etc/passwd",
+    "<img src=x onerror=alert(1)>",
+    "\u202eabc",
+    "\ud800".encode("utf-8", "surrogatepass"),
+    "💥" * 3000,
+    "[[[[" * 2000,
+    '[{"agent": 1}]',
+    '{"a": NaN}',
+)
+
+
+_KEYS = {
+    "series": ("run",),
+    "heat": ("of", "offset", "limit"),
+    "tick": ("tick", "agent"),
+    "agent": ("agent", "tick"),
+    "memories": ("sort", "tier", "temperature", "text"),
+    "explain": ("query", "when"),
+    "memory": ("id",),
+    "population": ("tick", "limit"),
+    "compare": ("agent",),
+    "branch": ("edits", "out"),
+    "search": ("q",),
+    "sweep": ("name",),
+    "open": ("name",),
+    "follow": ("after",),
+    "about": ("run",),
+}
+
+
+@pytest.mark.parametrize("name", sorted(ANSWERS))
+def test_hostile_parameters_get_an_error_and_no_fault(door: Door, name: str) -> None:
+    good = {"agent": "agent_00", "tick": "3", "of": "loss", "q": "cloth", "query": "cloth"}
+    for key in _KEYS[name]:
+        for value in _HOSTILE:
+            found = door.get(f"api/{name}", params={**good, key: value})
+            assert found.status_code in (200, 202, 400, 404, 409), (key, value, found.text)
+            if found.status_code >= 400:
+                error = json.loads(found.text)["error"]
+                assert error["message"]
+                assert "Traceback" not in found.text
