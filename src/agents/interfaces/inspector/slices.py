@@ -192,6 +192,10 @@ class Slices:
 
     # Reading
 
+    def sizes(self) -> list[int]:
+        """The bytes of the files."""
+        return [path.stat().st_size for path in Path(self._folder.name).iterdir()]
+
     def ask(self, sql: str, values: Sequence[object] = ()) -> list[Any]:
         """The rows that a query gives."""
         with self._lock:

@@ -1,0 +1,158 @@
+"""How long the inspector takes to open a large run, and to answer.
+
+A run of 1,000 agents and 2,000 ticks is made first, which takes a while; ``--run`` looks at one
+that exists. Processor time of the thread that answers, which neighbours change least: the thread
+that reads the journal works beside it.
+"""
+
+import argparse
+import json
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from random import Random
+from statistics import median
+from time import process_time, thread_time
+from typing import Any
+
+from report import Goal, console, goals, machine, number, table
+
+from tiermem.interfaces.inspector.parameters import Reading
+from tiermem.interfaces.inspector.site import Site
+
+_SCENARIO = """\
+seed: 1
+checkpoint: {{every: 1000000, keep: 1}}
+storage: {{sync: manual}}
+memory: {{default_limit: 5}}
+simulation: {{world: "quiet_town:QuietTown", agents: {agents}, ticks: {ticks}}}
+"""
+
+
+def make(folder: Path, agents: int, ticks: int) -> Path:
+    """A run of the quiet town."""
+    shutil.copy(Path(__file__).with_name("quiet_town.py"), folder)
+    scenario = folder / "town.yaml"
+    scenario.write_text(_SCENARIO.format(agents=agents, ticks=ticks))
+    command = [Path(sys.executable).with_name("tiermem"), "run", scenario, "--out", folder / "run"]
+    subprocess.run(command, check=True)
+    return folder / "run"
+
+
+def questions(site: Site, random: Random, count: int) -> Iterator[tuple[str, dict[str, str]]]:
+    """Questions at random places, as somebody asks who clicks around."""
+    (about,) = site.about(None)["runs"]  # type: ignore[arg-type]
+    for _ in range(count):
+        agent = random.choice(about["agents"])
+        tick = str(random.randint(1, about["last_tick"]))
+        here = {"agent": agent, "tick": tick}
+        yield "tick", {"tick": tick}
+        yield "agent", here
+        yield "memories", here
+        yield "memories", {**here, "sort": "-uses", "text": "harbour"}
+        yield "explain", {**here, "query": "is the bridge safe?"}
+        yield "explain", {**here, "when": "deciding"}
+        yield "population", {"tick": tick}
+        yield "search", {"q": random.choice(("mill", "new owners", "tick 7", "zz"))}
+        yield "heat", {"of": random.choice(about["per_agent"])}
+        yield "series", {}
+        yield "follow", {}
+
+
+def asked(site: Site, name: str, given: Mapping[str, str]) -> tuple[dict[str, Any] | None, float]:
+    """The answer, None if it has to be asked again, and its processor time."""
+    start = thread_time()
+    try:
+        found = site.answer(name, given)
+    except Reading:
+        found = None
+    return found, thread_time() - start
+
+
+def measure(folder: Path, count: int) -> dict[str, Any]:
+    """Open the run and ask."""
+    random = Random(1)
+    start, wall = process_time(), time.perf_counter()
+    with Site([folder]) as site:
+        for name in ("about", "series"):
+            asked(site, name, {})
+        opened, opened_wall = process_time() - start, time.perf_counter() - wall
+        times: dict[str, list[float]] = {}
+        early = [asked(site, *each)[1] for each in questions(site, random, 3)]
+        reader = site.runs[0].reader
+        while not reader.wait_for(site.runs[0].last_tick(), 1.0):
+            console.print(f"read up to tick {reader.read_tick}")
+        read = process_time() - start
+        again = 0
+        for name, given in questions(site, random, count):
+            for _ in range(1000):
+                found, took = asked(site, name, given)
+                times.setdefault(name, []).append(took)
+                if found is not None:
+                    break
+                again += 1
+            if name == "memories" and found and found["rows"]:
+                identifier = random.choice(found["rows"])["id"]
+                times.setdefault("memory", []).append(asked(site, "memory", {"id": identifier})[1])
+        size = sum(reader.slices.sizes())
+    return {
+        "opened": opened,
+        "opened_wall": opened_wall,
+        "read": read,
+        "early": max(early),
+        "slowest": max(max(each) for each in times.values()),
+        "again": again,
+        "slices_megabytes": size / 1e6,
+        "peak_megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3,
+        "requests": {
+            name: {"n": len(each), "median": median(each), "most": max(each)}
+            for name, each in times.items()
+        },
+    }
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--agents", type=int, default=1000)
+    parser.add_argument("--ticks", type=int, default=2000)
+    parser.add_argument("--run", type=Path, help="a run that exists, of the quiet town")
+    parser.add_argument("--questions", type=int, default=20, help="rounds of questions")
+    parser.add_argument("--folder", type=Path, help="where to write")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    options = parser.parse_args()
+    console.quiet = options.json
+    console.print(machine())
+    with tempfile.TemporaryDirectory(dir=options.folder, prefix="tiermem-bench-") as scratch:
+        folder = options.run or make(Path(scratch), options.agents, options.ticks)
+        found = measure(folder, options.questions)
+    if options.json:
+        print(json.dumps(found, indent=2))
+        return
+    rows = [
+        (name, str(each["n"]), number(each["median"] * 1e3), number(each["most"] * 1e3))
+        for name, each in found["requests"].items()
+    ]
+    table("Requests, ms of processor time", ("", "asked", "median", "most"), rows)
+    console.print(
+        f"opened in {found['opened']:.2f} s of processor time, {found['opened_wall']:.2f} s by the "
+        f"clock; read whole after {found['read']:.0f} s of processor time; "
+        f"{found['slices_megabytes']:.0f} MB of slices on disk, {found['peak_megabytes']:.0f} MB "
+        f"of memory at most; {found['again']} questions were asked again"
+    )
+    goals(
+        [
+            Goal("seconds to open", 2.0, found["opened"]),
+            Goal("seconds of the slowest request", 0.2, found["slowest"]),
+            Goal("the same, while the journal is read", 0.2, found["early"]),
+        ]
+    )
+
+
+if __name__ == "__main__":
+    main()
