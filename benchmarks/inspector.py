@@ -85,8 +85,7 @@ def measure(folder: Path, count: int) -> dict[str, Any]:
         times: dict[str, list[float]] = {}
         early = [asked(site, *each)[1] for each in questions(site, random, 3)]
         reader = site.runs[0].reader
-        while not reader.wait_for(site.runs[0].last_tick(), 1.0):
-            console.print(f"read up to tick {reader.read_tick}")
+        site.runs[0].need(site.runs[0].last_tick(), 1e6)
         read = process_time() - start
         again = 0
         for name, given in questions(site, random, count):

@@ -42,6 +42,7 @@ class Browser:
     def open(self, address: str, view: str = "") -> None:
         """Load the page anew, with the part of its address behind ``#``."""
         self.driver.get("about:blank")
+        self.complaints()
         self.driver.get(f"{address}{view}")
         self.shows(".frame, .failed")
 

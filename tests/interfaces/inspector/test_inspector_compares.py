@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from inspected_sites import ask, looked_at, make_run
+from inspected_sites import ask, looked_at, make_run, opened
 
 from agents.config.load import load_settings
 from agents.errors import RunError
@@ -75,8 +75,6 @@ def test_a_branch_is_given_as_a_command_and_a_file(market: Path, tmp_path: Path)
 
 
 def test_a_branch_is_run_only_where_it_is_allowed(tmp_path: Path) -> None:
-    from test_inspector_door import opened
-
     run = make_run(tmp_path / "run", "market", 6)
     body = {
         "tick": 4,

@@ -1,50 +1,15 @@
 """Who may look: a token, a host and an origin; and what the answers allow a browser."""
 
-import contextlib
 import json
 import socket
-import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
-import httpx
 import pytest
-from inspected_sites import looked_at
+from inspected_sites import Door, opened
 
-from agents.interfaces.http.server import address, listen
-from agents.interfaces.inspector.server import Page, new_token, serve
 from agents.interfaces.inspector.site import ANSWERS
 from waiting import LONG
-
-
-class Door(NamedTuple):
-    url: str
-    token: str
-
-    def get(self, path: str, **options: object) -> httpx.Response:
-        return self._client().get(f"{self.url}/{self.token}/{path}", **options)  # type: ignore[arg-type]
-
-    def post(self, path: str, **options: object) -> httpx.Response:
-        return self._client().post(f"{self.url}/{self.token}/{path}", **options)  # type: ignore[arg-type]
-
-    @staticmethod
-    def _client() -> httpx.Client:
-        return httpx.Client(timeout=LONG, trust_env=False)
-
-
-@contextlib.contextmanager
-def opened(folder: Path, **options: bool) -> Iterator[Door]:
-    token, stop = new_token(), threading.Event()
-    with listen("127.0.0.1", 0) as sock, looked_at(folder, **options) as site:
-        page = Page(site, token, "127.0.0.1")
-        thread = threading.Thread(target=serve, args=(page, sock, stop.is_set))
-        thread.start()
-        try:
-            yield Door(address("127.0.0.1", sock), token)
-        finally:
-            stop.set()
-            thread.join()
 
 
 @pytest.fixture(scope="module")
@@ -63,16 +28,16 @@ def test_the_page_and_its_answers_are_below_the_token(door: Door) -> None:
 
 
 def test_an_address_with_the_token_as_jupyter_writes_it_leads_to_the_page(door: Door) -> None:
-    found = httpx.get(f"{door.url}/?token={door.token}", trust_env=False)
+    found = door.client.get(f"/?token={door.token}")
     assert (found.status_code, found.headers["location"]) == (303, f"/{door.token}/")
-    found = httpx.get(f"{door.url}/{door.token}", trust_env=False)
+    found = door.client.get(f"/{door.token}")
     assert (found.status_code, found.headers["location"]) == (303, f"/{door.token}/")
 
 
 @pytest.mark.parametrize("name", ["", "x", "%00", "..", "é", "%F0%9F%98%80", "a" * 5000])
 def test_another_token_opens_nothing(door: Door, name: str) -> None:
     for path in (f"/{name}/", f"/{name}/api/about", f"/?token={name}", f"/{name}/main.js"):
-        found = httpx.get(f"{door.url}{path}", trust_env=False, timeout=LONG)
+        found = door.client.get(f"{door.url}{path}")
         assert found.status_code == 403, path
         assert door.token not in found.text
 
@@ -123,9 +88,7 @@ def test_only_the_pages_files_are_served(door: Door, path: str) -> None:
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
 def test_nothing_but_looking_is_allowed(door: Door, method: str) -> None:
     for path in ("api/about", "api/branch", ""):
-        found = httpx.request(
-            method, f"{door.url}/{door.token}/{path}", trust_env=False, timeout=LONG
-        )
+        found = door.client.request(method, f"/{door.token}/{path}")
         assert found.status_code in (403, 405), (method, path)
 
 

@@ -8,6 +8,7 @@ import pytest
 from inspected_sites import ask, looked_at, make_run
 
 from agents import MemoryBank
+from agents.bank import history
 from agents.errors import BankDamaged, TierMemError
 from agents.interfaces.inspector.parameters import CantTell
 from agents.interfaces.inspector.site import Site
@@ -73,8 +74,6 @@ def test_a_run_that_goes_back_is_read_anew(tmp_path: Path) -> None:
         ask(site, "series")
         with Run.open(folder) as run:
             run.bank.close()
-        from agents.bank import history
-
         history.rewind(folder / "bank", 4)
         with MemoryBank.open(folder / "bank", storage={"sync": "manual"}) as bank:
             bank.agent(AGENT).add("after the rewind")

@@ -35,7 +35,8 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 def test_hostile_texts_are_shown_and_do_nothing(browser: Browser, tmp_path: Path) -> None:
-    with MemoryBank.open(tmp_path / "bank", storage={"sync": "manual"}) as bank:
+    options = {"storage": {"sync": "manual"}, "memory": {"max_content_bytes": 200_000}}
+    with MemoryBank.open(tmp_path / "bank", **options) as bank:
         alice = bank.agent("alice")
         for text in HOSTILE:
             alice.add(text, "pinned" if "img src" in text else "normal")
@@ -169,9 +170,9 @@ def test_two_runs_are_compared_from_where_they_part(
         until("the cursor is there", lambda: browser.tick == found.parted)
         browser.click(".runs .run-1")
         browser.shows(".frame")
-        browser.go(f"#/agent/{AGENT}?t=30&run=1")
+        browser.go(f"#/agent/{AGENT}?t=30&run=1&tier=pinned")
         browser.shows("#memories .row", "NEVER accept anything")
-    assert browser.complaints() == []
+        assert browser.complaints() == []
 
 
 def test_the_page_runs_a_branch_and_compares(browser: Browser, rumor: Path, tmp_path: Path) -> None:

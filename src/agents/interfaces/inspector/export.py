@@ -21,11 +21,14 @@ from .parameters import CantTell, Parameters
 from .site import Site
 from .tick_view import happened, heat
 
-__all__ = ["MOST_BYTES", "Nodes", "exported", "write_export"]
+__all__ = ["Nodes", "exported", "write_export"]
 
-MOST_BYTES = 30 << 20
 _MOST_DECISIONS = 3_500
 """Decisions in a file, of all agents; a longer run keeps every second tick, or fewer."""
+_LONG = 1e6
+"""Seconds: an export waits until the whole journal is read."""
+_MOST_LIVES = 50_000
+"""Memories in a file with their lives; of more, each agent's newest."""
 _MOST_NOT_GIVEN = 40
 _MOST_ROWS = 1_000_000
 _STYLE = re.compile(r'<link rel="stylesheet" href="\./(?P<name>[^"]+)">')
@@ -82,8 +85,7 @@ def exported(site: Site, progress: Progress | None = None) -> bytes:
     total = sum(len(own) * (len(run.agents) + 1) for own, run in zip(ticks, site.runs, strict=True))
     for run in site.runs:
         run.past.is_patient = True
-        while not run.reader.wait_for(run.last_tick(), 1.0):
-            pass
+        run.need(run.last_tick(), _LONG)
     for done, (key, answer) in enumerate(_answers(site, ticks), start=1):
         answers[key] = nodes.put(answer)
         if progress is not None and done <= total:
@@ -129,9 +131,10 @@ def _of_run(site: Site, run: Inspected, number: int, ticks: list[int]) -> Iterat
         yield key, happened(run, _all(given))
         yield _asked(site, "population", run=number, tick=tick)
     slices = run.reader.slices
+    most = _MOST_LIVES // max(1, len(run.agents))
+    newest = "SELECT sequence FROM memories WHERE agent = ? ORDER BY sequence DESC LIMIT ?"
     for agent in run.agents:
-        place = slices.places.get(agent, -1)
-        numbers = slices.ask("SELECT sequence FROM memories WHERE agent = ?", (place,))
+        numbers = slices.ask(newest, (slices.places.get(agent, -1), most))
         for answer in lives(run, agent, [each for (each,) in numbers]):
             if answer is not None:
                 yield _key("memory", id=answer["memory"]["id"], run=number)[0], answer

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,14 @@ class Inspected:
             self.settings, self.made = read_folder(folder)
         self.bank_folder = folder / "bank" if self.is_run else folder
         self._path = journal_of(self.bank_folder)
+        with self.journal() as journal:
+            identity = journal.get("bank")
+        if identity is None:
+            raise CantTell(
+                f"the journal in {self.bank_folder} is empty: no bank was made there",
+                hint="name another folder",
+            )
+        self.seed: int = identity["seed"]
         self._own = [] if self.settings is None else self.settings.simulation.agent_ids()
         world = self.settings and WorldNumbers.of_run(folder, self.settings)
         self.reader = Reader(self._path, self._own, world or None)
@@ -51,14 +59,6 @@ class Inspected:
         self._world_names = world.names() if world else []
         self._cassette: tuple[float, Cassette] | None = None
         self._prefixes: dict[str, str] = {}
-        with self.journal() as journal:
-            identity = journal.get("bank")
-            if identity is None:
-                raise CantTell(
-                    f"the journal in {self.bank_folder} is empty: no bank was made there",
-                    hint="name another folder",
-                )
-            self.seed: int = identity["seed"]
 
     def start(self) -> None:
         """Begin to read the journal."""
@@ -130,13 +130,22 @@ class Inspected:
             found = self._prefixes[agent] = id_prefix(self.seed, agent)
         return found
 
-    def need(self, tick: int) -> None:
+    def need(self, tick: int, seconds: float = _PATIENCE) -> None:
         """Wait a moment until a tick is read; :class:`Reading` says that it takes longer."""
         reader = self.reader
-        if not reader.is_read(tick) and not reader.wait_for(tick, _PATIENCE):
-            raise Reading(max(0, reader.read_tick), max(tick, self.last_tick()))
-        if reader.damaged is not None and reader.read_tick < tick:
+        if self._is_read(tick) or reader.wait_for(lambda _: self._is_read(tick), seconds):
+            return
+        if reader.damaged is not None:
             raise CantTell(f"{self.name} is damaged: {reader.damaged}")
+        raise Reading(max(0, reader.read_tick), max(tick, self.last_tick()))
+
+    def _is_read(self, tick: int) -> bool:
+        """Whether all commits up to a tick are in the slices, and are still in the journal."""
+        number, digest = self.reader.last
+        with self.journal() as journal:
+            if number > journal.head or journal.hash_of(number) not in (digest, None):
+                return False
+            return number >= (journal.head if tick >= journal.tick else journal.commit_of(tick))
 
     def last_tick(self) -> int:
         """The last tick so far."""
@@ -150,6 +159,9 @@ class Inspected:
 
     def about(self) -> dict[str, Any]:
         """What the page shows of it first."""
+        if not self.is_run:
+            with suppress(CantTell):  # it is told below
+                self.need(self.last_tick())  # its agents are known when it is read
         damaged, last, begins, has_decisions = self.reader.damaged, 0, 0, False
         metrics: Sequence[str] = ()
         try:

@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,7 @@ class Reader:
         self.records: list[dict[str, Any]] = []
         """For a bank without a run: how many memories are where, tick by tick."""
         self.read_tick = -1
-        """All of the journal up to this tick is in the slices."""
+        """How far the reading is."""
         self.damaged: str | None = None
         """What is wrong with the journal; None while nothing is."""
         self.has_decisions = False
@@ -71,14 +71,16 @@ class Reader:
             self._thread.join()
         self.slices.close()
 
-    def wait_for(self, tick: int, seconds: float) -> bool:
-        """Wait until a tick is read; whether it is."""
+    def wait_for(self, is_read: Callable[["Reader"], bool], seconds: float) -> bool:
+        """Wait until enough is read, or no more can be; whether enough is."""
         with self._moved:
-            return self._moved.wait_for(lambda: self.is_read(tick), seconds)
+            self._moved.wait_for(lambda: is_read(self) or self.damaged is not None, seconds)
+        return is_read(self)
 
-    def is_read(self, tick: int) -> bool:
-        """Whether all commits up to a tick are in the slices, or no more can be read."""
-        return self.read_tick >= tick or self.damaged is not None
+    @property
+    def last(self) -> tuple[int, bytes]:
+        """The last commit that is read, and its hash."""
+        return self._last
 
     def _begin(self) -> None:
         for agent in self._agents:
@@ -111,7 +113,8 @@ class Reader:
         try:
             with journal.reading():
                 if self._last[0] > journal.base and journal.hash_of(self._last[0]) != self._last[1]:
-                    self.slices.clear()  # the run went back to an earlier tick
+                    self._last = (0, bytes(32))  # the run went back to an earlier tick
+                    self.slices.clear()
                     self._begin()
                 if not self.slices.dims:
                     self.slices.dims = journal.get("bank")["embedder"]["dims"]
@@ -122,10 +125,7 @@ class Reader:
                     self._take(journal, commit)
                     if self._ended.is_set():
                         break
-                if self._last[0] < journal.head:
-                    return True
-                self.read_tick = journal.tick
-                return False
+                return self._last[0] < journal.head
         finally:
             journal.leave()
 
@@ -162,8 +162,7 @@ class Reader:
         self._count(commit.tick, row, kept)
         self.slices.end_commit()
         self._last = (commit.id, commit.hash)
-        # More commits of this tick may follow, unless a simulation ended it.
-        self.read_tick = commit.tick if row is not None else commit.tick - 1
+        self.read_tick = commit.tick
 
     def _kept(self, journal: Journal, tick: int, row: TickRow | None) -> list[Kept] | None:
         """What the decision log has of each agent of the run in this tick."""
