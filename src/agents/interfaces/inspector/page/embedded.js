@@ -79,8 +79,8 @@ function filtered(rows, { tier, temperature, text, sort }) {
   );
   if (!sort) return found;
   const name = sort.replace(/^-/, "");
-  const sign = sort.startsWith("-") ? -1 : 1;
-  return found.sort((one, other) => sign * order(rank(name, one[name]), rank(name, other[name])));
+  found.sort((one, other) => order(rank(name, one[name]), rank(name, other[name])));
+  return sort.startsWith("-") ? found.reverse() : found;
 }
 
 /** @param {string} name @param {any} value */
