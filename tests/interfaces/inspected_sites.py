@@ -34,7 +34,7 @@ def make_run(folder: Path, world: str, ticks: int, **simulation: object) -> Path
     return folder
 
 
-def ask(site: Site, name: str, **given: object) -> dict[str, Any]:
+def ask(site: Site, name: str, /, **given: object) -> dict[str, Any]:
     """An answer; a question that comes too early is asked again, as the page does."""
     end = time.monotonic() + LONG
     texts: Mapping[str, str] = {key: str(value) for key, value in given.items()}

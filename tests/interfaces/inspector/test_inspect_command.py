@@ -1,0 +1,142 @@
+"""``tiermem inspect`` as a user calls it, and the file that it exports."""
+
+import base64
+import gzip
+import json
+import re
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from commands import Command
+from http_service import COMMAND
+from inspected_sites import ask, looked_at, make_run
+
+from agents.interfaces.inspector.export import Nodes
+from agents.interfaces.inspector.page_files import MAP, hash_of
+from waiting import LONG, ended
+from warm_children import Popen
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_run(tmp_path_factory.mktemp("small") / "small", "market", 4)
+
+
+def _contents(text: str) -> dict[str, Any]:
+    """The answers in an exported file."""
+    (packed,) = re.findall(r'<script type="text/plain" id="inspector-data">(.*?)</script>', text)
+    data = json.loads(gzip.decompress(base64.b64decode(packed)))
+    nodes = data["nodes"]
+
+    def value(place: int) -> Any:
+        node = nodes[place]
+        if isinstance(node, list):
+            return [value(each) for each in node]
+        if isinstance(node, dict):
+            return {name: value(each) for name, each in node.items()}
+        return node
+
+    return {key: value(place) for key, place in data["answers"].items()}
+
+
+def test_nodes_keep_equal_values_once() -> None:
+    nodes = Nodes()
+    first = nodes.put({"a": [1, "x", None, True, 1.0], "b": {"c": 1}})
+    again = nodes.put({"a": [1, "x", None, True, 1.0], "b": {"c": 1}})
+    assert first == again
+    assert nodes.nodes.count("x") == 1
+    assert nodes.put(True) != nodes.put(1)
+
+
+def test_an_export_holds_the_answers_of_the_server(
+    small: Path, tiermem: Command, tmp_path: Path
+) -> None:
+    done = tiermem("inspect", small, "--export", "run.html", "-q")
+    assert (done.code, done.out, done.err) == (0, "run.html\n", "")
+    text = (tmp_path / "run.html").read_text()
+    found = _contents(text)
+    with looked_at(small) as site:
+        about = found["about?"]
+        assert about["runs"][0]["ticks"] == [0, 1, 2, 3, 4]
+        assert found["series?run=0"] == ask(site, "series")
+        assert found["heat?of=loss&run=0"] == ask(site, "heat", of="loss")
+        for agent in about["runs"][0]["agents"]:
+            for tick in range(5):
+                own = f"agent={agent}&run=0&tick={tick}"
+                here = {"agent": agent, "tick": tick}
+                assert found[f"agent?{own}"] == json.loads(json.dumps(ask(site, "agent", **here)))
+                assert found[f"memories?{own}"] == ask(site, "memories", **here, limit=1000)
+                if tick:
+                    rows = ask(site, "explain", **here, when="deciding", limit=1000)["rows"]
+                    assert found[f"explain?{own}"]["rows"] == rows[: len(rows)]
+        memories = [key for key in found if key.startswith("memory?")]
+        assert len(memories) == sum(
+            ask(site, "memories", agent=agent, tick=4)["total"]
+            for agent in about["runs"][0]["agents"]
+        )
+        identifier = found["memories?agent=agent_00&run=0&tick=4"]["rows"][0]["id"]
+        assert found[f"memory?id={identifier}&run=0"] == ask(site, "memory", id=identifier)
+        assert found["population?run=0&tick=4"] == ask(site, "population", tick=4)
+        assert found["tick?run=0&tick=2"] == ask(site, "tick", tick=2)
+
+
+def test_an_exported_file_needs_no_network_and_runs_only_its_own_scripts(
+    small: Path, tiermem: Command, tmp_path: Path
+) -> None:
+    assert tiermem("inspect", small, "--export", "run.html", "-q").code == 0
+    text = (tmp_path / "run.html").read_text()
+    assert not re.findall(r'(?:src|href)="(?!data:)', text)
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]+)"', text)
+    assert "default-src 'none'" in policy
+    assert "connect-src" not in policy
+    found = MAP.search(text)
+    assert found is not None
+    assert hash_of(found["map"]) in policy
+    assert all(each.startswith("data:") for each in json.loads(found["map"])["imports"].values())
+    refused = tiermem("inspect", small, "--export", "run.html", "-q")
+    assert refused.is_one_error(2, "exists already", "--force")
+    assert tiermem("inspect", small, "--export", "run.html", "-q", "--force").code == 0
+
+
+def test_hostile_texts_stay_data_in_an_export(tiermem: Command, tmp_path: Path) -> None:
+    hostile = "</script><img src=x onerror=alert(1)> \u202e ${x} <!-- " + "A" * 100_000
+    assert tiermem("init", "bank").code == 0
+    (tmp_path / "text").write_text(hostile)
+    from agents import MemoryBank
+
+    with MemoryBank.open("bank", storage={"sync": "manual"}) as bank:
+        bank.agent("eve").add(hostile)
+    assert tiermem("inspect", "bank", "--export", "bank.html", "-q").code == 0
+    text = (tmp_path / "bank.html").read_text()
+    assert "onerror" not in text
+    last = _contents(text)["about?"]["runs"][0]["last_tick"]
+    rows = _contents(text)[f"memories?agent=eve&run=0&tick={last}"]["rows"]
+    assert [row["text"] for row in rows] == [hostile]
+
+
+def test_what_can_t_be_looked_at_is_refused(tiermem: Command, tmp_path: Path) -> None:
+    assert tiermem("inspect", "nothing").is_one_error(1, "nothing")
+    (tmp_path / "empty").mkdir()
+    assert tiermem("inspect", "empty").is_one_error(1, "there is no bank in empty")
+
+
+def test_the_command_serves_until_it_is_stopped(small: Path) -> None:
+    with Popen(
+        [*COMMAND, "inspect", str(small)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().strip()
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/[A-Za-z0-9_-]{32}/", url)
+        with httpx.Client(timeout=LONG, trust_env=False) as client:
+            assert client.get(f"{url}api/about").json()["name"] == "small"
+        process.send_signal(signal.SIGINT)
+        _, err = ended(process)
+        assert "Traceback" not in err
+        assert process.returncode == 0
