@@ -15,6 +15,7 @@ from commands import Command
 from http_service import COMMAND
 from inspected_sites import ask, looked_at, make_run
 
+from agents import MemoryBank
 from agents.interfaces.inspector.export import Nodes
 from agents.interfaces.inspector.page_files import MAP, hash_of
 from waiting import LONG, ended
@@ -72,7 +73,7 @@ def test_an_export_holds_the_answers_of_the_server(
                 assert found[f"memories?{own}"] == ask(site, "memories", **here, limit=1000)
                 if tick:
                     rows = ask(site, "explain", **here, when="deciding", limit=1000)["rows"]
-                    assert found[f"explain?{own}"]["rows"] == rows[: len(rows)]
+                    assert found[f"explain?{own}"]["rows"] == rows
         memories = [key for key in found if key.startswith("memory?")]
         assert len(memories) == sum(
             ask(site, "memories", agent=agent, tick=4)["total"]
@@ -104,11 +105,8 @@ def test_an_exported_file_needs_no_network_and_runs_only_its_own_scripts(
 
 def test_hostile_texts_stay_data_in_an_export(tiermem: Command, tmp_path: Path) -> None:
     hostile = "</script><img src=x onerror=alert(1)> \u202e ${x} <!-- " + "A" * 100_000
-    assert tiermem("init", "bank").code == 0
-    (tmp_path / "text").write_text(hostile)
-    from agents import MemoryBank
-
-    with MemoryBank.open("bank", storage={"sync": "manual"}) as bank:
+    large = {"max_content_bytes": 200_000}
+    with MemoryBank.open("bank", storage={"sync": "manual"}, memory=large) as bank:
         bank.agent("eve").add(hostile)
     assert tiermem("inspect", "bank", "--export", "bank.html", "-q").code == 0
     text = (tmp_path / "bank.html").read_text()
