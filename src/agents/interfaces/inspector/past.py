@@ -48,7 +48,7 @@ class _Stage(NamedTuple):
     tick: int
     head: tuple[int, int, str]
     rows: list[SnapshotRow]
-    shelf: list[Sequence[Any]]
+    shelf: Sequence[Sequence[Any]]
     size: int
 
 
