@@ -46,6 +46,20 @@ FILES_OF_CASES = {
 
 # By file: tests whose behaviour a cheaper test shows as well.
 TESTS = {
+    "test_page.py": {
+        "test_a_branch_is_written_as_a_command_with_its_edits",
+        "test_a_click_leads_from_an_event_to_the_memory_and_from_it_to_the_decision",
+        "test_a_click_on_the_map_opens_the_agent_in_that_tick",
+        "test_every_view_opens_by_its_address",
+        "test_keys_buttons_field_line_and_play_move_the_cursor",
+        "test_light_and_dark_and_keys_for_help",
+        "test_the_life_of_a_memory_is_that_of_the_python_api",
+    },
+    "test_page_runs.py": {
+        "test_a_long_table_draws_the_rows_in_sight",
+        "test_the_page_runs_a_branch_and_compares",
+        "test_two_runs_are_compared_from_where_they_part",
+    },
     "test_clock_commands.py": {
         "test_doctor_says_that_the_clock_is_behind_and_what_to_do",
     },
@@ -126,6 +140,7 @@ TESTS_OF_CASES = {
     "test_mcp_command.py": {
         "test_a_request_with_text_that_is_not_unicode_is_answered_by_its_id",
     },
+    "test_page.py": {"test_numbers_are_those_of_the_python_api"},
     "test_run_command.py": {"test_a_signal_stops_a_real_process_between_two_ticks"},
     "test_sweep_command.py": {"test_a_grid_may_hold_values_of_any_kind"},
     "test_sweep_workers.py": {

@@ -21,6 +21,7 @@ export function PopulationView({ run, index, tick }) {
       ${data.told.length > 0 || data.agents.length > 0
         ? html`<${Circle} told=${data.told} agents=${data.agents} holders=${held ? new Set(held.holders) : null} tick=${data.tick} chosen=${chosen} choose=${choose} />`
         : html`<p class="soft">No agent yet.</p>`}
+      ${data.told.length > 0 && html`<p class="soft">orange: told in this tick. A click on an agent shows its threads, a double click opens it.</p>`}
       ${data.told.length === 0 && html`<p class="soft">No memory says who told it: none has a speaker or source in its metadata.</p>`}
     <//>
     <${Panel} class="beliefs" title="Beliefs that spread" note="texts that several agents hold">
