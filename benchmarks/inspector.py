@@ -98,7 +98,7 @@ def measure(folder: Path, count: int) -> dict[str, Any]:
             if name == "memories" and found and found["rows"]:
                 identifier = random.choice(found["rows"])["id"]
                 times.setdefault("memory", []).append(asked(site, "memory", {"id": identifier})[1])
-        size = sum(reader.slices.sizes())
+        size = reader.slices.size()
     return {
         "opened": opened,
         "opened_wall": opened_wall,

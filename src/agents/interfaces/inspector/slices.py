@@ -6,8 +6,6 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,7 +74,6 @@ class Slices:
     """The file. One thread writes; any thread reads what is written and what waits."""
 
     def __init__(self) -> None:
-        self._folder = TemporaryDirectory(prefix="tiermem-inspect-")
         self._lock = threading.RLock()
         self.agents: list[str] = []
         self.places: dict[str, int] = {}
@@ -89,9 +86,8 @@ class Slices:
         self._open()
 
     def _open(self) -> None:
-        self._db = sqlite3.connect(
-            Path(self._folder.name) / "slices.db", isolation_level=None, check_same_thread=False
-        )
+        # A file without a name: it ends with the process, even if the process is killed.
+        self._db = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self._db.execute("PRAGMA journal_mode = OFF")
         self._db.execute("PRAGMA synchronous = OFF")
         self._db.execute("PRAGMA cache_size = -32000")
@@ -103,14 +99,11 @@ class Slices:
         """Delete the file."""
         with self._lock:
             self._db.close()
-            self._folder.cleanup()
 
     def clear(self) -> None:
         """Forget everything: the journal went back."""
         with self._lock:
             self._db.close()
-            self._folder.cleanup()
-            self._folder = TemporaryDirectory(prefix="tiermem-inspect-")
             self.purged.clear()
             self.generation += 1
             self._open()
@@ -192,9 +185,10 @@ class Slices:
 
     # Reading
 
-    def sizes(self) -> list[int]:
-        """The bytes of the files."""
-        return [path.stat().st_size for path in Path(self._folder.name).iterdir()]
+    def size(self) -> int:
+        """The bytes of the file."""
+        ((pages,),), ((each,),) = self.ask("PRAGMA page_count"), self.ask("PRAGMA page_size")
+        return int(pages) * int(each)
 
     def ask(self, sql: str, values: Sequence[object] = ()) -> list[Any]:
         """The rows that a query gives."""
