@@ -56,6 +56,7 @@ TESTS = {
         "test_the_life_of_a_memory_is_that_of_the_python_api",
     },
     "test_page_runs.py": {
+        "test_a_sweep_is_a_grid_that_leads_to_its_runs_and_back",
         "test_a_long_table_draws_the_rows_in_sight",
         "test_the_page_runs_a_branch_and_compares",
         "test_two_runs_are_compared_from_where_they_part",

@@ -51,6 +51,8 @@ def test_every_view_opens_by_a_click(browser: Browser, page: str) -> None:
         browser.click(f"nav a[data-tab={view}]")
         browser.shows(f".frame[data-view={view}] main :is({seen})")
         assert browser.hash.startswith(f"#/{view}")
+        assert browser.run("return document.documentElement.scrollHeight <= innerHeight")
+        assert browser.run("return document.documentElement.scrollWidth <= innerWidth")
     assert browser.all(".failed") == []
     assert browser.complaints() == []
 

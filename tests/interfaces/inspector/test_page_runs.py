@@ -14,6 +14,8 @@ from agents.interfaces.inspector.export import write_export
 from agents.simulation.runs.branch import branch
 from agents.simulation.runs.compare import compare_runs, past_bank
 from agents.simulation.runs.run import Run
+from agents.simulation.sweeps.results import write_results
+from agents.simulation.sweeps.sweep import read_sweep, run_cells
 from waiting import until
 
 AGENT = "agent_01"
@@ -185,3 +187,28 @@ def test_the_page_runs_a_branch_and_compares(browser: Browser, rumor: Path, tmp_
         browser.click("#run-branch")
         browser.shows(".frame[data-view=compare] #parted")
         browser.shows("[data-side='1'] .only", "The mill is closed")
+
+
+def test_a_sweep_is_a_grid_that_leads_to_its_runs_and_back(
+    browser: Browser, tmp_path: Path
+) -> None:
+    (tmp_path / "market.yaml").write_text("simulation: {world: market, agents: 5, ticks: 4}\n")
+    (tmp_path / "sweep.yaml").write_text(
+        "scenario: market.yaml\nseeds: 2\ngrid: {memory.max_pinned: [1, 3]}\n"
+    )
+    plan, folder = read_sweep(tmp_path / "sweep.yaml"), tmp_path / "swept"
+    cells = run_cells(plan, folder, 1, force=False, keep_runs=True)
+    done = {cell.name: result for cell, result in cells if not isinstance(result, str)}
+    results = write_results(plan, folder, done)
+    means = [row["mean"] for row in results.statistics if row["metric"] == "loss"]
+    with served(folder) as address:
+        browser.open(address, "#/sweep?metric=loss")
+        browser.shows("#grid")
+        assert browser.values("#grid .num") == pytest.approx(means)
+        browser.click("#grid .cell-button")
+        browser.click("#runs .tick-link")
+        browser.shows(".frame[data-view=overview] #heat")
+        assert browser.tick == 4
+        browser.click("#to-sweep")
+        browser.shows(".frame[data-view=sweep] #grid")
+        assert browser.complaints() == []

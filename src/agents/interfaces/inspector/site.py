@@ -65,13 +65,15 @@ class Site:
     def about(self, given: Parameters) -> dict[str, Any]:
         """What there is to look at."""
         runs = [run.about() for run in self.runs]
-        kind, name = "sweep", "" if self.sweep is None else self.sweep.resolve().name
+        sweep = None if self.sweep is None else self.sweep.resolve().name
+        kind, name = "sweep", sweep or ""
         if self.runs:
             kind, name = ("run" if self.runs[0].is_run else "bank"), runs[0]["name"]
         return {
             "kind": kind,
             "name": name,
             "runs": runs,
+            "sweep": sweep,
             "allow_branch": self.allow_branch,
             "version": __version__,
         }

@@ -9,7 +9,9 @@ const root = /** @type {HTMLElement} */ (document.getElementById("page"));
 try {
   site.provider = await connect();
   site.about = await site.provider.get("about", {});
+  root.replaceChildren();
   render(html`<${App} />`, root);
 } catch (error) {
+  root.replaceChildren();
   render(html`<main class="opening"><${Failed} error=${error} /></main>`, root);
 }

@@ -36,6 +36,9 @@ function valuesOf(points, name) {
   return all.every((value) => typeof value === "number") ? all.sort((one, other) => one - other) : all;
 }
 
+/** The last part of a setting's name, which says enough. @param {string} name */
+const short = (name) => name.split(".").at(-1);
+
 /** The last parameter goes to the right; all others, together, go down.
  * @param {{sweep: Sweep, metric: string, chosen: Point | null, choose: (point: Point) => void}} props */
 function Grid({ sweep, metric, chosen, choose }) {
@@ -49,8 +52,8 @@ function Grid({ sweep, metric, chosen, choose }) {
   /** @param {string} row @param {any} column */
   const pointAt = (row, column) =>
     points.find((point) => JSON.stringify(down.map((name) => point.values[name])) === row && (!across || asText(point.values[across]) === asText(column)));
-  return html`<table class="grid" id="grid"><thead><tr>${down.map((name) => html`<th>${name}</th>`)}
-    ${columns.map((value) => html`<th class="number">${across ? `${across} = ${asText(value)}` : metric}</th>`)}</tr></thead>
+  return html`<table class="grid" id="grid"><thead><tr>${down.map((name) => html`<th title=${name}>${short(name)}</th>`)}
+    ${columns.map((value) => html`<th class="number" title=${across ?? metric}>${across ? `${short(across)} = ${asText(value)}` : metric}</th>`)}</tr></thead>
     <tbody>${rows.map((row) => html`<tr>${JSON.parse(row).map((/** @type {any} */ value) => html`<th>${asText(value)}</th>`)}
       ${columns.map((column) => {
         const point = pointAt(row, column);
@@ -72,7 +75,7 @@ function Runs({ point, metrics }) {
       setError(problem);
     }
   };
-  return html`<h2>${Object.entries(point.values).map(([name, value]) => `${name} = ${asText(value)}`).join(", ")}</h2>
+  return html`<h2>${Object.entries(point.values).map(([name, value]) => `${short(name)} = ${asText(value)}`).join(", ")}</h2>
     ${error && html`<${Failed} error=${error} />`}
     <table class="given" id="runs"><thead><tr><th>run</th><th class="number">seed</th>${metrics.map((name) => html`<th class="number">${name}</th>`)}</tr></thead>
     <tbody>${point.runs.map((run) => html`<tr><td>${run.has_run && !site.provider.embedded ? html`<button class="tick-link" data-run=${run.name} onClick=${() => open(run.name)}>${run.name}</button>` : html`<span title="the sweep did not keep it: --keep-runs">${run.name}</span>`}</td>
