@@ -48,11 +48,12 @@ export function LongTable({ ask: name, params, columns, sort = "", onSort, onTot
     if (state.shown !== key) return;
     for (let page = Math.floor(from / PAGE); page * PAGE < until; page++) void load(page, false);
   });
+  state.drawn = state.top;
   const rows = [];
   for (let at = from; at < until; at++) rows.push([at, state.pages.get(Math.floor(at / PAGE))?.[at % PAGE]]);
   const scrolled = (/** @type {any} */ event) => {
     state.top = event.currentTarget.scrollTop;
-    redraw(null);
+    if (Math.abs(state.top - state.drawn) >= (ROW * BEYOND) / 2) redraw(null);
   };
   return html`<div class="long-table" ref=${ref} onScroll=${scrolled} tabindex="0" role="table" id=${id} data-total=${state.total}
     aria-rowcount=${state.total} data-ready=${state.shown === key}>

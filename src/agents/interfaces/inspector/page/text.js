@@ -9,7 +9,7 @@ const NAMES = {
 };
 const HIDDEN =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/gu;
-const LINE = 400; // characters of a text in one line of a table
+const LINE = 240; // characters of a text in one line of a table
 const BLOCK = 4000; // characters of a text that is shown whole, before one asks for more
 
 /** @param {string} character */
