@@ -54,6 +54,7 @@ class Inspected:
         world = self.settings and WorldNumbers.of_run(folder, self.settings)
         self.reader = Reader(self._path, self._own, world or None)
         self.past = PastBanks(self.reader, self.bank_folder, self.settings)
+        self._warming = threading.Thread(target=self._warm_up, daemon=True)
         self._lock = threading.Lock()
         self._records: list[dict[str, Any]] = []
         self._world_names = world.names() if world else []
@@ -63,11 +64,18 @@ class Inspected:
     def start(self) -> None:
         """Begin to read the journal."""
         self.reader.start()
+        self._warming.start()
 
     def close(self) -> None:
         """Stop reading, and close what is open."""
+        if self._warming.is_alive():
+            self._warming.join()
         self.reader.close()
         self.past.close()
+
+    def _warm_up(self) -> None:
+        with suppress(TierMemError):  # who asks for an explanation is told what is wrong
+            self.past.warm_up()
 
     @contextmanager
     def journal(self) -> Iterator[Journal]:

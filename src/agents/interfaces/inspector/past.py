@@ -86,6 +86,14 @@ class PastBanks:
         self._how: tuple[Settings, Guard, dict[str, object], bool] | None = None
         self._embedder: Embedder | None = None
 
+    def warm_up(self) -> None:
+        """Load the offline embedder, which takes longer than a request may."""
+        with self._lock:
+            bank = self._opened(None)
+            if getattr(bank.parts.embedder.embedder, "reproducible", False):
+                bank.parts.embedder.encode(["a"])
+            bank.close()
+
     def close(self) -> None:
         """Close all banks."""
         with self._lock:
