@@ -31,11 +31,12 @@ function Whole({ life, index, tick }) {
   return html`
     <div class="memory-text" id="memory-text"><${Block} text=${memory.text} /></div>
     <p class="facts">
-      <${Tier} name=${memory.tier} /> ${memory.kind && html`<span>${memory.kind}</span>`} <span><span class="soft">of</span> <${AgentLink} name=${memory.agent} tick=${memory.created} run=${index} /></span>
+      ${memory.kind && html`<span>${memory.kind}</span>`} <span><span class="soft">of</span> <${AgentLink} name=${memory.agent} tick=${memory.created} run=${index} /></span>
       <span><span class="soft">born in tick</span> <${Num} of=${memory.created} /></span>
+      <span><span class="soft">in the end</span> <${Tier} name=${memory.tier} /></span>
       <span class="id"><span class="soft">id</span> <code>${memory.id}</code> <${Copy} text=${memory.id} /></span>
     </p>
-    ${others.length > 0 && html`<p class="facts small">${others.map(([name, value]) => html`<span class="argument"><span class="soft">${name}</span> <${Line} text=${asText(value)} most=${160} /></span> `)}</p>`}
+    ${others.length > 0 && html`<p class="facts small">${others.map(([name, value]) => html`<span class="argument"><span class="soft">${name.replaceAll("_", " ")}</span> ${typeof value === "number" ? html`<${Num} of=${value} />` : html`<${Line} text=${asText(value)} most=${160} />`}</span> `)}</p>`}
     ${note && html`<p class="remark">${note}</p>`}
     <${LifeLine} life=${life} tick=${tick} />
     <div class="columns">

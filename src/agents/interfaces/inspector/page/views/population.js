@@ -42,7 +42,7 @@ export function PopulationView({ run, index, tick }) {
 function Beliefs({ beliefs, agents, belief, setBelief }) {
   if (!beliefs.length) return html`<p class="soft">No two agents hold the same text.</p>`;
   return html`<ul class="belief-list" id="beliefs">${beliefs.map(
-    (each) => html`<li><button aria-pressed=${each.text === belief} onClick=${() => setBelief(each.text === belief ? "" : each.text)} title="show its holders">
+    (each) => html`<li><button aria-pressed=${each.text === belief} onClick=${() => setBelief(each.text === belief ? "" : each.text)} title=${each.text.slice(0, 300)}>
       <span class="bar"><i style=${{ width: `${(100 * each.count) / Math.max(1, agents)}%` }}></i></span>
       <span class="count"><${Num} of=${each.count} /></span><${Line} text=${each.text} /><span class="soft since">since ${each.since}</span></button></li>`,
   )}</ul>`;
