@@ -1,11 +1,11 @@
 // An agent at a tick: its decision, its context, its memories, and why a memory was not given.
-import { html, useState } from "#vendor/htm-preact";
+import { html, useMemo, useState } from "#vendor/htm-preact";
 import { filter, go, link } from "#address";
 import { site, useAnswer } from "#answers";
 import { MemoryLink, Panel, Temperature, Tier, missing, useTyped } from "#bits";
 import { DecisionParts } from "#decision";
 import { LongTable } from "#table";
-import { Block, Line, Num, counted } from "#text";
+import { Block, Num, counted } from "#text";
 
 const TIERS = ["pinned", "critical", "important", "normal", "low"];
 const TEMPERATURES = ["hot", "warm", "cold"];
@@ -13,11 +13,12 @@ const TEMPERATURES = ["hot", "warm", "cold"];
 /** @param {{run: any, agent: string, view: string}} props */
 export function AgentChoice({ run, agent, view }) {
   const { agents } = run;
+  const options = useMemo(() => agents.map((/** @type {string} */ name) => html`<option value=${name}>${name}</option>`), [agents]);
   const step = (/** @type {number} */ by) => go({ view, of: agents[(agents.indexOf(agent) + by + agents.length) % agents.length] });
   return html`<span class="agent-choice">
     <button title="the agent before ([)" aria-label="the agent before" onClick=${() => step(-1)}>‹</button>
     <select id="agent" aria-label="agent" value=${agent} onChange=${(/** @type {any} */ event) => go({ view, of: event.currentTarget.value })}>
-      ${agents.map((/** @type {string} */ name) => html`<option value=${name}><${Line} text=${name} /></option>`)}
+      ${options}
     </select>
     <button title="the next agent (])" aria-label="the next agent" onClick=${() => step(1)}>›</button>
   </span>`;
