@@ -129,6 +129,8 @@ def _read(filters: Mapping[str, Any]) -> Join:
             parts.append(_read_joined(name, value))
         elif isinstance(value, Mapping):
             parts += [_read_test(name, operator, own) for operator, own in value.items()]
+        elif isinstance(value, list):
+            parts.append(Test(name, "in", value))
         elif value != "*":
             parts.append(Test(name, "eq", value))
     return Join("AND", tuple(parts))

@@ -82,6 +82,7 @@ class Scopes:
     def __init__(self, bank: MemoryBank) -> None:
         self._bank = bank
         self._names = Names(bank)
+        self._owners: dict[str, Owner] = {}
         self._prefixes: dict[str, str] = {}
 
     def agent_id(self, ids: Mapping[str, str]) -> str:
@@ -92,9 +93,12 @@ class Scopes:
 
     def owner(self, agent_id: str) -> Owner:
         """Whom an agent of the bank stands for."""
-        text = self._names.text(agent_id)
-        name, found, value = text.partition("=")
-        return Owner(name, value) if found and name in IDS else Owner("user_id", text)
+        if agent_id not in self._owners:
+            text = self._names.text(agent_id)
+            name, found, value = text.partition("=")
+            is_named = found and name in IDS
+            self._owners[agent_id] = Owner(name, value) if is_named else Owner("user_id", text)
+        return self._owners[agent_id]
 
     def parts(self, ids: Mapping[str, str]) -> Iterator[Part]:
         """The agents whose memories may have all of these ids."""
