@@ -279,6 +279,32 @@ class ShelfTable:
         """Delete the versions that ended by a commit."""
         self._db.execute("DELETE FROM shelf WHERE until <= ?", (commit,))
 
+    def revector(self, vectors_of: Callable[[Sequence[str | None]], bytes]) -> None:
+        """Give every version of every memory another vector."""
+        rows = self._read("SELECT rowid FROM shelf ORDER BY rowid", _sequence)
+        for number in list(rows):
+            (row,) = self._read("SELECT * FROM shelf WHERE rowid = ?", tuple, (number,))
+            record = _stored(row).record
+            record = record._replace(vector=vectors_of([record.content]))
+            digest = of_shelved(row[0], record)
+            self._db.execute(
+                "UPDATE shelf SET vector = ?, digest = ?, seal = ? WHERE rowid = ?",
+                (record.vector, digest, _seal(row[2], row[3], digest), number),
+            )
+
+    def sums(self, commit: int) -> dict[str, int]:
+        """By agent, the sum of the hashes over the memories that were there before a commit."""
+        found: Counter[str] = Counter()
+        query = f"SELECT agent, digest FROM shelf WHERE {_BEFORE}"  # noqa: S608
+        for agent, own in self._read(query, tuple, {"commit": commit}):
+            found[agent] += int.from_bytes(own, "big")
+        return dict(found)
+
+    def every(self) -> Iterator[tuple[str, bytes]]:
+        """The text and the vector of every version of every memory, checked."""
+        for _, (record, _) in self._select("true ORDER BY rowid"):
+            yield record.content, record.vector
+
     def purge(self, agent: str, sequences: Collection[int]) -> None:
         """Delete every version of these memories."""
         self._db.executemany(
