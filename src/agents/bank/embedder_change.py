@@ -88,7 +88,7 @@ def _reembed(
             store = journal.get("store")
             values = {} if store is None else {"store": {**store, "stale": True}}
             values["bank"] = with_embedder(identity, chosen, settings)
-            switch(journal, new, chosen, **values)
+            switch(journal, journal_of(folder), new, chosen, **values)
     if not dry_run:
         (folder / FILE).unlink(missing_ok=True)
     return Reembedding(before["name"], chosen.name, len(found.texts), same, len(found.sample))

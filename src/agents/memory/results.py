@@ -79,6 +79,9 @@ class Reembedding(NamedTuple):
     texts: int
     """How many texts the bank has, those of its history too; 0 if both embedders are the same."""
     agreement: float | None
-    """The share of each text's ten nearest texts that stay its nearest; None for too few texts."""
+    """The share of each text's nearest texts, up to ten, that stay its nearest.
+
+    None for too few texts.
+    """
     compared: int
     """How many texts were compared for it."""

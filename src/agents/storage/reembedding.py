@@ -20,7 +20,7 @@ from ..errors import CommitFailed
 from .embedding.cache import CachedEmbedder
 from .embedding.embedders import Embedder
 from .journal.journal import Journal
-from .journal.revectoring import added_texts
+from .journal.revectoring import added_texts, revector, shelved
 from .journal.schema import SnapshotRow
 from .sqlite import make_private
 from .state import snapshots
@@ -39,7 +39,7 @@ __all__ = [
 
 FILE = "reembed.db"
 NEAREST = 10
-"""How many nearest texts are compared, before and after."""
+"""How many nearest texts are compared, before and after; fewer if there are few texts."""
 _SAMPLE = 500
 """How many texts the comparison takes, the newest."""
 _BATCH = 256
@@ -62,7 +62,8 @@ def survey(journal: Journal) -> Survey:
 
 
 def _all(journal: Journal) -> Iterator[tuple[str, bytes]]:
-    yield from journal.shelf.every()
+    for record in shelved(journal):
+        yield record.content, record.vector
     for row in journal.snapshots():
         yield from _pairs(snapshots.texts_of(row), row.vectors)
     for commit in journal.commits(after=journal.snapshot().commit if journal.base else 0):
@@ -78,7 +79,7 @@ def _pairs(texts: Sequence[str | None], vectors: bytes) -> Iterator[tuple[str, b
 
 def agreement(before: Quantised, after: Quantised) -> float | None:
     """The share of each text's nearest texts that stay its nearest; None for too few texts."""
-    most = min(NEAREST, len(before) - 1)
+    most = min(NEAREST, (len(before) - 1) // 3)  # of few texts, all would be near
     if most < 1:
         return None
     old, new = _nearest(before, most), _nearest(after, most)
@@ -162,15 +163,17 @@ def new_vectors(folder: Path | None, embedder: Embedder) -> Iterator[NewVectors]
         raise CommitFailed(f"the new vectors in {path} can't be kept ({error})") from error
 
 
-def switch(journal: Journal, new: NewVectors, embedder: Embedder, **values: Any) -> None:
-    """Give every memory its new vector, in one transaction."""
+def switch(
+    journal: Journal, path: Path, new: NewVectors, embedder: Embedder, **values: Any
+) -> None:
+    """Give every memory in the journal's file its new vector, in one transaction."""
 
     def repack(row: SnapshotRow, shelf_sum: int) -> SnapshotRow:
         vectors = new.of(snapshots.texts_of(row))
         return snapshots.with_vectors(row, vectors, new.dims, shelf_sum)
 
     is_kept = not getattr(embedder, "reproducible", False)
-    journal.revector(new.of, repack, new.all() if is_kept else {}, **values)
+    revector(journal, path, new.of, repack, new.all() if is_kept else {}, **values)
 
 
 def _key(text: str) -> bytes:

@@ -1,6 +1,6 @@
 """The journal: every change to a bank, in SQLite. It is the truth; all else is rebuilt from it."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -13,7 +13,6 @@ from .decisions import DecisionTable
 from .file import JournalFile
 from .head import Acknowledged, HeadRecord
 from .redaction import Redaction, redact, redacted_digest
-from .revectoring import VectorsOf, rewritten_commits
 from .schema import Commit, Snapshot, SnapshotRow, chained
 from .ticks import TickNote, TickRow
 
@@ -265,50 +264,6 @@ class Journal:
             self.file.put(values)
         self.base, self.base_tick = head[:2]
         self.head, self.tick, self.hash = self._last()
-
-    def revector(
-        self,
-        vectors_of: VectorsOf,
-        repack: Callable[[SnapshotRow, int], SnapshotRow],
-        embeddings: Mapping[bytes, bytes],
-        **values: object,
-    ) -> None:
-        """Give every memory another vector, in one transaction, and keep ``values`` as well.
-
-        ``repack`` gets a snapshot, and the sum of the hashes over the agent's memories that were
-        not resident then. Commits that lead to the state of a checkpoint are deleted: nothing can
-        go back to them.
-        """
-        snapshot = self.snapshot()
-        start = snapshot.commit if self.base else 0
-        digest = before = bytes.fromhex(snapshot.hash) if self.base else bytes(32)
-        if self._record:
-            self._record.forget()
-        with self.file.writing():
-            self._db.execute("DELETE FROM commits WHERE id <= ?", (start,))
-            for number, digest in rewritten_commits(self._db, before, vectors_of):
-                if number == snapshot.commit:
-                    snapshot = snapshot._replace(hash=digest.hex())
-            self._db.execute("DELETE FROM redactions")
-            self.shelf.revector(vectors_of)
-            then = self.shelf.sums(snapshot.commit + 1)
-            for row in list(self.snapshots()):
-                self._db.execute(_SNAPSHOT, repack(row, then.get(row.agent, 0)))
-            self._db.execute("DELETE FROM embeddings")
-            self._db.executemany(_EMBEDDING, embeddings.items())
-            if self.get("shelf_sum") is not None:
-                values["shelf_sum"] = _hex(sum(self.shelf.sums(self.head + 1).values()))
-            if self.base:
-                values["base"] = (snapshot.commit, snapshot.tick)
-            if snapshot.commit:
-                values["snapshot"] = snapshot
-            if self.head:
-                values["head"] = (self.head, self.tick, digest.hex())
-            self.file.put(values)
-        self.base, self.base_tick = self.get("base") or (0, 0)
-        self.hash = digest
-        if self._record:
-            self._record.write(self.head, self.hash)
 
     # Ticks
 
