@@ -1,6 +1,7 @@
 """What ``tiermem.mem0`` does beyond what a comparison with mem0 shows."""
 
 import asyncio
+import inspect
 import json
 import subprocess
 import sys
@@ -430,6 +431,20 @@ def test_the_async_memory_has_the_same_calls(tmp_path: Path) -> None:
 
     asyncio.run(story())
     asyncio.run(story())  # in another event loop
+
+
+def test_the_methods_of_an_async_memory_look_async() -> None:
+    for name in ("add", "search", "get_all", "delete"):
+        method = getattr(AsyncMemory, name)
+        assert inspect.iscoroutinefunction(inspect.unwrap(method))
+        assert inspect.signature(method) == inspect.signature(getattr(Memory, name))
+
+
+def test_a_memory_that_infers_nothing_needs_no_llm() -> None:
+    memory = AsyncMemory(infer=False)
+    asyncio.run(memory.add("tea", **ANN))
+    assert texts(asyncio.run(memory.get_all(filters=ANN))) == ["tea"]
+    memory.close()
 
 
 def test_an_async_memory_is_used_by_one_event_loop_after_the_other() -> None:

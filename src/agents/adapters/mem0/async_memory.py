@@ -1,6 +1,7 @@
 """``mem0.AsyncMemory`` over a bank: the methods of :class:`Memory` as coroutines."""
 
 import functools
+import inspect
 from collections.abc import Callable, Coroutine, Mapping
 from os import PathLike
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
@@ -24,6 +25,9 @@ def _awaited(
     async def awaited(self: "AsyncMemory", /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self.bank.run(lambda _: method(self.memory, *args, **kwargs))
 
+    # Programs look behind a wrapper whether it is async, and would find the method that is not.
+    vars(awaited).update(__signature__=inspect.signature(method))
+    del vars(awaited)["__wrapped__"]
     return awaited
 
 
