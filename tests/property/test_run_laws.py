@@ -15,8 +15,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from model import SmallEmbedder
-from strategies import contents, metadata, queries, tiers
 
 from agents import BankError, InvalidInput, Memory, MemoryBank, MemoryNotFound, MemoryPinned, Tier
 from agents.bank import history
@@ -30,6 +28,8 @@ from agents.simulation.runs.run import Run, checkpoints, go_back
 from agents.storage.state.ledger import Ledger
 from banks import MANUAL, undone
 from examples import examples
+from tiermem.testing import SmallEmbedder
+from tiermem.testing.strategies import contents, metadata, queries, tiers
 
 AGENTS = ("alice", "bob", "carol")
 CAPS = {"max_pinned": 2, "max_critical": 2}

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from agents import TIER_NAMES, Tier
-from agents.memory.metadata import RESERVED_METADATA_KEYS
+from .. import TIER_NAMES, Tier
+from ..memory.metadata import RESERVED_METADATA_KEYS
 
 agent_ids = st.text(ascii_letters + digits + "._-@", min_size=1, max_size=128).filter(
     lambda text: not text.startswith(".")
