@@ -40,6 +40,7 @@ FILES_OF_CASES = {
     "test_serve_command.py",
     "test_store_damage.py",
     "test_store_process.py",
+    "test_more_law_classes.py",
     "test_stored.py",
     "test_vacuum_faults.py",
 }

@@ -1,6 +1,5 @@
 """The laws of a policy: what an agent decides follows from what it sees, remembers and draws."""
 
-import copy
 import json
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
@@ -113,7 +112,9 @@ class _Noted:
         self._note(observation, memories, before, decided)
         return decided
 
-    def _note(self, seen: Observation, memories: Hits, before: Any, decided: Any) -> None:
+    def _note(
+        self, seen: Observation, memories: Hits, before: tuple[str, str], decided: Any
+    ) -> None:
         each = [decided] if isinstance(decided, Ask) else list(decided)
         plain = [[type(one).__name__, *_plain(one)] for one in each]
         self.decisions.append([seen.agent_id, seen.tick, json.loads(json.dumps(plain))])
@@ -138,8 +139,9 @@ class _NotedTogether(_Noted):
         return decided
 
 
-def _kept(observation: Observation, memories: Hits) -> tuple[Any, Any]:
-    return copy.deepcopy(tuple(observation)), [copy.deepcopy(tuple(hit)) for hit in memories]
+def _kept(observation: Observation, memories: Hits) -> tuple[str, str]:
+    """What can be seen of both: what is written to them shows."""
+    return repr(observation), repr(list(memories))
 
 
 def _plain(value: Any) -> Iterator[Any]:

@@ -18,9 +18,14 @@ from typing import Any
 
 from ..errors import SimulationError, TierMemError
 
-__all__ = ["elsewhere", "file_of", "main", "started"]
+__all__ = ["another_hash_seed", "elsewhere", "file_of", "main", "started"]
 
 _CHILD = "from tiermem.testing.processes import main; main()"
+
+
+def another_hash_seed() -> int:
+    """A hash seed that this process does not have."""
+    return 2 if os.environ.get("PYTHONHASHSEED") == "1" else 1
 
 
 def elsewhere(laws: Any, method: str, hash_seed: int = 1, **arguments: Any) -> Any:

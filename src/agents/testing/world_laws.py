@@ -20,7 +20,7 @@ from .processes import elsewhere, file_of, started
 from .stories import Story, difference, story_of
 from .unseeded import watched
 
-__all__ = ["Play", "WorldLaws"]
+__all__ = ["Play", "WorldLaws", "files_of"]
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -95,7 +95,7 @@ class Play:
 
         with watched(is_own) as found:
             world = self.world()
-            files |= _files(world) | _files(self.policy(world))
+            files |= files_of(world) | files_of(self.policy(world))
             told = self.story()
         return told, [
             f"{_shown(file, places)}, line {line}: {what}" for file, line, what in sorted(found)
@@ -240,7 +240,7 @@ def _same(first: Story, other: Story, problem: str) -> None:
     must(found is None, f"{problem} ({found})")
 
 
-def _files(made: object) -> set[str]:
+def files_of(made: object) -> set[str]:
     """The files of an object's methods."""
     methods = [each for part in type(made).__mro__ for each in vars(part).values()]
     return {each.__code__.co_filename for each in methods if hasattr(each, "__code__")}
