@@ -19,7 +19,7 @@ __all__ = ["AgentMemoryLaws"]
 
 _AGENTS = ("alice", "bob", "Alice")
 _TEXTS = tuple(f"memory number {number} of {number % 3} kinds" for number in range(12))
-_ACKNOWLEDGED = 5
+_LAST = _TEXTS[-1]
 
 
 class AgentMemoryLaws:
@@ -93,7 +93,8 @@ class AgentMemoryLaws:
         """whatever their names are, no agent sees or finds what another one has"""
 
         def apart(names: list[str]) -> None:
-            own = {name: f"secret number {number}" for number, name in enumerate(names)}
+            every = dict.fromkeys([*_AGENTS, *names])
+            own = {name: f"secret number {number}" for number, name in enumerate(every)}
             with tempfile.TemporaryDirectory() as folder, self._open(folder) as made:
                 for name, text in own.items():
                     self.add(made, name, text)
@@ -168,14 +169,14 @@ class AgentMemoryLaws:
         with tempfile.TemporaryDirectory() as scratch:
             place = str(Path(scratch, "bank"))
             with started(self, "add_until_killed", Path(scratch), place=place) as child:
-                for number, _ in enumerate(child.stdout or (), start=1):
-                    if number == _ACKNOWLEDGED:
+                for line in child.stdout or ():
+                    if line.strip() == _LAST:
                         child.kill()
                         break
             must(child.returncode == -signal.SIGKILL, "the process ended before it was killed")
             with self._open(place) as made:
-                kept = self.texts(made, "alice")[:_ACKNOWLEDGED]
-        must(kept == list(_TEXTS[:_ACKNOWLEDGED]), f"after a kill, alice has {kept}")
+                kept = self.texts(made, "alice")
+        must(kept == list(_TEXTS), f"after a kill, alice has {kept}")
 
     def found(self, made: Any) -> list[list[str]]:
         """What a few searches find."""
@@ -187,7 +188,7 @@ class AgentMemoryLaws:
             return self.found(made)
 
     def add_until_killed(self, place: str) -> None:
-        """Add memories, and say so after each of them."""
+        """Add memories, say so after each of them, and wait."""
         with self._open(place) as made:
             for text in _TEXTS:
                 self.add(made, "alice", text)
