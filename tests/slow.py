@@ -13,6 +13,7 @@ FILES = {
     "test_kill.py",
     "test_load.py",
     "test_mcp_inspector.py",
+    "test_more_law_classes.py",
     "test_note_kills.py",
     "test_note_races.py",
     "test_run_kill.py",
@@ -46,6 +47,7 @@ FILES_OF_CASES = {
 
 # By file: tests whose behaviour a cheaper test shows as well.
 TESTS = {
+    "test_planted_bugs.py": {"test_a_bug_that_other_processes_show_breaks_a_law"},
     "test_clock_commands.py": {
         "test_doctor_says_that_the_clock_is_behind_and_what_to_do",
     },
