@@ -126,7 +126,7 @@ def test_memories_that_other_code_stored_are_items(store: TierMemStore) -> None:
         "list": {"content": "a list", "value": [1, 2]},
     }
     store.put(ANN, plain.id, {"content": "likes coffee"})
-    assert [each.content for each in agent.history(plain.id)][0] == "likes tea"
+    assert agent.history(plain.id)[0].content == "likes tea"
     assert len(store.search(ANN)) == 2
 
 

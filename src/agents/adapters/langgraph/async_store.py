@@ -1,6 +1,5 @@
 """The store for async graphs: operations that wait at the same time become one batch."""
 
-import asyncio
 from collections.abc import Iterable
 from typing import Any
 
@@ -18,7 +17,8 @@ class AsyncTierMemStore(AsyncBatchedBaseStore):
     """:class:`TierMemStore` over an ``AsyncMemoryBank``, made inside the event loop that uses it.
 
     What the tasks of the loop ask for at the same time is one batch: one search, one commit. The
-    options are those of :class:`TierMemStore`. Inside a transaction of the bank, use ``abatch``.
+    options are those of :class:`TierMemStore`. Inside a transaction of the bank, call ``abatch``:
+    ``aput`` and its like wait for a task that is outside, and so for the end of the transaction.
     """
 
     supports_ttl = True
@@ -35,10 +35,6 @@ class AsyncTierMemStore(AsyncBatchedBaseStore):
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """All operations in one turn of the bank, as :meth:`TierMemStore.batch` does them."""
         return await self._bank.run(self._batch, list(ops))
-
-    def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """:meth:`abatch`, for other threads than the event loop's."""
-        return asyncio.run_coroutine_threadsafe(self.abatch(ops), self._loop).result()
 
     def _batch(self, bank: MemoryBank, ops: list[Op]) -> list[Result]:
         if self._store is None:

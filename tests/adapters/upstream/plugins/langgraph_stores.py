@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import langgraph.store.memory
-import langgraph.store.sqlite
+import langgraph.store.sqlite.aio
 from langgraph.store.base import TTLConfig
-from tiermem import MemoryBank
-from tiermem.langgraph import LangChainEmbedder, TierMemStore
+
+from tiermem import AsyncMemoryBank, MemoryBank
+from tiermem.langgraph import AsyncTierMemStore, LangChainEmbedder, TierMemStore
 
 MILLISECONDS = {"mode": "wall", "ticks_per_day": 86_400_000}
 
@@ -59,5 +60,34 @@ class Sqlite(TierMemStore):
     stop_ttl_sweeper = start_ttl_sweeper
 
 
+class AsyncSqlite(AsyncTierMemStore):
+    """Takes the arguments of ``AsyncSqliteStore``."""
+
+    @classmethod
+    @asynccontextmanager
+    async def from_conn_string(
+        cls, name: str, *, index: dict[str, Any] | None = None, ttl: TTLConfig | None = None
+    ) -> AsyncIterator[AsyncSqlite]:
+        with tempfile.TemporaryDirectory() as folder:
+            where = None if name == ":memory:" else folder
+            with opened(where, index, clock=MILLISECONDS) as bank:
+                fields = (index or {}).get("text_fields")
+                store = cls(AsyncMemoryBank(bank), fields=fields, ttl=ttl)
+                store.bank, store.index_config = bank, TierMemStore(bank).index_config
+                yield store
+
+    async def setup(self) -> None:
+        """A bank needs none."""
+
+    async def sweep_ttl(self) -> int:
+        return Sqlite(self.bank).sweep_ttl()
+
+    async def start_ttl_sweeper(self) -> None:
+        """Every batch lets time pass."""
+
+    stop_ttl_sweeper = start_ttl_sweeper
+
+
 langgraph.store.memory.InMemoryStore = InMemory
 langgraph.store.sqlite.SqliteStore = Sqlite
+langgraph.store.sqlite.AsyncSqliteStore = langgraph.store.sqlite.aio.AsyncSqliteStore = AsyncSqlite
