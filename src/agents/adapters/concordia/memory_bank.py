@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from ...bank.agent_memory import AgentMemory
 from ...bank.memory_bank import MemoryBank
-from ...errors import InvalidInput
+from ...errors import EmbedderError, InvalidInput
 from ...memory.records import Memory
 from ...memory.tiers import TIER_NAMES, Tier, TierLike, parse_tier
 from ...storage.vectors import unit
@@ -66,7 +66,7 @@ class SentenceEmbedder:
 
     def _embed(self, text: str) -> ArrayLike:
         if self.function is None:
-            raise InvalidInput("a text can't be embedded before set_embedder() is called")
+            raise EmbedderError("there is no function to embed texts with")
         return self.function(text)
 
 
@@ -205,7 +205,7 @@ class AssociativeMemoryBank:
         with self._memory_bank_lock:
             if self._agent is None and not rows:
                 return
-            agent = self._opened("set_state", dims=len(rows[0].vector) if rows else None)
+            agent = self._opened("set_state", dims=len(rows[0].vector) if rows else 1)
             with agent.parts.changing():
                 self._restore(agent, rows)
             self._count = -1  # the texts are read again
@@ -234,17 +234,21 @@ class AssociativeMemoryBank:
     # Inside
 
     def _opened(self, call: str, *, dims: int | None = None) -> AgentMemory:
-        """The agent's memories. Where none were given, a bank is made for them."""
-        if self._agent is None:
-            if self._sentences.function is None and dims is None:
-                raise InvalidInput(f"Embedder must be set before calling `{call}` method.")
-            embedder = self._sentences
+        """The agent's memories; a bank is made for them where none were given.
+
+        ``dims`` says that the vectors are known, and how long they are.
+        """
+        agent, embedder = self._agent, self._sentences
+        is_own = agent is None or agent.parts.embedder.embedder is embedder
+        if is_own and embedder.function is None and dims is None:
+            raise InvalidInput(f"Embedder must be set before calling `{call}` method.")
+        if agent is None:
             if dims is not None:
                 embedder = self._sentences = SentenceEmbedder(embedder.function, dims=dims)
             own = {"max_content_bytes": _MOST_BYTES}
             bank = MemoryBank.ephemeral(preset="vector", embedder=embedder, memory=own)
-            self._agent = bank.agent("entity")
-        return self._agent
+            agent = self._agent = bank.agent("entity")
+        return agent
 
     def _memories(self) -> list[Memory]:
         return [] if self._agent is None else self._agent.all()
