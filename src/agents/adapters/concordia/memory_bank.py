@@ -14,7 +14,7 @@ from ...bank.memory_bank import MemoryBank
 from ...errors import EmbedderError, InvalidInput
 from ...memory.records import Memory
 from ...memory.tiers import TIER_NAMES, Tier, TierLike, parse_tier
-from ...storage.vectors import unit
+from ...storage.vectors import Quantised, unit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -259,8 +259,7 @@ class AssociativeMemoryBank:
         parts = self._agent.parts
         with parts.using():
             memories = self._agent.all()
-            vector = parts.ledger.resident.vector
-            vectors = [vector(each.agent_id, each.sequence) for each in memories]
+            vectors = _vectors(self._agent, memories)
         if not memories:
             return []
         units = unit(np.stack(vectors)).tolist()
@@ -293,6 +292,17 @@ def _content(agent: AgentMemory, text: str) -> str:
     most = agent.parts.settings.memory.max_content_bytes
     data = text.encode(errors="replace")
     return text if len(data) <= most else data[:most].decode(errors="ignore")
+
+
+def _vectors(agent: AgentMemory, memories: Iterable[Memory]) -> list[Quantised]:
+    resident = agent.parts.ledger.resident
+    block = resident.block(agent.agent_id)
+    near = block.vectors()
+    rows = ((each.sequence, block.row_of(each.sequence)) for each in memories)
+    return [
+        resident.vector(agent.agent_id, sequence) if row is None else near[row]
+        for sequence, row in rows
+    ]
 
 
 def _text(memory: Memory) -> str:

@@ -102,15 +102,19 @@ class FormativeMemories(formative_memories_initializer.GameMaster):  # type: ign
         observations = game_master.get_component(
             make_observation.DEFAULT_MAKE_OBSERVATION_COMPONENT_KEY
         )
-        queue = observations.add_to_queue
-        observations.add_to_queue = lambda name, event: queue(name, _formative(event))
+        observations.add_to_queue = _marking(observations.add_to_queue)
         return game_master
 
 
-def _formative(event: str) -> str:
-    """The event with the tag. It becomes one memory: three line breaks would begin another."""
-    text = re.sub(r"\n{3,}", "\n\n", event.strip())
-    return f"{FORMATIVE} {text}" if text else event
+def _marking(queue: Callable[[str, str], None]) -> Callable[[str, str], None]:
+    """The queue of observations, where each event gets the tag; blank ones are left out."""
+
+    def add_to_queue(entity_name: str, event: str) -> None:
+        text = re.sub(r"\n{3,}", "\n\n", event.strip())  # three would begin another memory
+        if text:
+            queue(entity_name, f"{FORMATIVE} {text}")
+
+    return add_to_queue
 
 
 class _Remembering(prefab_lib.Prefab):  # type: ignore[misc]
