@@ -22,9 +22,15 @@ def newer_python() -> str:
     for version in _NEWER:
         pyenv = [path for root in roots for path in Path(root).glob(f"versions/{version}*/bin")]
         for folder in (None, *map(str, pyenv)):
-            if found := shutil.which(f"python{version}", path=folder):
+            found = shutil.which(f"python{version}", path=folder)
+            if found and _works(found):
                 return found
     raise SystemExit("no Python 3.12 or later was found: put python3.12 on the PATH")
+
+
+def _works(python: str) -> bool:
+    """Whether it is a Python; a shim of pyenv may not be."""
+    return subprocess.run([python, "--version"], capture_output=True).returncode == 0
 
 
 def environment(work: Path, extra: str, packages: Iterable[str]) -> Path:
