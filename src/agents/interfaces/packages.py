@@ -24,6 +24,7 @@ _PURPOSES = {
     "jsonschema": "checking settings",
     "matplotlib": "plots",
     "mcp": "serving MCP clients",
+    "mesa": "memory of Mesa's agents",
     "mem0": "the store, and for embedders and LLMs of others",
     "numpy": "everything that computes",
     "opentelemetry": "telemetry",
