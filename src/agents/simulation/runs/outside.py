@@ -189,7 +189,7 @@ class OutsideRun:
 
     def end(self) -> None:
         """Store what the agents remember, and record the tick; :class:`Tick` calls it."""
-        bank = self.bank
+        bank, metrics = self.bank, self._numbers()
         agents = list(self._agents)
         doings = [self._doings.get(agent) or _Doings() for agent in agents]
         log = DecisionLog([_seen(own) for own in doings], given_hits([own.given for own in doings]))
@@ -200,7 +200,7 @@ class OutsideRun:
                 log.did(agent, action, result, born=row is not None)
         bank.add_many([row for own in self._doings.values() for row in own.rows()])
         do_what_is_due(bank)
-        self._record([own.given for own in doings if own.query is not None], log)
+        self._record(metrics, [own.given for own in doings if own.query is not None], log)
 
     def done(self, *, failed: bool) -> None:
         """The tick is committed, or undone; :class:`Tick` calls it."""
@@ -254,9 +254,10 @@ class OutsideRun:
 
     def _record_beginning(self) -> None:
         """Tick 0: the agents' first memories."""
+        metrics = self._numbers()
         with self.bank.transaction():
             self.bank.add_many([row for own in self._doings.values() for row in own.rows()])
-            self._record((), None)
+            self._record(metrics, (), None)
         self._forget_doings()
 
     def _forget_doings(self) -> None:
@@ -265,8 +266,9 @@ class OutsideRun:
             own.observed, own.deeds = [], []
         self._answers = []
 
-    def _record(self, found: Sequence[Hits], log: DecisionLog | None) -> None:
-        metrics = self._numbers()
+    def _record(
+        self, metrics: Mapping[str, float], found: Sequence[Hits], log: DecisionLog | None
+    ) -> None:
         agents = list(self._agents)
         record = {**tick_record(self.bank, found, metrics), "agents": len(agents)}
         state = {"world": {"agents": agents, "metrics": metrics}, "errors": {}}
@@ -275,6 +277,7 @@ class OutsideRun:
         self.record = record
 
     def _numbers(self) -> dict[str, float]:
+        """The program's metrics. To give them, it may welcome new agents first."""
         numbers: dict[str, float] = {}
         for name, value in self._metrics().items():
             try:
