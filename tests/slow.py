@@ -34,6 +34,7 @@ FILES_OF_CASES = {
     "test_http_hostile.py",
     "test_import_name.py",
     "test_log_damage.py",
+    "test_mesa_processes.py",
     "test_new_user.py",
     "test_note_growth.py",
     "test_process.py",
@@ -46,6 +47,10 @@ FILES_OF_CASES = {
 
 # By file: tests whose behaviour a cheaper test shows as well.
 TESTS = {
+    "test_mesa_processes.py": {
+        "test_a_killed_model_has_all_its_whole_steps",
+        "test_the_same_seed_gives_the_same_hash_in_every_process",
+    },
     "test_clock_commands.py": {
         "test_doctor_says_that_the_clock_is_behind_and_what_to_do",
     },
