@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
@@ -150,7 +149,7 @@ class Memories:
     def reporters(self) -> dict[str, Callable[["Model"], object]]:
         """Model reporters for Mesa's ``DataCollector``: the last step's numbers of memory."""
         names = ("memories", "pinned", "recalled", "hit_rate", "state_hash")
-        return {name: partial(self._reported, name) for name in names}
+        return {name: self._reporter(name) for name in names}
 
     def close(self, *, report: bool = True) -> dict[str, Any]:
         """End the run: write its tables and its report, and give its summary.
@@ -194,13 +193,18 @@ class Memories:
             for name, own in self._metrics.items()
         }
 
-    def _reported(self, name: str, model: "Model") -> object:
-        record = self.record
-        if name == "memories":
-            return sum(record.get(tier, 0) for tier in TIER_NAMES.values())
-        if name == "state_hash":
-            return record.get(name, "")
-        return record.get("retrieved" if name == "recalled" else name, 0)
+    def _reporter(self, name: str) -> Callable[["Model"], object]:
+        """A plain function: some versions of Mesa call anything else without the model."""
+
+        def report(model: "Model") -> object:
+            record = self.record
+            if name == "memories":
+                return sum(record.get(tier, 0) for tier in TIER_NAMES.values())
+            if name == "state_hash":
+                return record.get(name, "")
+            return record.get("retrieved" if name == "recalled" else name, 0)
+
+        return report
 
 
 def _check_model(model: object) -> None:
