@@ -51,7 +51,6 @@ demo: $(STAMP)   ## flat memory against tiers, 20 seeds each: one to two minutes
 	$(BIN)/python simulations/demo.py
 
 bench: $(STAMP)  ## a tick loop against mem0, Chroma and LangGraph, then a simulation (ARGS="--agents 1000 --memories 200")
-	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
 	$(BIN)/python benchmarks/tick_loop.py $(ARGS)
 	$(BIN)/python benchmarks/simulation.py
 

@@ -42,7 +42,7 @@ _PURPOSES = {
     "yaml": "reading settings",
 }
 
-_FOR_DEVELOPERS = ("bench", "dev")
+_FOR_DEVELOPERS = ("dev",)
 
 
 def requirements() -> "Iterator[tuple[Requirement, str | None]]":

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ...bank.memory_bank import MemoryBank
 from ...errors import MemoryNotFound
-from ...memory.events import Added, Event, Moved, Purged, Retained, Succeeded, TierChanged
+from ...memory.events import Added, Event, Lasted, Moved, Purged, Retained, Succeeded, TierChanged
 from ...memory.records import id_prefix, sequence_of
 from ...memory.retention import Retention
 from ...memory.temperature import TEMPERATURE_NAMES, Temperature
@@ -143,7 +143,7 @@ def _told(event: Event, agent: str, number: int) -> Iterator[tuple[str, str]]:
             yield "born", f"{tier}, as {kind}"
         else:
             yield "tier", f"{tier} now, {_CAUSES[event.cause]}"
-    elif isinstance(event, Moved | Retained | Purged):
+    elif isinstance(event, Moved | Retained | Lasted | Purged):
         if event.agent_id != agent or number not in event.sequences:
             return
         if isinstance(event, Moved):
@@ -151,5 +151,7 @@ def _told(event: Event, agent: str, number: int) -> Iterator[tuple[str, str]]:
             yield "temperature", f"{heat} now, {_CAUSES[event.cause]}"
         elif isinstance(event, Retained):
             yield _RETAINED[Retention(event.retention)], _CAUSES[event.cause]
+        elif isinstance(event, Lasted):
+            yield "lifetime", f"until tick {event.expires_tick} now"
         else:
             yield "gone", "its text and its vector are purged"
