@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import version
+from numbers import Integral
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, final
@@ -228,7 +229,7 @@ def _check_model(model: object) -> None:
 def _seed_of(model: "Model") -> int:
     """The seed that the model was given, where Mesa keeps it; else one of its random state."""
     seed = getattr(model, "_seed", None)
-    if isinstance(seed, int) and 0 <= seed <= _LARGEST_SEED:
+    if isinstance(seed, Integral) and 0 <= int(seed) <= _LARGEST_SEED:
         return int(seed)
     state = hashlib.sha256(repr(model.random.getstate()).encode())
     return int.from_bytes(state.digest()[:8], "big") & _LARGEST_SEED
