@@ -1,8 +1,11 @@
 """Agents of a Mesa model remember, recall, come and go."""
 
 import copy
+import gc
 import pickle
 import sys
+import threading
+import weakref
 from pathlib import Path
 
 import pytest
@@ -17,6 +20,7 @@ from tiermem import (
     BankError,
     InvalidContent,
     InvalidInput,
+    MemoryBank,
     MemoryNotFound,
     RunError,
     SimulationError,
@@ -315,6 +319,33 @@ def test_a_folder_is_not_overwritten_unless_told(tmp_path: Path) -> None:
         town.step()
     again.memories.close(report=False)
     assert again.memories.close() == {}
+
+
+def test_a_model_that_is_gone_leaves_its_bank(tmp_path: Path) -> None:
+    town = walked(2, folder=tmp_path / "runs/town")
+    gone, end = weakref.ref(town), town.memories.record["state_hash"]
+    getattr(mesa.Agent, "_ids", {}).pop(town, None)  # where Mesa before 3.5 keeps every model
+    del town
+    gc.collect()
+    assert gone() is None
+    with MemoryBank.open(tmp_path / "runs/town/bank") as bank:
+        assert bank.state_hash() == end
+
+
+def test_steps_may_come_from_another_thread() -> None:
+    town = walked(1)
+    thread = threading.Thread(target=town.step)
+    thread.start()
+    thread.join()
+    assert town.memories.tick == 2
+    assert first(town).memory.search("Whom did I meet?")
+
+
+def test_a_run_is_not_closed_inside_a_step(tmp_path: Path) -> None:
+    town = walked(1, folder=tmp_path / "run")
+    with town.memories.step(), pytest.raises(BankError, match="inside a transaction"):
+        town.memories.close()
+    assert town.memories.close(report=False)["ticks"] == 2
 
 
 def test_a_folder_that_is_no_run_is_never_replaced(tmp_path: Path) -> None:

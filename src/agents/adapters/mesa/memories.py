@@ -82,7 +82,8 @@ class Memories:
         place = folder(self.seed) if callable(folder) else folder
         path = None if place is None else Path(place)
         self._run = OutsideRun.create(path, settings, self._numbers, replace=replace)
-        finalize(self, OutsideRun.leave, self._run)
+        # With the run, the finalizer would keep the model alive.
+        finalize(self, MemoryBank.close, self._run.bank, sync=False)
         self._register = model.register_agent
         model.register_agent = self._registered
         for agent in model.agents:
