@@ -36,6 +36,7 @@ FILES_OF_CASES = {
     "test_import_name.py",
     "test_log_damage.py",
     "test_mem0_differential.py",
+    "test_mesa_processes.py",
     "test_new_user.py",
     "test_note_growth.py",
     "test_process.py",
@@ -71,6 +72,10 @@ TESTS = {
     },
     "test_stored.py": {
         "test_an_import_whose_store_fails_is_done_and_says_so",
+    },
+    "test_mesa_processes.py": {
+        "test_a_killed_model_has_all_its_whole_steps",
+        "test_the_same_seed_gives_the_same_hash_in_every_process",
     },
     "test_planted_bugs.py": {"test_a_bug_that_other_processes_show_breaks_a_law"},
     "test_clock_commands.py": {

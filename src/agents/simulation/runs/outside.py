@@ -235,9 +235,9 @@ class OutsideRun:
 
     def leave(self) -> None:
         """Close the bank and write no results: ``tiermem report`` can write them later."""
+        self.bank.close(sync=False)
         if self.folder is not None:
             _open.pop(self.folder, None)
-        self.bank.close(sync=False)
 
     # Inside
 
