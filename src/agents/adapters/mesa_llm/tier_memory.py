@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 
 from ...bank.memory_bank import MemoryBank
 from ...memory.context import render
-from ...memory.tiers import TierLike, parse_tier
+from ...memory.tiers import Tier, TierLike, parse_tier
 from ..names import agent_id_of
 from .events import STEP, event_of, item, text_of
 
@@ -22,6 +22,8 @@ except ImportError as error:
 
 __all__ = ["TierMemory"]
 
+_ASSIGNED = "long_term_memory"
+"""The key of the text that was assigned as the long term memory."""
 _BANKS: WeakKeyDictionary[Any, MemoryBank] = WeakKeyDictionary()
 """The bank of each model whose agents were given none."""
 
@@ -87,8 +89,7 @@ class TierMemory(STLTMemory):  # type: ignore[misc]
         most = self.bank.settings.memory.max_content_bytes
         items = [
             item(name, event, step, self.tiers.get(name), most)
-            for name, events in entry.content.items()
-            for event in (events if isinstance(events, list) else [events])
+            for name, event in _events(entry.content)
         ]
         if step is not None and step > self.bank.tick:
             self.bank.pass_time(step)
@@ -114,8 +115,25 @@ class TierMemory(STLTMemory):  # type: ignore[misc]
 
     @property
     def long_term_memory(self) -> str:
-        """:meth:`format_long_term`."""
+        """:meth:`format_long_term`. A text that is assigned becomes a pinned memory.
+
+        The next text that is assigned supersedes it.
+        """
         return self.format_long_term()
+
+    @long_term_memory.setter
+    def long_term_memory(self, text: str) -> None:
+        self.memories.add(text, Tier.PINNED, key=_ASSIGNED)
+
+    @property
+    def memory_entries(self) -> list[Any]:
+        """All events, oldest first, an entry each: those of the bank, and of the step under way."""
+        kept = [(each.metadata.get(STEP), event_of(each)) for each in self.memories.all()]
+        entries = [(step, *found) for step, found in kept if found is not None]
+        staged = [each.content for each in self.short_term_memory if each.step is None]
+        for content in (*staged, self.step_content):
+            entries += [(self.agent.model.steps, *event) for event in _events(content)]
+        return [MemoryEntry({name: event}, step, self.agent) for step, name, event in entries]
 
     def format_long_term(self) -> str:
         """What the bank has for the newest step, but for the steps of the short term memory."""
@@ -129,6 +147,15 @@ class TierMemory(STLTMemory):  # type: ignore[misc]
         about = text_of({**newest, **self.step_content})
         prompt = self.agent.step_prompt
         return about or (prompt if isinstance(prompt, str) else "")
+
+
+def _events(content: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Each event of a step with its type."""
+    return [
+        (name, event)
+        for name, events in content.items()
+        for event in (events if isinstance(events, list) else [events])
+    ]
 
 
 def _bank_of(model: Any) -> MemoryBank:
