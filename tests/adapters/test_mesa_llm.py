@@ -113,7 +113,7 @@ def test_old_steps_come_back_when_they_matter(bank: MemoryBank) -> None:
     play(agent, 9, observation={"seen": "the bay, with something like a shark"})
     prompt = agent.memory.get_prompt_ready()
     assert "Step 9: \n{'observation': {'seen': 'the bay, with" in prompt
-    assert "Long term memory: \n- [normal] observation: seen: a shark in the bay" in prompt
+    assert "Long term memory: \n- observation: seen: a shark in the bay" in prompt
     assert len(agent.memory.short_term_memory) == 2
 
 
@@ -123,6 +123,16 @@ def test_what_the_short_term_memory_shows_is_not_shown_again(bank: MemoryBank) -
     assert agent.memory.format_long_term() == ""
     bank.agent("1").add("NEVER swim.", tier="pinned")
     assert agent.memory.format_long_term() == "- [pinned] NEVER swim."
+
+
+def test_what_happens_again_and_again_is_shown_once(bank: MemoryBank) -> None:
+    agent = agent_of(bank, short_term_capacity=1)
+    for step in range(1, 9):
+        play(agent, step, action={"decision": "wait" if step != 3 else "buy"})
+    assert sorted(agent.memory.format_long_term().splitlines()) == [
+        "- action: decision: buy",
+        "- action: decision: wait",
+    ]
 
 
 def test_tiers_come_from_types_and_from_importance(bank: MemoryBank) -> None:
@@ -275,6 +285,6 @@ def test_the_howto_runs(
     code = code.replace('open("market")', 'open("market", storage={"sync": "manual"})')
     exec(compile(code, PAGE.name, "exec"), {})
     printed = capsys.readouterr().out
-    assert "Long term memory: \n- [pinned] NEVER buy from Mallory.\n- [normal] " in printed
+    assert "Long term memory: \n- [pinned] NEVER buy from Mallory.\n- " in printed
     assert "Step 4: \n{'observation': {'price of fish': " in printed
     assert printed.endswith("the same again: True\n")

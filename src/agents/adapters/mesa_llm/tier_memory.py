@@ -7,6 +7,7 @@ from weakref import WeakKeyDictionary
 
 from ...bank.memory_bank import MemoryBank
 from ...memory.context import render
+from ...memory.records import Hits
 from ...memory.tiers import Tier, TierLike, parse_tier
 from ..names import agent_id_of
 from .events import STEP, event_of, item, text_of
@@ -140,7 +141,8 @@ class TierMemory(STLTMemory):  # type: ignore[misc]
         recent = [each.step for each in self.short_term_memory if isinstance(each.step, int)]
         filters = {"$not": {f"metadata.{STEP}": {"$gte": min(recent)}}} if recent else None
         hits = self.memories.search(self._query(), self.considered_entries, filters=filters)
-        return render(hits)
+        different = {hit.memory.content: hit for hit in reversed(hits)}  # the best of equal ones
+        return render(Hits(reversed(different.values()))) if hits else ""
 
     def _query(self) -> str:
         newest = self.short_term_memory[-1].content if self.short_term_memory else {}
