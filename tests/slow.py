@@ -35,6 +35,7 @@ FILES_OF_CASES = {
     "test_http_hostile.py",
     "test_import_name.py",
     "test_log_damage.py",
+    "test_mem0_differential.py",
     "test_new_user.py",
     "test_note_growth.py",
     "test_process.py",

@@ -60,6 +60,7 @@ class AgentMemory:
         expires_tick: int | None = None,
         session: str | int | None = None,
         speaker: str | None = None,
+        value: object = None,
     ) -> Memory:
         """Store a memory, in the tier normal unless another is given.
 
@@ -78,6 +79,9 @@ class AgentMemory:
 
         ``session`` names the conversation or episode, ``speaker`` the person that said the text.
         Memories of one session help a search to find each other. Both are kept as metadata.
+
+        ``value`` is JSON of any depth up to 64, and of at most 1 MiB. No search looks into it;
+        ``memory.value`` returns it.
         """
         options = {
             "kind": kind,
@@ -88,6 +92,7 @@ class AgentMemory:
             "session": session,
             "speaker": speaker,
             "key": key,
+            "value": value,
         }
         item = (self.agent_id, content, tier, metadata, options)
         return adding.add_many(self.parts, [item])[0]
@@ -156,16 +161,18 @@ class AgentMemory:
         content: str,
         tier: TierLike | None = None,
         metadata: Mapping[str, Scalar] | None = None,
+        *,
+        value: object = None,
     ) -> Memory:
         """Store a new version of a memory, which supersedes it as :meth:`add` with its key does.
 
         The new version has an id of its own, and all of the former that is not given: tier,
-        metadata, kind, tags, temperature and lifetime. Where the former has no key, its id is the
-        key of all later versions.
+        metadata, value, kind, tags, temperature and lifetime. Where the former has no key,
+        its id is the key of all later versions.
         """
         wanted = None if tier is None else parse_tier(tier)
         with self.parts.changing():
-            return adding.update(self.parts, self.get(memory_id), content, wanted, metadata)
+            return adding.update(self.parts, self.get(memory_id), content, wanted, metadata, value)
 
     def set_tier(self, memory_id: str, tier: TierLike) -> Memory:
         """Move a memory to a tier. A memory that is in the tier already keeps its place there."""

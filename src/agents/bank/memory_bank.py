@@ -377,8 +377,8 @@ class MemoryBank:
         """Store memories: tuples ``(agent_id, content, tier, metadata, options)``.
 
         The last three may be left out. ``options`` is a mapping of ``kind``, ``tags``,
-        ``temperature``, ``ttl``, ``expires_tick``, ``session``, ``speaker`` and ``key``, which mean
-        what they mean in :meth:`AgentMemory.add`.
+        ``temperature``, ``ttl``, ``expires_tick``, ``session``, ``speaker``, ``key``
+        and ``value``, which mean what they mean in :meth:`AgentMemory.add`.
 
         All are stored in one commit, with the same result as one by one. If one is refused, none
         is stored. The records of the result are made when they are first read.

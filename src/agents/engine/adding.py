@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import final
 
 from ..errors import InvalidInput
+from ..memory.json_value import value_text
 from ..memory.metadata import check_metadata
-from ..memory.records import KEY, Memory
+from ..memory.records import KEY, NO_METADATA, VALUE, Memory
 from ..memory.requests import NewBatch, Options, check_all_new, check_content
 from ..memory.retention import Retention
 from ..memory.tiers import Tier
@@ -41,13 +42,23 @@ def add_new(bank: OpenBank, new: NewBatch) -> Sequence[Memory]:
 
 
 def update(
-    bank: OpenBank, memory: Memory, content: object, tier: Tier | None, metadata: object
+    bank: OpenBank,
+    memory: Memory,
+    content: object,
+    tier: Tier | None,
+    metadata: object,
+    value: object = None,
 ) -> Memory:
     """Store a new version of a memory, which has all of the former but what is given."""
     check_is_live(bank, memory)
     text = check_content(content, bank.settings.memory.max_content_bytes)
     own: object = memory.metadata if metadata is None else metadata
     kept, key = check_metadata(own), memory.key or memory.id
+    fixed = {KEY: key}
+    if value is not None:
+        fixed[VALUE] = value_text(value)
+    elif VALUE in memory.metadata:
+        fixed[VALUE] = str(memory.metadata[VALUE])
     if kept is not None and kept.get(KEY, key) != key:
         raise InvalidInput(f"an update keeps the key {key!r:.80}", hint="leave the key out")
     wanted = memory.tier if tier is None else tier
@@ -61,7 +72,7 @@ def update(
         key,
     )
     new = NewBatch.of(
-        [(memory.agent_id, text, wanted, check_metadata({**(kept or {}), KEY: key}), options)]
+        [(memory.agent_id, text, wanted, check_metadata({**(kept or {}), **fixed}), options)]
     )
     return add_new(bank, new)[0]
 
@@ -135,7 +146,7 @@ class Repetitions:
         """By agent and normal text the sequence numbers of active memories, oldest first."""
 
     def of(self, new: NewBatch, former: Memory | None) -> Memory | None:
-        """The oldest memory with the same text and key that lives at least as long."""
+        """The oldest memory with the same text, key and value that lives at least as long."""
         agent_id, (content,), (options,) = new.agents[0], new.contents, new.options
         if options.kind == "note":  # its file has the text
             return None
@@ -146,8 +157,9 @@ class Repetitions:
         else:
             numbers = self._texts(agent_id).get(text, ())
             found = self._bank.ledger.resident.memories(agent_id, numbers)
+        value = (new.metadata[0] or NO_METADATA).get(VALUE)
         for memory in found:
-            if self._may_stand_for(memory, options):
+            if memory.metadata.get(VALUE) == value and self._may_stand_for(memory, options):
                 return memory
         return None
 

@@ -25,6 +25,7 @@ _PURPOSES = {
     "matplotlib": "plots",
     "mcp": "serving MCP clients",
     "mem0": "the store, and for embedders and LLMs of others",
+    "mesa": "the memories of Mesa's agents",
     "numpy": "everything that computes",
     "opentelemetry": "telemetry",
     "orjson": "writing the journal",

@@ -11,8 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from ..errors import InvalidInput
-from .metadata import shown
-from .records import Scalar
+from .records import Scalar, shown
 
 __all__ = ["Condition", "parse_condition"]
 

@@ -8,9 +8,10 @@ from itertools import chain
 from typing import Any, final
 
 from ..errors import InvalidContent, InvalidMetadata
-from .records import Scalar, check_text
+from .json_value import check_value_text
+from .records import VALUE, Scalar, check_text, shown
 
-__all__ = ["RESERVED_METADATA_KEYS", "KeptMetadata", "SharedMetadata", "check_metadata", "shown"]
+__all__ = ["RESERVED_METADATA_KEYS", "KeptMetadata", "SharedMetadata", "check_metadata"]
 
 # mem0 and TierMem use these keys themselves: metadata with them could change a memory's agent or
 # tier.
@@ -112,10 +113,13 @@ def _checked(metadata: Mapping[str, Scalar]) -> KeptMetadata:
         _check_entry(key, value)
     kept = KeptMetadata({key: metadata[key] for key in sorted(metadata)})
     size = len(kept.json.encode())
+    if VALUE in kept:
+        check_value_text(kept[VALUE])
+        size = len(_json({key: own for key, own in kept.items() if key != VALUE}).encode())
     if size > _MAX_METADATA_BYTES:
         raise InvalidMetadata(
             f"metadata of {size:,} bytes is over the limit of {_MAX_METADATA_BYTES:,}",
-            hint="keep less of it, or put it into the memory's text",
+            hint="keep less of it, or keep it as the memory's value",
         )
     return kept
 
@@ -149,11 +153,3 @@ def _check_entry(key: object, value: object) -> None:
         f"metadata {key}={shown(value)}: values are text, finite numbers (whole ones of 64 bits), "
         "true, false or null"
     )
-
-
-def shown(value: object) -> str:
-    """The beginning of a value, or its type, if Python can't print it."""
-    try:
-        return f"{value!r:.80}"
-    except (RecursionError, ValueError):  # nested too deeply, or too long a number
-        return type(value).__name__

@@ -1,11 +1,12 @@
 """What a memory is, and its id."""
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
 from operator import add
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..errors import InvalidContent
 from .retention import Retention
@@ -18,6 +19,7 @@ __all__ = [
     "NEW_RELEVANCE",
     "NO_METADATA",
     "UNUSED",
+    "VALUE",
     "Explanation",
     "Hit",
     "Hits",
@@ -29,6 +31,7 @@ __all__ = [
     "memories_of",
     "memory_id",
     "sequence_of",
+    "shown",
 ]
 
 Scalar = str | int | float | bool | None
@@ -40,6 +43,8 @@ UNUSED = -1
 """Stands for the last access tick of a memory that no search has returned yet."""
 KEY = "memory_key"
 """The name under which the metadata keeps a memory's key."""
+VALUE = "memory_value"
+"""The name under which the metadata keeps a memory's value, as JSON text."""
 NO_METADATA: Metadata = MappingProxyType({})
 NEW_RELEVANCE = 0.5
 """The relevance of a memory that no search has returned yet."""
@@ -99,6 +104,15 @@ class Memory(NamedTuple):
         """
         own = self.metadata.get(KEY)
         return own if isinstance(own, str) else None
+
+    @property
+    def value(self) -> Any:
+        """The JSON value that was stored with the memory; None if it has none.
+
+        Each call returns a new object.
+        """
+        own = self.metadata.get(VALUE)
+        return json.loads(own) if isinstance(own, str) else None
 
     def is_expired(self, tick: int) -> bool:
         """Whether the lifetime is over in ``tick``. A pinned or archived memory does not expire."""
@@ -288,3 +302,11 @@ class Hits(list[Hit]):
 
     pinned_left_out: tuple[Memory, ...] = ()
     note: str = ""
+
+
+def shown(value: object) -> str:
+    """The beginning of a value, or its type, if Python can't print it."""
+    try:
+        return f"{value!r:.80}"
+    except (RecursionError, ValueError):  # nested too deeply, or too long a number
+        return type(value).__name__

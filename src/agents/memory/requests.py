@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 from ..errors import InvalidAgentId, InvalidContent, InvalidInput, InvalidMetadata
+from .json_value import value_text
 from .kinds import check_kind, check_tags
 from .metadata import KeptMetadata, SharedMetadata, check_metadata
-from .records import KEY, check_text
+from .records import KEY, VALUE, check_text
 from .temperature import Temperature, parse_temperature
 from .tiers import TIER_VALUES, Tier, parse_tier
 
@@ -58,9 +59,14 @@ class Options(NamedTuple):
 
 
 PLAIN_OPTIONS = Options()
-_IN_METADATA = {"session": "session", "speaker": "speaker", "key": KEY}
+_IN_METADATA = {"session": "session", "speaker": "speaker", "key": KEY, "value": VALUE}
 """Options that the metadata keeps, and their names there."""
-_NAMES = (*[name for name in Options._fields if name != "keeps_tier"], "session", "speaker")
+_NAMES = (
+    *[name for name in Options._fields if name != "keeps_tier"],
+    "session",
+    "speaker",
+    "value",
+)
 _LONGEST_KEY = 256
 
 NewMemory = tuple[str, str, Tier, KeptMetadata | None, Options]
@@ -157,7 +163,7 @@ def _check_plain(items: Any, most_bytes: int) -> NewBatch | None:
 
 
 def _with_talk(metadata: object, options: Mapping[str, object]) -> tuple[object, object]:
-    """Metadata with the session, the speaker and the key of the options, and the other options."""
+    """Metadata with the options that it keeps, and the other options."""
     if options.keys().isdisjoint(_IN_METADATA):
         return metadata, options
     own = {
@@ -165,6 +171,8 @@ def _with_talk(metadata: object, options: Mapping[str, object]) -> tuple[object,
     }
     if KEY in own:
         check_key(own[KEY])
+    if VALUE in own:
+        own[VALUE] = value_text(own[VALUE])
     if isinstance(metadata, Mapping):
         for name, kept in _IN_METADATA.items():
             if kept in own and kept in metadata and metadata[kept] != own[kept]:

@@ -13,6 +13,7 @@ from .shapes import (
     KEY,
     KIND,
     LIMIT,
+    MATCHED,
     MEMORY,
     MOST_SAID,
     QUERY,
@@ -23,6 +24,7 @@ from .shapes import (
     TAGS,
     TEMPERATURE,
     TIER,
+    VALUE,
     Schema,
     any_of,
     list_of,
@@ -123,6 +125,7 @@ OPERATIONS: dict[str, Operation] = {
                         "string", "The conversation or episode it is part of.", **_NAME
                     ),
                     "speaker": typed("string", "Who said it.", **_NAME),
+                    "value": VALUE,
                     "metadata": {
                         "type": "object",
                         "maxProperties": 64,
@@ -156,9 +159,7 @@ OPERATIONS: dict[str, Operation] = {
             ),
             object_of(
                 {
-                    "results": list_of(
-                        object_of({**MEMORY["properties"], "score": {"type": "number"}})
-                    ),
+                    "results": list_of(MATCHED),
                     "promoted": list_of(ID),
                     "notes": _NOTES,
                 }

@@ -6,6 +6,7 @@ from typing import Any, get_args
 from ..engine import reading
 from ..engine.open_bank import OpenBank
 from ..memory.kinds import KINDS
+from ..memory.records import VALUE as VALUE_KEY
 from ..memory.records import Memory
 from ..memory.retention import RETENTION_NAMES
 from ..memory.temperature import TEMPERATURE_NAMES
@@ -20,6 +21,7 @@ __all__ = [
     "KEY",
     "KIND",
     "LIMIT",
+    "MATCHED",
     "MEMORY",
     "MOST_SAID",
     "QUERY",
@@ -30,6 +32,7 @@ __all__ = [
     "TAGS",
     "TEMPERATURE",
     "TIER",
+    "VALUE",
     "Schema",
     "any_of",
     "list_of",
@@ -96,6 +99,11 @@ KEY = typed(
     minLength=1,
     maxLength=256,
 )
+VALUE: Schema = {
+    "type": "object",
+    "description": "JSON to keep beside the text, nested as you like, at most 1 MiB. No search "
+    "looks into it.",
+}
 FILTERS: Schema = {
     "type": "object",
     "maxProperties": 100,
@@ -148,15 +156,16 @@ KEPT = object_of(
         "last_access_tick": {"type": ["integer", "null"]},
     }
 )
-MEMORY = object_of(
-    {
-        **KEPT["properties"],
-        "usage_count": typed("integer", "How often it was used: access_count by another name."),
-        "decay_score": typed("number", "How little it has faded: 1 is not at all."),
-    }
-)
+_SEEN = {
+    **KEPT["properties"],
+    "usage_count": typed("integer", "How often it was used: access_count by another name."),
+    "decay_score": typed("number", "How little it has faded: 1 is not at all."),
+}
+_BESIDE = {"value": {"description": "The JSON that was stored beside the text."}}
+MEMORY = object_of(_SEEN, _BESIDE)
+MATCHED = object_of({**_SEEN, "score": {"type": "number"}}, _BESIDE)
 SCORED = object_of(
-    {**MEMORY["properties"], "score": {"type": "number"}, "boosted_score": {"type": "number"}}
+    {**_SEEN, "score": {"type": "number"}, "boosted_score": {"type": "number"}}, _BESIDE
 )
 
 
@@ -235,9 +244,18 @@ def shown(bank: OpenBank, memory: Memory) -> dict[str, Any]:
     """A memory as JSON for whoever looks at it."""
     return {
         **memory_json(memory),
+        **_value(memory),
         "usage_count": memory.usage_count,
         "decay_score": round(reading.decay_score(bank, memory), 6),
     }
+
+
+def _value(memory: Memory) -> dict[str, Any]:
+    """The value as JSON, not as the text that the metadata keeps; nothing if there is none."""
+    if VALUE_KEY not in memory.metadata:
+        return {}
+    rest = {key: own for key, own in memory.metadata.items() if key != VALUE_KEY}
+    return {"metadata": rest, "value": memory.value}
 
 
 def memory_json(memory: Memory) -> dict[str, Any]:

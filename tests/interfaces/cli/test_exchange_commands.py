@@ -35,7 +35,7 @@ def folder(tiermem: Command) -> Path:
             alice.add(f"rule {number}", "critical")
         alice.add('Katze 🐝 שלום \x9b\u2028 \\ "quoted"\ttab\nline', tags=["b", "a"])
         alice.add("We decided on stone", kind="decision", temperature="cold")
-        alice.add("in view", temperature="hot")
+        alice.add("in view", temperature="hot", value={"deep": [{"er": "x" * 20_000}]})
         alice.archive(alice.add("an old rule", "important", {"session": "talk 7"}).id)
         alice.delete(alice.add("deleted").id)
         bank.advance(7)

@@ -433,6 +433,8 @@ def test_values_that_no_argument_takes_are_refused(
     before = MemoryBank(alice.parts).state_hash()
     for argument in [*OPERATIONS[name].arguments["properties"], "one too many", "\ud800"]:
         for what, value in NEVER_RIGHT.items():
+            if (argument, what) == ("value", "object of objects"):
+                continue  # the one argument that is nested
             failure = refused(alice, name, {**given, argument: value})
             assert issubclass(getattr(agents, failure.type), InvalidInput), what
             assert len(failure.message) <= 1000

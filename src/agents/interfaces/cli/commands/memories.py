@@ -65,6 +65,9 @@ def add(
         list[str] | None,
         Option("--meta", metavar="KEY=VALUE", help="A value of your own; can be repeated."),
     ] = None,
+    value: Annotated[
+        str | None, Option(metavar="JSON", help="Nested JSON to keep beside the text.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Store a memory of an agent. It is on disk when the command returns.
@@ -76,6 +79,7 @@ def add(
     """
     text = text_of(words)
     own = dict(map(_pair, metadata or ()))
+    beside = None if value is None else _value_of(value)
     with changed(folder) as bank:
         memory = bank.agent(agent)
         before = _ranked(memory)
@@ -91,6 +95,7 @@ def add(
                 ttl=ttl,
                 session=session,
                 speaker=speaker,
+                value=beside,
             )
 
 
@@ -333,6 +338,15 @@ def _pair(text: str, example: str = "--meta source=chat") -> "tuple[str, Scalar]
     except (ValueError, RecursionError):
         return key, value
     return key, value if isinstance(parsed, list | dict) else parsed
+
+
+def _value_of(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(
+            f"--value {text!r:.80} is no JSON: {error!s:.80}", hint="""write --value '{"a": [1]}'"""
+        ) from None
 
 
 def _shown_id(memory: "Memory") -> str:

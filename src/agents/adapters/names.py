@@ -1,0 +1,91 @@
+"""Free text as agent ids: what other frameworks call a user, a thread or a namespace.
+
+A text that is an agent id stays as it is, but for an ``@`` that would be read as an escape. In any
+other text, each byte of UTF-8 outside the alphabet becomes ``@`` and two hexadecimal digits:
+``Ann Lee`` is ``Ann@20Lee``. Ids that begin with ``@@`` are the empty text, and texts that are
+longer than an id may be: of those the id has the SHA-256, and the bank keeps the text.
+"""
+
+import hashlib
+import re
+from typing import TYPE_CHECKING, final
+
+from ..errors import InvalidInput
+from ..memory.records import check_text
+
+if TYPE_CHECKING:
+    from ..bank.memory_bank import MemoryBank
+
+__all__ = ["DIRECTORY", "Names", "agent_id_of", "text_of"]
+
+DIRECTORY = "@@names"
+"""The agent whose memories are the texts that are longer than an agent id."""
+_EMPTY = "@@"
+_LONGEST = 128
+_ESCAPED = re.compile(r"[^A-Za-z0-9._@-]|\A\.|\A@(?=[^A-Za-z0-9._-])|@(?=[0-9A-F]{2})")
+_ESCAPE = re.compile(r"(?:@[0-9A-F]{2})+")
+_LONG = re.compile(r"@@[0-9a-f]{64}")
+
+
+def agent_id_of(text: str) -> str:
+    """The agent id that stands for a text. Different texts have different ids."""
+    check_text(text, "name")
+    if not text:
+        return _EMPTY
+    escaped = _ESCAPED.sub(_escape, text)
+    if len(escaped) <= _LONGEST:
+        return escaped
+    return f"{_EMPTY}{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def text_of(agent_id: str) -> str | None:
+    """The text that an agent id stands for; None if the id has only the text's hash."""
+    if agent_id == _EMPTY:
+        return ""
+    if _LONG.fullmatch(agent_id):
+        return None
+    return _ESCAPE.sub(_unescape, agent_id)
+
+
+@final
+class Names:
+    """Maps free texts to agent ids and back; the bank keeps the texts that no id can hold."""
+
+    def __init__(self, bank: "MemoryBank") -> None:
+        self._bank = bank
+        self._known: set[str] = set()
+
+    def agent_id(self, text: str) -> str:
+        """The id that stands for a text. It changes nothing in the bank."""
+        return agent_id_of(text)
+
+    def keep(self, *texts: str) -> None:
+        """Keep those of the texts that are longer than an id. Call it where the texts are used."""
+        for text in texts:
+            name = agent_id_of(text)
+            if name not in self._known and text_of(name) is None:
+                directory = self._bank.agent(DIRECTORY)
+                if not directory.history(name):
+                    directory.add(name, key=name, temperature="cold", value=text)
+            self._known.add(name)
+
+    def text(self, agent_id: str) -> str:
+        """The text that an agent id stands for."""
+        text = text_of(agent_id)
+        if text is not None:
+            return text
+        for version in self._bank.agent(DIRECTORY).history(agent_id):
+            return str(version.value)
+        raise InvalidInput(f"the bank does not know the text of the agent id {agent_id}")
+
+    def texts(self) -> list[str]:
+        """The texts of all agents of the bank, in the order of their ids."""
+        return [self.text(name) for name in self._bank.agents() if name != DIRECTORY]
+
+
+def _escape(found: re.Match[str]) -> str:
+    return "".join(f"@{byte:02X}" for byte in found.group().encode())
+
+
+def _unescape(found: re.Match[str]) -> str:
+    return bytes.fromhex(found.group().replace("@", "")).decode()

@@ -1,0 +1,73 @@
+"""Free text as agent ids."""
+
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from agents import InvalidInput, MemoryBank
+from agents.adapters.names import DIRECTORY, Names, agent_id_of, text_of
+from agents.memory.requests import check_agent_id
+
+MANUAL = {"sync": "manual"}
+TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
+ODD = st.text(st.sampled_from("@@@@240AFaf.-é /"), max_size=12)
+LONG = st.builds(lambda text, times: text * times, TEXTS, st.integers(100, 200))
+
+
+@given(TEXTS | ODD | LONG)
+@example("")
+@example("@")
+@example("@@")
+@example("@@names")
+@example("@@" + "0" * 64)
+@example("@ " + "0" * 62)
+@example("@2")
+@example("@20")
+@example("@é")
+@example(".hidden")
+@example("é" * 43)
+def test_any_text_has_an_agent_id_that_gives_it_back(text: str) -> None:
+    name = agent_id_of(text)
+    assert check_agent_id(name) == name
+    assert name != DIRECTORY
+    found = text_of(name)
+    assert found == text or (found, name) == (None, f"@@{sha256(text.encode()).hexdigest()}")
+
+
+@given(st.lists(TEXTS | ODD | LONG, unique=True))
+def test_nothing_collides(texts: list[str]) -> None:
+    assert len(set(map(agent_id_of, texts))) == len(texts)
+
+
+@pytest.mark.parametrize("name", ["alice", "agent_007", "a.b-c", "ann@example.com", "A@b", "@x"])
+def test_an_agent_id_stays_as_it_is(name: str) -> None:
+    assert agent_id_of(name) == name
+
+
+@pytest.mark.parametrize(
+    ("text", "name"), [("Ann Lee", "Ann@20Lee"), ("a/b", "a@2Fb"), ("ü", "@C3@BC")]
+)
+def test_other_text_is_readable(text: str, name: str) -> None:
+    assert agent_id_of(text) == name
+
+
+def test_a_long_text_is_kept_in_the_bank(tmp_path: Path) -> None:
+    long = "Ann Lee of " + "Nowhere " * 5000
+    with MemoryBank.open(tmp_path / "bank", storage=MANUAL) as bank:
+        names = Names(bank)
+        name = names.agent_id(long)
+        assert bank.agents() == []
+        with pytest.raises(InvalidInput, match="does not know"):
+            names.text(name)
+        names.keep(long, "short")
+        bank.agent(name).add("A memory of hers")
+        names.keep(long)
+        assert bank.agent(DIRECTORY).count() == 1
+    with MemoryBank.open(tmp_path / "bank") as bank:
+        Names(bank).keep(long)
+        assert bank.agent(DIRECTORY).count() == 1
+        assert Names(bank).text(name) == long
+        assert Names(bank).texts() == [long]
