@@ -138,7 +138,7 @@ def _weights() -> tuple[Callable[[list[str]], Any], "_Table"]:
 
 
 def _encoder(tokenizer: Any) -> Callable[[list[str]], Any]:
-    """Encodes whole texts; a tokenizer of version 1 takes as arguments what version 0 was set to."""
+    """Encodes whole texts. Version 1 of tokenizers takes as arguments what version 0 keeps."""
     plain = {"add_special_tokens": False}
     if not hasattr(tokenizer, "no_padding"):
         return functools.partial(tokenizer.encode_batch, **plain, padding=None, truncation=None)
