@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from banks import ROOT
 from openai_server import OpenAIServer
 from tiermem import ConfigError, ExtractionError, InvalidInput, MemoryBank
 from tiermem.mem0 import AsyncMemory, Memory
@@ -453,3 +454,17 @@ def test_an_async_memory_is_used_by_one_event_loop_after_the_other() -> None:
     found = asyncio.run(memory.search("tea", filters=ANN))
     assert texts(found) == ["tea"]
     memory.close()
+
+
+def test_the_program_of_the_page_prints_what_the_page_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs/howto/mem0.md").read_text()
+    code = page.partition("```python\n")[2].partition("```")[0]
+    exec(compile(code, "docs/howto/mem0.md", "exec"), {})
+    promised = [
+        line.removeprefix("    # ") for line in code.splitlines() if line.startswith("    # ")
+    ]
+    assert capsys.readouterr().out.splitlines() == promised
+    assert len(promised) == 3

@@ -72,6 +72,7 @@ class MemoryBank:
         until the bank is closed. The seed and the embedder of an existing bank never change.
 
         ``embedder`` is an embedder of your own, or a mapping: the settings' section ``embedder``.
+        With ``store=None``, a bank has no store of mem0's and needs neither mem0 nor Chroma.
         ``count_tokens`` counts the tokens of a text for all limits in tokens. Where a tier's cap
         is smaller than before, the tier's oldest memories move down; with ``apply_caps=False``,
         they stay. :class:`BankLocked` if another process has the bank open.

@@ -22,9 +22,11 @@ _PACKAGES = {module: name for name, module in _MODULES.items()} | {"mcp_types": 
 _PURPOSES = {
     "chromadb": "mem0's store",
     "jsonschema": "checking settings",
+    "langgraph": "a bank as LangGraph's store",
     "matplotlib": "plots",
     "mcp": "serving MCP clients",
     "mem0": "the store, and for embedders and LLMs of others",
+    "mesa": "the memories of Mesa's agents",
     "numpy": "everything that computes",
     "opentelemetry": "telemetry",
     "orjson": "writing the journal",
@@ -41,7 +43,7 @@ _PURPOSES = {
     "yaml": "reading settings",
 }
 
-_FOR_DEVELOPERS = ("bench", "dev")
+_FOR_DEVELOPERS = ("dev",)
 
 
 def requirements() -> "Iterator[tuple[Requirement, str | None]]":

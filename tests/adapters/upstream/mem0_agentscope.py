@@ -8,11 +8,11 @@ import argparse
 import os
 import subprocess
 import sys
-import venv
 from pathlib import Path
 
+import suites
+
 VERSION = "2.0.10"
-ROOT = Path(__file__).resolve().parents[3]
 CHECKS = """
 import asyncio, sys, tempfile
 from agentscope.middleware import Mem0Middleware
@@ -52,15 +52,13 @@ sys.exit(bool(failed))
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--work", type=Path, default=ROOT / ".venv-adapters")
+    parser.add_argument("--work", type=Path, default=suites.ROOT / ".venv-adapters")
     folder = parser.parse_args().work / f"agentscope-{VERSION}"
-    python = folder / "bin" / "python"
-    if not python.exists():
-        venv.create(folder, with_pip=True)
-    done = folder / "installed"
+    python, done = folder / "bin" / "python", folder / "installed"
     if not done.exists():
-        packages = [f"agentscope=={VERSION}", "-e", str(ROOT)]
-        subprocess.run([python, "-m", "pip", "install", "-q", *packages], check=True)
+        suites.run(suites.newer_python(), "-m", "venv", "--clear", folder)
+        packages = [f"agentscope=={VERSION}", "-e", str(suites.ROOT)]
+        suites.run(python, "-m", "pip", "install", "--quiet", *packages)
         done.touch()
     environment = {**os.environ, "MEM0_TELEMETRY": "False"}
     return subprocess.run([python, "-c", CHECKS], env=environment, check=False).returncode
