@@ -40,7 +40,10 @@ class AsyncMemory:
         **options: Any,
     ) -> None:
         """The arguments are those of :class:`Memory`."""
-        self._use(Memory(bank, **options))
+        self.memory = Memory(bank, **options)
+        """The same memories, for callers that do not wait."""
+        self.bank = AsyncMemoryBank(self.memory.bank)
+        """The bank that keeps the memories."""
 
     @classmethod
     def from_config(
@@ -50,15 +53,9 @@ class AsyncMemory:
         **settings: Any,
     ) -> Self:
         """:meth:`Memory.from_config`."""
-        made = cls.__new__(cls)
-        made._use(Memory.from_config(config_dict, folder, **settings))
-        return made
-
-    def _use(self, memory: Memory) -> None:
-        self.memory = memory
-        """The same memories, for callers that do not wait."""
-        self.bank = AsyncMemoryBank(memory.bank)
-        """The bank that keeps the memories."""
+        made = Memory.from_config(config_dict, folder, **settings)
+        instructions = config_dict.get("custom_instructions")
+        return cls(made.bank, instructions=instructions, closes=True)
 
     add = _awaited(Memory.add)
     get = _awaited(Memory.get)

@@ -45,8 +45,10 @@ class Memory:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         instructions: str | None = None,
         infer: bool = True,
+        closes: bool = False,
     ) -> None:
-        self._is_ours = not isinstance(bank, MemoryBank)
+        """``closes`` says that :meth:`close` closes a bank that was given open, too."""
+        self._is_ours = closes or not isinstance(bank, MemoryBank)
         if bank is None:
             bank = MemoryBank.ephemeral()
         elif isinstance(bank, str | PathLike):
@@ -76,9 +78,8 @@ class Memory:
         ``db.tiermem``. ``settings`` are those of :meth:`MemoryBank.open`. A config without an
         embedder gets the offline one.
         """
-        made = cls(bank_of(config_dict, folder, settings))
-        made._is_ours, made._instructions = True, config_dict.get("custom_instructions")
-        return made
+        bank = bank_of(config_dict, folder, settings)
+        return cls(bank, instructions=config_dict.get("custom_instructions"), closes=True)
 
     # Storing
 
