@@ -13,7 +13,7 @@ LOWEST := tests/unit/test_golden_histories.py tests/unit/bank tests/unit/search 
 	tests/interfaces/mcp/test_mcp_server.py tests/interfaces/cli/test_exchange_commands.py \
 	tests/faults/test_bombs.py
 
-.PHONY: help setup test test-all lowest check demo bench bench-simulation bench-scaling bench-million bench-temperature bench-compaction bench-why bench-safety bench-recall bench-http bench-calibration quality reference inspector faults chaos load format clean
+.PHONY: help setup test test-all lowest adapters check demo bench bench-simulation bench-scaling bench-million bench-temperature bench-compaction bench-why bench-safety bench-recall bench-http bench-calibration quality reference inspector faults chaos load format clean
 help:            ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /	/' | expand -t 14
 
@@ -40,6 +40,9 @@ lowest:          ## the lowest versions that pyproject.toml allows, and what the
 		'pytest>=8' 'hypothesis>=6.100' 'httpx>=0.27' 'opentelemetry-sdk>=1.28'
 	.venv-lowest/bin/python tests/lowest_versions.py
 	.venv-lowest/bin/python -m pytest -W default -m "not slow" $(LOWEST)
+
+adapters: $(STAMP) ## other frameworks' own tests with TierMem in the place of their memory (ARGS="mesa langgraph")
+	$(BIN)/python tests/adapters/upstream/every.py $(ARGS)
 
 check: $(STAMP)  ## lint, format, types, import contracts
 	$(BIN)/ruff check .

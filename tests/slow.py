@@ -16,6 +16,7 @@ FILES = {
     "test_more_law_classes.py",
     "test_note_kills.py",
     "test_note_races.py",
+    "test_reembed_kill.py",
     "test_run_kill.py",
     "test_temperature_kills.py",
 }

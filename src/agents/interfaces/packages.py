@@ -22,6 +22,7 @@ _PACKAGES = {module: name for name, module in _MODULES.items()} | {"mcp_types": 
 _PURPOSES = {
     "chromadb": "mem0's store",
     "jsonschema": "checking settings",
+    "langgraph": "a bank as LangGraph's store",
     "matplotlib": "plots",
     "mcp": "serving MCP clients",
     "mem0": "the store, and for embedders and LLMs of others",

@@ -6,7 +6,6 @@ several texts, each text after the first is a memory of its own: a part of the i
 """
 
 import math
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, final
 
@@ -46,6 +45,7 @@ class Items:
     def __init__(self, bank: MemoryBank) -> None:
         self.bank = bank
         self.names = Names(bank)
+        self._known: dict[str, Namespace] = {}
 
     # Namespaces
 
@@ -53,20 +53,20 @@ class Items:
         """The id of the agent that stands for a namespace."""
         return agent_id_of(".".join(namespace))
 
-    def below(self, prefix: Namespace) -> dict[str, Namespace]:
-        """The agents whose namespaces begin with these labels."""
-        size = len(prefix)
-        return {agent: own for agent, own in self._namespaces() if own[:size] == prefix}
+    def namespaces(self) -> dict[str, Namespace]:
+        """The namespace of each agent."""
+        return {each: self.namespace(each) for each in self.bank.agents() if each != DIRECTORY}
 
-    def _namespaces(self) -> Iterator[tuple[str, Namespace]]:
-        for agent in self.bank.agents():
-            if agent == DIRECTORY:
-                continue
+    def namespace(self, agent_id: str) -> Namespace:
+        """The namespace that an agent stands for."""
+        known = self._known.get(agent_id)
+        if known is None:
             try:
-                text = self.names.text(agent)
+                text = self.names.text(agent_id)
             except ValueError:  # an id that stands for no text: other code made it
-                text = agent
-            yield agent, tuple(text.split("."))
+                text = agent_id
+            known = self._known[agent_id] = tuple(text.split("."))
+        return known
 
     # Keys
 
@@ -127,7 +127,7 @@ class Items:
             own = self.names.text(own.removeprefix(f"{_OWN}k:"))
         since = memory.metadata.get(SINCE, memory.created_tick)
         return {
-            "namespace": tuple(self.names.text(memory.agent_id).split(".")),
+            "namespace": self.namespace(memory.agent_id),
             "key": own,
             "value": self.value(memory),
             "created_at": times.of(_whole(since)),
