@@ -93,7 +93,7 @@ class Writing:
             metadata[PARTS] = len(texts) - 1
         if op.ttl is not None and not _is_pinned(tier, former):
             metadata[TTL] = options["ttl"] = times.ticks(op.ttl)
-        first = texts[0] if texts else self._fitted(op.key) or "item"
+        first = texts[0] if texts else self._fitted(op.key) if op.key.strip() else "item"
         own = {**options, "key": place.memory_key, "value": value}
         rows: list[_Row] = [(place.agent_id, first, tier, metadata, own)]
         if tier is not None and parse_tier(tier) is Tier.PINNED:
