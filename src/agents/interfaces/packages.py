@@ -26,6 +26,7 @@ _PURPOSES = {
     "matplotlib": "plots",
     "mcp": "serving MCP clients",
     "mem0": "the store, and for embedders and LLMs of others",
+    "mesa": "the memories of Mesa's agents",
     "numpy": "everything that computes",
     "opentelemetry": "telemetry",
     "orjson": "writing the journal",
@@ -42,7 +43,7 @@ _PURPOSES = {
     "yaml": "reading settings",
 }
 
-_FOR_DEVELOPERS = ("bench", "dev")
+_FOR_DEVELOPERS = ("dev",)
 
 
 def requirements() -> "Iterator[tuple[Requirement, str | None]]":
