@@ -25,10 +25,15 @@ _PURPOSES = {
     "chromadb": "mem0's store",
     "concordia": "memory for Concordia's entities",
     "jsonschema": "checking settings",
+    "langgraph": "a bank as LangGraph's store",
     "matplotlib": "plots",
     "mcp": "serving MCP clients",
     "mem0": "the store, and for embedders and LLMs of others",
+<<<<<<< HEAD
+    "mesa": "the memories of Mesa's agents",
+=======
     "mesa_llm": "memory for Mesa-LLM's agents",
+>>>>>>> concordia
     "numpy": "everything that computes",
     "opentelemetry": "telemetry",
     "orjson": "writing the journal",
@@ -45,7 +50,7 @@ _PURPOSES = {
     "yaml": "reading settings",
 }
 
-_FOR_DEVELOPERS = ("bench", "dev")
+_FOR_DEVELOPERS = ("dev",)
 
 
 def requirements() -> "Iterator[tuple[Requirement, str | None]]":

@@ -5,8 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from model_memories import COLD, HOT, PINNED, WARM, Kept, Rules
-from model_reading import line, similarity
+from .model_memories import COLD, HOT, PINNED, WARM, Kept, Rules
+from .model_reading import line, similarity
+
+__all__ = ["EVERYTHING", "USUAL", "AgentSearch", "Found", "Only", "Searched", "rendered"]
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,12 @@ import json
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from model import ModelBank
-from model_memories import (
-    ACTIVE,
-    ARCHIVED,
-    DELETED,
+from ..bank.memory_bank import MemoryBank
+from ..memory.records import Explanation, Hit, Memory
+from ..memory.retention import Retention
+from .laws import must
+from .model import ModelBank
+from .model_memories import (
     HALF_LIVES,
     LEAST,
     PROMOTE_AT,
@@ -18,10 +19,10 @@ from model_memories import (
     Key,
     Rules,
 )
-from model_reading import NAMES
-from model_search import Found
+from .model_reading import NAMES
+from .model_search import Found
 
-from agents import Explanation, Hit, Memory, MemoryBank
+__all__ = ["assert_equal", "fields", "look", "memories_in", "plain", "settings_of"]
 
 
 def settings_of(rules: Rules) -> dict[str, Any]:
@@ -115,9 +116,9 @@ def look(bank: MemoryBank) -> dict[Key, Stored]:
             memory = block.memory(row)
             vector = block.vectors([row]).tobytes()
             found[agent, memory.sequence] = (memory, vector, block.recalls.get(memory.sequence, ()))
-        for retention in (ACTIVE, ARCHIVED, DELETED):
+        for retention in Retention:
             for record in resident.shelf.of_agent(agent, retention):
-                assert (agent, record.sequence) not in found, "a memory is in two places"
+                must((agent, record.sequence) not in found, "a memory is in two places")
                 memory = record.memory(agent, block.prefix)
                 found[agent, record.sequence] = (memory, record.vector, record.recalls)
     return found
@@ -126,11 +127,13 @@ def look(bank: MemoryBank) -> dict[Key, Stored]:
 def assert_equal(bank: MemoryBank, model: ModelBank) -> Collection[Stored]:
     """The bank has the model's memories, to the bit, and no others: these."""
     found = look(bank)
-    assert bank.tick == model.tick
-    assert found.keys() == model.memories.keys()
+    must(bank.tick == model.tick, f"the bank is at tick {bank.tick}, the model at {model.tick}")
+    unlike = found.keys() ^ model.memories.keys()
+    must(not unlike, f"only the bank or only the model has {sorted(unlike)}")
     for key, (memory, vector, recalls) in found.items():
         expected = model.memories[key]
-        assert fields(memory) == fields(expected)
-        assert vector == expected.vector
-        assert recalls == expected.recalls
+        got, wanted = fields(memory), fields(expected)
+        must(got == wanted, f"the bank has {got}, and the model {wanted}")
+        must(vector == expected.vector, f"the vector of {key} is not its text's")
+        must(recalls == expected.recalls, f"{key} was recalled in other ticks")
     return found.values()

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from agents.simulation.authoring.unseeded import watched
+from tiermem.testing.unseeded import watched
 
 CLOCK, RANDOM = "reads the clock", "is not seeded"
 

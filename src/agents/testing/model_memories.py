@@ -4,7 +4,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from model_reading import cost, embed, quantise, similarity
+from .model_reading import cost, embed, quantise, similarity
+
+__all__ = [
+    "ACTIVE", "ARCHIVED", "COLD", "CRITICAL", "DELETED", "HALF_LIVES", "HOT", "IMPORTANT", "LEAST",
+    "LOW", "MANY", "NORMAL", "OFTEN", "PINNED", "PROMOTE_AT", "RECALLS", "TEMPERATURES", "WARM",
+    "WINDOW", "Kept", "Key", "Refused", "Rules",
+]  # fmt: skip
 
 PINNED, CRITICAL, IMPORTANT, NORMAL, LOW = range(5)
 HOT, WARM, COLD = range(3)
@@ -107,7 +113,7 @@ class Kept:
     def missing(self) -> Fraction:
         """How much it lacks to be entirely relevant; exact, however often it was used."""
         uses = self.access_count + int(self.mean // 2)
-        return Fraction(0.75 - min(self.mean % 2, 1.0) / 2) / 2**uses
+        return Fraction(0.75 - min(self.mean % 2, 1.0) / 2) / (1 << uses)
 
     @property
     def relevance(self) -> float:

@@ -4,13 +4,14 @@ The tests compare a real bank with this one. It shares no code with the package;
 same, two people would have to have made the same mistake.
 """
 
-import contextlib
 import copy
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from model_memories import (
+from .laws import must
+from .model_limits import ModelLimits
+from .model_memories import (
     ACTIVE,
     ARCHIVED,
     COLD,
@@ -20,7 +21,6 @@ from model_memories import (
     LEAST,
     MANY,
     NORMAL,
-    OFTEN,
     PINNED,
     TEMPERATURES,
     WARM,
@@ -29,81 +29,17 @@ from model_memories import (
     Refused,
     Rules,
 )
-from model_reading import SmallEmbedder, embed, quantise
-from model_search import USUAL, AgentSearch, Found, Only, Searched, rendered
+from .model_search import USUAL, AgentSearch, Found, Only, Searched, rendered
 
-__all__ = ["ModelBank", "Rules", "SmallEmbedder", "quantise"]
+__all__ = ["ModelBank"]
 
+Given = Mapping[str, Any] | None
 Requests = Sequence[tuple[str, str]]
 """Agents and their queries."""
 
 
-@dataclass
-class ModelBank:
+class ModelBank(ModelLimits):
     """The reference."""
-
-    rules: Rules = field(default_factory=Rules)
-    embed: Callable[[str], Sequence[float]] = embed
-    tick: int = 0
-    memories: dict[Key, Kept] = field(default_factory=dict)
-    issued: dict[str, int] = field(default_factory=dict)
-    anchor: tuple[int, int] = (0, 0)
-    """The tick from which a wall clock counts days, and the day it showed then."""
-    entries: int = 0
-    """How often a memory entered a tier."""
-
-    def saved(self) -> "ModelBank":
-        memories = {key: copy.copy(memory) for key, memory in self.memories.items()}
-        return replace(self, memories=memories, issued=dict(self.issued))
-
-    @contextlib.contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        before = self.saved()
-        try:
-            yield
-        except Refused:
-            self.memories, self.issued = before.memories, before.issued
-            raise
-
-    # Reading
-
-    def every(self, agent: str) -> list[Kept]:
-        """An agent's memories, hidden ones too, oldest first."""
-        return [self.memories[key] for key in sorted(self.memories) if key[0] == agent]
-
-    def of(self, agent: str, retention: int = ACTIVE) -> list[Kept]:
-        return [memory for memory in self.every(agent) if memory.retention == retention]
-
-    def seen(self, agent: str) -> list[Kept]:
-        """The active ones that have not expired."""
-        return [memory for memory in self.of(agent) if not self.is_expired(memory)]
-
-    def hot(self, agent: str) -> list[Kept]:
-        return [memory for memory in self.of(agent) if memory.temperature == HOT]
-
-    def pinned(self, agent: str) -> list[Kept]:
-        own = [memory for memory in self.of(agent) if memory.tier == PINNED]
-        return sorted(own, key=lambda memory: memory.entered)
-
-    def is_expired(self, memory: Kept) -> bool:
-        expires = memory.expires_tick
-        return memory.tier != PINNED and expires is not None and expires <= self.tick
-
-    def get(self, agent: str, sequence: int, *, gone: bool = False) -> Kept:
-        """A memory; one that was deleted or expired only on request."""
-        memory = self.memories.get((agent, sequence))
-        if memory is None:
-            raise Refused("no such memory")
-        is_active = memory.retention == ACTIVE
-        if not gone and (memory.retention == DELETED or (is_active and self.is_expired(memory))):
-            raise Refused("gone, but can be restored")
-        return memory
-
-    def _active(self, agent: str, sequence: int) -> Kept:
-        memory = self.get(agent, sequence)
-        if memory.retention != ACTIVE:
-            raise Refused("not active")
-        return memory
 
     # Searching
 
@@ -189,21 +125,23 @@ class ModelBank:
             self._expire({item[0] for item in items})
             return [copy.copy(self._store(*item)) for item in items]
 
-    def _store(self, agent, content, tier, metadata, options=None) -> Kept:
+    def _store(
+        self, agent: str, content: str, tier: int | None, metadata: Given, options: Given = None
+    ) -> Kept:
         """Add a memory, put it in the place of a former version, or count a repetition."""
-        options = dict(options or {})
-        key = options.pop("key", None)
+        chosen = dict(options or {})
+        key = chosen.pop("key", None)
         former = None if key is None else self.live(agent, key)
         if tier is None:
             tier = NORMAL if former is None else former.tier
         if key is not None:
             metadata = {**(metadata or {}), "memory_key": key}
-        ttl = options.get("ttl")
+        ttl = chosen.get("ttl")
         same = self._repeated(agent, content, key, former, ttl) if self.rules.merges else None
         if same is not None:
             same.use(self.tick, 1.0)
             return self.set_tier(agent, same.sequence, min(tier, same.tier))
-        new = self._new(agent, content, tier, metadata, options)
+        new = self._new(agent, content, tier, metadata, chosen)
         place = None
         if former is not None:
             if former.tier == tier and self.rules.cap(tier) is not None:
@@ -216,7 +154,9 @@ class ModelBank:
             new.tier_tick, new.entered = place
         return new
 
-    def _repeated(self, agent, content, key, former, ttl) -> Kept | None:
+    def _repeated(
+        self, agent: str, content: str, key: str | None, former: Kept | None, ttl: int | None
+    ) -> Kept | None:
         """The oldest memory that says the same, under the same key, and lives as long."""
         text = " ".join(content.casefold().split())
         for memory in [m for m in self.seen(agent) if key is None or m is former]:
@@ -234,17 +174,19 @@ class ModelBank:
 
     def live(self, agent: str, key: str) -> Kept | None:
         found = [m for m in self.seen(agent) if m.subject == key]
-        assert len(found) < 2, "two are active under one key"
+        must(len(found) < 2, "two are active under one key")
         return found[0] if found else None
 
-    def update(self, agent: str, sequence: int, identifier: str, content: str, tier) -> Kept:
+    def update(
+        self, agent: str, sequence: int, identifier: str, content: str, tier: int | None
+    ) -> Kept:
         memory = self.get(agent, sequence)
         if memory.retention != ACTIVE:
             self._check_key(memory)
             raise Refused("not active")
         key = memory.subject or identifier
         wanted = memory.tier if tier is None else tier
-        options = {"kind": memory.kind, "tags": memory.tags, "key": key}
+        options: dict[str, Any] = {"kind": memory.kind, "tags": memory.tags, "key": key}
         if PINNED not in (wanted, memory.tier):
             options["temperature"] = TEMPERATURES[memory.temperature]
             if memory.expires_tick is not None:
@@ -263,8 +205,10 @@ class ModelBank:
         if memory.retention != ACTIVE and key is not None and self.live(memory.agent_id, key):
             raise Refused("superseded")
 
-    def _new(self, agent, content, tier, metadata, options=None) -> Kept:
-        options = dict(options or {})
+    def _new(
+        self, agent: str, content: str, tier: int | None, metadata: Given, options: Given = None
+    ) -> Kept:
+        options = options or {}
         tier = NORMAL if tier is None else tier
         ttl, tags = options.get("ttl"), tuple(sorted(set(options.get("tags", ()))))
         temperature = self.rules.first_temperature(tier, options.get("temperature"), ttl)
@@ -317,85 +261,6 @@ class ModelBank:
                     self._push_down(self._in_tier(agent, tier, None), None)
             self._relieve_hot(agent, ())
         return self.memories != before
-
-    def _in_tier(self, agent: str, tier: int, without: int | None) -> list[Kept]:
-        return [m for m in self.of(agent) if m.tier == tier and m.sequence != without]
-
-    def _make_room(self, agent: str, tier: int, newcomer: int | None) -> None:
-        cap = self.rules.cap(tier)
-        present = self._in_tier(agent, tier, newcomer)
-        if cap is None or len(present) < cap:
-            return
-        if self.rules.reject or cap == 0:
-            raise Refused("full")
-        self._push_down(present, newcomer)
-
-    def _push_down(self, present: list[Kept], newcomer: int | None) -> None:
-        """Move the oldest one tier down, and the oldest of that tier too where it was full."""
-        while present:
-            falling = min(present, key=lambda memory: memory.entered)
-            target = falling.tier + 1
-            while self.rules.cap(target) == 0:
-                target += 1
-            cap = self.rules.cap(target)
-            below = self._in_tier(falling.agent_id, target, newcomer)
-            self._enter(falling, target)
-            present = below if cap is not None and len(below) >= cap else []
-
-    def _enter(self, memory: Kept, tier: int) -> None:
-        if tier == PINNED:
-            memory.temperature, memory.retention = HOT, ACTIVE
-        elif memory.tier == PINNED:
-            memory.temperature = WARM
-        memory.tier, memory.tier_tick = tier, self.tick
-        self._enters(memory)
-
-    def _enters(self, memory: Kept) -> None:
-        self.entries = memory.entered = self.entries + 1
-
-    def fits(self, memory: Kept) -> bool:
-        """Whether hot could hold it beside what is pinned."""
-        pinned = [m for m in self.pinned(memory.agent_id) if m is not memory]
-        room = self.rules.hot_tokens - sum(each.cost for each in pinned)
-        return memory.cost <= room and len(pinned) < self.rules.hot_facts
-
-    def _relieve_hot(self, agent: str, newcomers: Collection[int]) -> None:
-        """Newcomers that hot can never hold leave it, then the least relevant while it is over."""
-        if not self.rules.auto_spill:
-            return
-        new = [m for m in self._least_relevant(agent) if m.sequence in newcomers]
-        self._leave_hot(memory for memory in new if not self.fits(memory))
-        self._leave_hot(self._over(agent, newcomers), newcomers)
-
-    def _over(self, agent: str, newcomers: Collection[int] = ()) -> list[Kept]:
-        """What leaves hot until it is within its limits: the newcomers last.
-
-        But the most relevant one stays even longer, if it was promoted.
-        """
-        hot, leaving = self.hot(agent), []
-        order = self._least_relevant(agent)
-        staying = [memory for memory in order[-1:] if memory.is_promoted]
-        order.sort(key=lambda m: (m in staying, m.sequence in newcomers))
-        for memory in order:
-            if len(hot) > self.rules.hot_facts or sum(m.cost for m in hot) > self.rules.hot_tokens:
-                leaving.append(memory)
-                hot.remove(memory)
-        return leaving
-
-    def _least_relevant(self, agent: str) -> list[Kept]:
-        hot = [memory for memory in self.hot(agent) if memory.tier != PINNED]
-        return sorted(hot, key=lambda m: (-m.missing, m.created_tick, m.sequence))
-
-    def _leave_hot(
-        self, memories: Iterable[Kept], newcomers: Collection[int] = ()
-    ) -> dict[int, int]:
-        """Warm if it was used often, or was never hot in earnest; else cold."""
-        moved = {}
-        for memory in list(memories):
-            is_new = memory.sequence in newcomers
-            stays_near = memory.access_count >= OFTEN or is_new or not self.fits(memory)
-            memory.temperature = moved[memory.sequence] = WARM if stays_near else COLD
-        return moved
 
     # Temperature and retention
 
@@ -488,27 +353,12 @@ class ModelBank:
             raise Refused("pinned")
         del self.memories[agent, sequence]
 
-    def _hide(self, memory: Kept, retention: int) -> Kept:
-        if memory.tier == PINNED:
-            raise Refused("pinned")
-        if memory.retention != retention:
-            memory.retention, memory.retained = retention, self.tick
-        return memory
-
     # Time
 
     def advance(self, tick: int) -> None:
         if tick < self.tick:
             raise Refused("the clock does not go back")
         self.tick = tick
-
-    def _expire(self, agents: Collection[str], *, everywhere: bool = False) -> None:
-        """Delete what expired and takes a place in hot or in a tier, or wherever it is."""
-        for memory in self.memories.values():
-            if memory.agent_id in agents and memory.retention == ACTIVE:
-                takes_a_place = memory.temperature != COLD or memory.tier == CRITICAL
-                if self.is_expired(memory) and (everywhere or takes_a_place):
-                    memory.retention, memory.retained = DELETED, self.tick
 
     def prune(self, agent: str | None) -> list[Key]:
         """Archive what is cold beyond the limit, the least worth first; never what is critical."""

@@ -6,8 +6,13 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from agents import TIER_NAMES, Tier
-from agents.memory.metadata import RESERVED_METADATA_KEYS
+from ..memory.metadata import RESERVED_METADATA_KEYS
+from ..memory.tiers import TIER_NAMES, Tier
+
+__all__ = [
+    "agent_ids", "any_text", "contents", "memories", "metadata", "not_tiers", "queries",
+    "spelled_tiers", "spellings", "tiers",
+]  # fmt: skip
 
 agent_ids = st.text(ascii_letters + digits + "._-@", min_size=1, max_size=128).filter(
     lambda text: not text.startswith(".")
@@ -80,3 +85,25 @@ _values = st.one_of(
     any_text,
 )
 metadata = st.one_of(st.none(), st.dictionaries(_keys, _values, max_size=3))
+
+options = st.fixed_dictionaries(
+    {},
+    optional={
+        "kind": st.sampled_from(["decision", "preference", "fact", "observation"]),
+        "tags": st.lists(st.sampled_from(["blocker", "open", "task"]), max_size=2),
+        "temperature": st.sampled_from(["hot", "warm", "cold"]),
+        "ttl": st.integers(1, 6),
+    },
+)
+
+
+def _fitting(new: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A pinned memory is hot, and does not expire."""
+    content, tier, extra, more = new
+    if tier is Tier.PINNED:
+        more = {name: own for name, own in more.items() if name in ("kind", "tags")}
+    return content, tier, extra, more
+
+
+memories = st.tuples(contents, tiers, metadata, options).map(_fitting)
+"""New memories, as :meth:`AgentMemory.add_many` takes them: content, tier, metadata, options."""
