@@ -29,11 +29,8 @@ _PURPOSES = {
     "matplotlib": "plots",
     "mcp": "serving MCP clients",
     "mem0": "the store, and for embedders and LLMs of others",
-<<<<<<< HEAD
     "mesa": "the memories of Mesa's agents",
-=======
     "mesa_llm": "memory for Mesa-LLM's agents",
->>>>>>> concordia
     "numpy": "everything that computes",
     "opentelemetry": "telemetry",
     "orjson": "writing the journal",
