@@ -31,7 +31,7 @@ def main() -> int:
     parser.add_argument("--head", type=Path, help="a checkout of google-deepmind/concordia")
     options = parser.parse_args()
     python = suites.environment(
-        options.work.resolve(), "concordia", [f"gdm-concordia=={VERSION}", "absl-py"]
+        options.work.resolve(), "concordia", [f"gdm-concordia=={VERSION}", "pytest-xdist"]
     )
     where = "import concordia, pathlib; print(pathlib.Path(concordia.__path__[0]).parent)"
     installed = Path(subprocess.check_output([python, "-c", where], text=True).strip())
