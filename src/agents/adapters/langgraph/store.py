@@ -82,10 +82,12 @@ class TierMemStore(BaseStore):
         asked = list(ops)
         for op in asked:
             _check(op)
-        self.bank.follow_clock()
+        puts = [op for op in asked if isinstance(op, PutOp)]
         with self.bank.parts.using():
+            if self.bank.settings.clock.mode == "wall":
+                self._writing.embed([op for op in puts if op.ttl is not None])
+                self.bank.follow_clock()
             results, read = self._read(asked)
-            puts = [op for op in asked if isinstance(op, PutOp)]
             if puts or any(TTL in memory.metadata for memory in read):
                 with self.bank.transaction():
                     self._writing.keep_alive(read)

@@ -51,6 +51,15 @@ class Writing:
             self._items.names.keep(".".join(op.namespace), op.key)
         self._items.bank.add_many(rows)
 
+    def embed(self, ops: Iterable[PutOp]) -> None:
+        """Embed the texts of items ahead of time: an embedder may be slow, and a ttl short."""
+        texts: list[str] = []
+        for op in ops:
+            value = dict(op.value or {})
+            value_text(value)  # an error names what is no JSON
+            texts += self._texts(op, value)
+        self._items.bank.parts.embedder.encode(texts)
+
     def keep_alive(self, memories: Iterable[Memory]) -> None:
         """Let the lifetimes of these items begin anew."""
         bank = self._items.bank
