@@ -88,7 +88,9 @@ def _reembed(
             store = journal.get("store")
             values = {} if store is None else {"store": {**store, "stale": True}}
             values["bank"] = with_embedder(identity, chosen, settings)
-            switch(journal, journal_of(folder), new, chosen, **values)
+            is_same_again = getattr(chosen, "reproducible", False)
+            vectors = {} if is_same_again else new.by_hash(found.texts)
+            switch(journal, journal_of(folder), new, vectors, **values)
     if not dry_run:
         (folder / FILE).unlink(missing_ok=True)
     return Reembedding(before["name"], chosen.name, len(found.texts), same, len(found.sample))

@@ -69,7 +69,8 @@ class MemoryBank:
         An existing bank keeps the settings that it was made with. Other settings go on top, in
         this order: the named ``preset``; ``config``, a YAML file or a mapping; ``assignments`` such
         as ``"memory.max_pinned=3"``; ``overrides`` such as ``memory={"max_pinned": 3}``. They hold
-        until the bank is closed. The seed and the embedder of an existing bank never change.
+        until the bank is closed. The seed of an existing bank never changes, and its embedder only
+        by :meth:`reembed`.
 
         ``embedder`` is an embedder of your own, or a mapping: the settings' section ``embedder``.
         With ``store=None``, a bank has no store of mem0's and needs neither mem0 nor Chroma.

@@ -137,9 +137,9 @@ class NewVectors:
         nothing = bytes(self.dims)
         return b"".join([nothing if key is None else known[key] for key in keys])
 
-    def all(self) -> dict[bytes, bytes]:
-        """Every new vector, by the hash of its text."""
-        return dict(self._db.execute("SELECT hash, vector FROM vectors"))
+    def by_hash(self, texts: Iterable[str]) -> Mapping[bytes, bytes]:
+        """The new vectors of texts, by the hash of the text."""
+        return self._saved([_key(text) for text in texts])
 
     def _saved(self, keys: Sequence[bytes]) -> Mapping[bytes, bytes]:
         found: dict[bytes, bytes] = {}
@@ -164,16 +164,23 @@ def new_vectors(folder: Path | None, embedder: Embedder) -> Iterator[NewVectors]
 
 
 def switch(
-    journal: Journal, path: Path, new: NewVectors, embedder: Embedder, **values: Any
+    journal: Journal,
+    path: Path,
+    new: NewVectors,
+    kept: Mapping[bytes, bytes],
+    **values: Any,
 ) -> None:
-    """Give every memory in the journal's file its new vector, in one transaction."""
+    """Give every memory in the journal's file its new vector, in one transaction.
+
+    ``kept`` are vectors that the journal keeps by the hashes of their texts, as it does for an
+    embedder that is not reproducible.
+    """
 
     def repack(row: SnapshotRow, shelf_sum: int) -> SnapshotRow:
         vectors = new.of(snapshots.texts_of(row))
         return snapshots.with_vectors(row, vectors, new.dims, shelf_sum)
 
-    is_kept = not getattr(embedder, "reproducible", False)
-    revector(journal, path, new.of, repack, new.all() if is_kept else {}, **values)
+    revector(journal, path, new.of, repack, kept, **values)
 
 
 def _key(text: str) -> bytes:
