@@ -63,3 +63,11 @@ def walked(steps: int = 3, **options: object) -> Town:
     for _ in range(steps):
         town.step()
     return town
+
+
+class BatchTown(Town):
+    """A town for ``batch_run``: each run has a folder of its own, named by its numbers."""
+
+    def __init__(self, n=3, first=1, base="", rng=None):
+        folder = (lambda seed: f"{base}/n{n}-{seed}") if base else None
+        super().__init__(n=n, seed=first if rng is None else rng, folder=folder)

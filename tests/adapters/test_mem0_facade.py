@@ -1,6 +1,7 @@
 """What ``tiermem.mem0`` does beyond what a comparison with mem0 shows."""
 
 import asyncio
+import inspect
 import json
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from banks import ROOT
 from openai_server import OpenAIServer
 from tiermem import ConfigError, ExtractionError, InvalidInput, MemoryBank
 from tiermem.mem0 import AsyncMemory, Memory
@@ -432,9 +434,37 @@ def test_the_async_memory_has_the_same_calls(tmp_path: Path) -> None:
     asyncio.run(story())  # in another event loop
 
 
+def test_the_methods_of_an_async_memory_look_async() -> None:
+    for name in ("add", "search", "get_all", "delete"):
+        method = getattr(AsyncMemory, name)
+        assert inspect.iscoroutinefunction(inspect.unwrap(method))
+        assert inspect.signature(method) == inspect.signature(getattr(Memory, name))
+
+
+def test_a_memory_that_infers_nothing_needs_no_llm() -> None:
+    memory = AsyncMemory(infer=False)
+    asyncio.run(memory.add("tea", **ANN))
+    assert texts(asyncio.run(memory.get_all(filters=ANN))) == ["tea"]
+    memory.close()
+
+
 def test_an_async_memory_is_used_by_one_event_loop_after_the_other() -> None:
     memory = AsyncMemory()
     asyncio.run(memory.add("tea", infer=False, **ANN))
     found = asyncio.run(memory.search("tea", filters=ANN))
     assert texts(found) == ["tea"]
     memory.close()
+
+
+def test_the_program_of_the_page_prints_what_the_page_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs/howto/mem0.md").read_text()
+    code = page.partition("```python\n")[2].partition("```")[0]
+    exec(compile(code, "docs/howto/mem0.md", "exec"), {})
+    promised = [
+        line.removeprefix("    # ") for line in code.splitlines() if line.startswith("    # ")
+    ]
+    assert capsys.readouterr().out.splitlines() == promised
+    assert len(promised) == 3

@@ -8,8 +8,9 @@ import pytest
 
 pytest.importorskip("mesa")
 
-from banks import ROOT
 from mesa_models import QUICK, Town, walked
+
+from banks import ROOT
 from tiermem import MemoryBank
 from tiermem.interfaces.cli.app import main
 from tiermem.simulation.runs.decisions import decision
@@ -76,7 +77,7 @@ def test_why_says_that_an_agent_came_later(folder: Path, tiermem: Tiermem) -> No
 
 def test_why_shows_searches_actions_and_that_nothing_was_recalled(tmp_path: Path) -> None:
     town = walked(1, n=2, folder=tmp_path / "run")
-    one, two = town.agents
+    one, _ = town.agents
     with town.memories.step():
         one.memory.search("Where do I live?", limit=2)
         one.memory.record_action("knock", {"door": 7}, success=False)
@@ -159,7 +160,7 @@ def test_what_only_the_model_can_do_is_refused(
     folder: Path, tiermem: Tiermem, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder.parent)
-    code, out, error = tiermem(command[0], folder, *command[1:])
+    code, _, error = tiermem(command[0], folder, *command[1:])
     assert code
     assert "Mesa" in error
     assert "run the program again" in error

@@ -178,7 +178,7 @@ def test_the_shipped_scenarios_and_sweeps_are_sound(scenario: Path) -> None:
         check_scenario(load_settings(scenario), [])
 
 
-@pytest.mark.parametrize("module", ["tiermem", "tiermem.memory.tiers"])
+@pytest.mark.parametrize("module", ["tiermem", "tiermem.langgraph", "tiermem.memory.tiers"])
 def test_the_examples_in_docstrings_run(module: str) -> None:
     failed, tried = doctest.testmod(importlib.import_module(module))
     assert (failed, tried > 0) == (0, True)

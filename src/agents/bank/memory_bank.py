@@ -23,6 +23,7 @@ from ..storage.embedding.embedders import Embedder
 from ..storage.store_sync import Progress
 from ..version import __version__
 from .agent_memory import AgentMemory
+from .embedder_change import reembed
 from .history import checkpoint_extra
 from .opening import Config, copy_of, open_folder, open_in_memory, open_restored
 from .tick_log import TickLog
@@ -247,6 +248,7 @@ class MemoryBank:
                 self.sync(progress)
 
     checkpoint_extra = staticmethod(checkpoint_extra)
+    reembed = staticmethod(reembed)
 
     @classmethod
     def restore(

@@ -39,9 +39,10 @@ def environment(work: Path, extra: str, packages: Iterable[str]) -> Path:
     python, stamp = own / "bin" / "python", own / "packages.json"
     if not stamp.exists() or stamp.read_text() != wanted:
         run(newer_python(), "-m", "venv", "--clear", own)
-        pip = (python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
-        constraints = ROOT / "constraints.txt"
-        run(*pip, "-c", constraints, "-e", f"{ROOT}[{extra}]", *packages, "pytest", "hypothesis")
+        run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "uv")
+        uv = (own / "bin" / "uv", "pip", "install", "--quiet", "--python", python)
+        options = ("--index-strategy", "unsafe-best-match", "-c", ROOT / "constraints.txt")
+        run(*uv, *options, "-e", f"{ROOT}[{extra}]", *packages, "pytest", "hypothesis")
         stamp.write_text(wanted)
     return python
 

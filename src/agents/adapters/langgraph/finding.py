@@ -1,6 +1,7 @@
 """Searches of items: those that wait together are one search of the bank."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from langgraph.store.base import ListNamespacesOp, SearchOp
@@ -13,9 +14,6 @@ from .items import INDEXED, Items, Namespace
 from .matching import matches, meets
 
 __all__ = ["Found", "namespaces", "search"]
-
-_MORE = 4
-"""How many times as many memories are asked for where a filter left too few."""
 
 
 class Found(NamedTuple):
@@ -36,7 +34,7 @@ class _Scope(NamedTuple):
 
 def search(items: Items, ops: Sequence[SearchOp]) -> list[list[Found]]:
     """What each search finds, best first; without a query, the newest first."""
-    scopes = [_scope(items, op) for op in ops]
+    scopes = _scopes(items, ops)
     ranked = _ranked(items, {at: scope for at, scope in enumerate(scopes) if _has_query(scope.op)})
     results = []
     for at, scope in enumerate(scopes):
@@ -58,16 +56,22 @@ def namespaces(items: Items, op: ListNamespacesOp) -> list[Namespace]:
     """The namespaces that have items, in alphabetical order, cut to the depth that is asked for."""
     found = {
         namespace[: op.max_depth]
-        for agent, namespace in items.below(()).items()
+        for agent, namespace in items.namespaces().items()
         if all(meets(namespace, each) for each in op.match_conditions or ())
         and items.bank.agent(agent).count()
     }
     return sorted(found)[op.offset : op.offset + op.limit]
 
 
-def _scope(items: Items, op: SearchOp) -> _Scope:
-    prefix = tuple(op.namespace_prefix)
-    return _Scope(op, list(items.below(prefix)), max(0, op.offset) + max(0, op.limit))
+def _scopes(items: Items, ops: Sequence[SearchOp]) -> list[_Scope]:
+    """Each search with the agents whose namespaces begin as it says."""
+    agents: dict[Namespace, list[str]] = {tuple(op.namespace_prefix): [] for op in ops}
+    sizes = {len(prefix) for prefix in agents}
+    for agent, namespace in items.namespaces().items() if ops else ():
+        for size in sizes:
+            if size <= len(namespace) and namespace[:size] in agents:
+                agents[namespace[:size]].append(agent)
+    return [_Scope(op, agents[tuple(op.namespace_prefix)], op.offset + op.limit) for op in ops]
 
 
 def _has_query(op: SearchOp) -> bool:
@@ -90,21 +94,29 @@ def _passes(items: Items, scope: _Scope, memory: Memory) -> bool:
 
 
 def _ranked(items: Items, waiting: Mapping[int, _Scope]) -> dict[int, list[Found]]:
-    """The items of each search, best first: at least as many as it needs, if there are."""
+    """The items of each search, best first: at least as many as it needs, if there are.
+
+    Where parts and filters leave too few of the best memories, all memories are asked for.
+    """
     done: dict[int, list[Found]] = {}
-    limit = max([1, *[scope.most for scope in waiting.values()]])
-    while waiting:
-        hits = _hits(items, waiting, limit)
+    limits = [max([1, *[scope.most for scope in waiting.values()]]), _everything(items)]
+    for limit in limits:
+        hits = _hits(items, waiting, limit) if waiting else {}
         for at, scope in waiting.items():
-            kept = [list(_kept(items, scope, own)) for own in hits[at]]
-            if all(
-                len(own) < limit or len(chosen) >= scope.most
+            kept = [list(islice(_kept(items, scope, own), scope.most)) for own in hits[at]]
+            if limit == limits[-1] or all(
+                len(own) < limit or len(chosen) == scope.most
                 for own, chosen in zip(hits[at], kept, strict=True)
             ):
                 done[at] = _merged(items, kept)
         waiting = {at: scope for at, scope in waiting.items() if at not in done}
-        limit *= _MORE
     return done
+
+
+def _everything(items: Items) -> int:
+    """At least as many memories as any agent has."""
+    blocks = items.bank.parts.ledger.resident.blocks.values()
+    return max([block.next_sequence for block in blocks], default=1)
 
 
 def _hits(items: Items, scopes: Mapping[int, _Scope], limit: int) -> dict[int, list[list[Hit]]]:

@@ -6,7 +6,6 @@ several texts, each text after the first is a memory of its own: a part of the i
 """
 
 import math
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, final
 
@@ -15,7 +14,7 @@ from langgraph.store.base import Item, SearchItem
 from ...bank.memory_bank import MemoryBank
 from ...engine.clock import Anchor, anchor_of
 from ...errors import InvalidInput
-from ...memory.records import Memory, shown
+from ...memory.records import Memory, check_text, shown
 from ...storage.state.versions import live_version
 from ..names import DIRECTORY, Names, agent_id_of
 
@@ -46,6 +45,7 @@ class Items:
     def __init__(self, bank: MemoryBank) -> None:
         self.bank = bank
         self.names = Names(bank)
+        self._known: dict[str, Namespace] = {}
 
     # Namespaces
 
@@ -53,25 +53,24 @@ class Items:
         """The id of the agent that stands for a namespace."""
         return agent_id_of(".".join(namespace))
 
-    def below(self, prefix: Namespace) -> dict[str, Namespace]:
-        """The agents whose namespaces begin with these labels."""
-        size = len(prefix)
-        return {agent: own for agent, own in self._namespaces() if own[:size] == prefix}
+    def namespaces(self) -> dict[str, Namespace]:
+        """The namespace of each agent."""
+        return {each: self.namespace(each) for each in self.bank.agents() if each != DIRECTORY}
 
-    def _namespaces(self) -> Iterator[tuple[str, Namespace]]:
-        for agent in self.bank.agents():
-            if agent == DIRECTORY:
-                continue
+    def namespace(self, agent_id: str) -> Namespace:
+        """The namespace that an agent stands for."""
+        if agent_id not in self._known:
             try:
-                text = self.names.text(agent)
+                self._known[agent_id] = tuple(self.names.text(agent_id).split("."))
             except ValueError:  # an id that stands for no text: other code made it
-                text = agent
-            yield agent, tuple(text.split("."))
+                return tuple(agent_id.split("."))
+        return self._known[agent_id]
 
     # Keys
 
     def key_of(self, key: str) -> str:
         """The key of the memory that stands for an item with this key."""
+        check_text(key, "key")
         if key.strip() and len(key) <= _LONGEST_KEY and not key.startswith(_OWN):
             return key
         return f"{_OWN}k:{agent_id_of(key)}"
@@ -127,7 +126,7 @@ class Items:
             own = self.names.text(own.removeprefix(f"{_OWN}k:"))
         since = memory.metadata.get(SINCE, memory.created_tick)
         return {
-            "namespace": tuple(self.names.text(memory.agent_id).split(".")),
+            "namespace": self.namespace(memory.agent_id),
             "key": own,
             "value": self.value(memory),
             "created_at": times.of(_whole(since)),

@@ -21,7 +21,7 @@ from ...errors import InvalidInput
 from ...memory.records import Memory, shown
 from .embedder import LangChainEmbedder
 from .finding import namespaces, search
-from .items import Items, Times
+from .items import TTL, Items, Times
 from .matching import check_filter
 from .writing import TierOf, Writing
 
@@ -86,7 +86,7 @@ class TierMemStore(BaseStore):
         with self.bank.parts.using():
             results, read = self._read(asked)
             puts = [op for op in asked if isinstance(op, PutOp)]
-            if puts or any("item_ttl" in memory.metadata for memory in read):
+            if puts or any(TTL in memory.metadata for memory in read):
                 with self.bank.transaction():
                     self._writing.keep_alive(read)
                     self._writing.put(puts, Times(self.bank))

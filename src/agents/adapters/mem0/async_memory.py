@@ -1,6 +1,7 @@
 """``mem0.AsyncMemory`` over a bank: the methods of :class:`Memory` as coroutines."""
 
 import functools
+import inspect
 from collections.abc import Callable, Coroutine, Mapping
 from os import PathLike
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
@@ -24,6 +25,9 @@ def _awaited(
     async def awaited(self: "AsyncMemory", /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self.bank.run(lambda _: method(self.memory, *args, **kwargs))
 
+    # Programs look behind a wrapper whether it is async, and would find the method that is not.
+    vars(awaited).update(__signature__=inspect.signature(method))
+    del vars(awaited)["__wrapped__"]
     return awaited
 
 
@@ -36,7 +40,10 @@ class AsyncMemory:
         **options: Any,
     ) -> None:
         """The arguments are those of :class:`Memory`."""
-        self._use(Memory(bank, **options))
+        self.memory = Memory(bank, **options)
+        """The same memories, for callers that do not wait."""
+        self.bank = AsyncMemoryBank(self.memory.bank)
+        """The bank that keeps the memories."""
 
     @classmethod
     def from_config(
@@ -46,15 +53,9 @@ class AsyncMemory:
         **settings: Any,
     ) -> Self:
         """:meth:`Memory.from_config`."""
-        made = cls.__new__(cls)
-        made._use(Memory.from_config(config_dict, folder, **settings))
-        return made
-
-    def _use(self, memory: Memory) -> None:
-        self.memory = memory
-        """The same memories, for callers that do not wait."""
-        self.bank = AsyncMemoryBank(memory.bank)
-        """The bank that keeps the memories."""
+        made = Memory.from_config(config_dict, folder, **settings)
+        instructions = config_dict.get("custom_instructions")
+        return cls(made.bank, instructions=instructions, closes=True)
 
     add = _awaited(Memory.add)
     get = _awaited(Memory.get)

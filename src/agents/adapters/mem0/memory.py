@@ -34,7 +34,8 @@ class Memory:
 
     ``bank`` is an open bank, a folder, or None for a bank in memory. ``now`` gives the time, for
     ``created_at``, ``updated_at`` and what is expired. ``instructions`` is what mem0's config calls
-    ``custom_instructions``. A tier is metadata: ``metadata={"tier": "critical"}``.
+    ``custom_instructions``. ``infer`` is what :meth:`add` does unless it is told: a bank without an
+    LLM needs ``infer=False``. A tier is metadata: ``metadata={"tier": "critical"}``.
     """
 
     def __init__(
@@ -43,8 +44,11 @@ class Memory:
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         instructions: str | None = None,
+        infer: bool = True,
+        closes: bool = False,
     ) -> None:
-        self._is_ours = not isinstance(bank, MemoryBank)
+        """``closes`` says that :meth:`close` closes a bank that was given open, too."""
+        self._is_ours = closes or not isinstance(bank, MemoryBank)
         if bank is None:
             bank = MemoryBank.ephemeral()
         elif isinstance(bank, str | PathLike):
@@ -57,7 +61,7 @@ class Memory:
         self.bank = bank
         """The bank that keeps the memories."""
         self._now = now
-        self._instructions = instructions
+        self._instructions, self._infer = instructions, infer
         self._scopes = Scopes(bank)
         self._finder = Finder(bank, self._scopes)
 
@@ -74,9 +78,8 @@ class Memory:
         ``db.tiermem``. ``settings`` are those of :meth:`MemoryBank.open`. A config without an
         embedder gets the offline one.
         """
-        made = cls(bank_of(config_dict, folder, settings))
-        made._is_ours, made._instructions = True, config_dict.get("custom_instructions")
-        return made
+        bank = bank_of(config_dict, folder, settings)
+        return cls(bank, instructions=config_dict.get("custom_instructions"), closes=True)
 
     # Storing
 
@@ -90,7 +93,7 @@ class Memory:
         metadata: Mapping[str, Any] | None = None,
         timestamp: Any = None,
         expiration_date: Any = None,
-        infer: bool = True,
+        infer: bool | None = None,
         memory_type: str | None = None,
         prompt: str | None = None,
     ) -> dict[str, Any]:
@@ -113,7 +116,7 @@ class Memory:
         if memory_type == PROCEDURAL and "agent_id" in ids:
             own["memory_type"] = PROCEDURAL
             texts = self._extracted(ids, chat, prompt, procedural=True)
-        elif infer:
+        elif self._infer if infer is None else infer:
             texts = self._extracted(ids, chat, prompt or self._instructions, procedural=False)
         else:
             return {"results": self._add(ids, own, said(chat), "message")}

@@ -33,13 +33,13 @@ class MesaMemory:
     next step on. What it remembers before the first step is its memory at the beginning.
     """
 
-    __slots__ = ("_name", "_run", "_welcomed")
+    __slots__ = ("_name", "_run")
 
     def __init__(self, run: OutsideRun, name: Callable[[], str]) -> None:
         """:class:`Memories` makes one for each agent."""
         self._run = run
-        self._name = name
-        self._welcomed: str | None = None
+        self._name: str | Callable[[], str] = name
+        """The agent's name, or a function that gives it: a new agent may have no name yet."""
 
     def __repr__(self) -> str:
         return f"<MesaMemory {self.agent_id}>"
@@ -50,11 +50,11 @@ class MesaMemory:
     @property
     def agent_id(self) -> str:
         """The agent's name in the run: ``tiermem show RUN --agent NAME``."""
-        if self._welcomed is None:
+        if not isinstance(self._name, str):
             name = self._name()
             self._run.welcome(name)
-            self._welcomed = name
-        return self._welcomed
+            self._name = name
+        return self._name
 
     # Remembering
 

@@ -2,8 +2,8 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from importlib.metadata import version
+from numbers import Integral
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, final
@@ -82,7 +82,8 @@ class Memories:
         place = folder(self.seed) if callable(folder) else folder
         path = None if place is None else Path(place)
         self._run = OutsideRun.create(path, settings, self._numbers, replace=replace)
-        finalize(self, OutsideRun.leave, self._run)
+        # With the run, the finalizer would keep the model alive.
+        finalize(self, MemoryBank.close, self._run.bank, sync=False)
         self._register = model.register_agent
         model.register_agent = self._registered
         for agent in model.agents:
@@ -150,7 +151,7 @@ class Memories:
     def reporters(self) -> dict[str, Callable[["Model"], object]]:
         """Model reporters for Mesa's ``DataCollector``: the last step's numbers of memory."""
         names = ("memories", "pinned", "recalled", "hit_rate", "state_hash")
-        return {name: partial(self._reported, name) for name in names}
+        return {name: self._reporter(name) for name in names}
 
     def close(self, *, report: bool = True) -> dict[str, Any]:
         """End the run: write its tables and its report, and give its summary.
@@ -194,13 +195,18 @@ class Memories:
             for name, own in self._metrics.items()
         }
 
-    def _reported(self, name: str, model: "Model") -> object:
-        record = self.record
-        if name == "memories":
-            return sum(record.get(tier, 0) for tier in TIER_NAMES.values())
-        if name == "state_hash":
-            return record.get(name, "")
-        return record.get("retrieved" if name == "recalled" else name, 0)
+    def _reporter(self, name: str) -> Callable[["Model"], object]:
+        """A plain function: some versions of Mesa call anything else without the model."""
+
+        def report(model: "Model") -> object:
+            record = self.record
+            if name == "memories":
+                return sum(record.get(tier, 0) for tier in TIER_NAMES.values())
+            if name == "state_hash":
+                return record.get(name, "")
+            return record.get("retrieved" if name == "recalled" else name, 0)
+
+        return report
 
 
 def _check_model(model: object) -> None:
@@ -224,7 +230,7 @@ def _check_model(model: object) -> None:
 def _seed_of(model: "Model") -> int:
     """The seed that the model was given, where Mesa keeps it; else one of its random state."""
     seed = getattr(model, "_seed", None)
-    if isinstance(seed, int) and 0 <= seed <= _LARGEST_SEED:
+    if isinstance(seed, Integral) and 0 <= int(seed) <= _LARGEST_SEED:
         return int(seed)
     state = hashlib.sha256(repr(model.random.getstate()).encode())
     return int.from_bytes(state.digest()[:8], "big") & _LARGEST_SEED

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...errors import EmbedderError
 
-__all__ = ["Embedder", "NoEmbedder", "OfflineEmbedder", "WordVectors"]
+__all__ = ["Embedder", "NoEmbedder", "OfflineEmbedder", "WordVectors", "as_embedder"]
 
 _MOST = 20_000
 """How many words are kept, a kilobyte each; when there are more, all are forgotten."""
@@ -104,6 +104,37 @@ class NoEmbedder:
     def embed(self, texts: Sequence[str], /) -> NDArray[np.int64]:
         """Zeros."""
         return np.zeros((len(texts), self.dims), np.int64)
+
+
+class _Encoding:
+    """A model with ``encode``, as sentence-transformers has it, as an embedder."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        card = getattr(model, "model_card_data", None)
+        known = getattr(model, "name", None) or getattr(card, "base_model", None)
+        self.name = f"encode/{known or type(model).__name__}"
+        dims = getattr(model, "get_sentence_embedding_dimension", None)
+        self.dims = int((dims and dims()) or len(self.embed(["dimensions"])[0]))
+
+    def embed(self, texts: Sequence[str], /) -> Any:
+        """One row per text."""
+        return self._model.encode(list(texts))
+
+
+def as_embedder(given: object) -> Embedder:
+    """A caller's object as an embedder: one that has ``embed``, or a model that has ``encode``."""
+    if callable(getattr(given, "embed", None)):
+        embedder: Embedder = given  # type: ignore[assignment]
+        return embedder
+    if callable(getattr(given, "encode", None)) and not isinstance(given, str):
+        try:
+            return _Encoding(given)
+        except Exception as error:  # a caller's own model may raise anything
+            raise EmbedderError(f"the model {given!r:.60} failed: {error}") from error
+    raise EmbedderError(
+        f"an embedder has name, dims and embed(), or encode(); {given!r:.60} has not"
+    )
 
 
 @functools.cache
