@@ -86,4 +86,8 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def _unescape(found: re.Match[str]) -> str:
-    return bytes.fromhex(found.group().replace("@", "")).decode()
+    """The characters of escaped bytes; bytes that are no UTF-8 stay as they are in the id."""
+    try:
+        return bytes.fromhex(found.group().replace("@", "")).decode()
+    except UnicodeDecodeError:
+        return found.group()
