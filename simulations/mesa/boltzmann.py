@@ -1,4 +1,4 @@
-"""Mesa's Boltzmann wealth model with memory: agents give to those who gave to them before.
+"""Mesa's Boltzmann wealth model with memory: agents give to agents that gave to them.
 
     python simulations/mesa/boltzmann.py runs/boltzmann
     tiermem why runs/boltzmann --agent GratefulAgent_51 --tick 20
@@ -15,7 +15,7 @@ from tiermem.mesa import Memories
 
 
 class GratefulAgent(MoneyAgent):
-    """Gives a coin to somebody who gave one before, if one of them is in its cell."""
+    """Gives a coin to an agent that gave one to it, if one of these is in its cell."""
 
     def give_money(self):
         """In place of MoneyAgent's: it chooses at random only among strangers."""

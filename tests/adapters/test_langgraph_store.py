@@ -195,6 +195,9 @@ def test_if_one_operation_is_wrong_nothing_happens(store: TierMemStore) -> None:
         (PutOp((), "k", {}), InvalidInput),
         (PutOp(ANN, "k", {}, ttl=-1), InvalidInput),
         (PutOp(ANN, "k", {}, index="text"), InvalidInput),  # type: ignore[arg-type]
+        (PutOp(ANN, "k", {}, index=True), InvalidInput),  # type: ignore[arg-type]
+        (PutOp(ANN, "\ud800", {}, index=False), ValueError),
+        (GetOp(ANN, "a\0b"), ValueError),
         (SearchOp(ANN, filter={"n": {"$like": 1}}), ValueError),
         (SearchOp(ANN, limit=-1), InvalidInput),
         ("put", InvalidInput),
@@ -202,6 +205,15 @@ def test_if_one_operation_is_wrong_nothing_happens(store: TierMemStore) -> None:
         with pytest.raises(error):
             store.batch([PutOp(ANN, "good", {"n": 1}), wrong])  # type: ignore[list-item]
     assert store.search(()) == []
+
+
+def test_a_long_name_is_known_though_the_batch_before_was_undone(store: TierMemStore) -> None:
+    long = ("x" * 300,)
+    with pytest.raises(InvalidInput):
+        store.batch([PutOp(long, "k" * 300, {"n": 1}), PutOp(ANN, "k", {"n": {1}})])
+    store.put(long, "k" * 300, {"n": 1})
+    assert store.list_namespaces() == [long]
+    assert keys(store.search(())) == ["k" * 300]
 
 
 # Searches
@@ -353,3 +365,13 @@ def test_a_function_says_the_tier_of_an_item() -> None:
         assert len(bank.agent("ann.rules").get_pinned_memories()) == 1
         assert keys(store.search(("ann",), query="where is the coffee?")) == ["r", "f"]
         assert keys(store.search(("ann",), query="where is the coffee?", limit=1)) == ["r"]
+
+
+def test_a_pinned_item_can_be_deleted() -> None:
+    with MemoryBank.ephemeral() as bank:
+        store = TierMemStore(bank, tier=lambda *_: "pinned")
+        store.put(ANN, "k", {"text": "never pay twice"})
+        store.put(ANN, "k", {"text": "never pay"})
+        store.delete(ANN, "k")
+        assert store.get(ANN, "k") is None
+        assert bank.agent("users.ann").get_pinned_memories() == []

@@ -1,5 +1,6 @@
 """LangGraph's ttl on the bank's clock."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from langgraph.store.base import GetOp
 from agents import MemoryBank
 from agents.langgraph import TierMemStore
 from banks import MANUAL
+from embedders import Directions
 from wall_clock import WALL, WallClock
 
 ANN = ("users", "ann")
@@ -95,6 +97,21 @@ def test_a_wall_clock_lets_nothing_end_before_its_minutes(
         assert store.get(ANN, "k", refresh_ttl=False) is not None
         wall.go(hours=1.02)
         assert store.get(ANN, "k") is None
+
+
+def test_a_slow_embedder_takes_nothing_from_a_lifetime(monkeypatch: pytest.MonkeyPatch) -> None:
+    wall = WallClock(monkeypatch)
+
+    class Slow(Directions):
+        def embed(self, texts: Sequence[str], /) -> list[list[float]]:
+            wall.go(hours=5)
+            return super().embed(texts)
+
+    with MemoryBank.ephemeral(clock=WALL, embedder=Slow()) as bank:
+        store = store_of(bank)
+        store.put(ANN, "k", {"a": "tea"}, ttl=120)
+        wall.go(hours=1.99)
+        assert store.get(ANN, "k") is not None
 
 
 def test_dates_are_the_wall_clocks_or_those_of_the_ticks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -201,6 +201,18 @@ def test_a_model_on_the_same_folder_goes_on_with_the_last_steps(tmp_path: Path) 
         assert (memory.get_prompt_ready(), memory.get_communication_history()) == before
 
 
+def test_a_model_that_counts_from_one_again_finds_its_former_steps(bank: MemoryBank) -> None:
+    agent = agent_of(bank, short_term_capacity=1)
+    for step in (1, 2, 3):
+        play(agent, step, observation={"seen": f"shark {step}"})
+    agent = agent_of(bank, short_term_capacity=1)
+    play(agent, 1, observation={"seen": "a boat"})
+    assert agent.memory.format_short_term() == "Step 1: \n{'observation': {'seen': 'a boat'}}"
+    assert sorted(agent.memory.format_long_term().splitlines()) == [
+        f"- observation: seen: shark {step}" for step in (1, 2, 3)
+    ]
+
+
 def test_async_steps_are_the_same(bank: MemoryBank) -> None:
     agent = agent_of(bank)
 

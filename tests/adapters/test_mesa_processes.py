@@ -12,6 +12,7 @@ import pytest
 
 pytest.importorskip("mesa")
 
+import mesa
 from mesa_models import BatchTown, walked
 
 from tiermem import MemoryBank
@@ -70,13 +71,13 @@ def test_runs_of_a_batch_have_folders_of_their_own(tmp_path: Path, processes: in
     made = {path.name: path for path in Path(base).iterdir() if not path.name.startswith(".")}
     assert sorted({name.partition("-")[0] for name in made}) == ["n2", "n3"]
     assert len(made) == 4
-    ends = set()
+    ends, steps = set(), 2 if mesa.__version__ < "3.4" else 1  # Mesa 3.3 makes one step more
     for path in made.values():
         with MemoryBank.at(path / "bank") as bank:
-            assert bank.tick == 2
+            assert bank.tick == steps
             ends.add(bank.state_hash())
-    assert ends == {row["state_hash"] for row in rows if row["Step"] == 1}
+    assert ends == {row["state_hash"] for row in rows}
     alone = BatchTown(n=2, first=1)
-    alone.step()
-    alone.step()
+    for _ in range(steps):
+        alone.step()
     assert alone.memories.record["state_hash"] in ends

@@ -15,11 +15,11 @@ import suites
 
 VERSION = "2.4.0"
 TESTS = (
-    "components/agent/agent_components_test.py",
-    "prefabs/entity/prefabs_test.py",
-    "prefabs/game_master/game_master_prefabs_test.py",
+    "concordia/components/agent/agent_components_test.py",
+    "concordia/prefabs/entity/prefabs_test.py",
+    "concordia/prefabs/game_master/game_master_prefabs_test.py",
 )
-IN_HEAD = (*TESTS, "prefabs/simulation/checkpoint_test.py")
+IN_HEAD = (*TESTS, "concordia/prefabs/simulation/checkpoint_test.py")
 OUR_OWN = suites.ROOT / "tests/adapters"
 SWAP = ("-p", "concordia_swap", "-o", "addopts=")
 
@@ -31,15 +31,15 @@ def main() -> int:
     parser.add_argument("--head", type=Path, help="a checkout of google-deepmind/concordia")
     options = parser.parse_args()
     python = suites.environment(
-        options.work.resolve(), "concordia", [f"gdm-concordia=={VERSION}", "absl-py"]
+        options.work.resolve(), "concordia", [f"gdm-concordia=={VERSION}", "pytest-xdist"]
     )
-    where = "import concordia; print(concordia.__path__[0])"
-    package = Path(subprocess.check_output([python, "-c", where], text=True).strip())
-    results = suites.tried(python, package, TESTS, *SWAP)
+    where = "import concordia, pathlib; print(pathlib.Path(concordia.__path__[0]).parent)"
+    installed = Path(subprocess.check_output([python, "-c", where], text=True).strip())
+    results = suites.tried(python, installed, TESTS, *SWAP)
     is_good = suites.line(f"concordia {VERSION}", results, 23)
     if options.head is not None:
         head = options.head.resolve()
-        results = suites.tried(python, head / "concordia", IN_HEAD, *SWAP, path=str(head))
+        results = suites.tried(python, head, IN_HEAD, *SWAP, path=str(head))
         is_good &= suites.line("concordia head", results, 29)
     own = sorted(OUR_OWN.glob("test_concordia_*.py"))
     is_good &= suites.line("tiermem.concordia", suites.tried(python, suites.ROOT, own), None)

@@ -1,137 +1,70 @@
-"""Run LangGraph's own tests of stores with a bank in place of LangGraph's stores.
+"""Run LangGraph's own tests of stores with a bank in the place of LangGraph's stores.
 
-The tests come from the source distributions on PyPI, and run in an environment of their own. The
-script prints a line: the name, how many tests passed, how many were expected to, and the names of
-the tests that failed. It exits with 0 if exactly the tests fail that are about SQLite.
+The tests come from the source distributions on PyPI, and run in an environment of their own. Then
+come our own tests that need LangMem. Each suite gets a line: how many tests passed, how many were
+expected to, and the names of those that failed. The exit code is 0 if all is as expected.
 """
 
 import argparse
-import json
-import os
-import re
 import shutil
-import subprocess
 import sys
 import tarfile
-import venv
 from pathlib import Path
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[2]
-CHECKPOINT, SQLITE, LANGMEM = "4.3.1", "3.1.2", "0.0.30"
+import suites
+
+CHECKPOINT, SQLITE = "langgraph-checkpoint==4.3.1", "langgraph-checkpoint-sqlite==3.1.2"
 PACKAGES = [
-    f"langgraph-checkpoint=={CHECKPOINT}",
-    f"langgraph-checkpoint-sqlite=={SQLITE}",
-    f"langmem=={LANGMEM}",
-    "pytest",
-    "pytest-asyncio",
-    "pytest-mock",
-    "pytest-retry",
-    "hypothesis",
+    *(CHECKPOINT, SQLITE, "langmem==0.0.30"),
+    *("pytest-asyncio", "pytest-mock", "pytest-retry"),
 ]
+_QUOTES = "it wants a ValueError for a key with quotes, which would be SQL"
 SQLITES_OWN = {
     "test_vector_store_initialization": "it reads SQLite's tables",
     "test_nonnull_migrations": "it reads the migrations of SQLite's tables",
-    "test_sql_injection_vulnerability[memory]": "it wants a ValueError for a key with quotes",
-    "test_sql_injection_vulnerability[file]": "it wants a ValueError for a key with quotes",
+    "test_sql_injection_vulnerability[memory]": _QUOTES,
+    "test_sql_injection_vulnerability[file]": _QUOTES,
 }
 READS_REFRESH = {
     "test_ttl_override_default": "SQLite's reads refresh a ttl only if told to; LangGraph's "
     "documents say: unless told not to",
 }
-SUITES: dict[str, dict[str, dict[str, str]]] = {
-    f"langgraph_checkpoint-{CHECKPOINT}": {"tests/test_store.py": {}},
-    f"langgraph_checkpoint_sqlite-{SQLITE}": {
-        "tests/test_store.py": SQLITES_OWN,
-        "tests/test_async_store.py": {},
-        "tests/test_ttl.py": READS_REFRESH,
-    },
-}
-"""By source distribution: the files of tests, and why which tests of a file fail."""
-LANGMEMS = ("tests/adapters/test_langgraph_langmem.py", "tests/adapters/test_langgraph_graph.py")
+SUITES: tuple[tuple[str, str, int, dict[str, str]], ...] = (
+    (CHECKPOINT, "tests/test_store.py", 114, {}),
+    (SQLITE, "tests/test_store.py", 99, SQLITES_OWN),
+    (SQLITE, "tests/test_async_store.py", 39, {}),
+    (SQLITE, "tests/test_ttl.py", 10, READS_REFRESH),
+)
+"""The source distribution, a file of tests, how many pass, and which fail and why."""
+LANGMEM = [f"tests/adapters/test_langgraph_{name}.py" for name in ("langmem", "graph")]
+SWAP = ("-p", "langgraph_stores", "-o", "asyncio_mode=auto", "-o", "addopts=")
 
 
-def run(*command: str | Path, **options: object) -> None:
-    subprocess.run(list(map(str, command)), check=True, **options)  # type: ignore[call-overload]
-
-
-def environment(work: Path) -> Path:
-    """The Python of an environment that has TierMem, LangGraph and the tools of its tests."""
-    python = work / "venv" / "bin" / "python"
-    wanted = json.dumps(PACKAGES)
-    stamp = work / "venv" / "packages.json"
-    if not stamp.exists() or stamp.read_text() != wanted:
-        venv.create(work / "venv", with_pip=True, clear=True)
-        pip = (python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
-        run(*pip, "-c", ROOT / "constraints.txt", "-e", f"{ROOT}[langgraph]", *PACKAGES)
-        stamp.write_text(wanted)
-    return python
-
-
-def sources(work: Path, python: Path) -> None:
-    """Bring the source distributions with the tests, unless they are there."""
-    for name in SUITES:
-        if (work / name).exists():
-            continue
-        package = "==".join(name.replace("_", "-").rsplit("-", 1))
-        fetch = ("download", "--quiet", "--no-deps", "--no-binary", ":all:", "-d", work)
-        run(python, "-m", "pip", *fetch, package)
-        with tarfile.open(work / f"{name}.tar.gz") as archive:
+def source(work: Path, python: Path, package: str) -> Path:
+    """The folder of a source distribution, without the package, which is installed."""
+    folder = work / package.replace("-", "_").replace("==", "-")
+    if not folder.exists():
+        options = ("--quiet", "--no-deps", "--no-binary", ":all:", "-d", work)
+        suites.run(python, "-m", "pip", "download", *options, package)
+        with tarfile.open(work / f"{folder.name}.tar.gz") as archive:
             archive.extractall(work, filter="data")
-        shutil.rmtree(work / name / "langgraph")  # the installed package is tested
-
-
-def tried(folder: Path, python: Path, test: str, *options: str) -> dict[str, str]:
-    """What became of each test, by its name."""
-    told = subprocess.run(
-        [
-            python,
-            "-m",
-            "pytest",
-            "-rA",
-            "-q",
-            "--tb=no",
-            "-p",
-            "no:cacheprovider",
-            *options,
-            test,
-        ],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(HERE / "plugins")},
-        capture_output=True,
-        text=True,
-    )
-    lines = re.findall(r"^(PASSED|FAILED|ERROR|SKIPPED) (\S+)", told.stdout, re.MULTILINE)
-    if not lines:
-        raise SystemExit(told.stdout + told.stderr)
-    return {name.partition("::")[2]: outcome for outcome, name in lines}
-
-
-def line(name: str, results: dict[str, str], expected: set[str]) -> bool:
-    """Say what became of a suite; whether exactly the expected tests failed."""
-    failed = {test for test, outcome in results.items() if outcome != "PASSED"}
-    passed = len(results) - len(failed)
-    names = ", ".join(sorted(failed)) or "none"
-    print(f"{name}: {passed} passed, {len(results) - len(expected)} expected; failed: {names}")
-    return failed == expected
+        shutil.rmtree(folder / "langgraph")
+    return folder
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--work", type=Path, default=ROOT / ".venv-upstream" / "langgraph")
+    work = suites.ROOT / ".venv-upstream" / "langgraph"
+    parser.add_argument("--work", type=Path, default=work, help="where the environment is kept")
     work = parser.parse_args().work.resolve()
-    work.mkdir(parents=True, exist_ok=True)
-    python = environment(work)
-    sources(work, python)
+    python = suites.environment(work, "langgraph", PACKAGES)
     is_good = True
-    swap = ("-p", "langgraph_stores", "-o", "asyncio_mode=auto", "-o", "addopts=")
-    for name, files in SUITES.items():
-        for test, expected in files.items():
-            results = tried(work / name, python, test, *swap)
-            is_good &= line(f"{name}/{test}", results, set(expected))
-    for test in LANGMEMS:
-        results = tried(ROOT, python, test, "-o", "filterwarnings=")
-        is_good &= line(f"LangMem: {test}", results, set())
+    for package, tests, expected, failing in SUITES:
+        results = suites.tried(python, source(work, python, package), [tests], *SWAP)
+        names = [f"{tests}::{name}" for name in failing]
+        is_good &= suites.line(f"{package} {tests}", results, expected, names)
+    results = suites.tried(python, suites.ROOT, LANGMEM, "-o", "filterwarnings=")
+    is_good &= suites.line("LangMem", results, 6)
     return 0 if is_good else 1
 
 

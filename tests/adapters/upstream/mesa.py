@@ -13,14 +13,16 @@ from pathlib import Path
 
 import suites
 
-VERSIONS = ("3.3.1", "3.4.2", "3.5.1", "4.0.0a0")
+PAGE = {"tests/adapters/test_mesa_page.py::test_solara_viz_takes_the_component"}
+VERSIONS = {"3.3.1": PAGE, "3.4.2": set(), "3.5.1": set(), "4.0.0a0": set()}
+"""By version: what fails, because SolaraViz of this Mesa does not work with this solara."""
 SPACES_AND_PAGES = ("discrete_space", "visualization", "examples", "test_grid.py", "test_space.py")
 """Mesa's tests that are about no model, or about its pages."""
 COPIED = {
     "tests/test_agentset.py::test_agentset",
     "tests/test_agentset.py::test_agentset_serialization",
 }
-EXPECTED = {"3.5.1": 283}
+EXPECTED = {"3.5.1": 286, "4.0.0a0": 372}
 """By version: how many of Mesa's own tests pass."""
 OUR_OWN = sorted((suites.ROOT / "tests/adapters").glob("test_mesa_*.py"))
 
@@ -54,12 +56,12 @@ def main() -> int:
     packages = ["solara", "altair", "pytest-mock", "ipython"]
     python = suites.environment(work, "mesa", packages)
     is_good = True
-    for version in VERSIONS:
+    for version, failing in VERSIONS.items():
         path = str(downloaded(python, work, version))
         # Mesa 4 has no batch_run.
         options = ("-k", "not batch") if version.startswith("4") else ()
         results = suites.tried(python, suites.ROOT, OUR_OWN, *options, path=path)
-        is_good &= suites.line(f"tiermem.mesa, mesa {version}", results, None)
+        is_good &= suites.line(f"tiermem.mesa, mesa {version}", results, None, failing)
     for version, expected in EXPECTED.items():
         source = their_tests(python, work, version)
         left_out = [f"--ignore=tests/{name}" for name in SPACES_AND_PAGES]

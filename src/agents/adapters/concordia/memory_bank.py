@@ -19,11 +19,12 @@ from ...storage.vectors import Quantised, unit
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["FORMATIVE", "AssociativeMemoryBank", "SentenceEmbedder"]
+__all__ = ["FORMATIVE", "TIERS", "AssociativeMemoryBank", "SentenceEmbedder"]
 
 FORMATIVE = "[formative]"
 """The tag of a formative memory, such as Concordia's own ``[observation]``."""
-_TIERS: Mapping[str, TierLike] = {FORMATIVE: Tier.PINNED}
+TIERS: Mapping[str, TierLike] = {FORMATIVE: Tier.PINNED}
+"""The tiers of tags, unless others are given."""
 _WHOLE = "concordia_text"
 """The name, in a memory's value, of a text that can't be the memory's content."""
 _MOST_BYTES = 1 << 20
@@ -106,7 +107,7 @@ class AssociativeMemoryBank:
         allow_duplicates: bool = False,
         *,
         memories: AgentMemory | None = None,
-        tiers: Mapping[str, TierLike] = _TIERS,
+        tiers: Mapping[str, TierLike] = TIERS,
     ) -> None:
         self._memory_bank_lock = threading.Lock()
         self._sentences = SentenceEmbedder(sentence_embedder)

@@ -10,7 +10,7 @@ from ...bank.memory_bank import MemoryBank
 from ...errors import InvalidInput
 from ...memory.tiers import TierLike
 from ..names import Names
-from .memory_bank import _TIERS, FORMATIVE, AssociativeMemoryBank
+from .memory_bank import FORMATIVE, TIERS, AssociativeMemoryBank
 
 try:
     from concordia.components.game_master import make_observation
@@ -44,7 +44,7 @@ class Simulation(generic.Simulation):  # type: ignore[misc]
         embedder: Callable[[str], Any] | None = None,
         *args: Any,
         memories: MemoryBank,
-        tiers: Mapping[str, TierLike] = _TIERS,
+        tiers: Mapping[str, TierLike] = TIERS,
         **options: Any,
     ) -> None:
         self.memories = memories

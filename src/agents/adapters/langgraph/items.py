@@ -14,7 +14,7 @@ from langgraph.store.base import Item, SearchItem
 from ...bank.memory_bank import MemoryBank
 from ...engine.clock import Anchor, anchor_of
 from ...errors import InvalidInput
-from ...memory.records import Memory, shown
+from ...memory.records import Memory, check_text, shown
 from ...storage.state.versions import live_version
 from ..names import DIRECTORY, Names, agent_id_of
 
@@ -59,19 +59,18 @@ class Items:
 
     def namespace(self, agent_id: str) -> Namespace:
         """The namespace that an agent stands for."""
-        known = self._known.get(agent_id)
-        if known is None:
+        if agent_id not in self._known:
             try:
-                text = self.names.text(agent_id)
+                self._known[agent_id] = tuple(self.names.text(agent_id).split("."))
             except ValueError:  # an id that stands for no text: other code made it
-                text = agent_id
-            known = self._known[agent_id] = tuple(text.split("."))
-        return known
+                return tuple(agent_id.split("."))
+        return self._known[agent_id]
 
     # Keys
 
     def key_of(self, key: str) -> str:
         """The key of the memory that stands for an item with this key."""
+        check_text(key, "key")
         if key.strip() and len(key) <= _LONGEST_KEY and not key.startswith(_OWN):
             return key
         return f"{_OWN}k:{agent_id_of(key)}"

@@ -21,7 +21,7 @@ from ...errors import InvalidInput
 from ...memory.records import Memory, shown
 from .embedder import LangChainEmbedder
 from .finding import namespaces, search
-from .items import Items, Times
+from .items import TTL, Items, Times
 from .matching import check_filter
 from .writing import TierOf, Writing
 
@@ -82,11 +82,13 @@ class TierMemStore(BaseStore):
         asked = list(ops)
         for op in asked:
             _check(op)
-        self.bank.follow_clock()
+        puts = [op for op in asked if isinstance(op, PutOp)]
         with self.bank.parts.using():
+            if self.bank.settings.clock.mode == "wall":
+                self._writing.embed([op for op in puts if op.ttl is not None])
+                self.bank.follow_clock()
             results, read = self._read(asked)
-            puts = [op for op in asked if isinstance(op, PutOp)]
-            if puts or any("item_ttl" in memory.metadata for memory in read):
+            if puts or any(TTL in memory.metadata for memory in read):
                 with self.bank.transaction():
                     self._writing.keep_alive(read)
                     self._writing.put(puts, Times(self.bank))

@@ -51,6 +51,15 @@ class Writing:
             self._items.names.keep(".".join(op.namespace), op.key)
         self._items.bank.add_many(rows)
 
+    def embed(self, ops: Iterable[PutOp]) -> None:
+        """Embed the texts of items ahead of time: an embedder may be slow, and a ttl short."""
+        texts: list[str] = []
+        for op in ops:
+            value = dict(op.value or {})
+            value_text(value)  # an error names what is no JSON
+            texts += self._texts(op, value)
+        self._items.bank.parts.embedder.encode(texts)
+
     def keep_alive(self, memories: Iterable[Memory]) -> None:
         """Let the lifetimes of these items begin anew."""
         bank = self._items.bank
@@ -65,14 +74,17 @@ class Writing:
         return _Place(agent, key, self._items.live(agent, key))
 
     def _delete(self, place: _Place) -> None:
-        """Delete an item with its parts and all of its former versions."""
-        state, owner = self._items.bank.parts.ledger.resident, self._items.bank.agent
+        """Delete an item, pinned or not, with its parts and all of its former versions."""
+        state, agent = (
+            self._items.bank.parts.ledger.resident,
+            self._items.bank.agent(place.agent_id),
+        )
         keys = [place.memory_key]
         if place.former is not None:
             keys += [each.key or "" for each in self._items.parts(place.former)]
         for memory in [each for key in keys for each in versions(state, place.agent_id, key)]:
             if memory.retention is not Retention.DELETED and not memory.is_expired(state.tick):
-                owner(place.agent_id).delete(memory.id)
+                agent.delete(agent.unpin(memory.id).id)
 
     def _rows(self, op: PutOp, value: dict[str, Any], place: _Place, times: Times) -> list[_Row]:
         """The new memories of an item; parts that it has no longer are deleted."""
@@ -86,14 +98,15 @@ class Writing:
             since = former.metadata.get(SINCE, former.created_tick)
             metadata |= {SINCE: since} if since != tick else {}
             for part in self._items.parts(former, max(0, len(texts) - 1)):
-                self._items.bank.agent(place.agent_id).delete(part.id)
+                agent = self._items.bank.agent(place.agent_id)
+                agent.delete(agent.unpin(part.id).id)
         if not texts:
             metadata[INDEXED] = False
         if len(texts) > 1:
             metadata[PARTS] = len(texts) - 1
         if op.ttl is not None and not _is_pinned(tier, former):
             metadata[TTL] = options["ttl"] = times.ticks(op.ttl)
-        first = texts[0] if texts else self._fitted(op.key) or "item"
+        first = texts[0] if texts else self._fitted(op.key) if op.key.strip() else "item"
         own = {**options, "key": place.memory_key, "value": value}
         rows: list[_Row] = [(place.agent_id, first, tier, metadata, own)]
         if tier is not None and parse_tier(tier) is Tier.PINNED:
@@ -108,7 +121,9 @@ class Writing:
         if op.index is False:
             return []
         fields = self._fields if op.index is None else op.index
-        if isinstance(fields, str) or not all(isinstance(each, str) for each in fields):
+        if not isinstance(fields, list | tuple) or not all(
+            isinstance(each, str) for each in fields
+        ):
             raise InvalidInput(f"index is False or a list of fields, not {shown(op.index)}")
         texts = [text for field in fields for text in get_text_at_path(value, field)]
         return list(dict.fromkeys(text for text in map(self._fitted, texts) if text.strip()))

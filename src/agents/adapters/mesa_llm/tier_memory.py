@@ -1,5 +1,6 @@
 """The memory of a Mesa-LLM agent, in a bank."""
 
+import math
 from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -7,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 from ...bank.memory_bank import MemoryBank
 from ...memory.context import render
-from ...memory.records import Hits
+from ...memory.records import Hit, Hits
 from ...memory.tiers import Tier, TierLike, parse_tier
 from ..names import agent_id_of
 from .events import STEP, event_of, item, text_of
@@ -94,23 +95,26 @@ class TierMemory(STLTMemory):  # type: ignore[misc]
         ]
         if step is not None and step > self.bank.tick:
             self.bank.pass_time(step)
-        self.memories.add_many(items)
+        stored = self.memories.add_many(items)
+        entry.first_sequence = stored[0].sequence if stored else None
 
     def _kept_steps(self) -> list[Any]:
         """The newest steps that the bank has of the agent."""
-        steps: dict[int, dict[str, Any]] = {}
+        steps: list[Any] = []
         for memory in self.memories.all():
             step, found = memory.metadata.get(STEP), event_of(memory)
             if not isinstance(step, int) or found is None:
                 continue
+            if not steps or steps[-1].step != step:
+                steps.append(MemoryEntry({}, step, self.agent))
+                steps[-1].first_sequence = memory.sequence
             name, event = found
-            content = steps.setdefault(step, {})
+            content = steps[-1].content
             if name in self.additive_event_types:
                 content.setdefault(name, []).append(event)
             else:
                 content[name] = event
-        newest = sorted(steps.items())[-self.capacity :]
-        return [MemoryEntry(content, step, self.agent) for step, content in newest]
+        return steps[-self.capacity :]
 
     # Prompts
 
@@ -138,11 +142,19 @@ class TierMemory(STLTMemory):  # type: ignore[misc]
 
     def format_long_term(self) -> str:
         """What the bank has for the newest step, but for the steps of the short term memory."""
-        recent = [each.step for each in self.short_term_memory if isinstance(each.step, int)]
-        filters = {"$not": {f"metadata.{STEP}": {"$gte": min(recent)}}} if recent else None
-        hits = self.memories.search(self._query(), self.considered_entries, filters=filters)
-        different = {hit.memory.content: hit for hit in reversed(hits)}  # the best of equal ones
-        return render(Hits(reversed(different.values()))) if hits else ""
+        steps = [each for each in self.short_term_memory if each.step is not None]
+        first = min(
+            (getattr(each, "first_sequence", None) or math.inf for each in steps), default=math.inf
+        )
+        shown = sum(len(_events(each.content)) for each in steps)
+        found: dict[str, Hit] = {}
+        for hit in self.memories.search(self._query(), self.considered_entries + shown):
+            memory = hit.memory
+            if memory.sequence >= first and event_of(memory) is not None:
+                continue
+            if len(found) < self.considered_entries or memory.tier is Tier.PINNED:
+                found.setdefault(memory.content, hit)
+        return render(Hits(found.values())) if found else ""
 
     def _query(self) -> str:
         newest = self.short_term_memory[-1].content if self.short_term_memory else {}

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from mcp.server import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.shared import exceptions
 
-if TYPE_CHECKING:
+_IS_FIRST = not hasattr(exceptions, "MCPError")
+"""Whether the package is of version 1, whose names are in camel case."""
+
+if TYPE_CHECKING or not _IS_FIRST:
     import mcp_types as types
 else:
-    try:
-        from mcp import types
-    except ImportError:
-        import mcp_types as types
+    from mcp import types
 
 __all__ = ["Context", "Handler", "build", "error", "make", "manager", "parsed", "types"]
 
@@ -25,9 +26,6 @@ Context = Any
 """The request that is answered; ``context.request`` is the request of HTTP."""
 Handler = Callable[[Context, Any], Awaitable[Any]]
 
-_IS_FIRST = types.__name__ == "mcp.types"
-"""Whether the package is of version 1, whose names are in camel case."""
-
 
 def build(kind: Callable[..., _T], **fields: object) -> _T:
     """A value of the protocol, from fields in snake case."""
@@ -36,8 +34,6 @@ def build(kind: Callable[..., _T], **fields: object) -> _T:
 
 def error(code: int, message: str) -> Exception:
     """An error that the client of a request gets."""
-    from mcp.shared import exceptions
-
     if _IS_FIRST:
         made: Exception = vars(exceptions)["McpError"](
             build(types.ErrorData, code=code, message=message)

@@ -6,6 +6,7 @@ is found from the next tick on.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self, final
@@ -170,8 +171,8 @@ class OutsideRun:
         self._unused = Tick(self)
         return self._unused
 
-    def begin(self) -> None:
-        """Begin a tick; :class:`Tick` calls it."""
+    def begin(self) -> AbstractContextManager[None]:
+        """Begin a tick: its transaction, which is open; :class:`Tick` calls it."""
         self._unused = None
         if self._is_inside:
             raise SimulationError("a step is under way already", hint="end it first")
@@ -182,10 +183,13 @@ class OutsideRun:
             )
         if not self.record:
             self._record_beginning()
-        self._has_failed = True
+        transaction = self.bank.transaction()
+        transaction.__enter__()
+        self._is_inside = self._has_failed = True  # until the tick is done
         for own in self._doings.values():
             own.query, own.given = None, Hits()
-        self._is_inside = True
+        self.bank.advance(self.bank.tick + 1)
+        return transaction
 
     def end(self) -> None:
         """Store what the agents remember, and record the tick; :class:`Tick` calls it."""
@@ -295,11 +299,7 @@ class Tick:
         self._run = run
 
     def __enter__(self) -> None:
-        run = self._run
-        run.begin()
-        self._transaction = run.bank.transaction()
-        self._transaction.__enter__()
-        run.bank.advance(run.bank.tick + 1)
+        self._transaction = self._run.begin()
 
     def __exit__(
         self,

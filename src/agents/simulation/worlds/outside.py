@@ -1,4 +1,4 @@
-"""The world of a run whose ticks a program of the user makes, such as a Mesa model.
+"""The world of a run whose ticks a program of the user makes: a Mesa model.
 
 The run has what the program recorded. Only the program can make more ticks.
 """
