@@ -463,8 +463,6 @@ def test_the_program_of_the_page_prints_what_the_page_says(
     page = (ROOT / "docs/howto/mem0.md").read_text()
     code = page.partition("```python\n")[2].partition("```")[0]
     exec(compile(code, "docs/howto/mem0.md", "exec"), {})
-    promised = [
-        line.removeprefix("    # ") for line in code.splitlines() if line.startswith("    # ")
-    ]
+    promised = [line.removeprefix("# ") for line in code.splitlines() if line.startswith("# ")]
     assert capsys.readouterr().out.splitlines() == promised
     assert len(promised) == 3
