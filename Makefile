@@ -13,7 +13,7 @@ LOWEST := tests/unit/test_golden_histories.py tests/unit/bank tests/unit/search 
 	tests/interfaces/mcp/test_mcp_server.py tests/interfaces/cli/test_exchange_commands.py \
 	tests/faults/test_bombs.py
 
-.PHONY: help setup test test-all lowest check demo bench bench-simulation bench-scaling bench-million bench-temperature bench-compaction bench-why bench-inspector bench-safety bench-recall bench-http bench-calibration quality reference inspector faults chaos load format clean
+.PHONY: help setup test test-all lowest adapters check demo bench bench-simulation bench-scaling bench-million bench-temperature bench-compaction bench-mem0 bench-why bench-inspector bench-safety bench-recall bench-http bench-calibration quality reference inspector faults chaos load format clean
 help:            ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /	/' | expand -t 14
 
@@ -41,6 +41,9 @@ lowest:          ## the lowest versions that pyproject.toml allows, and what the
 	.venv-lowest/bin/python tests/lowest_versions.py
 	.venv-lowest/bin/python -m pytest -W default -m "not slow" $(LOWEST)
 
+adapters: $(STAMP) ## other frameworks' own tests with TierMem in the place of their memory (ARGS="mesa langgraph")
+	$(BIN)/python tests/adapters/upstream/every.py $(ARGS)
+
 check: $(STAMP)  ## lint, format, types, import contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -51,7 +54,6 @@ demo: $(STAMP)   ## flat memory against tiers, 20 seeds each: one to two minutes
 	$(BIN)/python simulations/demo.py
 
 bench: $(STAMP)  ## a tick loop against mem0, Chroma and LangGraph, then a simulation (ARGS="--agents 1000 --memories 200")
-	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
 	$(BIN)/python benchmarks/tick_loop.py $(ARGS)
 	$(BIN)/python benchmarks/simulation.py
 
@@ -63,6 +65,9 @@ bench-temperature: $(STAMP) ## use, decay, compaction, status and cold memories
 
 bench-compaction: $(STAMP) ## compaction and counting from 100 to 10,000 agents
 	$(BIN)/python benchmarks/compaction.py $(ARGS)
+
+bench-mem0: $(STAMP) ## mem0 itself against tiermem.mem0 in its place: add and search
+	$(BIN)/python benchmarks/mem0_facade.py $(ARGS)
 
 bench-why: $(STAMP) ## what the log of decisions adds to a tick and to the journal
 	$(BIN)/python benchmarks/why.py $(ARGS)

@@ -13,8 +13,10 @@ FILES = {
     "test_kill.py",
     "test_load.py",
     "test_mcp_inspector.py",
+    "test_more_law_classes.py",
     "test_note_kills.py",
     "test_note_races.py",
+    "test_reembed_kill.py",
     "test_run_kill.py",
     "test_temperature_kills.py",
 }
@@ -34,6 +36,8 @@ FILES_OF_CASES = {
     "test_http_hostile.py",
     "test_import_name.py",
     "test_log_damage.py",
+    "test_mem0_differential.py",
+    "test_mesa_processes.py",
     "test_new_user.py",
     "test_note_growth.py",
     "test_process.py",
@@ -61,6 +65,35 @@ TESTS = {
         "test_the_page_runs_a_branch_and_compares",
         "test_two_runs_are_compared_from_where_they_part",
     },
+    "test_async_bank.py": {
+        "test_type_checkers_know_the_methods",
+    },
+    "test_bombs.py": {
+        "test_a_checkpoint_has_no_more_bytes_than_its_file",
+    },
+    "test_doctor_diagnoses.py": {
+        "test_a_bank_that_may_not_be_written_is_a_problem",
+        "test_a_store_that_may_not_be_written_is_not_damaged",
+    },
+    "test_http_fairness.py": {
+        "test_idle_connections_leave_the_bank_the_files_it_needs",
+    },
+    "test_import_name.py": {
+        "test_a_run_and_a_sweep_of_code_that_has_its_own_agents",
+        "test_a_strict_type_checker_knows_the_names",
+        "test_the_store_is_probed_and_rebuilt",
+    },
+    "test_process.py": {
+        "test_a_store_is_not_damaged_because_chromadb_is_missing",
+    },
+    "test_stored.py": {
+        "test_an_import_whose_store_fails_is_done_and_says_so",
+    },
+    "test_mesa_processes.py": {
+        "test_a_killed_model_has_all_its_whole_steps",
+        "test_the_same_seed_gives_the_same_hash_in_every_process",
+    },
+    "test_planted_bugs.py": {"test_a_bug_that_other_processes_show_breaks_a_law"},
     "test_clock_commands.py": {
         "test_doctor_says_that_the_clock_is_behind_and_what_to_do",
     },
@@ -74,6 +107,7 @@ TESTS = {
         "test_diff_draws_a_plot",
     },
     "test_checkpoint_damage.py": {
+        "test_a_checkpoint_restored_elsewhere_makes_a_store_of_its_own",
         "test_a_checkpoint_that_was_cut_short_is_refused_or_has_lost_nothing",
         "test_a_flipped_bit_is_refused_or_changes_nothing",
         "test_a_restored_bank_that_goes_on_keeps_its_store_exact",
@@ -113,12 +147,15 @@ TESTS = {
         "test_the_hash_that_was_kept_up_equals_one_computed_afresh",
     },
     "test_sweep_command.py": {
+        "test_runs_that_are_kept_whole_are_linked_and_have_the_scenarios_checkpoints",
+        "test_a_sweep_that_somebody_runs_is_left_alone",
         "test_a_policy_that_raises_fails_its_cell_only",
         "test_a_sweep_whose_code_has_changed_is_not_mixed_with_the_old_one",
         "test_ctrl_c_ends_a_sweep_which_then_goes_on",
         "test_more_seeds_go_on_with_what_is_there",
     },
     "test_sweep_workers.py": {
+        "test_a_cell_whose_worker_is_killed_once_is_run_again",
         "test_a_cell_whose_worker_is_always_killed_is_named_and_the_others_count",
         "test_workers_end_with_a_command_that_is_ended",
     },
@@ -133,6 +170,7 @@ TESTS = {
 
 # By file: tests of which the first case is quick.
 TESTS_OF_CASES = {
+    "test_mcp_http.py": {"test_no_attempt_reaches_the_others_memory"},
     "test_damaged_pages.py": {
         "test_a_damaged_page_under_cold_memories_is_named",
         "test_a_refused_opening_changes_no_file",

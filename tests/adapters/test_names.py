@@ -47,6 +47,10 @@ def test_an_agent_id_stays_as_it_is(name: str) -> None:
     assert agent_id_of(name) == name
 
 
+def test_an_id_that_stands_for_no_text_is_its_own_text() -> None:
+    assert [text_of(name) for name in ("x@FF", "@C3", "a@C3@20")] == ["x@FF", "@C3", "a@C3@20"]
+
+
 @pytest.mark.parametrize(
     ("text", "name"), [("Ann Lee", "Ann@20Lee"), ("a/b", "a@2Fb"), ("ü", "@C3@BC")]
 )

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from kill_model import ModelBank
-from model_reading import SmallEmbedder
 from writer import AGENTS, CAPS, HEAT, commits, imagine, write
 
 from agents import MemoryBank
+from tiermem.testing.model_reading import SmallEmbedder
 
 SCRIBE = "scribe"
 """The agent with notes: their chunks are memories, which the model does not know."""

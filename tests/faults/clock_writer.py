@@ -13,9 +13,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.path.insert(0, str(Path(__file__).parent.parent / "property"))
 
-from model import SmallEmbedder
-
 from agents import MemoryBank
+from tiermem.testing import SmallEmbedder
 
 AHEAD = 10**9
 """How many ticks an advance moves the clock: as many milliseconds as no test takes."""

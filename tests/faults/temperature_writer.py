@@ -15,10 +15,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.path.insert(0, str(Path(__file__).parent.parent / "property"))
 
-from model import SmallEmbedder
-
 from agents import InvalidInput, MemoryBank, MemoryNotFound, MemoryPinned
 from agents.engine import reading
+from tiermem.testing import SmallEmbedder
 
 AGENTS = ("alice", "bob")
 SETTINGS: dict[str, Any] = {

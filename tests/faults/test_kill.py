@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 from kill_model import ModelBank
-from model_reading import SmallEmbedder, embed, quantise
 from writer import AGENTS, CAPS, HEAT, READY, commits, imagine
 
 import warm_children
 from agents import BankLocked, MemoryBank, StoreError
 from plain_mem0 import PlainMem0, assert_store_is_exact
+from tiermem.testing.model_reading import SmallEmbedder, embed, quantise
 
 KILLS = int(os.environ.get("TIERMEM_KILLS", "35"))
 BIRTHS = max(10, KILLS // 5)

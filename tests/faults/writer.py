@@ -18,7 +18,7 @@ from kill_model import IsPinned, ModelBank, NotThere
 
 from agents import MemoryBank, MemoryNotFound, MemoryPinned
 from agents.memory.records import id_prefix, memory_id
-from property.model_reading import SmallEmbedder
+from tiermem.testing.model_reading import SmallEmbedder
 
 AGENTS = ("alice", "bob")
 CAPS = {"max_pinned": 2, "max_critical": 3}

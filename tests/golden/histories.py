@@ -216,7 +216,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(key): _plain(each) for key, each in value.items()}
     if isinstance(value, Status):
-        value = [each for each, name in zip(value, value._fields, strict=True) if name != "clock"]
+        newer = ("clock", "embedder")
+        value = [own for own, name in zip(value, value._fields, strict=True) if name not in newer]
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]
     if hasattr(value, "items"):

@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx2
-from mcp import Client, StdioServerParameters
+from mcp import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
+from mcp_versions import AsyncClient, Client
 
 from agents import MemoryBank
 from agents.interfaces.http.access import Door, Names
@@ -49,7 +49,7 @@ def over_streams(folder: Path, *options: object, agent: str = "alice") -> StdioS
 async def over_http(url: str, token: str | None = None, **options: Any) -> AsyncIterator[Client]:
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     async with (
-        httpx2.AsyncClient(headers=headers, timeout=LONG) as http,
+        AsyncClient(headers=headers, timeout=LONG) as http,
         Client(streamable_http_client(url, http_client=http), **options) as client,
     ):
         yield client

@@ -11,11 +11,8 @@ from typing import Any
 
 import machine_operations
 import pytest
-from bank_comparison import assert_equal, memories_in, plain, settings_of
 from hypothesis.stateful import RuleBasedStateMachine
 from machine_strategies import AGENTS, Switches
-from model import ModelBank, SmallEmbedder
-from model_memories import ACTIVE, ARCHIVED, DELETED, TEMPERATURES, Key, Refused
 
 from agents import (
     InvalidInput,
@@ -30,6 +27,9 @@ from agents import (
 )
 from agents.engine import clock
 from agents.storage.state.ledger import Ledger
+from tiermem.testing import ModelBank, SmallEmbedder
+from tiermem.testing.comparison import assert_equal, memories_in, plain, settings_of
+from tiermem.testing.model_memories import ACTIVE, ARCHIVED, DELETED, TEMPERATURES, Key, Refused
 
 _ERRORS = {
     "a pinned memory is hot for ever": (InvalidInput, "pinned"),

@@ -6,11 +6,10 @@ Names and arguments are those that ``machine_strategies.operation`` makes; ``tes
 
 from typing import Any
 
-from bank_comparison import fields, look, plain
-from model_memories import ACTIVE, COLD, CRITICAL, HOT, PINNED, TEMPERATURES, WARM
-from model_search import Only
-
 from agents import MemoryBank
+from tiermem.testing.comparison import fields, look, plain
+from tiermem.testing.model_memories import ACTIVE, COLD, CRITICAL, HOT, PINNED, TEMPERATURES, WARM
+from tiermem.testing.model_search import Only
 
 # Adding
 

@@ -4,8 +4,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
-from model_memories import PINNED, TEMPERATURES, Rules
-from strategies import contents, metadata, queries, spelled_tiers
+
+from tiermem.testing.model_memories import PINNED, TEMPERATURES, Rules
+from tiermem.testing.strategies import contents, metadata, queries, spelled_tiers
 
 AGENTS = ("alice", "bob", "@Carol-3._")
 

@@ -10,15 +10,11 @@ import shutil
 from dataclasses import replace
 
 import pytest
-from bank_comparison import assert_equal, look
 from bank_under_test import BankUnderTest, Stop
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 from machine_strategies import AGENTS, adding, agents, caps, operations, picks, switches
-from model import SmallEmbedder
-from model_memories import ACTIVE, CRITICAL, HOT, PINNED
-from strategies import contents, not_tiers
 
 from agents import (
     InvalidAgentId,
@@ -32,6 +28,10 @@ from agents import (
 )
 from agents.bank.history import rewind
 from banks import child
+from tiermem.testing import SmallEmbedder
+from tiermem.testing.comparison import assert_equal, look
+from tiermem.testing.model_memories import ACTIVE, CRITICAL, HOT, PINNED
+from tiermem.testing.strategies import contents, not_tiers
 
 # The default run is short and the same every time; HYPOTHESIS_PROFILE=ci does more of the same,
 # and thorough looks for what both do not find.
@@ -41,7 +41,7 @@ _PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "default")
 _HASH = """
 import sys
 from agents import MemoryBank
-from property.model_reading import SmallEmbedder
+from tiermem.testing.model_reading import SmallEmbedder
 small = {"embedder": SmallEmbedder(), "preset": "vector"}
 with MemoryBank.open(sys.argv[1], apply_caps=False, **small) as bank:
     print(bank.state_hash())

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import any_text, contents, not_tiers, queries, spellings, tiers
 
 from agents import InvalidAgentId, Tier, TierMemError
 from agents.memory.requests import check_all_new, check_new, check_search, check_searches
+from tiermem.testing.strategies import any_text, contents, not_tiers, queries, spellings, tiers
 
 _MOST_BYTES = 64
 

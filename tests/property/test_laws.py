@@ -6,14 +6,6 @@ from itertools import repeat
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from strategies import (
-    agent_ids,
-    any_text,
-    contents,
-    not_tiers,
-    spelled_tiers,
-    tiers,
-)
 
 from agents import TIER_NAMES, InvalidTier, Memory, Tier, TierFull
 from agents.memory.context import approximate_tokens, fit, line, render
@@ -30,6 +22,14 @@ from agents.memory.temperature import Temperature
 from agents.memory.tiers import parse_tier
 from agents.rules.caps import Caps, age, make_room, relieve
 from agents.storage.resident.turns import Standing
+from tiermem.testing.strategies import (
+    agent_ids,
+    any_text,
+    contents,
+    not_tiers,
+    spelled_tiers,
+    tiers,
+)
 
 BOOSTS = (1.0, 0.5, 0.25, 0.0, -0.25)
 sequences = st.integers(1, 2**48 - 1)

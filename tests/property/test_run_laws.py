@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,10 +15,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from model import SmallEmbedder
-from strategies import contents, metadata, queries, tiers
 
-from agents import BankError, InvalidInput, Memory, MemoryBank, MemoryNotFound, MemoryPinned, Tier
+from agents import BankError, MemoryBank, Tier
 from agents.bank import history
 from agents.config.load import load_settings
 from agents.errors import RunError
@@ -30,8 +28,10 @@ from agents.simulation.runs.run import Run, checkpoints, go_back
 from agents.storage.state.ledger import Ledger
 from banks import MANUAL, undone
 from examples import examples
+from tiermem.testing import SmallEmbedder
+from tiermem.testing.histories import AGENTS, Operation, every_memory, perform, perform_all
+from tiermem.testing.strategies import by_tick, forgetful, histories
 
-AGENTS = ("alice", "bob", "carol")
 CAPS = {"max_pinned": 2, "max_critical": 2}
 # Small limits, so that memories move all the time.
 HEAT = {
@@ -47,117 +47,11 @@ FADING: dict[str, Any] = {
 }
 SMALL: dict[str, Any] = {"memory": CAPS, "temperature": HEAT, "decay": FADING}
 
-Operation = tuple[Any, ...]
-
-_agents = st.sampled_from(AGENTS)
-_picks = st.integers(0, 99)
-_more = st.fixed_dictionaries(
-    {},
-    optional={
-        "kind": st.sampled_from(["decision", "preference", "fact", "observation"]),
-        "tags": st.lists(st.sampled_from(["blocker", "open", "task"]), max_size=2),
-        "temperature": st.sampled_from(["hot", "warm", "cold"]),
-        "ttl": st.integers(1, 6),
-    },
-)
-_adding = st.tuples(st.just("add"), _agents, contents, tiers, metadata, _more)
-_still = st.one_of(
-    _adding,
-    _adding,
-    _adding,
-    st.tuples(
-        st.sampled_from(["delete", "archive", "restore", "promote", "warm", "cold"]),
-        _agents,
-        _picks,
-    ),
-    st.tuples(st.just("tier"), _agents, _picks, tiers),
-    st.tuples(st.just("spill"), _agents, st.one_of(st.none(), st.integers(0, 3))),
-    st.tuples(st.sampled_from(["search", "search all", "recall"]), _agents, queries),
-    st.tuples(st.sampled_from(["compact", "prune", "sweep"])),
-)
-_simple = st.one_of(_still, _still, st.tuples(st.just("tick"), st.integers(1, 3)))
-_forgetful = st.one_of(_simple, _simple, st.tuples(st.just("forget"), _agents, _picks))
-
-
-def _also_in_transactions(simple: st.SearchStrategy[Operation]) -> st.SearchStrategy[Operation]:
-    several = st.lists(simple, min_size=1, max_size=5)
-    return st.one_of(simple, simple, st.tuples(st.sampled_from(["together", "undone"]), several))
-
-
-forgetful = st.lists(_also_in_transactions(_forgetful), max_size=12)
-"""Histories that also forget memories, which going back does not restore."""
-histories = st.lists(_also_in_transactions(_simple), max_size=12)
-by_tick = st.lists(st.lists(_also_in_transactions(_still), max_size=4), min_size=1, max_size=5)
-"""The operations of each tick."""
 embedders = st.booleans().map(lambda reproducible: SmallEmbedder(reproducible=reproducible))
 
 quick = settings(
     deadline=None, max_examples=examples(25), suppress_health_check=[HealthCheck.too_slow]
 )
-
-
-def do(bank: MemoryBank, operation: Operation) -> None:
-    name, *rest = operation
-    if name in ("together", "undone"):
-        with bank.transaction() if name == "together" else undone(bank):
-            for each in rest[0]:
-                do(bank, each)
-        return
-    if name == "tick":
-        bank.advance(bank.tick + rest[0])
-        return
-    if name in ("compact", "prune", "sweep"):
-        getattr(bank, name)()
-        return
-    agent = bank.agent(rest[0])
-    if name == "add":
-        text, tier, extra, *more = rest[1:]
-        options = dict(more[0]) if more else {}
-        if tier == 0:  # is hot, and does not expire
-            options = {key: each for key, each in options.items() if key in ("kind", "tags")}
-        agent.add(text, tier, extra, **options)
-    elif name == "search":
-        agent.search(rest[1])
-    elif name == "search all":
-        agent.search(rest[1], include_cold=True)
-    elif name == "recall":
-        agent.recall(rest[1])
-    elif name == "spill":
-        agent.spill(rest[1])
-    elif memories := every_memory(bank, rest[0]):
-        chosen = memories[rest[1] % len(memories)]
-        with suppress(*refusals(chosen, bank.tick)):
-            if name == "tier":
-                agent.set_tier(chosen.id, rest[2])
-            elif name in ("warm", "cold"):
-                agent.demote(chosen.id, name)
-            else:
-                getattr(agent, name)(chosen.id)
-
-
-def refusals(memory: Memory, tick: int) -> tuple[type[Exception], ...]:
-    """What may be said of an operation on it: only where it is pinned, or not active."""
-    if memory.retention is Retention.DELETED or memory.is_expired(tick):
-        return (MemoryNotFound,)
-    if memory.retention is Retention.ARCHIVED:
-        return (InvalidInput,)
-    return (MemoryPinned,) if memory.tier is Tier.PINNED else ()
-
-
-def do_all(bank: MemoryBank, done: Sequence[Operation]) -> None:
-    for operation in done:
-        do(bank, operation)
-    bank.commit()  # what searches did to memories comes with the next commit
-
-
-def every_memory(bank: MemoryBank, agent: str) -> list[Memory]:
-    """All memories, also expired and archived ones."""
-    resident = bank.parts.ledger.resident
-    found = [
-        resident.memory(agent, sequence)
-        for sequence in range(1, resident.block(agent).next_sequence)
-    ]
-    return [memory for memory in found if memory is not None]
 
 
 def state(bank: MemoryBank) -> dict[str, Any]:
@@ -230,18 +124,18 @@ def open_bank(place: Path, embedder: SmallEmbedder | None = None) -> MemoryBank:
 def test_restoring_a_checkpoint_gives_the_bank_it_was_made_of(before, after, embedder) -> None:
     options: dict[str, Any] = {"embedder": embedder, **SMALL}
     with folder() as place, MemoryBank.ephemeral(seed=5, **options) as bank:
-        do_all(bank, before)
+        perform_all(bank, before)
         bank.checkpoint(place / "kept.tmck")
         at_the_time = state(bank)
         ids = next_ids(bank)
-        do_all(bank, after)
+        perform_all(bank, after)
         restored = MemoryBank.restore(
             place / "kept.tmck", place / "bank", storage=MANUAL, **options
         )
         with restored:
             assert state(restored) == at_the_time
             assert next_ids(restored) == ids
-            do_all(restored, after)
+            perform_all(restored, after)
             assert state(restored) == state(bank)
         with open_bank(place / "bank", embedder) as again:
             assert state(again) == state(bank)
@@ -254,10 +148,10 @@ def test_restoring_a_checkpoint_in_its_own_bank_undoes_what_came_after(
 ) -> None:
     with eager_snapshots(snapshots), folder() as place:
         with open_bank(place / "bank") as bank:
-            do_all(bank, before)
+            perform_all(bank, before)
             bank.checkpoint(place / "kept.tmck")
             at_the_time = state(bank)
-            do_all(bank, after)
+            perform_all(bank, after)
             at_the_end = state(bank)
         for _ in range(2):
             restored = MemoryBank.restore(
@@ -265,7 +159,7 @@ def test_restoring_a_checkpoint_in_its_own_bank_undoes_what_came_after(
             )
             with restored as bank:
                 assert state(bank) == at_the_time
-                do_all(bank, after)
+                perform_all(bank, after)
                 assert state(bank) == at_the_end
 
 
@@ -274,7 +168,7 @@ def test_restoring_a_checkpoint_in_its_own_bank_undoes_what_came_after(
 def test_a_checkpoint_of_a_restored_bank_is_as_good_as_the_first(before) -> None:
     with folder() as place:
         with open_bank(place / "first") as bank:
-            do_all(bank, before)
+            perform_all(bank, before)
             bank.checkpoint(place / "first.tmck")
             expected = state(bank)
         options: dict[str, Any] = {"embedder": SmallEmbedder(), "storage": MANUAL}
@@ -294,7 +188,7 @@ def live_through(
     states = []
     for tick, done in enumerate(ticks, start=first):
         bank.advance(tick)
-        do_all(bank, done)
+        perform_all(bank, done)
         states.append(state(bank))
     return states
 
@@ -407,7 +301,7 @@ def test_the_hash_that_was_kept_up_equals_one_computed_afresh(done, snapshots) -
     with eager_snapshots(snapshots), folder() as place:
         with open_bank(place / "bank") as bank:
             for operation in done:
-                do(bank, operation)
+                perform(bank, operation)
                 bank.commit()
                 kept_up = bank.state_hash()
                 with MemoryBank.at(place / "bank", embedder=SmallEmbedder()) as afresh:
@@ -424,7 +318,7 @@ def test_reopening_in_the_middle_changes_nothing(done, middle) -> None:
         for name, parts in (("once", [done]), ("twice", [done[:middle], done[middle:]])):
             for part in parts:
                 with open_bank(place / name) as bank:
-                    do_all(bank, part)
+                    perform_all(bank, part)
         with open_bank(place / "once") as once, open_bank(place / "twice") as twice:
             # The effect of searches may be in another commit, but is the same.
             assert state(once) | {"journal": ""} == state(twice) | {"journal": ""}

@@ -7,20 +7,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
-from model import ModelBank, Rules, SmallEmbedder
-from model import quantise as plain_quantise
-from strategies import (
-    agent_ids,
-    contents,
-    metadata,
-    tiers,
-)
 
 from agents import BankDamaged, EmbedderError, MemoryBank, MemoryNotFound, MemoryPinned, Tier
 from agents.memory.events import (
     Accessed,
     Added,
     Additions,
+    Lasted,
     Moved,
     Purged,
     Retained,
@@ -41,6 +34,14 @@ from agents.storage.resident.new_memories import add_all
 from agents.storage.resident.table import ResidentTable
 from agents.storage.state import snapshots
 from agents.storage.vectors import norms, quantise
+from tiermem.testing import ModelBank, Rules, SmallEmbedder
+from tiermem.testing.model_reading import quantise as plain_quantise
+from tiermem.testing.strategies import (
+    agent_ids,
+    contents,
+    metadata,
+    tiers,
+)
 
 BOOSTS = (1.0, 0.5, 0.25, 0.0, -0.25)
 sequences = st.integers(1, 2**48 - 1)
@@ -163,6 +164,7 @@ _events = st.one_of(
     ),
     st.builds(Moved, st.just("move"), agent_ids, _many, st.integers(0, 2), _causes),
     st.builds(Retained, st.just("retain"), agent_ids, _many, st.integers(0, 2), _causes),
+    st.builds(Lasted, st.just("last"), agent_ids, _many, ticks),
     st.builds(Purged, st.just("purge"), agent_ids, _many),
     st.lists(st.tuples(sequences, _scores), min_size=1, max_size=4).flatmap(
         lambda pairs: st.builds(

@@ -4,6 +4,8 @@ import doctest
 import importlib
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,7 +33,15 @@ from tiermem.simulation.runs.run import check_scenario
 from tiermem.simulation.sweeps.sweep import read_sweep
 
 BLOCK = re.compile(r"^```python(?P<flags>[^\n]*)\n(?P<code>.*?)^```", re.MULTILINE | re.DOTALL)
-GUIDES = ("guide", "temperature", "recall", "notes", "simulations", "howto/write-a-world")
+GUIDES = (
+    "guide",
+    "temperature",
+    "recall",
+    "notes",
+    "simulations",
+    "howto/write-a-world",
+    "howto/test-your-own",
+)
 EXAMPLES = [
     match["code"]
     for page in ("README.md", *(f"docs/{name}.md" for name in GUIDES))
@@ -94,6 +104,22 @@ def test_the_world_of_the_guide_is_the_one_that_new_world_writes_and_runs(tmp_pa
     assert last["metrics"] == {"drinks": 20}  # two agents, thirsty in ten ticks, never wrong
 
 
+def test_the_page_on_testing_is_a_program_that_passes_and_fails_as_it_says(tmp_path: Path) -> None:
+    files = files_of("docs/howto/test-your-own.md")
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "9 passed" in done.stdout, done.stdout
+    salted = files["word_hashes.py"].replace(
+        "hashlib.sha256(word.encode()).digest()[0]", "hash(word)"
+    )
+    (tmp_path / "word_hashes.py").write_text(salted)
+    command += ["-k", "another_process"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "BrokenLaw: TestWordHashes: another process gives the same vectors" in done.stdout
+
+
 def test_the_guide_names_every_field_and_method_of_worlds_and_policies() -> None:
     page = (ROOT / "docs/howto/write-a-world.md").read_text()
     rows = re.findall(r"^\| (`?[\w ]*`?) ?\| `(\w+)(?:\(|`)", page, re.MULTILINE)
@@ -152,7 +178,7 @@ def test_the_shipped_scenarios_and_sweeps_are_sound(scenario: Path) -> None:
         check_scenario(load_settings(scenario), [])
 
 
-@pytest.mark.parametrize("module", ["tiermem", "tiermem.memory.tiers"])
+@pytest.mark.parametrize("module", ["tiermem", "tiermem.langgraph", "tiermem.memory.tiers"])
 def test_the_examples_in_docstrings_run(module: str) -> None:
     failed, tried = doctest.testmod(importlib.import_module(module))
     assert (failed, tried > 0) == (0, True)

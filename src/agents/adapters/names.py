@@ -53,7 +53,6 @@ class Names:
 
     def __init__(self, bank: "MemoryBank") -> None:
         self._bank = bank
-        self._known: set[str] = set()
 
     def agent_id(self, text: str) -> str:
         """The id that stands for a text. It changes nothing in the bank."""
@@ -63,11 +62,10 @@ class Names:
         """Keep those of the texts that are longer than an id. Call it where the texts are used."""
         for text in texts:
             name = agent_id_of(text)
-            if name not in self._known and text_of(name) is None:
+            if text_of(name) is None:
                 directory = self._bank.agent(DIRECTORY)
-                if not directory.history(name):
+                if not directory.history(name):  # an earlier one may have been undone
                     directory.add(name, key=name, temperature="cold", value=text)
-            self._known.add(name)
 
     def text(self, agent_id: str) -> str:
         """The text that an agent id stands for."""
@@ -88,4 +86,8 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def _unescape(found: re.Match[str]) -> str:
-    return bytes.fromhex(found.group().replace("@", "")).decode()
+    """The characters of escaped bytes; bytes that are no UTF-8 stay as they are in the id."""
+    try:
+        return bytes.fromhex(found.group().replace("@", "")).decode()
+    except UnicodeDecodeError:
+        return found.group()

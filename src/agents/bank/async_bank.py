@@ -2,15 +2,18 @@
 
 import asyncio
 import functools
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Mapping
 from contextlib import asynccontextmanager
 from os import PathLike
 from pathlib import Path
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, final
 
 from ..config.settings import Settings
+from ..memory.results import Reembedding
 from ..notes.agent_notes import AgentNotes
 from ..notes.watching import NoteWatch
+from ..storage.embedding.embedders import Embedder
+from ..storage.store_sync import Progress
 from .agent_memory import AgentMemory
 from .async_turns import INSIDE, Transaction, Turns
 from .memory_bank import MemoryBank
@@ -257,6 +260,19 @@ class AsyncMemoryBank(_View[MemoryBank]):
     async def checkpoint_extra(path: str | PathLike[str]) -> dict[str, Any]:
         """:meth:`MemoryBank.checkpoint_extra`."""
         return await asyncio.to_thread(MemoryBank.checkpoint_extra, path)
+
+    @staticmethod
+    async def reembed(
+        folder: str | PathLike[str],
+        embedder: Embedder | Mapping[str, object] | str,
+        *,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+    ) -> Reembedding:
+        """:meth:`MemoryBank.reembed`. If it is cancelled, it still runs to its end."""
+        return await asyncio.to_thread(
+            MemoryBank.reembed, folder, embedder, dry_run=dry_run, progress=progress
+        )
 
     async def close(self, *, sync: bool = True) -> None:
         """:meth:`MemoryBank.close`, after all earlier calls; then the bank's thread ends.

@@ -14,7 +14,7 @@ from ..memory.requests import check_searches
 from ..search.request import SearchRequest
 from ..storage.state.accesses import Accesses
 
-__all__ = ["Given", "given"]
+__all__ = ["Given", "given", "given_hits"]
 
 _MEMORY, _SCORE = itemgetter(0), itemgetter(1)
 _TIER, _SEQUENCE, _TEMPERATURE = itemgetter(3), itemgetter(6), itemgetter(10)
@@ -38,7 +38,7 @@ def given(bank: OpenBank, requests: Iterable[tuple[str, str]]) -> Given:
         found = bank.found(SearchRequest(agents, queries, *limits, hot=bank.movement.limits))
         columns = _in_order(found.accesses, len(agents))
         if columns is None:
-            return _of_hits(found.hits)
+            return given_hits(found.hits)
         sequences, scores, rows = columns
         table = bank.ledger.resident.table
         return Given(
@@ -66,8 +66,8 @@ def _in_order(
     )
 
 
-def _of_hits(found: list[Hits]) -> Given:
-    """The columns of hits, one hit at a time."""
+def given_hits(found: list[Hits]) -> Given:
+    """The same hits with their columns, one hit at a time."""
     hits = list(chain.from_iterable(found))
     memories = list(map(_MEMORY, hits))
     return Given(

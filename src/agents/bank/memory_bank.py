@@ -23,6 +23,7 @@ from ..storage.embedding.embedders import Embedder
 from ..storage.store_sync import Progress
 from ..version import __version__
 from .agent_memory import AgentMemory
+from .embedder_change import reembed
 from .history import checkpoint_extra
 from .opening import Config, copy_of, open_folder, open_in_memory, open_restored
 from .tick_log import TickLog
@@ -68,9 +69,11 @@ class MemoryBank:
         An existing bank keeps the settings that it was made with. Other settings go on top, in
         this order: the named ``preset``; ``config``, a YAML file or a mapping; ``assignments`` such
         as ``"memory.max_pinned=3"``; ``overrides`` such as ``memory={"max_pinned": 3}``. They hold
-        until the bank is closed. The seed and the embedder of an existing bank never change.
+        until the bank is closed. The seed of an existing bank never changes, and its embedder only
+        by :meth:`reembed`.
 
         ``embedder`` is an embedder of your own, or a mapping: the settings' section ``embedder``.
+        With ``store=None``, a bank has no store of mem0's and needs neither mem0 nor Chroma.
         ``count_tokens`` counts the tokens of a text for all limits in tokens. Where a tier's cap
         is smaller than before, the tier's oldest memories move down; with ``apply_caps=False``,
         they stay. :class:`BankLocked` if another process has the bank open.
@@ -246,6 +249,7 @@ class MemoryBank:
                 self.sync(progress)
 
     checkpoint_extra = staticmethod(checkpoint_extra)
+    reembed = staticmethod(reembed)
 
     @classmethod
     def restore(

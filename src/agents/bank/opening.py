@@ -22,7 +22,7 @@ from ..storage.identity import prepare
 from ..storage.journal.journal import Journal
 from ..storage.leftovers import sweep_bank
 from ..storage.lock import BankLock, lock_folder
-from ..storage.mem0.store import check_providers
+from ..storage.mem0.store import check_installed, check_providers
 from ..storage.sqlite import as_it_was
 from . import history
 
@@ -81,9 +81,10 @@ def open_folder(
         check_providers(settings)
         guard = Guard(path, identity, settings, own)
         guard.check_files()
+        at_work = _at_work(settings, is_brief)
+        check_installed(at_work)
         chosen = prepare(journal, settings, embedder, guard.embedder())
-        if is_brief:
-            settings = _briefly(settings)
+        settings = at_work
         parts = OpenBank(path, journal, settings, chosen, count_tokens, lock)
         parts.guard = guard
         undo.callback(parts.store.close)
@@ -121,6 +122,7 @@ def open_in_memory(
         journal = Journal(None)
         undo.callback(journal.close)
         chosen = prepare(journal, settings, embedder)
+        settings = _at_work(settings)
         parts = OpenBank(None, journal, settings, chosen, count_tokens, None)
         clock.follow(parts)
         parts.observed()
@@ -173,12 +175,14 @@ def open_restored(
         raise
 
 
-def _briefly(settings: Settings) -> Settings:
-    temperature = replace(settings.temperature, compact_on_close=False)
-    settings = replace(settings, temperature=temperature)
-    if settings.storage.sync == "commit":
-        return settings
-    return replace(settings, storage=replace(settings.storage, sync="manual"))
+def _at_work(settings: Settings, is_brief: bool = False) -> Settings:
+    """The settings of a bank while it is open; it keeps the others."""
+    if is_brief:
+        temperature = replace(settings.temperature, compact_on_close=False)
+        settings = replace(settings, temperature=temperature)
+    if settings.store.provider == "none" or (is_brief and settings.storage.sync != "commit"):
+        settings = replace(settings, storage=replace(settings.storage, sync="manual"))
+    return settings
 
 
 def _kept_settings(journal: Journal, clock_mode: str = "ticks") -> Mapping[str, Any]:

@@ -161,6 +161,8 @@ def _overrides(overrides: Mapping[str, object]) -> "Document":
         raise ConfigError(f"{source}: overrides must be a mapping, not {type(overrides).__name__}")
     nested: dict[str, Any] = {}
     for key, child in overrides.items():
+        if key == "store" and child is None:
+            child = {"provider": "none"}
         parts = key.split(".") if isinstance(key, str) else (key,)
         # Copied before it is merged: a key of a thousand dots is a thousand levels deep.
         nested = _merge(nested, cast(dict[str, Any], copy_plain(_nest(parts, child), source).value))

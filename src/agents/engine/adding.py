@@ -6,7 +6,7 @@ from typing import final
 from ..errors import InvalidInput
 from ..memory.json_value import value_text
 from ..memory.metadata import check_metadata
-from ..memory.records import KEY, VALUE, Memory
+from ..memory.records import KEY, NO_METADATA, VALUE, Memory
 from ..memory.requests import NewBatch, Options, check_all_new, check_content
 from ..memory.retention import Retention
 from ..memory.tiers import Tier
@@ -146,7 +146,7 @@ class Repetitions:
         """By agent and normal text the sequence numbers of active memories, oldest first."""
 
     def of(self, new: NewBatch, former: Memory | None) -> Memory | None:
-        """The oldest memory with the same text and key that lives at least as long."""
+        """The oldest memory with the same text, key and value that lives at least as long."""
         agent_id, (content,), (options,) = new.agents[0], new.contents, new.options
         if options.kind == "note":  # its file has the text
             return None
@@ -157,8 +157,9 @@ class Repetitions:
         else:
             numbers = self._texts(agent_id).get(text, ())
             found = self._bank.ledger.resident.memories(agent_id, numbers)
+        value = (new.metadata[0] or NO_METADATA).get(VALUE)
         for memory in found:
-            if self._may_stand_for(memory, options):
+            if memory.metadata.get(VALUE) == value and self._may_stand_for(memory, options):
                 return memory
         return None
 

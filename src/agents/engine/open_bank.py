@@ -29,6 +29,7 @@ from ..storage.lock import BankLock
 from ..storage.mem0.models import Extractor
 from ..storage.mem0.store import payload
 from ..storage.signals import hold_signals, interruptible, let_signals_come, whole
+from ..storage.state.accesses import Accesses
 from ..storage.state.ledger import Ledger
 from ..storage.state.state import State
 from ..storage.store_sync import StoreSync
@@ -167,14 +168,21 @@ class OpenBank:
             read = self.search.read(request)  # may wait for somebody else's server
             with gc_paused() if len(request.agents) > 1 else nullcontext():
                 found = self.search.run(read, may_sync=self.may_sync())
-                least = self.settings.temperature.min_score
-                accesses = [each.at_least(least) for each in found.accesses]
-                answered = sum([len(each.members) for each in accesses])
+                answered = self.used(request.agents, found.accesses)
                 self.metrics.count(found.searches, answered)
-                if not self._is_observed:
-                    self.ledger.used(request.agents, accesses)
-                self.ledger.save_searches()
                 return found
+
+    def used(self, agents: Sequence[str], accesses: Sequence[Accesses]) -> int:
+        """Count what searches gave as used, from ``temperature.min_score`` on.
+
+        ``agents`` has the agent of each search. The result is the number of searches that count.
+        """
+        least = self.settings.temperature.min_score
+        counted = [each.at_least(least) for each in accesses]
+        if not self._is_observed:
+            self.ledger.used(agents, counted)
+        self.ledger.save_searches()
+        return sum([len(each.members) for each in counted])
 
     @contextmanager
     def observing(self) -> Iterator[None]:

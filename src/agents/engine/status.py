@@ -80,6 +80,8 @@ class Status(NamedTuple):
     """None for all agents together."""
     tick: int
     clock: ClockSettings
+    embedder: str
+    """The name of the embedder that the bank's vectors come from."""
     agents: int
     temperatures: dict[str, Amount]
     """Active memories. Hot counts the tokens of context lines, warm and cold those of texts."""
@@ -130,7 +132,7 @@ class _Look:
         self._resident = resident = bank.ledger.resident
         self._movement, self._settings, self._caps = bank.movement, bank.settings, bank.caps
         self._count, self._agent_id = bank.search.count_tokens, agent_id
-        self._store_problem = bank.store.problem
+        self._store_problem, self._embedder = bank.store.problem, bank.embedder.embedder.name
         names = sorted(resident.blocks) if agent_id is None else [agent_id]
         self._blocks = [resident.block(name) for name in names]
         self._shelf = resident.shelf.counts(agent_id)
@@ -150,6 +152,7 @@ class _Look:
             self._agent_id,
             self._resident.tick,
             self._settings.clock,
+            self._embedder,
             len(self._blocks),
             self._temperatures(),
             limits.tokens,

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 __all__ = ["install", "module_of", "purpose", "requirements"]
 
 _MODULES = {
+    "gdm-concordia": "concordia",
     "mem0ai": "mem0",
+    "mesa-llm": "mesa_llm",
     "opentelemetry-api": "opentelemetry",
     "pystemmer": "Stemmer",
     "pyyaml": "yaml",
@@ -21,10 +23,14 @@ _PACKAGES = {module: name for name, module in _MODULES.items()} | {"mcp_types": 
 
 _PURPOSES = {
     "chromadb": "mem0's store",
+    "concordia": "memory for Concordia's entities",
     "jsonschema": "checking settings",
+    "langgraph": "a bank as LangGraph's store",
     "matplotlib": "plots",
     "mcp": "serving MCP clients",
     "mem0": "the store, and for embedders and LLMs of others",
+    "mesa": "the memories of Mesa's agents",
+    "mesa_llm": "memory for Mesa-LLM's agents",
     "numpy": "everything that computes",
     "opentelemetry": "telemetry",
     "orjson": "writing the journal",
@@ -41,7 +47,7 @@ _PURPOSES = {
     "yaml": "reading settings",
 }
 
-_FOR_DEVELOPERS = ("bench", "dev")
+_FOR_DEVELOPERS = ("dev",)
 
 
 def requirements() -> "Iterator[tuple[Requirement, str | None]]":

@@ -22,7 +22,9 @@ __all__ = [
     "Added",
     "Additions",
     "Cause",
+    "Change",
     "Event",
+    "Lasted",
     "Moved",
     "Noted",
     "Purged",
@@ -126,6 +128,15 @@ class Retained(NamedTuple):
     cause: Cause
 
 
+class Lasted(NamedTuple):
+    """Memories live until another tick now."""
+
+    kind: Literal["last"]
+    agent_id: str
+    sequences: list[int]
+    expires_tick: int
+
+
 class Succeeded(NamedTuple):
     """A new memory took the place of a former one, which was archived in the same commit."""
 
@@ -181,8 +192,19 @@ class TickAdvanced(NamedTuple):
 
 
 Event = (
-    Added | TierChanged | Moved | Retained | Succeeded | Purged | Accessed | Noted | TickAdvanced
+    Added
+    | TierChanged
+    | Moved
+    | Retained
+    | Lasted
+    | Succeeded
+    | Purged
+    | Accessed
+    | Noted
+    | TickAdvanced
 )
+Change = TierChanged | Moved | Retained | Lasted | Succeeded | Purged | Noted
+"""An event that changes memories of one agent."""
 Row = tuple[Any, ...]
 """An event, or a plain tuple of its fields, which takes half the time to make and to write."""
 
@@ -191,6 +213,7 @@ _KINDS: dict[str, type[Event]] = {
     "tier": TierChanged,
     "move": Moved,
     "retain": Retained,
+    "last": Lasted,
     "succeed": Succeeded,
     "purge": Purged,
     "access": Accessed,

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from .records import Memory
 from .temperature import Temperature
 
-__all__ = ["Compaction", "Recall", "RuledMove", "Spill", "TimePassed"]
+__all__ = ["Compaction", "Recall", "Reembedding", "RuledMove", "Spill", "TimePassed"]
 
 
 class Spill(NamedTuple):
@@ -68,3 +68,20 @@ class TimePassed(NamedTuple):
     """How many memories became warm or cold, by decay or by ``temperature.rules``."""
     archived: int
     """How many cold memories were archived because there were too many."""
+
+
+class Reembedding(NamedTuple):
+    """What another embedder does to a bank."""
+
+    before: str
+    """The name of the embedder that the bank had."""
+    after: str
+    texts: int
+    """How many texts the bank has, those of its history too; 0 if both embedders are the same."""
+    agreement: float | None
+    """The share of each text's nearest texts, up to ten, that stay its nearest.
+
+    None for too few texts.
+    """
+    compared: int
+    """How many texts were compared for it."""

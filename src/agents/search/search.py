@@ -16,7 +16,7 @@ from ..storage.store_sync import StoreSync
 from .cold_search import ColdSearch
 from .explain import Considered, everything, explained
 from .hybrid_score import HybridScore, QueryReader
-from .likeness import likenesses
+from .likeness import cosines, likenesses
 from .ranker import Ranker
 from .request import SearchRequest
 from .scope import Scope, pinned_in, scope_of
@@ -110,6 +110,10 @@ class Search:
     def likenesses(self, query: str, memories: Sequence[Memory]) -> list[float]:
         """How alike a query and each memory are, whatever other memories there are."""
         return likenesses(self._resident, query, self._reader.plain(query), memories)
+
+    def cosines(self, query: str, memories: Sequence[Memory]) -> list[float]:
+        """The cosine of a query and each memory, from -1 to 1, with all words alike."""
+        return cosines(self._resident, self._reader.plain(query), memories)
 
     def front(self, agent_id: str, hot: HotLimits) -> list[Hit]:
         """The pinned memories of an agent, then the hot ones within limits."""

@@ -7,12 +7,12 @@ from typing import Any
 
 from ..config.settings import Settings
 from ..errors import BankDamaged, EmbedderError, Untrusted
-from .embedding.embedders import Embedder, NoEmbedder, OfflineEmbedder
+from .embedding.embedders import Embedder, NoEmbedder, OfflineEmbedder, as_embedder
 from .journal.journal import Journal
 from .mem0.models import Mem0Embedder
 from .trust import is_listed, sealed
 
-__all__ = ["is_trusted", "prepare", "with_new_id"]
+__all__ = ["checked_embedder", "is_trusted", "prepare", "with_embedder", "with_new_id"]
 
 _MOST_DIMS = 65_536
 
@@ -32,15 +32,8 @@ def prepare(
         raise BankDamaged(
             "the journal does not say which bank it is of", hint="restore it from a backup"
         )
-    if given is not None and not callable(getattr(given, "embed", None)):
-        raise EmbedderError(f"an embedder has name, dims and embed(); {given!r:.60} has not")
     kept = identity["embedder"] if identity else None
-    embedder = given or _configured(settings, kept["dims"] if kept else None, refused)
-    if not isinstance(embedder.dims, int) or not 1 <= embedder.dims <= _MOST_DIMS:
-        raise EmbedderError(
-            f"the embedder {embedder.name} has {embedder.dims!r} dimensions",
-            hint=f"a whole number from 1 to {_MOST_DIMS:,} is needed",
-        )
+    embedder = checked_embedder(settings, given, kept["dims"] if kept else None, refused)
     if kept is None:
         journal.set(
             bank=sealed(
@@ -56,9 +49,39 @@ def prepare(
         raise EmbedderError(
             f"this bank's vectors come from {kept['name']} ({kept['dims']} dimensions) and can't "
             f"be mixed with those of {embedder.name} ({embedder.dims})",
-            hint="open it with the embedder it was made with, or make a new bank",
+            hint="open it with the embedder it was made with, or give it the other one with: "
+            "tiermem reembed BANK",
         )
     return embedder
+
+
+def checked_embedder(
+    settings: Settings,
+    given: object,
+    dims: int | None = None,
+    refused: Untrusted | None = None,
+) -> Embedder:
+    """``given`` as an embedder, or the configured one; ``dims`` is what the bank knows of it."""
+    embedder = _configured(settings, dims, refused) if given is None else as_embedder(given)
+    if not isinstance(embedder.dims, int) or not 1 <= embedder.dims <= _MOST_DIMS:
+        raise EmbedderError(
+            f"the embedder {embedder.name} has {embedder.dims!r} dimensions",
+            hint=f"a whole number from 1 to {_MOST_DIMS:,} is needed",
+        )
+    return embedder
+
+
+def with_embedder(
+    identity: dict[str, Any], embedder: Embedder, settings: Settings
+) -> dict[str, Any]:
+    """The identity of a bank whose vectors come from another embedder from now on."""
+    section = settings.to_dict(redact=True)["embedder"]
+    changed = {
+        **identity,
+        "settings": {**identity["settings"], "embedder": section},
+        "embedder": {"name": embedder.name, "dims": embedder.dims},
+    }
+    return sealed(changed) if is_trusted(identity) else changed
 
 
 def is_trusted(identity: dict[str, Any]) -> bool:

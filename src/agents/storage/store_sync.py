@@ -75,7 +75,15 @@ class StoreSync:
 
     def config(self) -> dict[str, Any]:
         """mem0's config for the store."""
+        self._check_wanted()
         return store_config(self._settings, self._place(), self._resident.dims)
+
+    def _check_wanted(self) -> None:
+        if self._settings.provider == "none":
+            raise ConfigError(
+                "this bank has no store of mem0's: store.provider is none",
+                hint="name a store, such as store.provider=chroma; it gets every memory",
+            )
 
     def _place(self) -> Path:
         """The bank's folder; for a bank in memory, a folder that is deleted with it."""
@@ -176,6 +184,7 @@ class StoreSync:
 
     def push(self, progress: Progress | None = None) -> int:
         """Write what the store lacks; the number of memories written, changed or deleted."""
+        self._check_wanted()
         if not self.behind:
             self.problem = None
             return 0
@@ -228,6 +237,7 @@ class StoreSync:
 
     def rebuild(self, progress: Progress | None = None) -> list[str]:
         """Replace the store by a new one with every memory of the journal; a report in lines."""
+        self._check_wanted()
         problem, is_foreign = self._diagnose()
         report = [f"found: {problem or 'the store answers and is this bank’s'}"]
         aside = self._store.set_aside("of-another-bank" if is_foreign else "set-aside")

@@ -202,6 +202,7 @@ STATUS = object_of(
                 "ticks_per_day": _count("How many ticks a day has."),
             }
         ),
+        "embedder": typed("string", "What the vectors come from."),
         "agents": _count("How many agents it is about."),
         "temperatures": _each(
             TEMPERATURE_NAMES.values(), object_of({"items": _ITEMS, "tokens": _TOKENS})

@@ -202,16 +202,27 @@ def begun(service: Served) -> socket.socket:
 
 
 def test_a_long_answer_may_be_read_slowly(library: Served) -> None:
+    while True:
+        is_whole, seconds, pause = read_slowly(library)
+        if is_whole or pause < 0.5:  # else a busy machine let the reader wait: try again
+            break
+    assert is_whole
+    assert seconds > 2.0
+
+
+def read_slowly(library: Served) -> tuple[bool, float, float]:
+    """Whether a slow reader got the whole answer, how long it read, and its longest pause."""
     with begun(library) as sock:
         answer = bytearray(sock.recv(65536))
         whole = int(re.search(rb"content-length: (\d+)", answer)[1])  # type: ignore[index]
         assert whole > 14_000_000
-        began = time.monotonic()
+        began = last = time.monotonic()
+        pause = 0.0
         while len(answer) < whole and (part := sock.recv(65536)):
             answer += part
             time.sleep(0.02)
-        assert len(answer) > whole
-        assert time.monotonic() - began > 2.0
+            pause, last = max(pause, time.monotonic() - last), time.monotonic()
+        return len(answer) > whole, time.monotonic() - began, pause
 
 
 def test_an_answer_that_nobody_reads_is_cut_off(library: Served) -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 import anyio
 import pytest
-from mcp import Client
 from mcp_clients import over_http, over_streams, serving_here, text_of
+from mcp_versions import Client
 
 from agents import MemoryBank, Retention
 from agents.bank.async_bank import AsyncMemoryBank

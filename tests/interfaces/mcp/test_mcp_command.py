@@ -11,8 +11,8 @@ from typing import Any
 
 import anyio
 import pytest
-from mcp import Client
 from mcp_clients import COMMAND, bank_in, child, over_streams, text_of, texts
+from mcp_versions import Client
 
 import waiting
 import warm_children

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import anyio
 import httpx
 import pytest
-from mcp import MCPError
 from mcp_clients import bank_in, over_http, serving, text_of, texts
+from mcp_versions import MCPError
 
 from agents import MemoryBank
 from agents.interfaces import tokens

@@ -9,8 +9,8 @@ from typing import Any
 import anyio
 import pytest
 from jsonschema import Draft202012Validator
-from mcp import Client, MCPError
 from mcp_clients import text_of
+from mcp_versions import IS_FIRST, Client, MCPError
 
 from agents import AgentMemory, AsyncMemoryBank, MemoryBank, tools
 from agents.interfaces.mcp.server import Access, make_server
@@ -280,6 +280,15 @@ def test_an_encoded_slash_is_a_slash(meet: Meet) -> None:
     meet(work)
 
 
+NORMALISED = {  # the type of URIs in version 1 makes another one of these
+    "memory://notes/../x.md",
+    "memory://notes/%2e%2e/bob/MEMORY.md",
+    "memory://notes/memory/%2E%2E/MEMORY.md",
+    "MEMORY://context",
+    "",
+}
+
+
 @pytest.mark.parametrize(
     ("uri", "said"),
     [
@@ -306,6 +315,9 @@ def test_an_encoded_slash_is_a_slash(meet: Meet) -> None:
     ],
 )
 def test_other_uris_are_refused_in_words(meet: Meet, uri: str, said: str) -> None:
+    if IS_FIRST and uri in NORMALISED:
+        pytest.skip("version 1 sends and reads another URI")
+
     async def work(client: Client) -> None:
         with pytest.raises(MCPError, match=said) as caught:
             await client.read_resource(uri)

@@ -186,6 +186,7 @@ COMMANDS: dict[str, tuple[Entry, ...]] = {
         ("config", "care:config", "Check settings, and print all of them."),
         ("sync", "care:sync", "Write to mem0's store what it lacks."),
         ("repair", "care:repair", "Rebuild mem0's store from the bank's journal."),
+        ("reembed", "reembed:reembed", "Give a bank another embedder."),
         ("vacuum", "care:vacuum", "Free the space of purged memories."),
         ("trust", "trust:trust", "Trust a bank or a run that somebody else made."),
     ),

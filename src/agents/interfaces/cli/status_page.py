@@ -42,6 +42,7 @@ class Page:
         self._bar = min(_MOST_BAR, max(4, console.width - _BESIDE_BAR))
         console.print(Text(self._title(), "bold"))
         console.print(Text(f"clock {self._status.clock}", "dim"))
+        console.print(Text(f"embedder {self._status.embedder}", "dim"))
         console.print()
         for table in (self._temperatures(), self._hot(), self._tiers()):
             console.print(table)
@@ -56,6 +57,7 @@ class Page:
         status = self._status
         yield self._title()
         yield f"clock\t{status.clock}"
+        yield f"embedder\t{status.embedder}"
         yield "temperature\tmemories\ttokens"
         for name, amount in status.temperatures.items():
             yield f"{name}\t{amount.items}\t{amount.tokens}"

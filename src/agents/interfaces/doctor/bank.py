@@ -233,6 +233,9 @@ def _store(bank: "MemoryBank", folder: Path, kept: dict[str, Any] | None) -> Fin
 
     if bank.parts.guard is not None and bank.parts.guard.files():
         return
+    if bank.settings.store.provider == "none":
+        yield Finding("ok", "mem0", "this bank has no store of mem0's: store.provider is none")
+        return
     if kept is None or not max(kept["commit"], kept["writing"]):
         yield Finding("ok", "mem0", "nothing was written to mem0's store yet")
         return

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import mcp_types as types
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
@@ -21,7 +20,8 @@ from ..http.limits import DEFAULT, Limits
 from ..http.problems import encoded
 from ..http.server import run
 from ..tokens import Grant
-from .server import Access, Context, make_server
+from . import sdk
+from .server import Access, make_server
 from .stdio import refusal
 
 __all__ = ["PATH", "serve"]
@@ -48,14 +48,7 @@ def serve(
     When it returns, nothing uses the bank, which can be closed.
     """
     shared = AsyncMemoryBank(bank)
-    # Without sessions, no token can enter the session of another. And each answer is whole: no
-    # stream has to stay open.
-    manager = StreamableHTTPSessionManager(
-        make_server(partial(_access, shared, read_only)),
-        json_response=True,
-        stateless=True,
-        max_request_body_size=limits.body_bytes,
-    )
+    manager = sdk.manager(make_server(partial(_access, shared, read_only)), limits.body_bytes)
 
     async def answer(visit: Visit) -> Response:
         async with gate.body(visit) as body:
@@ -76,7 +69,7 @@ def serve(
     run(gate, shared, sock, limits, asked_to_stop, grace=_SECONDS_TO_FINISH)
 
 
-def _access(bank: AsyncMemoryBank, read_only: bool, context: Context) -> Access:
+def _access(bank: AsyncMemoryBank, read_only: bool, context: sdk.Context) -> Access:
     """What the token of this request allows."""
     request: Any = context.request
     grant: Grant = request.user
@@ -111,10 +104,7 @@ async def _handled(manager: StreamableHTTPSessionManager, visit: Visit, body: by
 def _unreadable(body: bytes) -> Response | None:
     """A refusal with the id of the request; the SDK would refuse without the id."""
     try:
-        types.jsonrpc_message_adapter.validate_json(body, by_name=False)
+        sdk.parsed(body)
     except ValueError:
-        refused = refusal(body)
-        if refused.id is not None:
-            text = refused.model_dump_json(by_alias=True, exclude_unset=True)
-            return Response(text, 400, media_type="application/json")
+        return Response(encoded(refusal(body)), 400, media_type="application/json")
     return None

@@ -7,9 +7,7 @@ from contextlib import nullcontext
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 from urllib.parse import quote, unquote
 
-import mcp_types as types
-from mcp.server import Server, ServerRequestContext
-from mcp.shared.exceptions import MCPError
+from mcp.server import Server
 
 from ... import __version__, tools
 from ...bank.agent_memory import AgentMemory
@@ -20,12 +18,12 @@ from ...notes.flush import FLUSH_PROMPT
 from ...tools import OPERATIONS, Failure, Operation, Outcome
 from ...tools.operation import Permission, allows
 from ...tools.shapes import QUERY
+from .sdk import Context, build, error, make, types
 
 __all__ = ["Access", "Context", "make_server"]
 
 logger = logging.getLogger(__name__)
 
-Context = ServerRequestContext[Any, Any]
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
@@ -63,19 +61,21 @@ def make_server(who: Callable[[Context], Access]) -> Server[Any]:
     its client is gone.
     """
     offer = _Offer(who)
-    return Server(
+    return make(
         "tiermem",
+        {
+            "list_tools": offer.list_tools,
+            "call_tool": offer.call_tool,
+            "list_resources": offer.list_resources,
+            "list_resource_templates": offer.list_templates,
+            "read_resource": offer.read_resource,
+            "list_prompts": offer.list_prompts,
+            "get_prompt": offer.get_prompt,
+        },
+        _input_schema,
         version=__version__,
         title="TierMem",
         instructions=_INSTRUCTIONS,
-        get_tool_input_schema=_input_schema,
-        on_list_tools=offer.list_tools,
-        on_call_tool=offer.call_tool,
-        on_list_resources=offer.list_resources,
-        on_list_resource_templates=offer.list_templates,
-        on_read_resource=offer.read_resource,
-        on_list_prompts=offer.list_prompts,
-        on_get_prompt=offer.get_prompt,
     )
 
 
@@ -125,13 +125,15 @@ class _Offer:
     ) -> types.ListResourcesResult:
         paths = await _told(self._who(context), lambda memory: memory.notes.paths())
         fixed = [
-            types.Resource(
+            build(
+                types.Resource,
                 uri=_CONTEXT,
                 name="context",
                 description="Pinned and hot memories: what to have in mind from the start.",
                 mime_type="text/plain",
             ),
-            types.Resource(
+            build(
+                types.Resource,
                 uri=_STATUS,
                 name="status",
                 description="How full the memory is, and what is worth doing about it.",
@@ -143,19 +145,20 @@ class _Offer:
     async def list_templates(
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
-        notes = types.ResourceTemplate(
+        notes = build(
+            types.ResourceTemplate,
             uri_template=_NOTES + "{+path}",
             name="note",
             description="A Markdown note: MEMORY.md, or memory/NAME.md.",
             mime_type="text/markdown",
         )
-        return types.ListResourceTemplatesResult(resource_templates=[notes])
+        return build(types.ListResourceTemplatesResult, resource_templates=[notes])
 
     async def read_resource(
         self, context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        text, kind = await _told(self._who(context), _read, params.uri)
-        contents = types.TextResourceContents(uri=params.uri, mime_type=kind, text=text)
+        text, kind = await _told(self._who(context), _read, str(params.uri))
+        contents = build(types.TextResourceContents, uri=params.uri, mime_type=kind, text=text)
         return types.ReadResourceResult(contents=[contents])
 
     # Prompts
@@ -202,11 +205,11 @@ async def _told(
 
     try:
         return await access.memory.run(looked)
-    except TierMemError as error:
-        raise MCPError(types.INVALID_PARAMS, str(error)) from None
+    except TierMemError as failure:
+        raise error(types.INVALID_PARAMS, str(failure)) from None
     except Exception:  # the client learns nothing of it, and the log everything
         logger.exception("a request failed")
-        raise MCPError(types.INTERNAL_ERROR, _INTERNAL) from None
+        raise error(types.INTERNAL_ERROR, _INTERNAL) from None
 
 
 def _input_schema(name: str) -> dict[str, Any] | None:
@@ -215,12 +218,14 @@ def _input_schema(name: str) -> dict[str, Any] | None:
 
 def _tool(operation: Operation) -> types.Tool:
     is_read = operation.permission == "read"
-    return types.Tool(
+    return build(
+        types.Tool,
         name=operation.name,
         description=operation.description,
         input_schema=operation.schema(),
         output_schema={"type": "object", **operation.result},  # clients before 2026 need the type
-        annotations=types.ToolAnnotations(
+        annotations=build(
+            types.ToolAnnotations,
             read_only_hint=is_read,
             destructive_hint=None if is_read else operation.destroys,
             open_world_hint=False,
@@ -233,7 +238,8 @@ def _result(outcome: Outcome) -> types.CallToolResult:
         text = f"{outcome.failure.type}: {outcome.failure.message}"
     else:
         text = json.dumps(outcome.result, ensure_ascii=False)
-    return types.CallToolResult(
+    return build(
+        types.CallToolResult,
         content=[types.TextContent(type="text", text=text)],
         structured_content=outcome.result,
         is_error=outcome.is_error,
@@ -241,7 +247,7 @@ def _result(outcome: Outcome) -> types.CallToolResult:
 
 
 def _note(path: str) -> types.Resource:
-    return types.Resource(uri=_NOTES + quote(path), name=path, mime_type="text/markdown")
+    return build(types.Resource, uri=_NOTES + quote(path), name=path, mime_type="text/markdown")
 
 
 def _read(memory: AgentMemory, uri: str) -> tuple[str, str]:

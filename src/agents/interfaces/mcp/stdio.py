@@ -11,13 +11,13 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
-import mcp_types as types
 from mcp.server import Server
 from mcp.server.stdio import stdio_server
 
 from ...bank.async_bank import AsyncMemoryBank
 from ..http.limits import DEFAULT
 from ..timer import keep_time
+from .sdk import parsed, types
 
 __all__ = ["refusal", "serve", "wire"]
 
@@ -107,10 +107,9 @@ class _Wire:
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for line in _lines(self._incoming):
             try:
-                message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+                message = parsed(line)
             except ValueError:
-                refused = refusal(line).model_dump_json(by_alias=True, exclude_unset=True)
-                await self.write(f"{refused}\n")
+                await self.write(f"{json.dumps(refusal(line))}\n")
                 continue
             if isinstance(message, types.JSONRPCRequest):
                 self._open[message.id] += 1
@@ -141,7 +140,7 @@ class _Wire:
         self._is_settled.set()
 
 
-def refusal(line: bytes) -> types.JSONRPCError:
+def refusal(line: bytes) -> dict[str, Any]:
     """The answer to a line that is no message; it has the id of the line, if that is readable."""
     number, code, why = None, types.PARSE_ERROR, "this is no JSON-RPC message"
     with suppress(ValueError, RecursionError):
@@ -149,8 +148,7 @@ def refusal(line: bytes) -> types.JSONRPCError:
         if isinstance(given, dict) and _is_id(given.get("id")):
             number, code = given["id"], types.INVALID_PARAMS
             why += ", or a text in it is not Unicode: not UTF-8, or with a lone surrogate"
-    error = types.ErrorData(code=code, message=why)
-    return types.JSONRPCError(jsonrpc="2.0", id=number, error=error)
+    return {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": why}}
 
 
 def _is_id(value: object) -> bool:

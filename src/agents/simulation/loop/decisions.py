@@ -39,8 +39,7 @@ class DecisionLog:
     """Collects what decides one tick, in the order of the agents."""
 
     def __init__(self, observations: Sequence[Observation], given: Given) -> None:
-        self.sizes = list(map(len, given.hits))
-        sizes = np.array(self.sizes, "<u4").tobytes()
+        sizes = np.array(list(map(len, given.hits)), "<u4").tobytes()
         self.retrieved = sizes + given.sequences.astype("<u4").tobytes()
         """How many memories each agent got, then their sequence numbers."""
         self._scores = given.scores.astype("<f8", copy=False).tobytes()
@@ -114,7 +113,10 @@ def plain(data: bytes) -> bytes:
 
 
 def unpack(data: bytes, retrieved: bytes, agents: Sequence[str]) -> list[Kept]:
-    """What a log has of each of a run's agents; ValueError for bytes that are no log."""
+    """What a log has of each of a run's agents; ValueError for bytes that are no log.
+
+    It has nothing of the last agents, if they came after the tick.
+    """
     parts = plain(data)
     seen_size, did_size, states_size = np.frombuffer(parts[:12], "<u4").tolist()
     queries, facts, heard = json.loads(parts[12 : 12 + seen_size])
@@ -122,10 +124,10 @@ def unpack(data: bytes, retrieved: bytes, agents: Sequence[str]) -> list[Kept]:
     end = 12 + seen_size + did_size + states_size
     states = parts[12 + seen_size + did_size : end]
     numbers = np.frombuffer(retrieved, "<u4").tolist()
-    sizes, sequences = numbers[: len(agents)], numbers[len(agents) :]
+    sizes, sequences = numbers[: len(queries)], numbers[len(queries) :]
     scores = np.frombuffer(parts[end:], "<f8").tolist()
     total = len(sequences)
-    if not len(scores) == total == len(states) // 2 or not len(queries) == len(agents):
+    if not len(scores) == total == len(states) // 2 or len(queries) > len(agents):
         raise ValueError("the decisions are not of this run")
     did_by: dict[str, list[Any]] = {agent: [] for agent in agents}
     if max(states[:total], default=0) > Tier.LOW or max(did[3::5], default=0) > REFUSAL:

@@ -12,7 +12,6 @@ import orjson
 from ...bank.memory_bank import MemoryBank
 from ...errors import ConfigError, InvalidInput, SimulationError, TierMemError
 from ...memory.records import Hits
-from ...memory.tiers import TIER_NAMES
 from ...storage.signals import first
 from ..protocols import Action, Ask, Flushing, Observation, Outcome, Policy, Remark, World
 from .actions import NO_OP, OWN_ACTIONS, REFUSED, as_action, is_list, refusal
@@ -21,6 +20,7 @@ from .decisions import DONE, FAILED, REFUSAL, UNANSWERED, DecisionLog
 from .flushing import Contexts, Saving
 from .recorder import Recorder, save
 from .streams import Streams
+from .tick_end import do_what_is_due, tick_record
 
 __all__ = ["Loop", "Together", "check_number", "where_in"]
 
@@ -57,9 +57,6 @@ class Loop:
         """The tick's decisions without an answer."""
         self._names: list[str] | None = None
         """The names of the metrics."""
-        every = bank.settings.temperature.compact_every
-        self._compact_every = every and bank.settings.clock.ticks(every)
-        self._fade_every = max(1, bank.settings.clock.ticks(bank.settings.decay.every))
         self._contexts = Contexts(bank, self._agents) if bank.settings.flush.enabled else None
 
     def begin(self, memories: Sequence[tuple[object, ...]] = ()) -> list[str]:
@@ -136,9 +133,7 @@ class Loop:
             if self._contexts is not None:
                 self._contexts.end_tick(self._saving(observations, found))
             self._call("end_tick")
-            bank.sweep(every=self._fade_every)
-            if self._compact_every and number % self._compact_every == 0:
-                bank.compact()
+            do_what_is_due(bank)
             return self._record(found, log)
 
     def _observe(self, tick: int) -> list[Observation]:
@@ -290,20 +285,8 @@ class Loop:
 
     def _record(self, found: Sequence[Hits], log: DecisionLog | None = None) -> dict[str, Any]:
         bank = self._bank
-        sizes = log.sizes if log else []
-        changes = bank.ticks.pending()
-        record = {
-            "tick": bank.tick,
-            "state_hash": bank.state_hash(),
-            **{TIER_NAMES[tier]: count for tier, count in bank.ticks.tier_counts().items()},
-            **changes._asdict(),
-            "retrieved": sum(sizes),
-            "retrieved_most": max(sizes, default=0),
-            **bank.ticks.temperatures(found),
-            "errors": sum(map(len, self._errors.values())),
-            "no_ops": self._no_ops,
-            "metrics": self._metrics(),
-        }
+        told = sum(map(len, self._errors.values()))
+        record = tick_record(bank, found, self._metrics(), errors=told, no_ops=self._no_ops)
         state = {"world": self._call("get_state"), "errors": self._errors}
         if self._contexts is not None:
             record["flushes"] = self._contexts.flushes

@@ -15,6 +15,7 @@ from ...errors import ConfigError, RunError, TierMemError
 from ...memory.records import Memory
 from ...storage.private_files import copy_file
 from ...version import __version__
+from ..worlds.outside import check_inside
 from .compare import last_tick
 from .folder import as_run_error, make_folder, places_of_code, read_folder
 from .run import check_scenario
@@ -49,6 +50,7 @@ def branch(
 ) -> None:
     """Make the folder of a run that starts from ``parent`` after ``tick``, and apply the edits."""
     settings, about = read_folder(parent)
+    check_inside(settings)
     last = last_tick(parent)
     if not 0 <= tick <= last:
         raise RunError(

@@ -11,6 +11,7 @@ from ...config.settings import Settings
 from ...errors import RunError
 from ...memory.records import id_prefix, memory_id
 from ..loop.decisions import Kept, unpack
+from ..worlds.outside import agents_of
 from .decisions import RESULTS, part_of
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def decision_table(bank: MemoryBank, settings: Settings) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    names = settings.simulation.agent_ids()
+    names = agents_of(bank, settings)
     prefixes = [id_prefix(settings.seed, name) for name in names]
     buffer = BytesIO()
     schema = _schema()
@@ -35,7 +36,7 @@ def decision_table(bank: MemoryBank, settings: Settings) -> bytes:
         for tick, agents in kept_decisions(bank, names):
             rows = [
                 _row(tick, name, prefix, own)
-                for name, prefix, own in zip(names, prefixes, agents, strict=True)
+                for name, prefix, own in zip(names, prefixes, agents, strict=False)
             ]
             writer.write_table(pa.Table.from_pylist(rows, schema))
     return buffer.getvalue()

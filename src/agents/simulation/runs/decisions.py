@@ -18,6 +18,7 @@ from ...memory.temperature import Temperature
 from ...memory.tiers import TIER_NAMES, Tier
 from ..loop.decisions import Kept, unpack
 from ..policies.cassette import Cassette, Exchange
+from ..worlds.outside import agents_of, is_outside
 from .compare import past_bank
 from .folder import as_run_error, read_folder
 
@@ -116,9 +117,8 @@ class Decision(NamedTuple):
 def decision(folder: Path, agent: str, tick: int) -> Decision:
     """What decided an agent's actions in a tick of a run. It reads copies and changes nothing."""
     settings, _ = read_folder(folder)
-    place = _place_of(folder, settings, agent)
     with _reading(folder), MemoryBank.at(folder / "bank") as bank:
-        kept = _kept(folder, bank, tick, settings, place)
+        kept = _kept(folder, bank, tick, agents_of(bank, settings), agent)
         texts = _born(bank, tick, agent)
         errors = _errors(bank, tick - 1, agent)
     exchanges = tuple(Cassette(folder / "cassette.jsonl", replay=True).of(tick, agent))
@@ -169,17 +169,6 @@ def retold(
     )
 
 
-def _place_of(folder: Path, settings: Settings, agent: str) -> int:
-    """The place of an agent among the agents of a run; an error if the run has no such agent."""
-    agents = settings.simulation.agent_ids()
-    if agent not in agents:
-        raise RunError(
-            f"{folder} has no agent {agent!r:.60}",
-            hint=f"list its agents with: tiermem show {quote(str(folder))}",
-        )
-    return agents.index(agent)
-
-
 def part_of(tier: int, temperature: int) -> str:
     """Why a memory in this state was given: pinned, hot or chosen."""
     if tier == Tier.PINNED:
@@ -193,8 +182,13 @@ def _reading(folder: Path) -> Iterator[None]:
         yield
 
 
-def _kept(folder: Path, bank: MemoryBank, tick: int, settings: Settings, place: int) -> Kept:
+def _kept(folder: Path, bank: MemoryBank, tick: int, agents: list[str], agent: str) -> Kept:
     """What the log has of an agent in a tick; an error says why it has nothing."""
+    if agent not in agents:
+        raise RunError(
+            f"{folder} has no agent {agent!r:.60}",
+            hint=f"list its agents with: tiermem show {quote(str(folder))}",
+        )
     if not 1 <= tick <= bank.tick:
         raise RunError(
             f"{folder} has ticks 1 to {bank.tick}, and nobody decided anything in tick {tick}",
@@ -211,9 +205,14 @@ def _kept(folder: Path, bank: MemoryBank, tick: int, settings: Settings, place: 
             hint="run the scenario again to have them; tiermem show has the memories after a tick",
         )
     try:
-        return unpack(data, row.retrieved, settings.simulation.agent_ids())[place]
+        kept = unpack(data, row.retrieved, agents)
     except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise RunError(f"the decisions of tick {tick} in {folder} can't be read: {error}") from None
+    if agents.index(agent) >= len(kept):
+        raise RunError(
+            f"{agent} came to {folder} after tick {tick}", hint="name a later tick with --tick"
+        )
+    return kept[agents.index(agent)]
 
 
 def _born(bank: MemoryBank, tick: int, agent: str) -> dict[int, str]:
@@ -267,6 +266,8 @@ def _seen_before(
         Question(text, limit, cold, tuple(map(given, found, scores, unknown, unknown)), why)
         for text, limit, cold, found, scores, why in kept.asked
     )
+    if is_outside(bank.settings) and kept.query is None:
+        return shown, (), asked, "it was given nothing in this tick: the program did not ask"
     try:
         rows = bank.agent(agent).explain(query, context=True)
     except TierMemError as error:  # the embedder may be a server that does not answer

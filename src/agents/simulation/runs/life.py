@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 from ...bank.memory_bank import MemoryBank
 from ...errors import MemoryNotFound
-from ...memory.events import Added, Event, Moved, Purged, Retained, Succeeded, TierChanged
+from ...memory.events import Added, Event, Lasted, Moved, Purged, Retained, Succeeded, TierChanged
 from ...memory.records import id_prefix, sequence_of
 from ...memory.retention import Retention
 from ...memory.temperature import TEMPERATURE_NAMES, Temperature
 from ...memory.tiers import TIER_NAMES, Tier
+from ..worlds.outside import agents_of
 from .decision_table import kept_decisions
 from .decisions import FORGOTTEN, part_of
 from .folder import as_run_error, read_folder
@@ -61,23 +62,23 @@ class Life(NamedTuple):
 def life(folder: Path, identifier: str) -> Life:
     """The life of a memory of a run; :class:`MemoryNotFound` for the id of no memory of it."""
     settings, _ = read_folder(folder)
-    agents = settings.simulation.agent_ids()
-    owners = {
-        name: number
-        for name in agents
-        if (number := sequence_of(id_prefix(settings.seed, name), identifier)) is not None
-    }
     missing = MemoryNotFound(
         f"{folder} has no memory {identifier!r:.80}",
         hint="tiermem show and tiermem why give ids; the ids of another run are others",
     )
-    if not owners:
-        raise missing
-    ((agent, number),) = owners.items()
     with (
         as_run_error(f"the life of a memory of {folder} can't be read"),
         MemoryBank.at(folder / "bank", None, settings) as bank,
     ):
+        agents = agents_of(bank, settings)
+        owners = {
+            name: number
+            for name in agents
+            if (number := sequence_of(id_prefix(settings.seed, name), identifier)) is not None
+        }
+        if not owners:
+            raise missing
+        ((agent, number),) = owners.items()
         memory = bank.parts.ledger.resident.memory(agent, number)
         moments, text = [], "" if memory is None else memory.content
         for tick, events in bank.ticks.events():
@@ -93,6 +94,8 @@ def life(folder: Path, identifier: str) -> Life:
         place, kept_since = agents.index(agent), None
         for tick, kept in kept_decisions(bank, agents):
             kept_since = tick if kept_since is None else kept_since
+            if place >= len(kept):  # the agent came later
+                continue
             own = kept[place]
             if number in own.sequences:
                 at = own.sequences.index(number)
@@ -140,7 +143,7 @@ def told(event: Event, agent: str, number: int) -> Iterator[tuple[str, str]]:
             yield "born", f"{tier}, as {kind}"
         else:
             yield "tier", f"{tier} now, {_CAUSES[event.cause]}"
-    elif isinstance(event, Moved | Retained | Purged):
+    elif isinstance(event, Moved | Retained | Lasted | Purged):
         if event.agent_id != agent or number not in event.sequences:
             return
         if isinstance(event, Moved):
@@ -148,5 +151,7 @@ def told(event: Event, agent: str, number: int) -> Iterator[tuple[str, str]]:
             yield "temperature", f"{heat} now, {_CAUSES[event.cause]}"
         elif isinstance(event, Retained):
             yield _RETAINED[Retention(event.retention)], _CAUSES[event.cause]
+        elif isinstance(event, Lasted):
+            yield "lifetime", f"until tick {event.expires_tick} now"
         else:
             yield "gone", "its text and its vector are purged"

@@ -28,6 +28,7 @@ from ...storage.private_files import replace_file
 from ..loop.loop import check_number
 from ..protocols import World
 from ..reports.report import RemarkableMemory, RunResults, render_run
+from ..worlds.outside import agents_of
 from .decision_table import decision_table
 
 __all__ = ["by_agent_of", "metric_rows", "most_retrieved", "rows_of", "table", "tick_rows", "write"]
@@ -48,8 +49,8 @@ def write(
     """Write the results to a run's folder, and give the summary."""
     kept = list(bank.ticks.records())
     records = [record for record, _ in kept]
-    by_agent = by_agent_of(world)
-    summary = _summary(bank, settings, records, by_agent)
+    by_agent, agents = by_agent_of(world), agents_of(bank, settings)
+    summary = _summary(bank, settings, records, len(agents), by_agent)
     if branched:
         summary = {"branched_from": branched, **summary}
     try:
@@ -58,13 +59,12 @@ def write(
         replace_file(folder / "decisions.parquet", decision_table(bank, settings))
         replace_file(folder / "summary.json", json.dumps(summary, indent=2) + "\n")
         if report:
-            agents = settings.simulation.agent_ids()
             results = RunResults(
                 name=folder.name,
                 scenario=settings.to_dict(redact=True),
                 summary=summary,
                 records=records,
-                most_retrieved=most_retrieved(bank, agents, (seen for _, seen in kept)),
+                most_retrieved=most_retrieved(bank, agents, kept),
                 pinned_longest=_pinned_longest(bank),
                 by_agent=by_agent,
             )
@@ -130,10 +130,13 @@ def by_agent_of(world: World) -> dict[str, dict[str, float]]:
 
 
 def most_retrieved(
-    bank: MemoryBank, agents: Sequence[str], retrieved: Iterable[bytes]
+    bank: MemoryBank, agents: Sequence[str], kept: Iterable[tuple[Mapping[str, Any], bytes]]
 ) -> list[RemarkableMemory]:
-    """The memories that searches returned most often, also pinned ones and those that are gone."""
-    keys = [_keys(data, len(agents)) for data in retrieved]
+    """The memories that searches returned most often, also pinned ones and those that are gone.
+
+    ``kept`` has the record of each tick, and what was retrieved in it.
+    """
+    keys = [_keys(data, record.get("agents", len(agents))) for record, data in kept]
     if not keys:
         return []
     found, counts = np.unique(np.concatenate(keys), return_counts=True)
@@ -180,6 +183,7 @@ def _summary(
     bank: MemoryBank,
     settings: Settings,
     records: Sequence[Mapping[str, Any]],
+    agents: int,
     by_agent: Mapping[str, Mapping[str, float]],
 ) -> dict[str, Any]:
     simulation = settings.simulation
@@ -187,7 +191,7 @@ def _summary(
     return {
         "world": simulation.world,
         "policy": simulation.policy,
-        "agents": len(simulation.agent_ids()),
+        "agents": agents,
         "seed": settings.seed,
         "ticks": bank.tick,
         "finished": bank.tick >= simulation.ticks,

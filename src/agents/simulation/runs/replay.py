@@ -15,6 +15,7 @@ from ...storage.signals import first
 from ..loop.decisions import plain
 from ..loop.loop import Loop
 from ..policies.cassette import Cassette
+from ..worlds.outside import check_inside
 from . import outputs
 from .compare import Difference, differences
 from .decision_table import decision_table
@@ -51,6 +52,7 @@ class Replay:
     def __init__(self, folder: Path, from_tick: int | None = None) -> None:
         self._folder = folder
         self._settings, about = read_folder(folder)
+        check_inside(self._settings)
         check_run(folder, self._settings, replay=True)
         parent = about.get("parent")
         start = from_tick if from_tick is not None else (parent["tick"] if parent else None)

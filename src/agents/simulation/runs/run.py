@@ -39,12 +39,12 @@ from ...errors import (
     TickNotKept,
 )
 from ...storage.checkpoint import file as checkpoint
-from ...storage.mem0.store import check_providers
 from ...storage.private_files import replace_file
 from ...storage.store_sync import Progress
 from ...version import __version__
 from ..loop.loop import Loop
 from ..policies.cassette import Cassette
+from ..worlds.outside import check_inside
 from . import outputs
 from .decisions import Decision, decision
 from .folder import (
@@ -59,7 +59,14 @@ from .folder import (
     write_settings,
 )
 from .life import Life, life
-from .scenario import code_of, first_memories, make_policy, make_world, set_up
+from .scenario import (
+    check_repeatable,
+    code_of,
+    first_memories,
+    make_policy,
+    make_world,
+    set_up,
+)
 from .trusting import check_run, is_trusted_run, seal_run
 
 __all__ = ["Run", "Say", "go_back"]
@@ -209,6 +216,7 @@ class Run:
 
     def extend(self, ticks: int) -> None:
         """Make the run ``ticks`` long."""
+        check_inside(self.settings)
         if ticks < self.tick:
             raise RunError(
                 f"{self.folder} has {self.tick} ticks already, more than {ticks}",
@@ -279,14 +287,8 @@ class Run:
 
 def check_scenario(settings: Settings, places: list[Path]) -> dict[str, Path]:
     """Refuse a scenario that can't run; otherwise give the user's own modules, by name."""
-    check_providers(settings)
-    for name in ("extra_paths", "transcripts"):
-        if getattr(settings.notes, name):
-            raise ConfigError(
-                f"notes.{name}: a run has none, because what is in these files may change and is "
-                "not recorded, and the run could not be repeated",
-                hint="write it to the agents' own notes",
-            )
+    check_inside(settings)
+    check_repeatable(settings)
     world = make_world(settings, *places)
     make_policy(settings, world, Cassette(Path("cassette.jsonl"), replay=True), *places)
     first_memories(settings)

@@ -12,6 +12,7 @@ from ...config.settings import Settings
 from ...errors import ConfigError, SimulationError, TierMemError
 from ...memory.requests import check_agent_id, check_new
 from ...storage.mem0.models import ChatModel
+from ...storage.mem0.store import check_providers
 from ..loop.actions import ASK_ACTIONS, MEMORY_ACTIONS, OWN_ACTIONS
 from ..loop.loop import where_in
 from ..loop.streams import Streams
@@ -20,8 +21,16 @@ from ..policies.llm import DEFAULT_TIMEOUT, Llm
 from ..policies.scripted import Scripted
 from ..protocols import Policy, World
 from ..worlds import WORLDS
+from ..worlds.outside import Outside, is_outside
 
-__all__ = ["code_of", "first_memories", "make_policy", "make_world", "set_up"]
+__all__ = [
+    "check_repeatable",
+    "code_of",
+    "first_memories",
+    "make_policy",
+    "make_world",
+    "set_up",
+]
 
 _PACKAGE = __name__.partition(".")[0]
 _WORLD_METHODS = ("setup", "observe", "apply", "end_tick", "metrics", "get_state", "set_state")
@@ -35,6 +44,9 @@ def make_world(settings: Settings, *folders: Path) -> World:
             "simulation.world is not set, so there is nothing to run",
             hint=f"name one of {', '.join(WORLDS)}, or a class of your own as module:Class",
         )
+    if is_outside(settings):
+        outside: World = _call("simulation.world_options", Outside, dict(simulation.world_options))
+        return outside
     name = WORLDS.get(simulation.world, simulation.world)
     if ":" not in name:
         raise ConfigError(
@@ -49,6 +61,18 @@ def make_world(settings: Settings, *folders: Path) -> World:
             hint=f"a world has {', '.join(_WORLD_METHODS)}",
         )
     return world
+
+
+def check_repeatable(settings: Settings) -> None:
+    """Refuse settings with which no run could be made, or repeated."""
+    check_providers(settings)
+    for name in ("extra_paths", "transcripts"):
+        if getattr(settings.notes, name):
+            raise ConfigError(
+                f"notes.{name}: a run has none, because what is in these files may change and is "
+                "not recorded, and the run could not be repeated",
+                hint="write it to the agents' own notes",
+            )
 
 
 def set_up(world: World, settings: Settings) -> None:

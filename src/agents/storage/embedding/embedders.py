@@ -2,7 +2,7 @@
 
 import functools
 import importlib.util
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...errors import EmbedderError
 
-__all__ = ["Embedder", "NoEmbedder", "OfflineEmbedder", "WordVectors"]
+__all__ = ["Embedder", "NoEmbedder", "OfflineEmbedder", "WordVectors", "as_embedder"]
 
 _MOST = 20_000
 """How many words are kept, a kilobyte each; when there are more, all are forgotten."""
@@ -74,9 +74,9 @@ class OfflineEmbedder:
 
     def embed(self, texts: Sequence[str], /) -> NDArray[np.int64]:
         """The sum of each text's token vectors; zeros for a text without tokens."""
-        tokenizer, table = _weights()
+        encode, table = _weights()
         sums = np.zeros((len(texts), self.dims), np.int64)
-        encodings = tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        encodings = encode(list(texts))
         vocabulary = len(table)
         tokens = [
             ids if max(ids, default=0) < vocabulary else [i for i in ids if i < vocabulary]
@@ -106,9 +106,40 @@ class NoEmbedder:
         return np.zeros((len(texts), self.dims), np.int64)
 
 
+class _Encoding:
+    """A model with ``encode``, as sentence-transformers has it, as an embedder."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        card = getattr(model, "model_card_data", None)
+        known = getattr(model, "name", None) or getattr(card, "base_model", None)
+        self.name = f"encode/{known or type(model).__name__}"
+        dims = getattr(model, "get_sentence_embedding_dimension", None)
+        self.dims = int((dims and dims()) or len(self.embed(["dimensions"])[0]))
+
+    def embed(self, texts: Sequence[str], /) -> Any:
+        """One row per text."""
+        return self._model.encode(list(texts))
+
+
+def as_embedder(given: object) -> Embedder:
+    """A caller's object as an embedder: one that has ``embed``, or a model that has ``encode``."""
+    if callable(getattr(given, "embed", None)):
+        embedder: Embedder = given  # type: ignore[assignment]
+        return embedder
+    if callable(getattr(given, "encode", None)) and not isinstance(given, str):
+        try:
+            return _Encoding(given)
+        except Exception as error:  # a caller's own model may raise anything
+            raise EmbedderError(f"the model {given!r:.60} failed: {error}") from error
+    raise EmbedderError(
+        f"an embedder has name, dims and embed(), or encode(); {given!r:.60} has not"
+    )
+
+
 @functools.cache
-def _weights() -> tuple[Any, "_Table"]:
-    """The tokenizer, and a vector for each token; read when first needed."""
+def _weights() -> tuple[Callable[[list[str]], Any], "_Table"]:
+    """What turns texts into tokens, and a vector for each token; read when first needed."""
     # Found, not imported: the package's own code would set up logging for the whole process.
     try:
         spec = importlib.util.find_spec("wordllama")
@@ -134,9 +165,17 @@ def _weights() -> tuple[Any, "_Table"]:
             f"the offline embedder's weights can't be read ({error})",
             hint="reinstall them with: pip install --force-reinstall wordllama==0.2.2.post0",
         ) from error
+    return _encoder(tokenizer), _Table(weights["embedding.weight"])
+
+
+def _encoder(tokenizer: Any) -> Callable[[list[str]], Any]:
+    """Encodes whole texts. Version 1 of tokenizers takes as arguments what version 0 keeps."""
+    plain = {"add_special_tokens": False}
+    if not hasattr(tokenizer, "no_padding"):
+        return functools.partial(tokenizer.encode_batch, **plain, padding=None, truncation=None)
     tokenizer.no_padding()
     tokenizer.no_truncation()
-    return tokenizer, _Table(weights["embedding.weight"])
+    return functools.partial(tokenizer.encode_batch_fast, **plain)
 
 
 class _Table:

@@ -98,10 +98,22 @@ class Extractor:
             )
         self._memory = _memory(settings, _Model(encode), _Catcher(nearest))
 
-    def extract(self, agent_id: str, messages: Sequence[Message]) -> list[str]:
-        """The facts that the LLM finds in ``messages`` and the agent does not know yet."""
+    def extract(
+        self,
+        agent_id: str,
+        messages: Sequence[Message],
+        *,
+        prompt: str | None = None,
+        procedural: bool = False,
+    ) -> list[str]:
+        """The facts that the LLM finds in ``messages`` and the agent does not know yet.
+
+        ``prompt`` has instructions of the caller's own. With ``procedural``, the only text is a
+        summary of what was done.
+        """
+        kind = {"agent_id": agent_id, "memory_type": "procedural_memory"} if procedural else {}
         try:
-            found = self._memory.add(list(messages), user_id=agent_id, infer=True)
+            found = self._memory.add(list(messages), user_id=agent_id, prompt=prompt, **kind)
         except Exception as error:  # each provider has errors of its own
             raise ExtractionError(f"mem0's extraction failed: {error}") from error
         return [entry["memory"] for entry in found["results"]]

@@ -7,7 +7,7 @@ from pathlib import Path
 from ...config.settings import Settings
 from ...errors import ConfigError
 
-__all__ = ["check_providers", "check_vector_store"]
+__all__ = ["check_installed", "check_providers", "check_vector_store"]
 
 _STORES = "configs/vector_stores"
 
@@ -15,15 +15,31 @@ _STORES = "configs/vector_stores"
 def check_providers(settings: Settings) -> None:
     """Raise :class:`ConfigError` for a provider that mem0 does not have; mem0 is not imported."""
     for key, name, folder, ours in (
-        ("store.provider", settings.store.provider, _STORES, set()),
+        ("store.provider", settings.store.provider, _STORES, {"none"}),
         ("embedder.provider", settings.embedder.provider, "embeddings", {"offline", "none"}),
         ("llm.provider", settings.llm.provider, "llms", set()),
     ):
+        if name is None or name in ours or (folder == _STORES and not _is_installed()):
+            continue
         known = _known(folder) | ours
-        if name is not None and name not in known:
+        if name not in known:
             raise ConfigError(
                 f"{key}: mem0 has no provider {name!r:.40}", hint=_instead(name, known)
             )
+
+
+def check_installed(settings: Settings) -> None:
+    """Raise :class:`ConfigError` if the settings write a store and mem0 is not installed."""
+    if settings.storage.sync != "manual" and not _is_installed():
+        raise ConfigError(
+            f"mem0's store ({settings.store.provider}) needs the package mem0ai, which is not "
+            "installed",
+            hint="pip install 'mem0ai>=2.2,<3', or go without a store: store.provider=none",
+        )
+
+
+def _is_installed() -> bool:
+    return importlib.util.find_spec("mem0") is not None
 
 
 def check_vector_store(provider: str, place: str) -> None:

@@ -20,9 +20,9 @@ from ...memory.temperature import TEMPERATURE_NAMES
 from ...memory.tiers import TIER_NAMES
 from ..private_files import make_folder
 from .child_process import ChildLost, StoreChild, end_idle
-from .providers import check_providers
+from .providers import check_installed, check_providers
 
-__all__ = ["Mem0Store", "check_providers", "payload", "store_config"]
+__all__ = ["Mem0Store", "check_installed", "check_providers", "payload", "store_config"]
 
 logger = logging.getLogger(__name__)
 

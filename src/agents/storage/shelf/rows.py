@@ -19,7 +19,16 @@ from ...memory.metadata import KeptMetadata
 from ..digests import of_shelved
 from ..full_record import ColdFact, Shelved, Stored, traits_of
 
-__all__ = ["SHELF_SCHEMA", "Changes", "Group", "Key", "ShelfTable", "checked_row"]
+__all__ = [
+    "SHELF_SCHEMA",
+    "Changes",
+    "Group",
+    "Key",
+    "ShelfTable",
+    "checked_row",
+    "seal_of",
+    "stored_in",
+]
 
 SHELF_SCHEMA = """
 CREATE TABLE shelf (
@@ -234,7 +243,7 @@ class ShelfTable:
 
     def _select(self, where: str, **values: object) -> Iterator[tuple[str, Stored]]:
         query = f"SELECT * FROM shelf WHERE {where}"  # noqa: S608
-        return self._read(query, lambda row: (row[0], _stored(row)), values)
+        return self._read(query, lambda row: (row[0], stored_in(row)), values)
 
     def _read(
         self,
@@ -258,7 +267,7 @@ class ShelfTable:
                 raise BankDamaged(f"the journal has lost memory {sequence} of {agent}")
             self._db.execute(
                 "UPDATE shelf SET until = ?, seal = ? WHERE rowid = ?",
-                (commit, _seal(row[1], commit, digest), row[0]),
+                (commit, seal_of(row[1], commit, digest), row[0]),
             )
         self.adopt(_rows(commit, changes))
 
@@ -271,7 +280,7 @@ class ShelfTable:
         """Bring the table back to how it was after a commit."""
         self._db.execute("DELETE FROM shelf WHERE since > ?", (commit,))
         query = "SELECT rowid, since, digest FROM shelf WHERE until > ?"
-        reopened = self._read(query, lambda row: (_seal(row[1], None, row[2]), row[0]), (commit,))
+        reopened = self._read(query, lambda row: (seal_of(row[1], None, row[2]), row[0]), (commit,))
         for each in list(reopened):
             self._db.execute("UPDATE shelf SET until = NULL, seal = ? WHERE rowid = ?", each)
 
@@ -301,7 +310,7 @@ def _rows(commit: int, changes: Changes) -> Iterator[tuple[Any, ...]]:
             record, digest = stored
             recalls, kinds, metadata, content, vector = record[11:]
             yield (
-                agent, record[0], commit, None, _seal(commit, None, digest), digest,
+                agent, record[0], commit, None, seal_of(commit, None, digest), digest,
                 next(tokens), *record[1:11],
                 json.dumps(recalls) if recalls else None,
                 kinds.json if kinds else None,
@@ -310,7 +319,7 @@ def _rows(commit: int, changes: Changes) -> Iterator[tuple[Any, ...]]:
             )  # fmt: skip
 
 
-def _stored(row: Sequence[Any]) -> Stored:
+def stored_in(row: Sequence[Any]) -> Stored:
     """The memory in a row, checked."""
     agent, sequence, since, until, seal, digest, _tokens, *numbers = row[:17]
     recalls, kinds, metadata, content, vector = row[17:]
@@ -326,7 +335,7 @@ def _stored(row: Sequence[Any]) -> Stored:
                 vector,
             )
         )
-        is_whole = digest == of_shelved(agent, record) and seal == _seal(since, until, digest)
+        is_whole = digest == of_shelved(agent, record) and seal == seal_of(since, until, digest)
     except (ValueError, TypeError, AttributeError, struct.error):  # a value of another type
         is_whole = False
     if not is_whole:
@@ -339,7 +348,7 @@ def _stored(row: Sequence[Any]) -> Stored:
 
 def checked_row(row: Sequence[Any]) -> tuple[Any, ...]:
     """The row; :class:`BankDamaged` if it is not what was written."""
-    _stored(row)
+    stored_in(row)
     return tuple(row)
 
 
@@ -389,7 +398,7 @@ def _check_types(row: Sequence[Any], *types: type) -> None:
         raise TypeError(f"a row of the shelf has values of other types: {row!r:.100}")
 
 
-def _seal(since: int, until: int | None, digest: bytes) -> int:
+def seal_of(since: int, until: int | None, digest: bytes) -> int:
     """A checksum against flipped bits; it is none against a forger."""
     return zlib.crc32(b"%d %d" % (since, until or 0), zlib.crc32(digest))
 

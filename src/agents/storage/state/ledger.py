@@ -9,6 +9,8 @@ from ...memory.changes import NO_CHANGES, Changes
 from ...memory.events import (
     LEAST_LITERAL,
     Cause,
+    Change,
+    Lasted,
     Moved,
     Noted,
     Purged,
@@ -201,6 +203,11 @@ class Ledger:
         if sequences:
             self._happen(Retained("retain", agent_id, list(sequences), int(retention), cause))
 
+    def last(self, agent_id: str, sequences: Sequence[int], expires_tick: int) -> None:
+        """Memories live until another tick."""
+        if sequences:
+            self._happen(Lasted("last", agent_id, list(sequences), expires_tick))
+
     def succeed(self, memory: Memory, former: Memory, turn: Turn) -> None:
         """A new memory takes the place of a former one, which is archived already.
 
@@ -271,7 +278,7 @@ class Ledger:
         self._happen(Noted("note", agent_id, path, kept, text, chunks))
 
     @whole
-    def _happen(self, event: TierChanged | Moved | Retained | Succeeded | Purged | Noted) -> None:
+    def _happen(self, event: Change) -> None:
         self._flush_accesses()
         self._pending.is_plain = False
         self._is_between = True

@@ -22,7 +22,17 @@ from ..resident.table import ResidentTable
 from ..shelf.rows import ShelfTable
 from .state import State
 
-__all__ = ["NUMBERS", "check", "digest_of", "pack", "redaction", "unpack", "write"]
+__all__ = [
+    "NUMBERS",
+    "check",
+    "digest_of",
+    "pack",
+    "redaction",
+    "texts_of",
+    "unpack",
+    "with_vectors",
+    "write",
+]
 
 _Value = TypeVar("_Value")
 
@@ -83,6 +93,21 @@ def unpack(row: SnapshotRow, seed: int, dims: int, table: ResidentTable) -> Agen
     block.shelf_sum = int(extras["shelf"], 16)
     block.notes = {path: Note.of(text, chunks) for path, text, chunks in extras.get("notes", ())}
     return block
+
+
+def texts_of(row: SnapshotRow) -> list[str]:
+    """The texts of the memories in a snapshot, in the order of its vectors."""
+    check(row)
+    return row.contents.decode().split("\0") if row.contents else []
+
+
+def with_vectors(row: SnapshotRow, vectors: bytes, dims: int, shelf_sum: int) -> SnapshotRow:
+    """The snapshot with other vectors; ``shelf_sum`` is over what was not resident."""
+    row = row._replace(vectors=vectors)
+    table = ResidentTable(dims, {})
+    block = unpack(row._replace(digest=digest_of(row)), 0, dims, table)
+    block.shelf_sum = shelf_sum
+    return pack(block)
 
 
 def _without(

@@ -8,7 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import BankDamaged
-from ...memory.events import Additions, Moved, Noted, Purged, Retained, Row, Succeeded, TierChanged
+from ...memory.events import (
+    Additions,
+    Change,
+    Lasted,
+    Moved,
+    Noted,
+    Retained,
+    Row,
+    Succeeded,
+    TierChanged,
+)
 from ...memory.records import Memory
 from ...memory.retention import Retention
 from ...memory.temperature import Temperature
@@ -219,7 +229,7 @@ class State:
             for own, more in zip(owners, sums_of(marks, old, counts), strict=True):
                 own.use_sum += more
 
-    def apply(self, event: TierChanged | Moved | Retained | Succeeded | Purged | Noted) -> None:
+    def apply(self, event: Change) -> None:
         """Apply an event."""
         block = self.own_block(event.agent_id)
         self.changed.add(event.agent_id)
@@ -229,6 +239,9 @@ class State:
             self._move(block, event)
         elif isinstance(event, Retained):
             self._change(block, event.sequences, partial(self._retained, event))
+        elif isinstance(event, Lasted):
+            end = event.expires_tick
+            self._change(block, event.sequences, lambda each: each._replace(expires_tick=end))
         elif isinstance(event, Succeeded):
             self._succeed(block, event)
         elif isinstance(event, Noted):

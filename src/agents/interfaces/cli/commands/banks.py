@@ -36,7 +36,8 @@ def init(
     say(f"made the bank {folder}")
     say("  memories   journal.db, written with every call")
     say(f"  embedder   {embedder}")
-    say(f"  mem0       {store.provider}; mem0 reads it after: tiermem sync {name}")
+    after = "" if store.provider == "none" else f"; mem0 reads it after: tiermem sync {name}"
+    say(f"  mem0       {store.provider}{after}")
     say(f"  clock      {clock}")
     say(f"  each agent at most {memory.max_pinned} pinned and {memory.max_critical} critical")
     say("next:")

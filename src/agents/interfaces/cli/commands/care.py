@@ -13,7 +13,7 @@ from ..output import counted, echo_json, say, short, table
 
 __all__ = ["advance", "compact", "config", "prune", "repair", "status", "sync", "vacuum"]
 
-_NEITHER = ("notes", "tokens.json", "bank.lock", "bank.id")
+_NEITHER = ("notes", "tokens.json", "bank.lock", "bank.id", "reembed.db")
 """Entries of a bank's folder that belong neither to the journal nor to mem0's store."""
 
 DryRun = Annotated[bool, Option("--dry-run", "-n", help="List what would change; change nothing.")]

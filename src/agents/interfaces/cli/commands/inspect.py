@@ -131,13 +131,14 @@ def _show_checkpoint(path: Path, as_json: bool) -> None:
 def _past(folder: Path, tick: int | None) -> "Iterator[tuple[MemoryBank, Sequence[str]]]":
     """A copy of a bank, or of the bank of a run, as it was after a tick; and its agents."""
     from ....simulation.runs.compare import past_bank
+    from ....simulation.worlds.outside import agents_of
 
     if (folder / "journal.db").is_file() and not (folder / "run.json").exists():
         with copied(folder, tick=tick) as bank:
             yield bank, bank.agents()
         return
     with past_bank(folder, tick) as bank:
-        yield bank, bank.settings.simulation.agent_ids()
+        yield bank, agents_of(bank, bank.settings)
 
 
 def explained(

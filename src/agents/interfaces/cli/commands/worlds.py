@@ -69,7 +69,7 @@ def check_world(
     --scenario. The command exits with 1 if anything differs.
     """
     from ....config.load import load_settings
-    from ....simulation.authoring.check import check_world as check
+    from ....testing.scenario_laws import check_world as check
 
     changes: dict[str, Any] = {"simulation.world": world, "simulation.ticks": ticks}
     if policy is not None:

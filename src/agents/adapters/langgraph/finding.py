@@ -1,0 +1,180 @@
+"""Searches of items: those that wait together are one search of the bank."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from langgraph.store.base import ListNamespacesOp, SearchOp
+
+from ...memory.records import Hit, Memory
+from ...memory.tiers import Tier
+from ...search.request import SearchRequest
+from ...storage.state.accesses import Accesses
+from .items import INDEXED, Items, Namespace
+from .matching import matches, meets
+
+__all__ = ["Found", "namespaces", "search"]
+
+
+class Found(NamedTuple):
+    """An item that a search found."""
+
+    memory: Memory
+    score: float | None
+    """None without a query, and for an item that is not indexed."""
+
+
+class _Scope(NamedTuple):
+    """A search, the agents that it sees, and how many items it needs."""
+
+    op: SearchOp
+    agents: Sequence[str]
+    most: int
+
+
+def search(items: Items, ops: Sequence[SearchOp]) -> list[list[Found]]:
+    """What each search finds, best first; without a query, the newest first."""
+    scopes = _scopes(items, ops)
+    ranked = _ranked(items, {at: scope for at, scope in enumerate(scopes) if _has_query(scope.op)})
+    results = []
+    for at, scope in enumerate(scopes):
+        found = ranked.get(at)
+        if found is None:
+            found = [Found(memory, None) for memory in _listed(items, scope)]
+        elif len(found) < scope.most:
+            found += [
+                Found(memory, None)
+                for memory in _listed(items, scope)
+                if not memory.metadata.get(INDEXED, True)
+            ]
+        results.append(found[scope.op.offset : scope.most])
+    _count_uses(items, [found for at, found in enumerate(results) if at in ranked])
+    return results
+
+
+def namespaces(items: Items, op: ListNamespacesOp) -> list[Namespace]:
+    """The namespaces that have items, in alphabetical order, cut to the depth that is asked for."""
+    found = {
+        namespace[: op.max_depth]
+        for agent, namespace in items.namespaces().items()
+        if all(meets(namespace, each) for each in op.match_conditions or ())
+        and items.bank.agent(agent).count()
+    }
+    return sorted(found)[op.offset : op.offset + op.limit]
+
+
+def _scopes(items: Items, ops: Sequence[SearchOp]) -> list[_Scope]:
+    """Each search with the agents whose namespaces begin as it says."""
+    agents: dict[Namespace, list[str]] = {tuple(op.namespace_prefix): [] for op in ops}
+    sizes = {len(prefix) for prefix in agents}
+    for agent, namespace in items.namespaces().items() if ops else ():
+        for size in sizes:
+            if size <= len(namespace) and namespace[:size] in agents:
+                agents[namespace[:size]].append(agent)
+    return [_Scope(op, agents[tuple(op.namespace_prefix)], op.offset + op.limit) for op in ops]
+
+
+def _has_query(op: SearchOp) -> bool:
+    return bool(op.query and op.query.strip())
+
+
+def _listed(items: Items, scope: _Scope) -> list[Memory]:
+    """The memories of all items that pass the filter, newest first."""
+    memories = [
+        memory
+        for agent in scope.agents
+        for memory in reversed(items.bank.agent(agent).all())
+        if memory.kind != "note" and not items.is_part(memory) and _passes(items, scope, memory)
+    ]
+    return sorted(memories, key=lambda memory: -memory.created_tick)
+
+
+def _passes(items: Items, scope: _Scope, memory: Memory) -> bool:
+    return not scope.op.filter or matches(items.value(memory), scope.op.filter)
+
+
+def _ranked(items: Items, waiting: Mapping[int, _Scope]) -> dict[int, list[Found]]:
+    """The items of each search, best first: at least as many as it needs, if there are.
+
+    Where parts and filters leave too few of the best memories, all memories are asked for.
+    """
+    done: dict[int, list[Found]] = {}
+    limits = [max([1, *[scope.most for scope in waiting.values()]]), _everything(items)]
+    for limit in limits:
+        hits = _hits(items, waiting, limit) if waiting else {}
+        for at, scope in waiting.items():
+            kept = [list(islice(_kept(items, scope, own), scope.most)) for own in hits[at]]
+            if limit == limits[-1] or all(
+                len(own) < limit or len(chosen) == scope.most
+                for own, chosen in zip(hits[at], kept, strict=True)
+            ):
+                done[at] = _merged(items, kept)
+        waiting = {at: scope for at, scope in waiting.items() if at not in done}
+    return done
+
+
+def _everything(items: Items) -> int:
+    """At least as many memories as any agent has."""
+    blocks = items.bank.parts.ledger.resident.blocks.values()
+    return max([block.next_sequence for block in blocks], default=1)
+
+
+def _hits(items: Items, scopes: Mapping[int, _Scope], limit: int) -> dict[int, list[list[Hit]]]:
+    """The hits of each agent of each search, of one search of the bank."""
+    bank = items.bank.parts
+    pairs = [(agent, str(s.op.query)) for s in scopes.values() for agent in s.agents]
+    agents, queries = [agent for agent, _ in pairs], [query for _, query in pairs]
+    with bank.observing():  # what a filter leaves out is not used
+        with_cold = bank.ledger.resident.cold > 0
+        found = iter(bank.find(SearchRequest(agents, queries, limit, with_cold=with_cold)))
+    return {
+        at: [_below_zero(items, str(scope.op.query), next(found)) for _ in scope.agents]
+        for at, scope in scopes.items()
+    }
+
+
+def _below_zero(items: Items, query: str, hits: list[Hit]) -> list[Hit]:
+    """The hits, with the cosine for a score of 0: LangGraph's scores go below it."""
+    unrelated = [hit.memory for hit in hits if not hit.score]
+    if not unrelated:
+        return hits
+    scores = iter(items.bank.parts.search.cosines(query, unrelated))
+    return [hit if hit.score else _scored(hit, min(0.0, next(scores))) for hit in hits]
+
+
+def _scored(hit: Hit, score: float) -> Hit:
+    return hit._replace(score=score, boosted_score=score + hit.boost)
+
+
+def _kept(items: Items, scope: _Scope, hits: Sequence[Hit]) -> Iterator[Hit]:
+    """The hits that are items of the search, each item once; a part stands for its item."""
+    seen = set[int]()
+    for hit in hits:
+        memory = items.whole(hit.memory)
+        if memory is None or memory.sequence in seen or not memory.metadata.get(INDEXED, True):
+            continue
+        seen.add(memory.sequence)
+        if _passes(items, scope, memory):
+            yield hit._replace(memory=memory)
+
+
+def _merged(items: Items, kept: Sequence[list[Hit]]) -> list[Found]:
+    """The items of several agents, in the order that the bank gives those of one."""
+    hits = [hit for own in kept for hit in own]
+    if len(kept) > 1 or not items.bank.settings.retrieval.diversity:
+        hits.sort(key=_place)
+    return [Found(hit.memory, hit.score) for hit in hits]
+
+
+def _place(hit: Hit) -> tuple[bool, float]:
+    """Pinned items come first, then the best by score and tier boost."""
+    is_pinned = hit.memory.tier is Tier.PINNED
+    return not is_pinned, 0.0 if is_pinned else -hit.boosted_score
+
+
+def _count_uses(items: Items, results: Sequence[Sequence[Found]]) -> None:
+    """Count what searches gave as used, as every search does."""
+    given = [(found.memory, found.score) for page in results for found in page]
+    used = [(memory, score) for memory, score in given if score is not None and score >= 0]
+    accesses = Accesses.of([([memory.sequence], [score]) for memory, score in used])
+    items.bank.parts.used([memory.agent_id for memory, _ in used], [accesses])

@@ -1,0 +1,134 @@
+"""The store itself: LangGraph's operations, batch by batch."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    ListNamespacesOp,
+    Op,
+    PutOp,
+    Result,
+    SearchOp,
+    TTLConfig,
+    validate_op_namespace,
+)
+
+from ...bank.memory_bank import MemoryBank
+from ...errors import InvalidInput
+from ...memory.records import Memory, shown
+from .embedder import LangChainEmbedder
+from .finding import namespaces, search
+from .items import TTL, Items, Times
+from .matching import check_filter
+from .writing import TierOf, Writing
+
+__all__ = ["TierMemStore"]
+
+
+class TierMemStore(BaseStore):
+    """A bank as the store of a LangGraph graph, and of LangMem.
+
+    A namespace is an agent of the bank, an item a memory with a key: ``bank.agent("users.ann")``
+    has the items of ``("users", "ann")``. To put an item again supersedes the memory, and
+    ``history(key)`` still has the former versions. To delete an item deletes all of them; they can
+    be restored within ``retention.grace``.
+
+    A batch is one search and one commit. Its reads see the store as it was before the batch; of
+    several puts on one key, the last one counts. If one operation is refused, nothing is stored.
+
+    ``fields`` are the paths of the texts that searches compare; by default, the whole value. Give
+    the bank a :class:`LangChainEmbedder` to compare them with a model of LangChain. ``tier`` is a
+    function of namespace, key and value that returns an item's tier, or None to keep the tier that
+    it has: a search gives pinned items first, and adds the boost of a tier to the order, not to
+    ``score``. ``ttl`` is LangGraph's: minutes become ticks of the bank's clock, rounded up.
+    """
+
+    supports_ttl = True
+
+    def __init__(
+        self,
+        bank: MemoryBank,
+        *,
+        fields: Sequence[str] | None = None,
+        tier: TierOf | None = None,
+        ttl: TTLConfig | None = None,
+    ) -> None:
+        self.bank = bank
+        self.ttl_config = ttl
+        self.fields = ["$"] if fields is None else list(fields)
+        self._items = Items(bank)
+        self._writing = Writing(self._items, self.fields, tier)
+
+    def __repr__(self) -> str:
+        return f"<TierMemStore of {self.bank!r}>"
+
+    @property
+    def embeddings(self) -> Any:
+        """The LangChain model of the bank's embedder; None for any other embedder."""
+        own = self.bank.parts.embedder.embedder
+        return own.embeddings if isinstance(own, LangChainEmbedder) else None
+
+    @property
+    def index_config(self) -> dict[str, Any]:
+        """What searches compare, in the form of LangGraph's ``IndexConfig``."""
+        dims = self.bank.parts.embedder.dims
+        return {"dims": dims, "embed": self.embeddings, "fields": self.fields}
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """The result of each operation, in their order."""
+        asked = list(ops)
+        for op in asked:
+            _check(op)
+        puts = [op for op in asked if isinstance(op, PutOp)]
+        with self.bank.parts.using():
+            if self.bank.settings.clock.mode == "wall":
+                self._writing.embed([op for op in puts if op.ttl is not None])
+                self.bank.follow_clock()
+            results, read = self._read(asked)
+            if puts or any(TTL in memory.metadata for memory in read):
+                with self.bank.transaction():
+                    self._writing.keep_alive(read)
+                    self._writing.put(puts, Times(self.bank))
+        return results
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """:meth:`batch` in a thread, so that the event loop goes on."""
+        return await asyncio.to_thread(self.batch, list(ops))
+
+    def _read(self, ops: Sequence[Op]) -> tuple[list[Result], list[Memory]]:
+        """The result of each operation, and the memories of items whose lifetimes begin anew."""
+        items, times = self._items, Times(self.bank)
+        found = iter(search(items, [op for op in ops if isinstance(op, SearchOp)]))
+        results: list[Result] = []
+        read: list[Memory] = []
+        for op in ops:
+            result: Result = None
+            if isinstance(op, SearchOp):
+                page = next(found)
+                result = [items.found(*each, times) for each in page]
+                read += [each.memory for each in page if op.refresh_ttl]
+            elif isinstance(op, ListNamespacesOp):
+                result = namespaces(items, op)
+            elif isinstance(op, GetOp):
+                memory = items.live(items.agent_of(op.namespace), items.key_of(op.key))
+                if memory is not None:
+                    result = items.item(memory, times)
+                    read += [memory] if op.refresh_ttl else []
+            results.append(result)
+        return results, read
+
+
+def _check(op: Op) -> None:
+    """Raise an error that names what is wrong with an operation."""
+    if not isinstance(op, GetOp | SearchOp | PutOp | ListNamespacesOp):
+        raise InvalidInput(f"{shown(op)} is no operation of a store")
+    validate_op_namespace(op)
+    if isinstance(op, SearchOp):
+        check_filter(op.filter)
+    if isinstance(op, SearchOp | ListNamespacesOp) and (op.limit < 0 or op.offset < 0):
+        raise InvalidInput("limit and offset are whole numbers from 0 on")
+    if isinstance(op, PutOp) and not op.namespace:
+        raise InvalidInput("an item needs a namespace", hint="use a tuple such as ('users', 'ann')")

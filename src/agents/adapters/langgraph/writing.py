@@ -1,0 +1,140 @@
+"""Items are put, deleted and kept alive."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, final
+
+from langgraph.store.base import PutOp, get_text_at_path
+
+from ...errors import InvalidInput
+from ...memory.json_value import value_text
+from ...memory.records import Memory, Scalar, shown
+from ...memory.retention import Retention
+from ...memory.tiers import Tier, TierLike, parse_tier
+from ...storage.state.versions import versions
+from .items import INDEXED, PARTS, SINCE, TTL, Items, Namespace, Times
+
+__all__ = ["TierOf", "Writing"]
+
+TierOf = Callable[[Namespace, str, Mapping[str, Any]], TierLike | None]
+"""The tier of an item, from its namespace, key and value; None to keep the tier that it has."""
+_Row = tuple[str, str, TierLike | None, dict[str, Scalar], dict[str, object]]
+
+
+class _Place(NamedTuple):
+    """Where an item is."""
+
+    agent_id: str
+    memory_key: str
+    former: Memory | None
+    """The memory that stands for the item now; None if there is no item."""
+
+
+@final
+class Writing:
+    """Changes items. The caller holds the transaction."""
+
+    def __init__(self, items: Items, fields: Sequence[str], tier: TierOf | None) -> None:
+        self._items = items
+        self._fields = fields
+        self._tier = tier
+
+    def put(self, ops: Iterable[PutOp], times: Times) -> None:
+        """Put and delete items; of several operations on one item, the last one counts."""
+        last = {(tuple(op.namespace), op.key): op for op in ops}
+        rows: list[_Row] = []
+        for op in last.values():
+            place = self._place(op)
+            if op.value is None:
+                self._delete(place)
+                continue
+            rows += self._rows(op, dict(op.value), place, times)
+            self._items.names.keep(".".join(op.namespace), op.key)
+        self._items.bank.add_many(rows)
+
+    def embed(self, ops: Iterable[PutOp]) -> None:
+        """Embed the texts of items ahead of time: an embedder may be slow, and a ttl short."""
+        texts: list[str] = []
+        for op in ops:
+            value = dict(op.value or {})
+            value_text(value)  # an error names what is no JSON
+            texts += self._texts(op, value)
+        self._items.bank.parts.embedder.encode(texts)
+
+    def keep_alive(self, memories: Iterable[Memory]) -> None:
+        """Let the lifetimes of these items begin anew."""
+        bank = self._items.bank
+        for memory in {each.id: each for each in memories}.values():
+            ttl = memory.metadata.get(TTL)
+            if isinstance(ttl, int) and (memory.expires_tick or 0) < bank.tick + ttl:
+                numbers = [each.sequence for each in (memory, *self._items.parts(memory))]
+                bank.parts.ledger.last(memory.agent_id, numbers, bank.tick + ttl)
+
+    def _place(self, op: PutOp) -> _Place:
+        agent, key = self._items.agent_of(op.namespace), self._items.key_of(op.key)
+        return _Place(agent, key, self._items.live(agent, key))
+
+    def _delete(self, place: _Place) -> None:
+        """Delete an item, pinned or not, with its parts and all of its former versions."""
+        state, agent = (
+            self._items.bank.parts.ledger.resident,
+            self._items.bank.agent(place.agent_id),
+        )
+        keys = [place.memory_key]
+        if place.former is not None:
+            keys += [each.key or "" for each in self._items.parts(place.former)]
+        for memory in [each for key in keys for each in versions(state, place.agent_id, key)]:
+            if memory.retention is not Retention.DELETED and not memory.is_expired(state.tick):
+                agent.delete(agent.unpin(memory.id).id)
+
+    def _rows(self, op: PutOp, value: dict[str, Any], place: _Place, times: Times) -> list[_Row]:
+        """The new memories of an item; parts that it has no longer are deleted."""
+        value_text(value)  # an error names what is no JSON
+        tier = self._tier(tuple(op.namespace), op.key, value) if self._tier else None
+        texts = self._texts(op, value)
+        options: dict[str, object] = {}
+        metadata: dict[str, Scalar] = {}
+        former, tick = place.former, self._items.bank.tick
+        if former is not None:
+            since = former.metadata.get(SINCE, former.created_tick)
+            metadata |= {SINCE: since} if since != tick else {}
+            for part in self._items.parts(former, max(0, len(texts) - 1)):
+                agent = self._items.bank.agent(place.agent_id)
+                agent.delete(agent.unpin(part.id).id)
+        if not texts:
+            metadata[INDEXED] = False
+        if len(texts) > 1:
+            metadata[PARTS] = len(texts) - 1
+        if op.ttl is not None and not _is_pinned(tier, former):
+            metadata[TTL] = options["ttl"] = times.ticks(op.ttl)
+        first = texts[0] if texts else self._fitted(op.key) if op.key.strip() else "item"
+        own = {**options, "key": place.memory_key, "value": value}
+        rows: list[_Row] = [(place.agent_id, first, tier, metadata, own)]
+        if tier is not None and parse_tier(tier) is Tier.PINNED:
+            tier = Tier.IMPORTANT  # the item itself has the place among the pinned
+        for number, text in enumerate(texts[1:], 1):
+            key = self._items.part_key(place.memory_key, number)
+            rows.append((place.agent_id, text, tier, {}, {**options, "key": key}))
+        return rows
+
+    def _texts(self, op: PutOp, value: dict[str, Any]) -> list[str]:
+        """The different texts that searches compare; none if the item is not indexed."""
+        if op.index is False:
+            return []
+        fields = self._fields if op.index is None else op.index
+        if not isinstance(fields, list | tuple) or not all(
+            isinstance(each, str) for each in fields
+        ):
+            raise InvalidInput(f"index is False or a list of fields, not {shown(op.index)}")
+        texts = [text for field in fields for text in get_text_at_path(value, field)]
+        return list(dict.fromkeys(text for text in map(self._fitted, texts) if text.strip()))
+
+    def _fitted(self, text: str) -> str:
+        """The beginning of a text that a memory can have; the item's value has all of it."""
+        most = self._items.bank.settings.memory.max_content_bytes
+        return text.encode()[:most].decode(errors="ignore")
+
+
+def _is_pinned(tier: TierLike | None, former: Memory | None) -> bool:
+    if tier is not None:
+        return parse_tier(tier) is Tier.PINNED
+    return former is not None and former.tier is Tier.PINNED

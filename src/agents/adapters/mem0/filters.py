@@ -1,0 +1,184 @@
+"""mem0's filters: checked, tested on a payload, and translated to the bank's where they can be."""
+
+from collections.abc import Callable, Mapping
+from operator import ge, gt, le, lt
+from typing import Any, Final, NamedTuple
+
+from ...errors import InvalidInput
+from ...memory.tiers import TIER_NAMES, Tier
+from .payloads import kept_name, tier_of
+from .scopes import IDS, checked_id
+
+__all__ = ["Join", "Test", "Wanted", "read_filters"]
+
+_ABSENT: Final = object()
+_ORDERS: Final = {"gt": gt, "gte": ge, "lt": lt, "lte": le}
+_TEXTS: Final = ("contains", "icontains")
+_OPERATORS: Final = ("eq", "ne", "in", "nin", *_ORDERS, *_TEXTS)
+_ONLY_HERE: Final = frozenset({*IDS, "tier", "data", "memory", "hash", "id", "updated_at"})
+"""What the bank's metadata does not have under one name for all memories."""
+_LONGEST: Final = 1_000
+"""A longer text may be kept beside the metadata."""
+
+
+class Test(NamedTuple):
+    """Compares one entry of a payload. A missing entry is equal to nothing."""
+
+    name: str
+    operator: str
+    value: Any
+
+    def holds(self, payload: Mapping[str, Any]) -> bool:
+        """Whether a memory with this payload passes."""
+        own, value = payload.get(self.name, _ABSENT), self.value
+        if self.name == "tier":
+            own, value = _tier_name(own), _tier_name(value)
+        if self.operator in _ORDERS:
+            alike = _kind(own) == _kind(value) and _kind(own) in ("number", "str")
+            return alike and bool(_ORDERS[self.operator](own, value))
+        if self.operator in _TEXTS:
+            return _contains(own, value, folded=self.operator == "icontains")
+        values = value if self.operator in ("in", "nin") else [value]
+        is_one = any(_same(own, each) for each in values)
+        return is_one is (self.operator in ("eq", "in"))
+
+    def translated(self) -> dict[str, Any] | None:
+        """The bank's filter that says the same; None if there is none."""
+        values = self.value if self.operator in ("in", "nin") else [self.value]
+        if self.name in _ONLY_HERE or self.operator in _TEXTS:
+            return None
+        if any(_kind(each) == "other" or len(str(each)) > _LONGEST for each in values):
+            return None
+        if self.operator in _ORDERS and _kind(self.value) not in ("number", "str"):
+            return None
+        value = list(values) if self.operator in ("in", "nin") else self.value
+        return {f"metadata.{kept_name(self.name)}": {f"${self.operator}": value}}
+
+    def tiers_named(self) -> frozenset[Tier] | None:
+        """The tiers that it asks for; None if it asks for something else."""
+        if self.name != "tier" or self.operator not in ("eq", "in"):
+            return None
+        named = [tier_of(each) for each in (self.value if self.operator == "in" else [self.value])]
+        return None if None in named else frozenset(each for each in named if each is not None)
+
+
+class Join(NamedTuple):
+    """Several filters: all of them hold, or one, or none."""
+
+    operator: str
+    parts: "tuple[Wanted, ...]"
+
+    def holds(self, payload: Mapping[str, Any]) -> bool:
+        """Whether a memory with this payload passes."""
+        found = (part.holds(payload) for part in self.parts)
+        if self.operator == "OR":
+            return any(found)
+        return all(found) if self.operator == "AND" else not any(found)
+
+    def translated(self) -> dict[str, Any] | None:
+        """The bank's filter that says the same; None if there is none."""
+        parts = [part.translated() for part in self.parts]
+        if None in parts or (self.operator == "NOT" and {} in parts):
+            return None
+        if self.operator == "AND":
+            parts = [part for part in parts if part]
+        if not parts or {} in parts:  # all memories pass
+            return {}
+        found = {"$and" if self.operator == "AND" else "$or": parts}
+        return {"$not": found} if self.operator == "NOT" else found
+
+    def tiers(self) -> "tuple[frozenset[Tier] | None, Join]":
+        """The tiers that a memory must have one of, and the rest; None if any tier will do."""
+        found: frozenset[Tier] | None = None
+        rest: list[Wanted] = []
+        for part in self.parts:
+            own = part.tiers_named() if isinstance(part, Test) else None
+            if own is None:
+                rest.append(part)
+            else:
+                found = own if found is None else found & own
+        return found, Join(self.operator, tuple(rest))
+
+
+Wanted = Test | Join
+
+
+def read_filters(filters: Any) -> tuple[dict[str, str], Join]:
+    """The ids that filters name, and the rest of the filters. Errors are ``ValueError``, as mem0's.
+
+    >>> read_filters({"user_id": "ann", "day": {"gte": 3}})
+    ({'user_id': 'ann'}, Join(operator='AND', parts=(Test(name='day', operator='gte', value=3),)))
+    """
+    if filters is not None and not isinstance(filters, Mapping):
+        raise InvalidInput(f"filters is a mapping, not {type(filters).__name__}")
+    given = dict(filters or {})
+    found = {name: checked_id(given.pop(name), name) for name in IDS if name in given}
+    ids = {name: value for name, value in found.items() if value is not None}
+    if not ids:
+        raise InvalidInput(
+            "filters must contain at least one of: user_id, agent_id, run_id. "
+            "Example: filters={'user_id': 'u1'}"
+        )
+    return ids, _read(given)
+
+
+def _read(filters: Mapping[str, Any]) -> Join:
+    parts: list[Wanted] = []
+    for name, value in filters.items():
+        if name in ("AND", "OR", "NOT"):
+            parts.append(_read_joined(name, value))
+        elif isinstance(value, Mapping):
+            parts += [_read_test(name, operator, own) for operator, own in value.items()]
+        elif isinstance(value, list):
+            parts.append(Test(name, "in", value))
+        elif value != "*":
+            parts.append(Test(name, "eq", value))
+    return Join("AND", tuple(parts))
+
+
+def _read_joined(name: str, value: Any) -> Join:
+    if not isinstance(value, list):
+        raise InvalidInput(f"{name} operator requires a list of conditions")
+    if not value and name != "AND":
+        raise InvalidInput(f"{name} operator requires a non-empty list of conditions")
+    if not all(isinstance(each, Mapping) for each in value):
+        raise InvalidInput(f"{name} operator requires a list of conditions")
+    return Join(name, tuple([_read(each) for each in value]))
+
+
+def _read_test(name: str, operator: str, value: Any) -> Test:
+    if operator not in _OPERATORS:
+        raise InvalidInput(f"Unsupported metadata filter operator: {operator}")
+    if operator in ("in", "nin") and not isinstance(value, list | tuple | set | frozenset):
+        raise InvalidInput(f"the operator {operator} of {name!r:.80} requires a list")
+    return Test(name, operator, value)
+
+
+def _tier_name(value: Any) -> Any:
+    """The name of a tier, for each way of writing it; a memory without one is normal."""
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_tier_name(each) for each in value]
+    tier = tier_of("normal" if value is _ABSENT else value)
+    return value if tier is None else TIER_NAMES[tier]
+
+
+def _contains(own: Any, value: Any, *, folded: bool) -> bool:
+    fold: Callable[[Any], Any] = _folded if folded else lambda each: each
+    if isinstance(own, str):
+        return isinstance(value, str) and fold(value) in fold(own)
+    return isinstance(own, list) and any(_same(fold(each), fold(value)) for each in own)
+
+
+def _folded(value: Any) -> Any:
+    return value.casefold() if isinstance(value, str) else value
+
+
+def _kind(value: Any) -> str:
+    """The type that counts in a comparison: whole and other numbers are of one type."""
+    if type(value) in (int, float):
+        return "number"
+    return type(value).__name__ if value is None or type(value) in (str, bool) else "other"
+
+
+def _same(one: Any, other: Any) -> bool:
+    return _kind(one) == _kind(other) and bool(one == other)

@@ -1,0 +1,373 @@
+"""``mem0.Memory`` over a bank: the same calls, results and errors."""
+
+import logging
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from os import PathLike
+from typing import Any, Final, Self
+
+from ...bank.agent_memory import AgentMemory
+from ...bank.memory_bank import MemoryBank
+from ...errors import ExtractionError, InvalidInput
+from ...memory.records import VALUE
+from ...memory.records import Memory as Record
+from ...memory.retention import Retention
+from ...memory.tiers import Tier
+from ...storage.mem0.errors import extraction_failed
+from .configs import bank_of
+from .filters import read_filters
+from .finding import Finder
+from .messages import PROCEDURAL, chat_of, check_memory_type, said
+from .payloads import checked_date, id_of, item, kept, payload, without_ids
+from .scopes import IDS, Scopes, checked_ids, required
+from .versions import live, rows_of
+
+__all__ = ["Memory"]
+
+logger = logging.getLogger(__name__)
+
+_UNSET: Final[Any] = object()
+
+
+class Memory:
+    """The memories of users, agents and runs, with the calls of ``mem0.Memory``, in a bank.
+
+    ``bank`` is an open bank, a folder, or None for a bank in memory. ``now`` gives the time, for
+    ``created_at``, ``updated_at`` and what is expired. ``instructions`` is what mem0's config calls
+    ``custom_instructions``. ``infer`` is what :meth:`add` does unless it is told: a bank without an
+    LLM needs ``infer=False``. A tier is metadata: ``metadata={"tier": "critical"}``.
+    """
+
+    def __init__(
+        self,
+        bank: MemoryBank | str | PathLike[str] | None = None,
+        *,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        instructions: str | None = None,
+        infer: bool = True,
+        closes: bool = False,
+    ) -> None:
+        """``closes`` says that :meth:`close` closes a bank that was given open, too."""
+        self._is_ours = closes or not isinstance(bank, MemoryBank)
+        if bank is None:
+            bank = MemoryBank.ephemeral()
+        elif isinstance(bank, str | PathLike):
+            bank = MemoryBank.open(bank)
+        elif not isinstance(bank, MemoryBank):
+            raise InvalidInput(
+                f"Memory() takes a bank or a folder, not {type(bank).__name__}",
+                hint="use Memory.from_config() for a config of mem0's",
+            )
+        self.bank = bank
+        """The bank that keeps the memories."""
+        self._now = now
+        self._instructions, self._infer = instructions, infer
+        self._scopes = Scopes(bank)
+        self._finder = Finder(bank, self._scopes)
+
+    @classmethod
+    def from_config(
+        cls,
+        config_dict: Mapping[str, Any],
+        folder: str | PathLike[str] | None = None,
+        **settings: Any,
+    ) -> Self:
+        """Open the bank in ``folder`` with the embedder and the LLM that a config of mem0's names.
+
+        Without ``folder``, the bank is beside the config's local store: for ``path: db`` it is in
+        ``db.tiermem``. ``settings`` are those of :meth:`MemoryBank.open`. A config without an
+        embedder gets the offline one.
+        """
+        bank = bank_of(config_dict, folder, settings)
+        return cls(bank, instructions=config_dict.get("custom_instructions"), closes=True)
+
+    # Storing
+
+    def add(
+        self,
+        messages: Any,
+        *,
+        user_id: Any = None,
+        agent_id: Any = None,
+        run_id: Any = None,
+        metadata: Mapping[str, Any] | None = None,
+        timestamp: Any = None,
+        expiration_date: Any = None,
+        infer: bool | None = None,
+        memory_type: str | None = None,
+        prompt: str | None = None,
+    ) -> dict[str, Any]:
+        """Store messages, or with ``infer`` the facts that the bank's LLM finds in them.
+
+        All of a call is stored, or nothing. ``expiration_date`` is the last day on which searches
+        see the memories.
+        """
+        if timestamp is not None:
+            raise InvalidInput(
+                "timestamp is not supported", hint="metadata={'created_at': …} sets the time"
+            )
+        date = checked_date(expiration_date)
+        ids = required(checked_ids({"user_id": user_id, "agent_id": agent_id, "run_id": run_id}))
+        own = without_ids(metadata, {})
+        if date is not None:
+            own["expiration_date"] = date
+        check_memory_type(memory_type)
+        chat = chat_of(messages)
+        if memory_type == PROCEDURAL and "agent_id" in ids:
+            own["memory_type"] = PROCEDURAL
+            texts = self._extracted(ids, chat, prompt, procedural=True)
+        elif self._infer if infer is None else infer:
+            texts = self._extracted(ids, chat, prompt or self._instructions, procedural=False)
+        else:
+            return {"results": self._add(ids, own, said(chat), "message")}
+        return {"results": self._add(ids, own, [(text, {}) for text in texts], "fact")}
+
+    def _add(
+        self,
+        ids: dict[str, str],
+        own: dict[str, Any],
+        texts: list[tuple[Any, dict[str, Any]]],
+        kind: str,
+    ) -> list[dict[str, Any]]:
+        """Store texts, each with what its message says beside it; results as mem0 gives them."""
+        if not texts:
+            return []
+        with self.bank.transaction():
+            agent = self.bank.agent(self._scopes.agent_id(ids))
+            owner = self._scopes.owner(agent.agent_id)
+            rest = {name: value for name, value in ids.items() if name != owner.name}
+            rows = []
+            for text, said_so in texts:
+                times = {} if "created_at" in own else {"created_at": self._now().isoformat()}
+                metadata, value, tier = kept({**own, **times, **said_so, **rest})
+                options = {"kind": kind, "value": value or None}
+                rows.append((text, tier, metadata, options))
+            stored = agent.add_many(rows)
+        return [
+            {"id": id_of(memory), "memory": memory.content, "event": "ADD"}
+            | ({"actor_id": more.get("actor_id"), "role": more["role"]} if more else {})
+            for memory, (_, more) in zip(stored, texts, strict=True)
+        ]
+
+    def _extracted(
+        self, ids: dict[str, str], chat: list[dict[str, Any]], prompt: str | None, procedural: bool
+    ) -> list[str]:
+        with self.bank.parts.using():
+            agent = self._scopes.agent_id(ids)
+            try:
+                extractor = self.bank.parts.facts_extractor()
+                return extractor.extract(agent, chat, prompt=prompt, procedural=procedural)
+            except ExtractionError as error:
+                raise extraction_failed(error) from error
+
+    # Reading
+
+    def get(self, memory_id: str) -> dict[str, Any] | None:
+        """The memory with this id; None if there is none."""
+        with self.bank.parts.using():
+            memory = self._live(memory_id)
+            return None if memory is None else self._item(memory, score=None)
+
+    def get_all(
+        self,
+        /,
+        *,
+        filters: Mapping[str, Any] | None = None,
+        top_k: int = 20,
+        show_expired: bool = False,
+        **kwargs: Any,
+    ) -> dict[str, Any]:
+        """The memories that pass the filters, oldest first, ``top_k`` at most."""
+        _check_no_ids(kwargs, "get_all")
+        _check_numbers(None, top_k)
+        ids, wanted = read_filters(filters)
+        with self.bank.parts.using():
+            found = self._finder.all(ids, wanted, None if show_expired else self._today())
+            return {"results": [self._item(memory) for memory in found[:top_k]]}
+
+    def search(
+        self,
+        /,
+        query: str,
+        *,
+        top_k: int = 20,
+        filters: Mapping[str, Any] | None = None,
+        threshold: float | None = 0.1,
+        rerank: bool = False,
+        explain: bool = False,
+        reference_date: Any = None,
+        show_expired: bool = False,
+        **kwargs: Any,
+    ) -> dict[str, Any]:
+        """The memories that match the query, ``top_k`` at most: pinned ones first, then the best.
+
+        ``threshold`` is the least score; pinned memories need none. ``rerank`` has no effect: the
+        bank ranks by meaning, by words and by tier already.
+        """
+        if reference_date is not None:
+            raise InvalidInput("reference_date is not supported", hint="leave it out")
+        _check_no_ids(kwargs, "search")
+        _check_numbers(threshold, top_k)
+        if not isinstance(query, str):
+            raise InvalidInput("Invalid query: must be a non-empty string.")
+        if not query.strip():
+            raise InvalidInput("Invalid query: cannot be empty or whitespace-only.")
+        ids, wanted = read_filters(filters)
+        least = 0.1 if threshold is None else float(threshold)
+        today = None if show_expired else self._today()
+        with self.bank.parts.using():
+            hits = self._finder.best(query.strip(), top_k, ids, wanted, least, today)
+            results = [self._item(hit.memory, score=hit.score) for hit in hits]
+            if explain:
+                details = self._finder.details(query.strip(), hits, least)
+                for result, own in zip(results, details, strict=True):
+                    result["score_details"] = own
+        return {"results": results}
+
+    def history(self, memory_id: str) -> list[dict[str, Any]]:
+        """What happened to a memory: ADD, each UPDATE, DELETE. Purged texts are not in it."""
+        with self.bank.parts.using():
+            agent = self._scopes.agent_of(memory_id)
+            return [] if agent is None else rows_of(self.bank.parts, agent, memory_id)
+
+    # Changing
+
+    def update(
+        self,
+        memory_id: str,
+        text: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        expiration_date: Any = _UNSET,
+        data: str | None = None,
+    ) -> dict[str, str]:
+        """Change a memory's text, or entries of its metadata; it keeps its id and its history.
+
+        ``expiration_date=None`` clears the date. ``data`` is an older name of ``text``.
+        """
+        text = data if text is None else text
+        if text is None and metadata is None and expiration_date is _UNSET:
+            raise InvalidInput(
+                "At least one of text, metadata, or expiration_date must be provided."
+            )
+        with self.bank.transaction():
+            memory = self._live(memory_id)
+            if memory is None:
+                raise InvalidInput(
+                    f"Memory with id {memory_id} not found. Please provide a valid 'memory_id'"
+                )
+            now = payload(memory, self._scopes.owner(memory.agent_id))
+            given = without_ids(metadata, now)
+            if expiration_date is not _UNSET:
+                given["expiration_date"] = checked_date(expiration_date)
+            owner = self._scopes.owner(memory.agent_id).name
+            times = {"created_at": now["created_at"], "updated_at": self._now().isoformat()}
+            own = {name: value for name, value in now.items() if name != owner}
+            found = kept({**own, **given, **times})
+            self._agent(memory).update(
+                memory.id,
+                memory.content if text is None else text,
+                found.tier if "tier" in given else None,
+                found.metadata,
+                value=found.value if found.value or VALUE in memory.metadata else None,
+            )
+        return {"message": "Memory updated successfully!"}
+
+    def delete(self, memory_id: str) -> dict[str, str]:
+        """Delete a memory, pinned or not. The bank restores it until its grace has passed."""
+        with self.bank.transaction():
+            memory = self._live(memory_id)
+            if memory is None:
+                raise InvalidInput(f"Memory with id {memory_id} not found")
+            self._delete(memory)
+        return {"message": "Memory deleted successfully!"}
+
+    def delete_all(
+        self, user_id: Any = None, agent_id: Any = None, run_id: Any = None
+    ) -> dict[str, str]:
+        """Delete the memories that have all of the given ids."""
+        ids = checked_ids({"user_id": user_id, "agent_id": agent_id, "run_id": run_id})
+        if not ids:
+            raise InvalidInput(
+                "At least one filter is required to delete all memories. If you want to delete all "
+                "memories, use the `reset()` method."
+            )
+        with self.bank.transaction():
+            for memory in self._finder.all(ids, read_filters(ids)[1], None):
+                self._delete(memory)
+        return {"message": "Memories deleted successfully!"}
+
+    def reset(self) -> None:
+        """Purge the memories of all agents of the bank, with their history; notes stay."""
+        logger.warning("resetting all memories")
+        with self.bank.transaction():
+            for agent in map(self.bank.agent, self.bank.agents()):
+                hidden = agent.hidden(Retention.ARCHIVED) + agent.hidden(Retention.DELETED)
+                for memory in agent.all() + hidden:
+                    if memory.kind != "note":
+                        _unpin(agent, memory)
+                        agent.forget(memory.id)
+
+    # Closing
+
+    def close(self) -> None:
+        """Close the bank, unless it was given open."""
+        if self._is_ours:
+            self.bank.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def chat(self, query: str) -> None:
+        """mem0 has no chat either."""
+        raise NotImplementedError("Chat function not implemented yet.")
+
+    # Parts
+
+    def _today(self) -> str:
+        return self._now().astimezone(UTC).date().isoformat()
+
+    def _agent(self, memory: Record) -> AgentMemory:
+        return self.bank.agent(memory.agent_id)
+
+    def _item(self, memory: Record, **score: float | None) -> dict[str, Any]:
+        return item(memory, self._scopes.owner(memory.agent_id), **score)
+
+    def _live(self, memory_id: object) -> Record | None:
+        """The active memory that an id of mem0's stands for."""
+        agent = self._scopes.agent_of(memory_id)
+        return None if agent is None else live(self.bank.parts, agent, str(memory_id))
+
+    def _delete(self, memory: Record) -> None:
+        agent = self._agent(memory)
+        _unpin(agent, memory)
+        agent.delete(memory.id)
+
+
+def _unpin(agent: AgentMemory, memory: Record) -> None:
+    if memory.tier is Tier.PINNED:
+        agent.unpin(memory.id)
+
+
+def _check_no_ids(given: Mapping[str, Any], call: str) -> None:
+    if wrong := set(IDS) & given.keys():
+        raise InvalidInput(
+            f"Top-level entity parameters {wrong} are not supported in {call}(). "
+            "Use filters={'user_id': '...'} instead."
+        )
+
+
+def _check_numbers(threshold: Any, top_k: Any) -> None:
+    if threshold is not None:
+        if not isinstance(threshold, int | float):
+            raise InvalidInput("threshold must be a valid number")
+        if not 0 <= threshold <= 1:
+            raise InvalidInput(
+                f"Invalid threshold: {threshold}. Must be between 0 and 1 (inclusive)."
+            )
+    if not isinstance(top_k, int) or isinstance(top_k, bool):
+        raise InvalidInput("top_k must be a valid integer")
+    if top_k < 0:
+        raise InvalidInput(f"Invalid top_k: {top_k}. Must be a non-negative integer.")

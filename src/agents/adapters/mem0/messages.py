@@ -1,0 +1,79 @@
+"""Chat messages, as mem0 takes them."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ...storage.mem0.errors import invalid_request
+
+__all__ = ["PROCEDURAL", "chat_of", "check_memory_type", "said"]
+
+logger = logging.getLogger(__name__)
+
+PROCEDURAL: Final = "procedural_memory"
+
+
+def check_memory_type(memory_type: object) -> None:
+    """Raise mem0's error for a type of memory that there is not."""
+    if memory_type not in (None, PROCEDURAL):
+        raise invalid_request(
+            f"Invalid 'memory_type'. Please pass {PROCEDURAL} to create procedural memories.",
+            "VALIDATION_002",
+            {"provided_type": memory_type, "valid_type": PROCEDURAL},
+            f"Use '{PROCEDURAL}' to create procedural memories.",
+        )
+
+
+def chat_of(messages: Any) -> list[dict[str, Any]]:
+    """A list of messages with role and content, from a text, a message or a list of messages.
+
+    A message without either is left out, and of a content in parts only the texts count.
+    """
+    if isinstance(messages, str):
+        return [{"role": "user", "content": messages}]
+    if isinstance(messages, Mapping):
+        messages = [messages]
+    if not isinstance(messages, list):
+        raise invalid_request(
+            "messages must be str, dict, or list[dict]",
+            "VALIDATION_003",
+            {
+                "provided_type": type(messages).__name__,
+                "valid_types": ["str", "dict", "list[dict]"],
+            },
+            "Convert your input to a string, dictionary, or list of dictionaries.",
+        )
+    found = []
+    for message in messages:
+        text = _text(message.get("content")) if isinstance(message, Mapping) else None
+        if text is None or message.get("role") is None:
+            logger.warning("a message without role or text is left out")
+        else:
+            in_parts = not isinstance(message["content"], str)
+            name = {} if in_parts else {"name": message.get("name")}
+            found.append({"role": message["role"], "content": text, **name})
+    return found
+
+
+def said(chat: list[dict[str, Any]]) -> list[tuple[Any, dict[str, Any]]]:
+    """The texts of a chat, each with its role and its speaker; system messages are left out."""
+    return [
+        (
+            message["content"],
+            {"role": message["role"]}
+            | ({"actor_id": message["name"]} if message.get("name") else {}),
+        )
+        for message in chat
+        if message["role"] != "system"
+    ]
+
+
+def _text(content: Any) -> Any:
+    """The text of a message; None if it has none. Pictures are left out."""
+    if isinstance(content, list):
+        parts = [part for part in content if isinstance(part, Mapping)]
+        texts = [str(part.get("text", "")) for part in parts if part.get("type") == "text"]
+        return " ".join(texts) if texts else None
+    if isinstance(content, Mapping):
+        return None
+    return content

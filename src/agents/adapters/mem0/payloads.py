@@ -1,0 +1,160 @@
+"""A memory as mem0 shows it, and what the bank keeps of it.
+
+A payload is mem0's flat mapping of everything about a memory but its text: ids, role, times and the
+caller's metadata. The bank keeps it as metadata. A name that the bank has a use for gets ``mem0_``
+in front, as ``tiermem import --mem0`` does it. What is nested, or no JSON scalar, is kept beside.
+"""
+
+import hashlib
+import json
+import logging
+import math
+from collections.abc import Mapping
+from datetime import date, datetime
+from typing import Any, Final, NamedTuple
+
+from ...errors import InvalidInput, InvalidTier
+from ...memory.metadata import RESERVED_METADATA_KEYS
+from ...memory.records import KEY, VALUE, Memory, Scalar
+from ...memory.tiers import TIER_NAMES, Tier, parse_tier
+from .scopes import IDS, Owner
+
+__all__ = [
+    "EXPIRES",
+    "Kept",
+    "checked_date",
+    "id_of",
+    "item",
+    "kept",
+    "kept_name",
+    "payload",
+    "tier_of",
+    "without_ids",
+]
+
+logger = logging.getLogger(__name__)
+
+_PREFIX = "mem0_"
+_SHOWN: Final = (*IDS, "actor_id", "role", "attributed_to", "expiration_date")
+"""What a result shows beside the metadata."""
+_DERIVED: Final = frozenset({"data", "hash", "id", "text_lemmatized", "updated_at"})
+"""What mem0 sets itself; metadata with these names is lost."""
+_NOT_METADATA = frozenset({*_SHOWN, *_DERIVED, "created_at"})
+_IDENTITY = frozenset({*IDS, "actor_id"})
+_MOST_FLAT = 12_000
+"""How many bytes of metadata stay flat; the bank takes 16,384 with the names of its own."""
+
+
+class Kept(NamedTuple):
+    """What the bank keeps of a payload."""
+
+    metadata: dict[str, Scalar]
+    value: dict[str, Any]
+    """What metadata can't hold."""
+    tier: Tier | None
+    """The tier that the payload names, if it is one."""
+
+
+def kept_name(name: str) -> str:
+    """The name of metadata under which the bank keeps an entry of a payload."""
+    is_ours = name in RESERVED_METADATA_KEYS or name in ("", KEY, VALUE)
+    return _PREFIX + name if is_ours or name.startswith((_PREFIX, "$", "#", "chroma:")) else name
+
+
+EXPIRES: Final = kept_name("expiration_date")
+
+
+def kept(payload: Mapping[str, Any]) -> Kept:
+    """What the bank keeps of a payload."""
+    flat: dict[str, Scalar] = {}
+    beside: dict[str, Any] = {}
+    for name, value in payload.items():
+        if not isinstance(name, str):
+            raise InvalidInput(f"metadata keys are text, not {name!r:.80}")
+        (flat if _is_scalar(value) else beside)[kept_name(name)] = value
+    for name in sorted(flat, key=lambda name: -len(str(flat[name]))):
+        if len(json.dumps(flat, ensure_ascii=False).encode()) <= _MOST_FLAT:
+            break
+        beside[name] = flat.pop(name)
+    return Kept(flat, beside, tier_of(payload.get("tier")))
+
+
+def payload(memory: Memory, owner: Owner) -> dict[str, Any]:
+    """A memory's payload; ``tier`` is there if it was given, or if it is not normal."""
+    found = {**memory.metadata, **(memory.value or {})} if VALUE in memory.metadata else None
+    own: Mapping[str, Any] = memory.metadata if found is None else found
+    result = {name.removeprefix(_PREFIX): own[name] for name in own if name not in (KEY, VALUE)}
+    named = tier_of(result.get("tier"))
+    if named is not memory.tier and not (memory.tier is Tier.NORMAL and named is None):
+        result["tier"] = TIER_NAMES[memory.tier]
+    result.setdefault("updated_at", result.setdefault("created_at", None))
+    return {**result, owner.name: owner.value}
+
+
+def item(memory: Memory, owner: Owner, **score: float | None) -> dict[str, Any]:
+    """A memory as a result shows it."""
+    own = payload(memory, owner)
+    digest = hashlib.md5(memory.content.encode(), usedforsecurity=False).hexdigest()
+    rest = {name: value for name, value in own.items() if name not in _NOT_METADATA}
+    return {
+        "id": id_of(memory),
+        "memory": memory.content,
+        "hash": digest,
+        "metadata": rest or None,
+        **score,
+        "created_at": own["created_at"],
+        "updated_at": own["updated_at"],
+        **{name: own[name] for name in _SHOWN if name in own},
+    }
+
+
+def id_of(memory: Memory) -> str:
+    """The id that mem0 knows: that of the first version, which is the key of later ones."""
+    key = memory.key
+    is_first = key is not None and key[:24] == memory.id[:24] and len(key) == len(memory.id)
+    return key if is_first and key is not None else memory.id
+
+
+def tier_of(value: Any) -> Tier | None:
+    """The tier that a value of metadata names; None if it names none."""
+    if not isinstance(value, str | int) or isinstance(value, bool):
+        return None
+    try:
+        return parse_tier(value)
+    except InvalidTier:
+        return None
+
+
+def without_ids(metadata: Mapping[str, Any] | None, now: Mapping[str, Any]) -> dict[str, Any]:
+    """A caller's metadata without ids, which metadata can't change, and without what is derived."""
+    if metadata is not None and not isinstance(metadata, Mapping):
+        raise InvalidInput(f"metadata is a mapping, not {type(metadata).__name__}")
+    for name in _IDENTITY & (metadata or {}).keys():
+        if (metadata or {})[name] != now.get(name):
+            logger.warning("metadata[%r] is ignored: metadata can't set whose memory it is", name)
+    dropped = _IDENTITY | _DERIVED
+    return {name: value for name, value in (metadata or {}).items() if name not in dropped}
+
+
+def checked_date(value: Any) -> str | None:
+    """A date as text, from a date, a time or a text; mem0 takes the same."""
+    if value is None:
+        return None
+    if isinstance(value, datetime):
+        return value.date().isoformat()
+    if isinstance(value, date):
+        return value.isoformat()
+    if not isinstance(value, str):
+        raise InvalidInput("expiration_date must be a date string in YYYY-MM-DD format.")
+    try:
+        return date.fromisoformat(value).isoformat()
+    except ValueError:
+        raise InvalidInput("expiration_date must be a valid date in YYYY-MM-DD format.") from None
+
+
+def _is_scalar(value: Any) -> bool:
+    if value is None or type(value) in (str, bool):
+        return True
+    if type(value) is int:
+        return -(2**63) <= value < 2**63
+    return type(value) is float and math.isfinite(value)

@@ -1,0 +1,134 @@
+"""Whose memories a call is about: ``user_id``, ``agent_id`` and ``run_id`` as agents of a bank.
+
+A memory belongs to the first of these ids that it has; the ids after the first are its metadata.
+User ``ann`` is the agent ``ann``. Agent ``ann`` without a user is the agent that stands for the
+text ``agent_id=ann``, so it is never taken for the user of that name.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple, final
+
+from ...bank.memory_bank import MemoryBank
+from ...errors import InvalidInput
+from ...storage.mem0.errors import invalid_request
+from ..names import DIRECTORY, Names
+
+__all__ = ["ANYBODY", "IDS", "Owner", "Part", "Scopes", "checked_id", "checked_ids", "required"]
+
+IDS: Final = ("user_id", "agent_id", "run_id")
+ANYBODY: Final = "*"
+"""The id that stands for any id in the filters of a search."""
+
+
+class Owner(NamedTuple):
+    """The agent of a bank that memories belong to, as mem0 names it."""
+
+    name: str
+    """Which id it is: one of ``IDS``."""
+    value: str
+
+
+class Part(NamedTuple):
+    """Agents of the bank, and the ids that the metadata of their memories must have."""
+
+    agents: list[str]
+    ids: dict[str, str]
+
+
+def checked_id(value: Any, name: str) -> str | None:
+    """An id without the blanks around it; None if there is none. mem0 takes the same ids."""
+    if value is None:
+        return None
+    trimmed = str(value).strip()
+    if not trimmed:
+        raise InvalidInput(
+            f"Invalid {name}: cannot be empty or whitespace-only. Provide a valid identifier."
+        )
+    if any(map(str.isspace, trimmed)):
+        raise InvalidInput(
+            f"Invalid {name}: cannot contain whitespace. Provide a valid identifier without spaces."
+        )
+    return trimmed
+
+
+def checked_ids(given: Mapping[str, Any]) -> dict[str, str]:
+    """The ids of a call that stores or deletes: one at least, and each of them one id."""
+    found = {name: checked_id(given.get(name), name) for name in IDS}
+    for name, value in found.items():
+        if value == ANYBODY:
+            raise InvalidInput(
+                f"Invalid {name}: '*' stands for every {name} in filters, and is nobody's id",
+                hint="use reset() to delete the memories of all",
+            )
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def required(ids: dict[str, str]) -> dict[str, str]:
+    """The ids of a new memory; mem0's error if there is none."""
+    if ids:
+        return ids
+    raise invalid_request(
+        "At least one of 'user_id', 'agent_id', or 'run_id' must be provided.",
+        "VALIDATION_001",
+        {"provided_ids": dict.fromkeys(IDS)},
+        "Please provide at least one identifier to scope the memory operation.",
+    )
+
+
+@final
+class Scopes:
+    """Translates ids to the agents of a bank, and back."""
+
+    def __init__(self, bank: MemoryBank) -> None:
+        self._bank = bank
+        self._names = Names(bank)
+        self._owners: dict[str, Owner] = {}
+        self._prefixes: dict[str, str] = {}
+
+    def agent_id(self, ids: Mapping[str, str]) -> str:
+        """The agent that a new memory with these ids belongs to."""
+        text = _text(_owner(ids))
+        self._names.keep(text)
+        return self._names.agent_id(text)
+
+    def owner(self, agent_id: str) -> Owner:
+        """Whom an agent of the bank stands for."""
+        if agent_id not in self._owners:
+            text = self._names.text(agent_id)
+            name, found, value = text.partition("=")
+            is_named = found and name in IDS
+            self._owners[agent_id] = Owner(name, value) if is_named else Owner("user_id", text)
+        return self._owners[agent_id]
+
+    def parts(self, ids: Mapping[str, str]) -> Iterator[Part]:
+        """The agents whose memories may have all of these ids."""
+        wanted = {name: value for name, value in ids.items() if value != ANYBODY}
+        first = next((name for name in IDS if name in wanted), None)
+        before = IDS if first is None else IDS[: IDS.index(first)]
+        if first is not None:
+            own = self._names.agent_id(_text(Owner(first, wanted[first])))
+            yield Part([own], {name: wanted[name] for name in wanted if name != first})
+        agents = [name for name in self._bank.agents() if name != DIRECTORY] if before else []
+        if found := [agent for agent in agents if self.owner(agent).name in before]:
+            yield Part(found, wanted)
+
+    def agent_of(self, memory_id: object) -> str | None:
+        """The agent that a memory's id names; None if there is no such agent."""
+        if not isinstance(memory_id, str):
+            return None
+        blocks = self._bank.parts.ledger.resident.blocks
+        if len(self._prefixes) != len(blocks):
+            self._prefixes = {block.prefix: agent for agent, block in blocks.items()}
+        return self._prefixes.get(memory_id[:24])
+
+
+def _owner(ids: Mapping[str, str]) -> Owner:
+    name = next(name for name in IDS if name in ids)
+    return Owner(name, ids[name])
+
+
+def _text(owner: Owner) -> str:
+    """The text that stands for an owner; no two owners have the same one."""
+    if owner.name == "user_id" and "=" not in owner.value:
+        return owner.value
+    return f"{owner.name}={owner.value}"

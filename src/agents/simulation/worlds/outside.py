@@ -1,0 +1,85 @@
+"""The world of a run whose ticks a program of the user makes: a Mesa model.
+
+The run has what the program recorded. Only the program can make more ticks.
+"""
+
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any
+
+from ...bank.memory_bank import MemoryBank
+from ...config.settings import Settings
+from ...errors import InvalidAction, RunError
+from ...memory.records import Hits
+from ..protocols import Action, Observation
+
+__all__ = ["OUTSIDE", "Outside", "agents_of", "check_inside", "is_outside"]
+
+OUTSIDE = "outside"
+"""The name of this world in the settings."""
+
+
+class Outside:
+    """Gives the metrics that the program recorded, for the reports."""
+
+    def __init__(self, program: str = "", model: str = "") -> None:
+        self._told = program, model
+        self._state: dict[str, Any] = {"agents": [], "metrics": {}}
+
+    def setup(self, rng: Random, agent_ids: Sequence[str]) -> None:
+        """The program set everything up."""
+
+    def observe(self, agent_id: str) -> Observation:
+        """Refused: nobody but the program knows."""
+        raise InvalidAction(f"only {' '.join(self._told)} knows what {agent_id} sees")
+
+    def apply(self, agent_id: str, action: Action) -> None:
+        """Refused, as :meth:`observe`."""
+        raise InvalidAction(f"only {' '.join(self._told)} knows what {action.name} does")
+
+    def end_tick(self) -> None:
+        """The program ends its ticks."""
+
+    def metrics(self) -> Mapping[str, float]:
+        """The metrics that the program recorded last."""
+        metrics: Mapping[str, float] = self._state["metrics"]
+        return metrics
+
+    def get_state(self) -> Any:
+        """The agents and the metrics."""
+        return self._state
+
+    def set_state(self, state: Any) -> None:
+        """Take what the program recorded."""
+        self._state = state
+
+    def rules(self) -> "Outside":
+        """The policy is the program's."""
+        return self
+
+    def decide(self, observation: Observation, memories: Hits, rng: Random) -> Sequence[Action]:
+        """Nothing: the program decides."""
+        return ()
+
+
+def is_outside(settings: Settings) -> bool:
+    """Whether a program of the user makes the ticks of a run."""
+    return settings.simulation.world == OUTSIDE
+
+
+def check_inside(settings: Settings) -> None:
+    """Refuse to make ticks of a run whose ticks a program of the user makes."""
+    if is_outside(settings):
+        program = " ".join(map(str, settings.simulation.world_options.values()))
+        raise RunError(
+            f"a program makes the ticks of this run, and TierMem can't make them: {program}",
+            hint="run the program again; show, why, diff and report look at what it recorded",
+        )
+
+
+def agents_of(bank: MemoryBank, settings: Settings) -> list[str]:
+    """The agents of a run, in the order of its log; a program may have added some in any tick."""
+    if not is_outside(settings):
+        return settings.simulation.agent_ids()
+    kept = bank.ticks.state()
+    return [] if kept is None else list(kept["world"]["agents"])

@@ -1,0 +1,73 @@
+"""For tests of your own: laws for what you wrote, a reference model, and strategies for Hypothesis.
+
+>>> from tiermem.testing import EmbedderLaws
+>>> class TestMine(EmbedderLaws):
+...     def make(self):
+...         return MyEmbedder()
+
+pytest finds the class and tries each law. See docs/howto/test-your-own.md.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from . import strategies as strategies
+    from .agent_memory_laws import AgentMemoryLaws
+    from .comparison import assert_equal, settings_of
+    from .embedder_laws import EmbedderLaws
+    from .laws import BrokenLaw, broken_laws
+    from .model import ModelBank
+    from .model_memories import Rules
+    from .model_reading import SmallEmbedder
+    from .policy_laws import PolicyLaws
+    from .store_laws import StoreLaws
+    from .world_laws import WorldLaws
+
+__all__ = [
+    "AgentMemoryLaws",
+    "BrokenLaw",
+    "EmbedderLaws",
+    "ModelBank",
+    "PolicyLaws",
+    "Rules",
+    "SmallEmbedder",
+    "StoreLaws",
+    "WorldLaws",
+    "assert_equal",
+    "broken_laws",
+    "settings_of",
+    "strategies",
+]
+
+_LATER = {
+    "AgentMemoryLaws": ".agent_memory_laws",
+    "BrokenLaw": ".laws",
+    "EmbedderLaws": ".embedder_laws",
+    "ModelBank": ".model",
+    "PolicyLaws": ".policy_laws",
+    "Rules": ".model_memories",
+    "SmallEmbedder": ".model_reading",
+    "StoreLaws": ".store_laws",
+    "WorldLaws": ".world_laws",
+    "assert_equal": ".comparison",
+    "broken_laws": ".laws",
+    "settings_of": ".comparison",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name on its first use: worlds can be checked without Hypothesis."""
+    try:
+        if name == "strategies":
+            return import_module(".strategies", __name__)
+        if name in _LATER:
+            return getattr(import_module(_LATER[name], __name__), name)
+    except ModuleNotFoundError as error:
+        if error.name != "hypothesis":
+            raise
+        raise ImportError(
+            f"tiermem.testing.{name} needs the package hypothesis: pip install 'tiermem[testing]'",
+            name="hypothesis",
+        ) from error
+    raise AttributeError(f"module 'tiermem.testing' has no attribute {name!r}")

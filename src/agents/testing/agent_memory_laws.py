@@ -1,0 +1,221 @@
+"""The laws of whatever keeps the memories of agents: a bank, or an adapter for a framework."""
+
+import contextlib
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from unittest import SkipTest
+
+from hypothesis import strategies as st
+
+from .inputs import agent_ids, contents
+from .laws import for_all, law, must
+from .processes import another_hash_seed, elsewhere, started
+
+__all__ = ["AgentMemoryLaws"]
+
+_AGENTS = ("alice", "bob", "Alice")
+_TEXTS = tuple(f"memory number {number} of {number % 3} kinds" for number in range(12))
+_LAST = _TEXTS[-1]
+
+
+class AgentMemoryLaws:
+    """The laws of an adapter: ``class TestMine(AgentMemoryLaws)`` with ``make``.
+
+    The other methods say how the laws use what ``make`` gives; as they are, they use a
+    :class:`~tiermem.MemoryBank`. The class is at the top of a module, because other processes
+    import it.
+    """
+
+    examples: int = 10
+    names: Any = agent_ids
+    """A strategy for the names that agents may have; for free text, ``strategies.any_text``."""
+
+    def make(self, folder: Path) -> Any:
+        """What keeps memories in a folder, made or opened again."""
+        raise NotImplementedError(f"{type(self).__name__} needs make(self, folder)")
+
+    def add(self, made: Any, agent: str, text: str) -> None:
+        """Add a memory; when it returns, the memory must last."""
+        made.agent(agent).add(text)
+
+    def texts(self, made: Any, agent: str) -> list[str]:
+        """The texts of an agent's memories, oldest first."""
+        return [memory.content for memory in made.agent(agent).all()]
+
+    def search(self, made: Any, agent: str, query: str, limit: int) -> list[str]:
+        """The texts that a search finds, best first."""
+        return [hit.memory.content for hit in made.agent(agent).search(query, limit)]
+
+    def delete(self, made: Any, agent: str, text: str) -> None:
+        """Delete the agent's memories with this text."""
+        agent_memory = made.agent(agent)
+        for memory in agent_memory.all():
+            if memory.content == text:
+                agent_memory.delete(memory.id)
+
+    def save(self, made: Any, file: Path) -> None:
+        """Save everything to a file."""
+        made.checkpoint(file)
+
+    def restore(self, file: Path, folder: Path) -> Any:
+        """What :meth:`make` gives, from a file of :meth:`save`, in a new folder."""
+        raise SkipTest("there is no restore(self, file, folder)")
+
+    def close(self, made: Any) -> None:
+        """Close what :meth:`make` gave."""
+        made.close()
+
+    def given(self) -> dict[str, Any]:
+        """The arguments with which another process makes these laws."""
+        return {}
+
+    @law
+    def test_nothing_that_was_added_is_lost(self) -> None:
+        """any texts of any agents, also after a new opening"""
+
+        def lived(added: list[tuple[str, str]]) -> None:
+            with tempfile.TemporaryDirectory() as folder:
+                for step in range(2):
+                    with self._open(folder) as made:
+                        for agent, text in added if step == 0 else ():
+                            self.add(made, agent, text)
+                        self._compare(made, added, "" if step == 0 else "after a new opening, ")
+
+        pairs = st.tuples(st.sampled_from(_AGENTS), contents)
+        for_all(lived, self.examples, st.lists(pairs, min_size=1, max_size=8, unique=True))
+
+    @law
+    def test_agents_are_isolated(self) -> None:
+        """whatever their names are, no agent sees or finds what another one has"""
+
+        def apart(names: list[str]) -> None:
+            every = dict.fromkeys([*_AGENTS, *names])
+            own = {name: f"secret number {number}" for number, name in enumerate(every)}
+            with tempfile.TemporaryDirectory() as folder, self._open(folder) as made:
+                for name, text in own.items():
+                    self.add(made, name, text)
+                for name, text in own.items():
+                    seen = {*self.texts(made, name), *self.search(made, name, "secret number", 99)}
+                    must(seen == {text}, f"{name!r} has {text!r}, and sees {sorted(seen)}")
+
+        for_all(apart, self.examples, st.lists(self.names, min_size=2, max_size=4, unique=True))
+
+    @law
+    def test_a_text_finds_itself(self) -> None:
+        """a search for each text that was added"""
+        with self._filled() as made:
+            for text in _TEXTS:
+                best = self.search(made, "alice", text, 1)
+                must(best == [text], f"a search for {text!r} finds {best}")
+
+    @law
+    def test_a_search_has_one_order(self) -> None:
+        """the same search again, after a new opening, and in another process"""
+        with tempfile.TemporaryDirectory() as folder:
+            with self._open(folder) as made:
+                self._fill(made)
+                first = self.found(made)
+                for _ in range(5):
+                    must(self.found(made) == first, "the same search gives another order")
+            other = elsewhere(self, "found_elsewhere", another_hash_seed(), place=folder)
+            must(other == first, "in another process, the same search gives another order")
+
+    @law
+    def test_what_it_gives_belongs_to_the_caller(self) -> None:
+        """who changes a list of memories changes no memory"""
+        with self._filled() as made:
+            for given in (self.texts(made, "alice"), self.search(made, "alice", "number", 5)):
+                given.clear()
+            now = self.texts(made, "alice")
+            must(now == list(_TEXTS), f"after a caller cleared a list, alice has {now}")
+
+    @law
+    def test_what_was_deleted_is_gone(self) -> None:
+        """a deletion, also after a new opening"""
+        left = [text for text in _TEXTS if text != _TEXTS[3]]
+        with tempfile.TemporaryDirectory() as folder:
+            with self._open(folder) as made:
+                self._fill(made)
+                self.delete(made, "alice", _TEXTS[3])
+                must(self.texts(made, "alice") == left, "a deleted memory is still there")
+            with self._open(folder) as made:
+                must(self.texts(made, "alice") == left, "after a new opening, it is there again")
+
+    @law
+    def test_a_copy_has_everything_and_shares_nothing(self) -> None:
+        """saved to a file, and restored twice"""
+        with tempfile.TemporaryDirectory() as folder, self._open(f"{folder}/first") as made:
+            self._fill(made)
+            file = Path(folder, "saved")
+            self.save(made, file)
+            with contextlib.ExitStack() as stack:
+                copies = [self.restore(file, Path(folder, name)) for name in ("second", "third")]
+                for copy in copies:
+                    stack.callback(self.close, copy)
+                    now = self.texts(copy, "alice")
+                    must(now == list(_TEXTS), f"the copy has {now}, and not {list(_TEXTS)}")
+                    must(self.found(copy) == self.found(made), "a search of the copy is another")
+                self.add(copies[0], "alice", "only here")
+                for other in (made, copies[1]):
+                    must("only here" not in self.texts(other, "alice"), "copies share memories")
+
+    @law
+    def test_what_was_acknowledged_survives_a_kill(self) -> None:
+        """killed with SIGKILL after some memories were added"""
+        with tempfile.TemporaryDirectory() as scratch:
+            place = str(Path(scratch, "bank"))
+            with started(self, "add_until_killed", Path(scratch), place=place) as child:
+                for line in child.stdout or ():
+                    if line.strip() == _LAST:
+                        child.kill()
+                        break
+            must(child.returncode == -signal.SIGKILL, "the process ended before it was killed")
+            with self._open(place) as made:
+                kept = self.texts(made, "alice")
+        must(kept == list(_TEXTS), f"after a kill, alice has {kept}")
+
+    def found(self, made: Any) -> list[list[str]]:
+        """What a few searches find."""
+        return [self.search(made, "alice", query, 8) for query in ("number", _TEXTS[5], "kinds 2")]
+
+    def found_elsewhere(self, place: str) -> list[list[str]]:
+        """:meth:`found`, in another process."""
+        with self._open(place) as made:
+            return self.found(made)
+
+    def add_until_killed(self, place: str) -> None:
+        """Add memories, say so after each of them, and wait."""
+        with self._open(place) as made:
+            for text in _TEXTS:
+                self.add(made, "alice", text)
+                print(text, file=sys.__stdout__, flush=True)
+            sys.stdin.readline()
+
+    @contextlib.contextmanager
+    def _open(self, folder: str) -> Iterator[Any]:
+        made = self.make(Path(folder))
+        try:
+            yield made
+        finally:
+            self.close(made)
+
+    @contextlib.contextmanager
+    def _filled(self) -> Iterator[Any]:
+        with tempfile.TemporaryDirectory() as folder, self._open(folder) as made:
+            self._fill(made)
+            yield made
+
+    def _fill(self, made: Any) -> None:
+        for text in _TEXTS:
+            self.add(made, "alice", text)
+        self.add(made, "bob", "memory number 99 of bob")
+
+    def _compare(self, made: Any, added: Sequence[tuple[str, str]], when: str) -> None:
+        for agent in _AGENTS:
+            wanted = [text for whose, text in added if whose == agent]
+            found = self.texts(made, agent)
+            must(found == wanted, f"{when}{agent} has {found}, and not {wanted}")

@@ -1,0 +1,139 @@
+"""What a bank and the model have in common: settings, and memories to the last bit."""
+
+import json
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+from ..bank.memory_bank import MemoryBank
+from ..memory.records import Explanation, Hit, Memory
+from ..memory.retention import Retention
+from .laws import must
+from .model import ModelBank
+from .model_memories import (
+    HALF_LIVES,
+    LEAST,
+    PROMOTE_AT,
+    RECALLS,
+    WINDOW,
+    Kept,
+    Key,
+    Rules,
+)
+from .model_reading import NAMES
+from .model_search import Found
+
+__all__ = ["assert_equal", "fields", "look", "memories_in", "plain", "settings_of"]
+
+
+def settings_of(rules: Rules) -> dict[str, Any]:
+    """How a bank is told the rules. The model knows no words, so neither does the bank."""
+    memory = ("max_pinned", "max_critical", "default_limit", "context_tokens")
+    temperature = ("auto_spill", "auto_prune", "initial", "ttl_cold_below", "ttl_warm_below")
+    return {
+        "preset": "vector",
+        "memory": {name: getattr(rules, name) for name in memory}
+        | {
+            "on_tier_full": "reject" if rules.reject else "demote",
+            "tier_boosts": dict(zip(NAMES, rules.boosts, strict=True)),
+            "candidate_multiplier": rules.multiplier,
+            "merge_duplicates": rules.merges,
+        },
+        "temperature": {name: getattr(rules, name) for name in temperature}
+        | {
+            "hot_max_tokens": rules.hot_tokens,
+            "hot_max_facts": rules.hot_facts,
+            "max_cold_items": rules.most_cold,
+            "min_score": LEAST,
+            "promote_threshold": PROMOTE_AT,
+            "promote_accesses": RECALLS,
+            "promote_window": WINDOW,
+        },
+        "clock": {"mode": "ticks", "ticks_per_day": 1},
+        "decay": {
+            "enabled": rules.decays,
+            "half_life": {NAMES[tier]: ticks for tier, ticks in HALF_LIVES.items()},
+        },
+        "retention": {"grace": rules.grace},
+    }
+
+
+def fields(memory: Any) -> tuple[Any, ...]:
+    """What a memory and a model's memory have in common. As JSON, 1, 1.0 and true differ."""
+    return (
+        memory.agent_id,
+        memory.sequence,
+        memory.content,
+        int(memory.tier),
+        memory.created_tick,
+        memory.tier_tick,
+        json.dumps(dict(memory.metadata)),
+        memory.kind,
+        memory.tags,
+        int(memory.temperature),
+        int(memory.retention),
+        memory.expires_tick,
+        memory.access_count,
+        memory.last_access_tick,
+        memory.relevance.hex(),
+    )
+
+
+def plain(value: Any) -> Any:
+    """What the bank gives and what the model gives, in the same form."""
+    if isinstance(value, Memory | Kept):
+        return fields(value)
+    if isinstance(value, Hit | Explanation | Found):
+        numbers = (value.score.hex(), value.boost.hex(), value.boosted_score.hex())
+        more = getattr(value, "rank", None), getattr(value, "reason", "")
+        return fields(value.memory), *numbers, *more
+    if hasattr(value, "pinned_left_out"):
+        return [plain(list(value)), plain(value.pinned_left_out)]
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [plain(each) for each in value]
+    return value.hex() if isinstance(value, float) else value
+
+
+def memories_in(value: Any) -> Iterator[Memory]:
+    """The memories that the bank gave."""
+    if isinstance(value, Memory):
+        yield value
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        for each in value:
+            yield from memories_in(each)
+
+
+Stored = tuple[Memory, bytes, tuple[int, ...]]
+"""A memory, its vector, and the ticks in which it was recalled."""
+
+
+def look(bank: MemoryBank) -> dict[Key, Stored]:
+    """Every memory that the bank has, deleted and expired ones too."""
+    resident = bank.parts.ledger.resident
+    found: dict[Key, Stored] = {}
+    for agent in bank.agents():
+        block = resident.block(agent)
+        for row in range(block.size):
+            memory = block.memory(row)
+            vector = block.vectors([row]).tobytes()
+            found[agent, memory.sequence] = (memory, vector, block.recalls.get(memory.sequence, ()))
+        for retention in Retention:
+            for record in resident.shelf.of_agent(agent, retention):
+                must((agent, record.sequence) not in found, "a memory is in two places")
+                memory = record.memory(agent, block.prefix)
+                found[agent, record.sequence] = (memory, record.vector, record.recalls)
+    return found
+
+
+def assert_equal(bank: MemoryBank, model: ModelBank) -> Collection[Stored]:
+    """The bank has the model's memories, to the bit, and no others: these."""
+    found = look(bank)
+    must(bank.tick == model.tick, f"the bank is at tick {bank.tick}, the model at {model.tick}")
+    unlike = found.keys() ^ model.memories.keys()
+    must(not unlike, f"only the bank or only the model has {sorted(unlike)}")
+    for key, (memory, vector, recalls) in found.items():
+        expected = model.memories[key]
+        got, wanted = fields(memory), fields(expected)
+        must(got == wanted, f"the bank has {got}, and the model {wanted}")
+        must(vector == expected.vector, f"the vector of {key} is not its text's")
+        must(recalls == expected.recalls, f"{key} was recalled in other ticks")
+    return found.values()

@@ -1,0 +1,162 @@
+"""Histories: what people do with a bank over time, as plain lists that Hypothesis can shrink."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from os import PathLike
+from typing import Any, NamedTuple
+
+from hypothesis import strategies as st
+
+from ..bank.memory_bank import MemoryBank
+from ..errors import InvalidInput, MemoryNotFound, MemoryPinned
+from ..memory.records import Memory
+from ..memory.retention import Retention
+from ..memory.tiers import Tier
+from .inputs import memories, queries, tiers
+from .model_reading import SmallEmbedder
+
+__all__ = [
+    "AGENTS",
+    "Operation",
+    "Recipe",
+    "banks",
+    "by_tick",
+    "every_memory",
+    "forgetful",
+    "histories",
+    "perform",
+    "perform_all",
+]
+
+AGENTS = ("alice", "bob", "carol")
+"""The agents of all histories."""
+
+Operation = tuple[Any, ...]
+"""The name of what is done, and with what."""
+
+_agents = st.sampled_from(AGENTS)
+_picks = st.integers(0, 99)
+_adding = st.tuples(_agents, memories).map(lambda drawn: ("add", drawn[0], *drawn[1]))
+_still = st.one_of(
+    _adding,
+    _adding,
+    _adding,
+    st.tuples(
+        st.sampled_from(["delete", "archive", "restore", "promote", "warm", "cold"]),
+        _agents,
+        _picks,
+    ),
+    st.tuples(st.just("tier"), _agents, _picks, tiers),
+    st.tuples(st.just("spill"), _agents, st.one_of(st.none(), st.integers(0, 3))),
+    st.tuples(st.sampled_from(["search", "search all", "recall"]), _agents, queries),
+    st.tuples(st.sampled_from(["compact", "prune", "sweep"])),
+)
+_simple = st.one_of(_still, _still, st.tuples(st.just("tick"), st.integers(1, 3)))
+_forgetful = st.one_of(_simple, _simple, st.tuples(st.just("forget"), _agents, _picks))
+
+
+def _also_in_transactions(simple: st.SearchStrategy[Operation]) -> st.SearchStrategy[Operation]:
+    several = st.lists(simple, min_size=1, max_size=5)
+    return st.one_of(simple, simple, st.tuples(st.sampled_from(["together", "undone"]), several))
+
+
+forgetful = st.lists(_also_in_transactions(_forgetful), max_size=12)
+"""Histories that also forget memories, which going back does not restore."""
+histories = st.lists(_also_in_transactions(_simple), max_size=12)
+"""Lists of operations; see :func:`perform_all`."""
+by_tick = st.lists(st.lists(_also_in_transactions(_still), max_size=4), min_size=1, max_size=5)
+"""The operations of each tick."""
+
+
+class _Undone(Exception):
+    """Ends a transaction."""
+
+
+@contextmanager
+def _undone(bank: MemoryBank) -> Iterator[None]:
+    """A transaction that an error ends."""
+    with suppress(_Undone), bank.transaction():
+        yield
+        raise _Undone
+
+
+def perform(bank: MemoryBank, operation: Operation) -> None:
+    """Do one operation; an operation on a memory that refuses it does nothing."""
+    name, *rest = operation
+    if name in ("together", "undone"):
+        with bank.transaction() if name == "together" else _undone(bank):
+            for each in rest[0]:
+                perform(bank, each)
+    elif name == "tick":
+        bank.advance(bank.tick + rest[0])
+    elif name in ("compact", "prune", "sweep"):
+        getattr(bank, name)()
+    else:
+        _of_agent(bank, name, *rest)
+
+
+def _of_agent(bank: MemoryBank, name: str, agent_id: str, *rest: Any) -> None:
+    agent = bank.agent(agent_id)
+    if name == "add":
+        text, tier, extra, *options = rest
+        agent.add(text, tier, extra, **(options[0] if options else {}))
+    elif name == "search all":
+        agent.search(rest[0], include_cold=True)
+    elif name in ("search", "recall", "spill"):
+        getattr(agent, name)(rest[0])
+    elif own := every_memory(bank, agent_id):
+        chosen = own[rest[0] % len(own)]
+        with suppress(*_refusals(chosen, bank.tick)):
+            if name == "tier":
+                agent.set_tier(chosen.id, rest[1])
+            elif name in ("warm", "cold"):
+                agent.demote(chosen.id, name)
+            else:
+                getattr(agent, name)(chosen.id)
+
+
+def _refusals(memory: Memory, tick: int) -> tuple[type[Exception], ...]:
+    """What may be said of an operation on it: only where it is pinned, or not active."""
+    if memory.retention is Retention.DELETED or memory.is_expired(tick):
+        return (MemoryNotFound,)
+    if memory.retention is Retention.ARCHIVED:
+        return (InvalidInput,)
+    return (MemoryPinned,) if memory.tier is Tier.PINNED else ()
+
+
+def perform_all(bank: MemoryBank, done: Sequence[Operation]) -> None:
+    """Do a history, and commit it."""
+    for operation in done:
+        perform(bank, operation)
+    bank.commit()  # what searches did to memories comes with the next commit
+
+
+def every_memory(bank: MemoryBank, agent: str) -> list[Memory]:
+    """All memories, also expired and archived ones."""
+    resident = bank.parts.ledger.resident
+    found = [
+        resident.memory(agent, sequence)
+        for sequence in range(1, resident.block(agent).next_sequence)
+    ]
+    return [memory for memory in found if memory is not None]
+
+
+class Recipe(NamedTuple):
+    """How a bank came about: a seed and a history. It is printed in full where a law breaks."""
+
+    seed: int
+    history: list[Operation]
+
+    def open(self, folder: str | PathLike[str] | None = None, **options: Any) -> MemoryBank:
+        """The bank, in memory or in a new folder. Close it."""
+        options = {"embedder": SmallEmbedder(), "preset": "vector", "seed": self.seed, **options}
+        if folder is None:
+            bank = MemoryBank.ephemeral(**options)
+        else:
+            bank = MemoryBank.open(folder, **{"storage": {"sync": "manual"}, **options})
+        perform_all(bank, self.history)
+        return bank
+
+
+banks = st.builds(Recipe, st.integers(0, 99), histories)
+"""Recipes of banks: ``with recipe.open() as bank``."""

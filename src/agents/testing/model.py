@@ -1,0 +1,395 @@
+"""What a bank should do, in plain Python: lists, sorting and exact arithmetic, nothing clever.
+
+The tests compare a real bank with this one. It shares no code with the package; where both say the
+same, two people would have to have made the same mistake.
+"""
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from .laws import must
+from .model_limits import ModelLimits
+from .model_memories import (
+    ACTIVE,
+    ARCHIVED,
+    COLD,
+    CRITICAL,
+    DELETED,
+    HOT,
+    LEAST,
+    MANY,
+    NORMAL,
+    PINNED,
+    TEMPERATURES,
+    WARM,
+    Kept,
+    Key,
+    Refused,
+    Rules,
+)
+from .model_search import USUAL, AgentSearch, Found, Only, Searched, rendered
+
+__all__ = ["ModelBank"]
+
+Given = Mapping[str, Any] | None
+Requests = Sequence[tuple[str, str]]
+"""Agents and their queries."""
+
+
+class ModelBank(ModelLimits):
+    """The reference."""
+
+    # Searching
+
+    def searching(self, agent: str) -> AgentSearch:
+        others = [memory for memory in self.seen(agent) if memory.tier != PINNED]
+        return AgentSearch(self.rules, self.embed, self.pinned(agent), others)
+
+    def hot_context(self, agent: str) -> str:
+        return rendered(self.searching(agent).front())
+
+    def search_many(
+        self, requests: Requests, limit: int | None, tokens: int | None, only: Only = USUAL
+    ) -> list[Searched]:
+        own = [(self.searching(agent), query) for agent, query in requests]
+        found = [agent.find(query, limit, tokens, only) for agent, query in own]
+        self._use_all(requests, found)
+        return found
+
+    def relevant_many(self, requests: Requests, limit: int | None, tokens: int | None) -> list[str]:
+        found = [self.searching(agent).context(query, limit, tokens) for agent, query in requests]
+        texts = [rendered([hit.memory for hit in hits], len(left)) for hits, left in found]
+        self._use_all(requests, found)
+        return texts
+
+    def recall(
+        self, agent: str, query: str, limit: int, auto_promote: bool, only: Only
+    ) -> tuple[list[Kept], list[float], list[int]]:
+        """The items as they are afterwards, their scores, and which of them became hot."""
+        hits: list[Found] = []
+        if query.strip() and limit:
+            hits = self._recalled(agent, query, limit, only)
+        found = [(self.memories[hit.memory.key], hit.score) for hit in hits]
+        for memory, score in found:
+            if score >= LEAST:
+                memory.use(self.tick, score, recalled=True)
+        worthy = [
+            m
+            for m, score in found
+            if auto_promote
+            and m.temperature != HOT
+            and m.deserves_to_be_hot(self.tick, query, score)
+        ]
+        fitting = [m for m in worthy if not self.rules.auto_spill or self.fits(m)]
+        for memory in worthy:
+            memory.temperature = HOT if memory in fitting else WARM
+        if fitting:
+            self._relieve_hot(agent, [memory.sequence for memory in fitting])
+        items = [memory for memory, _ in found]
+        hot = [m.sequence for m in items if m in worthy and m.temperature == HOT]
+        return items, [hit.score for hit in hits], hot
+
+    def _recalled(self, agent: str, query: str, limit: int, only: Only) -> list[Found]:
+        """The best matches; pinned ones without their boost, and only if they match."""
+        own, pinned = self.searching(agent), self.pinned(agent)
+        everything = replace(own, pinned=[], others=[*pinned, *own.others])
+        hits, _ = everything.find(query, limit + len(pinned), MANY, only)  # no budget
+        hits = [hit for hit in hits if hit.memory.tier != PINNED or hit.score >= LEAST]
+        hits.sort(
+            key=lambda hit: (
+                -(hit.score if hit.memory.tier == PINNED else hit.boosted_score),
+                -hit.score,
+                -hit.memory.sequence,
+            )
+        )
+        return hits[:limit]
+
+    def _use_all(self, requests: Requests, found: Sequence[Searched]) -> None:
+        for (_, query), (hits, _) in zip(requests, found, strict=True):
+            for hit in hits if query.strip() else ():
+                if hit.score < LEAST:
+                    continue
+                self.memories[hit.memory.key].use(self.tick, hit.score)
+
+    # Adding, tiers and hot
+
+    def add_many(self, items: Sequence[tuple[Any, ...]]) -> list[Kept]:
+        """``(agent, content, tier, metadata, options)``, the last optional; all or none."""
+        options = [item[4] or {} for item in items if len(item) > 4]
+        if not self.rules.merges and not any("key" in each for each in options):
+            for item in items:  # before anything is done
+                self._new(*item)
+        with self._all_or_nothing():
+            self._expire({item[0] for item in items})
+            return [copy.copy(self._store(*item)) for item in items]
+
+    def _store(
+        self, agent: str, content: str, tier: int | None, metadata: Given, options: Given = None
+    ) -> Kept:
+        """Add a memory, put it in the place of a former version, or count a repetition."""
+        chosen = dict(options or {})
+        key = chosen.pop("key", None)
+        former = None if key is None else self.live(agent, key)
+        if tier is None:
+            tier = NORMAL if former is None else former.tier
+        if key is not None:
+            metadata = {**(metadata or {}), "memory_key": key}
+        ttl = chosen.get("ttl")
+        same = self._repeated(agent, content, key, former, ttl) if self.rules.merges else None
+        if same is not None:
+            same.use(self.tick, 1.0)
+            return self.set_tier(agent, same.sequence, min(tier, same.tier))
+        new = self._new(agent, content, tier, metadata, chosen)
+        place = None
+        if former is not None:
+            if former.tier == tier and self.rules.cap(tier) is not None:
+                place = former.tier_tick, former.entered
+            if former.tier == PINNED:
+                self._enter(former, NORMAL)
+            self._hide(former, ARCHIVED)
+        self._add(new)
+        if place is not None:
+            new.tier_tick, new.entered = place
+        return new
+
+    def _repeated(
+        self, agent: str, content: str, key: str | None, former: Kept | None, ttl: int | None
+    ) -> Kept | None:
+        """The oldest memory that says the same, under the same key, and lives as long."""
+        text = " ".join(content.casefold().split())
+        for memory in [m for m in self.seen(agent) if key is None or m is former]:
+            lives = memory.expires_tick is None or (
+                ttl is not None and memory.expires_tick >= self.tick + ttl
+            )
+            is_free = key is not None or "memory_key" not in memory.metadata
+            if memory.normal_text == text and lives and is_free:
+                return memory
+        return None
+
+    def versions(self, agent: str, key: str) -> list[Kept]:
+        """What is stored under a key, deleted and expired ones too, oldest first."""
+        return [memory for memory in self.every(agent) if memory.subject == key]
+
+    def live(self, agent: str, key: str) -> Kept | None:
+        found = [m for m in self.seen(agent) if m.subject == key]
+        must(len(found) < 2, "two are active under one key")
+        return found[0] if found else None
+
+    def update(
+        self, agent: str, sequence: int, identifier: str, content: str, tier: int | None
+    ) -> Kept:
+        memory = self.get(agent, sequence)
+        if memory.retention != ACTIVE:
+            self._check_key(memory)
+            raise Refused("not active")
+        key = memory.subject or identifier
+        wanted = memory.tier if tier is None else tier
+        options: dict[str, Any] = {"kind": memory.kind, "tags": memory.tags, "key": key}
+        if PINNED not in (wanted, memory.tier):
+            options["temperature"] = TEMPERATURES[memory.temperature]
+            if memory.expires_tick is not None:
+                options["ttl"] = memory.expires_tick - self.tick
+        own = {name: value for name, value in memory.metadata.items() if name != "memory_key"}
+        before, memory.alias = memory.alias, memory.alias or identifier
+        try:
+            return self.add_many([(agent, content, wanted, own, options)])[0]
+        except Refused:
+            self.memories[agent, sequence].alias = before
+            raise
+
+    def _check_key(self, memory: Kept) -> None:
+        """A memory that becomes active must be the only one of its key."""
+        key = memory.subject
+        if memory.retention != ACTIVE and key is not None and self.live(memory.agent_id, key):
+            raise Refused("superseded")
+
+    def _new(
+        self, agent: str, content: str, tier: int | None, metadata: Given, options: Given = None
+    ) -> Kept:
+        options = options or {}
+        tier = NORMAL if tier is None else tier
+        ttl, tags = options.get("ttl"), tuple(sorted(set(options.get("tags", ()))))
+        temperature = self.rules.first_temperature(tier, options.get("temperature"), ttl)
+        expires = None if ttl is None else self.tick + ttl
+        ordered = dict(sorted((metadata or {}).items()))
+        return Kept(
+            agent, 0, content, tier, self.tick, self.tick, ordered, options.get("kind", "fact"),
+            tags, temperature, expires,
+        )  # fmt: skip
+
+    def _add(self, memory: Kept) -> Kept:
+        agent = memory.agent_id
+        self._make_room(agent, memory.tier, newcomer=None)
+        self.issued[agent] = memory.sequence = self.issued.get(agent, 0) + 1
+        self.memories[memory.key] = memory
+        self._enters(memory)
+        self._relieve_hot(agent, [memory.sequence])
+        return memory
+
+    def set_tier(self, agent: str, sequence: int, tier: int) -> Kept:
+        memory = self.get(agent, sequence)
+        if memory.tier == tier:
+            return memory
+        with self._all_or_nothing():
+            self._expire({agent})
+            if tier == PINNED:
+                self._check_key(memory)
+            if tier == PINNED or memory.retention == ACTIVE:  # an archived one takes no room
+                self._make_room(agent, tier, newcomer=sequence)
+            self._enter(memory, tier)
+            self._relieve_hot(agent, [sequence])
+        return memory
+
+    def pin(self, agent: str, sequence: int) -> Kept:
+        return self.set_tier(agent, sequence, PINNED)
+
+    def unpin(self, agent: str, sequence: int, to: int) -> Kept:
+        if to == PINNED:
+            raise Refused("unpinned is not pinned")
+        memory = self.get(agent, sequence)
+        return self.set_tier(agent, sequence, to) if memory.tier == PINNED else memory
+
+    def apply_rules(self, rules: Rules) -> bool:
+        """Caps may be smaller now: the oldest of a tier moves, one by one; whether one did."""
+        self.rules, before = rules, self.saved().memories
+        for agent in self.issued:
+            for tier in (PINNED, CRITICAL):
+                cap = rules.cap(tier)
+                while cap is not None and len(self._in_tier(agent, tier, None)) > cap:
+                    self._push_down(self._in_tier(agent, tier, None), None)
+            self._relieve_hot(agent, ())
+        return self.memories != before
+
+    # Temperature and retention
+
+    def promote(self, agent: str, sequence: int) -> bool:
+        memory = self._active(agent, sequence)
+        too_large = self.rules.auto_spill and not self.fits(memory)
+        if memory.tier == PINNED or too_large:
+            return False
+        others = [m for m in self.hot(agent) if m.tier != PINNED and m is not memory]
+        granted, mean = divmod(memory.mean, 2)
+        more = 0
+        while True:  # as few as make it more relevant than all others, and promoted
+            uses = memory.access_count + 1 + granted + more
+            if granted + more >= 1 and all(self._more_used(uses, m) for m in others):
+                break
+            more += 1
+        was_hot = memory.temperature == HOT
+        memory.use(self.tick, mean + 2 * more)
+        if was_hot:
+            return False
+        memory.temperature = HOT
+        self._relieve_hot(agent, [sequence])
+        return memory.temperature == HOT
+
+    @staticmethod
+    def _more_used(uses: float, other: Kept) -> bool:
+        """Whether so many uses outdo another memory at any mean: one more, or two above 0.5."""
+        granted, mean = divmod(other.mean, 2)
+        return uses > other.access_count + granted + (0.75 - min(mean, 1.0) / 2 < 0.5)
+
+    def demote(self, agent: str, sequence: int, to: str) -> bool:
+        memory = self._active(agent, sequence)
+        if memory.tier == PINNED:
+            raise Refused("pinned")
+        before = memory.temperature
+        memory.temperature = max(before, TEMPERATURES.index(to))
+        return memory.temperature != before
+
+    def spill(
+        self,
+        agent: str,
+        count: int | None,
+        sequences: Sequence[int] | None,
+        tokens: int | None = None,
+    ) -> dict[int, int]:
+        """What left hot, and where to."""
+        if sequences is not None:
+            chosen = [self.get(agent, sequence) for sequence in sequences]
+            if any(memory.tier == PINNED for memory in chosen):
+                raise Refused("pinned")
+            self._expire({agent})
+            hot = self.hot(agent)
+            return self._leave_hot(m for m in chosen if m in hot)
+        self._expire({agent})
+        order = self._least_relevant(agent)
+        if tokens is not None:
+            count = 0
+            while count < len(order) and sum(m.cost for m in order[:count]) < tokens:
+                count += 1
+        over = self._over(agent) or order[:1]
+        return self._leave_hot(over if count is None else order[:count])
+
+    def archive(self, agent: str, sequence: int) -> Kept:
+        return self._hide(self.get(agent, sequence), ARCHIVED)
+
+    def delete(self, agent: str, sequence: int) -> None:
+        self._hide(self.get(agent, sequence), DELETED)
+
+    def restore(self, agent: str, sequence: int) -> Kept:
+        memory = self.get(agent, sequence, gone=True)
+        expired = self.is_expired(memory)
+        if memory.retention == ACTIVE and expired:
+            memory.retention, memory.retained = DELETED, self.tick
+        if memory.retention == ACTIVE:
+            return memory
+        if memory.retention == DELETED and self.tick - memory.retained >= self.rules.grace:
+            raise Refused("the grace is over")
+        self._check_key(memory)
+        with self._all_or_nothing():
+            self._expire({agent})
+            self._make_room(agent, memory.tier, newcomer=sequence)
+            memory.retention, memory.retained = ACTIVE, self.tick
+            if expired:
+                memory.expires_tick = None  # the agent wants to have it
+            self._relieve_hot(agent, [sequence])
+        return memory
+
+    def forget(self, agent: str, sequence: int) -> None:
+        if self.get(agent, sequence, gone=True).tier == PINNED:
+            raise Refused("pinned")
+        del self.memories[agent, sequence]
+
+    # Time
+
+    def advance(self, tick: int) -> None:
+        if tick < self.tick:
+            raise Refused("the clock does not go back")
+        self.tick = tick
+
+    def prune(self, agent: str | None) -> list[Key]:
+        """Archive what is cold beyond the limit, the least worth first; never what is critical."""
+        agents = sorted(self.issued) if agent is None else [agent]
+        self._expire(agents, everywhere=True)
+        chosen = []
+        for each in agents:
+            cold = [memory for memory in self.of(each) if memory.temperature == COLD]
+            going = [memory for memory in cold if memory.tier > CRITICAL]
+            going.sort(key=lambda m: (m.relevance, m.access_count, m.sequence))
+            for memory in going[: max(0, len(cold) - self.rules.most_cold)]:
+                self._hide(memory, ARCHIVED)
+                chosen.append(memory.key)
+        return chosen
+
+    def compact(self, agent: str | None, moves: dict[Key, int]) -> None:
+        """What expired is deleted, then the rules made these moves."""
+        self._expire(sorted(self.issued) if agent is None else [agent], everywhere=True)
+        for key, to in moves.items():
+            self.memories[key].temperature = to
+        if self.rules.auto_prune:
+            self.prune(agent)
+
+    def sweep(self) -> None:
+        """What expired is deleted, what was deleted long ago is purged, what is idle fades."""
+        self._expire(list(self.issued), everywhere=True)
+        for key, memory in list(self.memories.items()):
+            over = self.tick - memory.retained >= self.rules.grace
+            if memory.retention == DELETED and over:
+                del self.memories[key]
+            # Compaction would make a hot blocker hot again.
+            stays = memory.temperature == HOT and "blocker" in memory.tags
+            if self.rules.decays and memory.retention == ACTIVE and not stays:
+                memory.temperature += memory.has_faded(self.tick)

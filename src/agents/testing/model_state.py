@@ -1,0 +1,106 @@
+"""What the model's bank remembers, and how it is read."""
+
+import contextlib
+import copy
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from .model_memories import (
+    ACTIVE,
+    COLD,
+    CRITICAL,
+    DELETED,
+    HOT,
+    PINNED,
+    Kept,
+    Key,
+    Refused,
+    Rules,
+)
+from .model_reading import embed
+
+__all__ = ["ModelState"]
+
+
+@dataclass
+class ModelState:
+    """Memories, the tick, and how many memories each agent ever had."""
+
+    rules: Rules = field(default_factory=Rules)
+    embed: Callable[[str], Sequence[float]] = embed
+    tick: int = 0
+    memories: dict[Key, Kept] = field(default_factory=dict)
+    issued: dict[str, int] = field(default_factory=dict)
+    anchor: tuple[int, int] = (0, 0)
+    """The tick from which a wall clock counts days, and the day it showed then."""
+    entries: int = 0
+    """How often a memory entered a tier."""
+
+    def saved(self) -> Self:
+        memories = {key: copy.copy(memory) for key, memory in self.memories.items()}
+        return replace(self, memories=memories, issued=dict(self.issued))
+
+    @contextlib.contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        before = self.saved()
+        try:
+            yield
+        except Refused:
+            self.memories, self.issued = before.memories, before.issued
+            raise
+
+    # Reading
+
+    def every(self, agent: str) -> list[Kept]:
+        """An agent's memories, hidden ones too, oldest first."""
+        return [self.memories[key] for key in sorted(self.memories) if key[0] == agent]
+
+    def of(self, agent: str, retention: int = ACTIVE) -> list[Kept]:
+        return [memory for memory in self.every(agent) if memory.retention == retention]
+
+    def seen(self, agent: str) -> list[Kept]:
+        """The active ones that have not expired."""
+        return [memory for memory in self.of(agent) if not self.is_expired(memory)]
+
+    def hot(self, agent: str) -> list[Kept]:
+        return [memory for memory in self.of(agent) if memory.temperature == HOT]
+
+    def pinned(self, agent: str) -> list[Kept]:
+        own = [memory for memory in self.of(agent) if memory.tier == PINNED]
+        return sorted(own, key=lambda memory: memory.entered)
+
+    def is_expired(self, memory: Kept) -> bool:
+        expires = memory.expires_tick
+        return memory.tier != PINNED and expires is not None and expires <= self.tick
+
+    def get(self, agent: str, sequence: int, *, gone: bool = False) -> Kept:
+        """A memory; one that was deleted or expired only on request."""
+        memory = self.memories.get((agent, sequence))
+        if memory is None:
+            raise Refused("no such memory")
+        is_active = memory.retention == ACTIVE
+        if not gone and (memory.retention == DELETED or (is_active and self.is_expired(memory))):
+            raise Refused("gone, but can be restored")
+        return memory
+
+    def _active(self, agent: str, sequence: int) -> Kept:
+        memory = self.get(agent, sequence)
+        if memory.retention != ACTIVE:
+            raise Refused("not active")
+        return memory
+
+    def _hide(self, memory: Kept, retention: int) -> Kept:
+        if memory.tier == PINNED:
+            raise Refused("pinned")
+        if memory.retention != retention:
+            memory.retention, memory.retained = retention, self.tick
+        return memory
+
+    def _expire(self, agents: Collection[str], *, everywhere: bool = False) -> None:
+        """Delete what expired and takes a place in hot or in a tier, or wherever it is."""
+        for memory in self.memories.values():
+            if memory.agent_id in agents and memory.retention == ACTIVE:
+                takes_a_place = memory.temperature != COLD or memory.tier == CRITICAL
+                if self.is_expired(memory) and (everywhere or takes_a_place):
+                    memory.retention, memory.retained = DELETED, self.tick

@@ -1,0 +1,100 @@
+"""The laws of the world that a scenario names: ``tiermem check-world``."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest import SkipTest
+
+from ..config.load import load_settings
+from ..config.settings import Settings
+from ..errors import ConfigError, TierMemError
+from ..simulation.policies.cassette import Cassette
+from ..simulation.protocols import Policy, World
+from ..simulation.runs.run import check_scenario
+from ..simulation.runs.scenario import first_memories, make_policy, make_world
+from .laws import BrokenLaw, laws_of
+from .world_laws import WorldLaws
+
+__all__ = ["Findings", "check_world"]
+
+
+class Findings(NamedTuple):
+    """What was tried and held, and what is wrong, in lines for a person."""
+
+    tried: list[str]
+    problems: list[str]
+
+
+class ScenarioLaws(WorldLaws):
+    """Laws for the world and the policy of a scenario, whose modules are in a folder."""
+
+    def __init__(self, scenario: Mapping[str, Any], place: str) -> None:
+        self._scenario, self._place = load_settings(dict(scenario)), Path(place)
+        self.agents = self._scenario.simulation.agent_ids()
+        self.ticks = self._scenario.simulation.ticks
+        self._told = {}  # each object has a scenario of its own
+
+    def given(self) -> dict[str, Any]:
+        """The scenario and the folder."""
+        return {"scenario": self._scenario.to_dict(), "place": str(self._place)}
+
+    def make(self) -> World:
+        """The world that the scenario names."""
+        return make_world(self._scenario, self._place)
+
+    def make_policy(self, world: World) -> Policy:
+        """The policy that the scenario names."""
+        cassette = Cassette(Path("none"), replay=True)
+        return make_policy(self._scenario, world, cassette, self._place)
+
+    def bank_settings(self) -> Settings:
+        """The scenario itself."""
+        return self._scenario
+
+    def memories(self) -> Sequence[tuple[object, ...]]:
+        """The first memories of the scenario."""
+        return first_memories(self._scenario)
+
+    def places(self) -> list[Path]:
+        """The folder of the scenario."""
+        return [self._place]
+
+
+def check_world(settings: Settings, place: Path) -> Findings:
+    """Try the world that the settings name; its module is in the folder ``place``, or installed.
+
+    An error of the world itself is :class:`SimulationError`.
+    """
+    if settings.simulation.policy == "llm":
+        raise ConfigError(
+            "simulation.policy is llm, and a model's replies can't be tried again",
+            hint="check the world with rules, a script or a class of your own as --policy",
+        )
+    if settings.simulation.ticks < 2:
+        raise ConfigError(
+            "one tick is too few to stop and go on", hint="give two ticks or more: --ticks"
+        )
+    place = place.absolute()
+    # mem0's store says nothing about a world.
+    settings = load_settings(settings, overrides={"storage.sync": "manual"})
+    check_scenario(settings, [place])
+    return _found(ScenarioLaws(settings.to_dict(), str(place)))
+
+
+def _found(laws: ScenarioLaws) -> Findings:
+    found, left_out = Findings([], []), []
+    for name in laws_of(WorldLaws):
+        test = getattr(laws, name)
+        try:
+            test()
+        except BrokenLaw as error:
+            if isinstance(error.__cause__, TierMemError):
+                raise error.__cause__ from None
+            found.problems.extend(error.problem.splitlines())
+        except SkipTest:
+            left_out.append(test.__doc__)
+        else:
+            found.tried.append(test.__doc__)
+    if left_out:
+        found.problems.append(f"not tried, because no two runs are the same: {'; '.join(left_out)}")
+    return found

@@ -1,0 +1,252 @@
+"""The laws of a world and its policy: the same seed gives the same run, whatever happens."""
+
+import signal
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from unittest import SkipTest
+
+from ..bank.memory_bank import MemoryBank
+from ..config.load import load_settings
+from ..config.settings import Settings
+from ..errors import ConfigError
+from ..simulation.loop.loop import Loop
+from ..simulation.loop.streams import Streams
+from ..simulation.protocols import Policy, World
+from .laws import law, must
+from .processes import elsewhere, file_of, started
+from .stories import Story, difference, story_of
+from .unseeded import watched
+
+__all__ = ["Play", "WorldLaws", "files_of"]
+
+_PACKAGE = Path(__file__).parents[1]
+
+
+class Play:
+    """A world, its policy and its agents, as laws play them. Each trial is a process of its own."""
+
+    agents: Sequence[str] = ("alice", "bob", "carol")
+    ticks: int = 20
+    seed: int = 7
+    settings: Mapping[str, Any] = {}
+    """More settings of the bank."""
+    _told: dict[str, Any]
+    """What trials of the class gave: laws share them."""
+
+    def __init_subclass__(cls) -> None:
+        cls._told = {}
+
+    def given(self) -> dict[str, Any]:
+        """The arguments with which another process makes these laws."""
+        return {}
+
+    def world(self) -> World:
+        """A new world."""
+        raise NotImplementedError
+
+    def policy(self, world: World) -> Policy:
+        """A new policy for a world."""
+        raise NotImplementedError
+
+    def bank_settings(self) -> Settings:
+        """The settings of the bank in which the agents' memories are."""
+        own = {"seed": self.seed, "storage.sync": "manual", "simulation.ticks": self.ticks}
+        return load_settings(dict(self.settings), overrides=own)
+
+    def memories(self) -> Sequence[tuple[object, ...]]:
+        """The agents' first memories, in the form that :meth:`MemoryBank.add_many` takes."""
+        return ()
+
+    def loop(self, bank: MemoryBank) -> Loop:
+        """A loop on the bank, at its beginning or where the last loop stopped."""
+        world = self.world()
+        loop = Loop(bank, world, self.policy(world), list(self.agents))
+        loop.begin(self.memories())
+        return loop
+
+    def places(self) -> list[Path]:
+        """The folders of the user's own code."""
+        return [Path(file_of(type(self))).parent]
+
+    def story(self, anew: Iterable[int] = ()) -> Story:
+        """A run in memory; after each tick in ``anew``, the world and the policy are made anew."""
+        breaks = set(anew)
+        with MemoryBank.ephemeral(self.bank_settings()) as bank:
+            loop = self.loop(bank)
+            for tick in range(1, self.ticks + 1):
+                loop.tick()
+                if tick in breaks:
+                    loop = self.loop(bank)
+            return story_of(bank)
+
+    def watched_story(self) -> tuple[Story, list[str]]:
+        """A run, and the lines of the user's code that no seed rules."""
+        places, files = self.places(), set[str]()
+
+        def is_own(name: str) -> bool:
+            path = Path(name)
+            if name in files:
+                return True
+            ours = path.is_relative_to(_PACKAGE) or "site-packages" in path.parts
+            return not ours and any(map(path.is_relative_to, places))
+
+        with watched(is_own) as found:
+            world = self.world()
+            files |= files_of(world) | files_of(self.policy(world))
+            told = self.story()
+        return told, [
+            f"{_shown(file, places)}, line {line}: {what}" for file, line, what in sorted(found)
+        ]
+
+    def told(self, trial: str, hash_seed: int = 1, **arguments: Any) -> Any:
+        """What a trial gives in a process of its own; it is made once."""
+        key = repr((trial, hash_seed, arguments))
+        if key not in self._told:
+            self._told[key] = elsewhere(self, trial, hash_seed, **arguments)
+        return self._told[key]
+
+
+class WorldLaws(Play):
+    """The laws of a world: ``class TestMine(WorldLaws)`` with ``make``, and ``make_policy``.
+
+    The class is at the top of a module, because other processes import it.
+    """
+
+    def make(self) -> World:
+        """A new world, before its setup."""
+        raise NotImplementedError(f"{type(self).__name__} needs make(self), which gives a world")
+
+    def make_policy(self, world: World) -> Policy:
+        """A new policy; without this method, the world's own rules."""
+        rules = getattr(world, "rules", None)
+        if rules is None:
+            raise ConfigError(
+                f"{type(world).__name__} has no rules()", hint="give the laws a make_policy()"
+            )
+        policy: Policy = rules()
+        return policy
+
+    def world(self) -> World:
+        """:meth:`make`."""
+        return self.make()
+
+    def policy(self, world: World) -> Policy:
+        """:meth:`make_policy`."""
+        return self.make_policy(world)
+
+    @law
+    def test_no_line_reads_a_clock_or_draws_unseeded_numbers(self) -> None:
+        """no call of a clock or of unseeded randomness in its code"""
+        lines = self.told("watched_story", 2)[1]
+        must(not lines, "\n".join(lines))
+
+    @law
+    def test_the_same_seed_gives_the_same_run(self) -> None:
+        """the same seed twice in one process"""
+        first, second, _ = self._twice()
+        _same(first, second, "the second run of the same seed in one process is another")
+
+    @law
+    def test_another_hash_seed_gives_the_same_run(self) -> None:
+        """another PYTHONHASHSEED, in another process"""
+        _same(
+            self._first(),
+            self.told("watched_story", 2)[0],
+            "with another PYTHONHASHSEED, in another process, the run is another: does the order "
+            "of a set decide?",
+        )
+
+    @law
+    def test_a_world_made_anew_from_its_state_goes_on_alike(self) -> None:
+        """get_state() and set_state() of a new world after some ticks"""
+        first, ticks = self._first(), ", ".join(map(str, self._breaks()))
+        _same(
+            first,
+            self._twice()[2],
+            f"with the world made anew by set_state() after ticks {ticks}, the run is another: "
+            "does get_state() leave something out?",
+        )
+
+    @law
+    def test_a_run_that_was_killed_goes_on_alike(self) -> None:
+        """killed with SIGKILL after a tick, and resumed"""
+        first, breaks = self._first(), self._breaks()
+        begun, resumed = self._killed(after=breaks[len(breaks) // 2])
+        _same(
+            first,
+            resumed,
+            f"killed with SIGKILL after tick {begun} and resumed, the run is another: does "
+            "get_state() leave something out?",
+        )
+
+    def two_stories_and_one_anew(self) -> list[Story]:
+        """Two runs in this process, and one whose world is made anew again and again."""
+        return [self.story(), self.story(), self.story(self._breaks())]
+
+    def run_to_be_killed(self, place: str) -> None:
+        """A run in a folder, which waits before its last tick."""
+        with MemoryBank.open(place, self.bank_settings()) as bank:
+            loop = self.loop(bank)
+            for _ in range(self.ticks - 1):
+                print(loop.tick()["tick"], file=sys.__stdout__, flush=True)
+            sys.stdin.readline()
+
+    def resumed(self, place: str) -> tuple[int, Story]:
+        """The run that was killed: where it began again, and its story up to its end."""
+        with MemoryBank.open(place, self.bank_settings()) as bank:
+            loop, begun = self.loop(bank), bank.tick
+            while bank.tick < self.ticks:
+                loop.tick()
+            return begun, story_of(bank)
+
+    def _killed(self, after: int) -> tuple[int, Story]:
+        """Kill a run in a folder once ``after`` is over, and go on with it in another process."""
+        with tempfile.TemporaryDirectory(prefix="tiermem-laws-") as scratch:
+            place = str(Path(scratch, "bank"))
+            with started(self, "run_to_be_killed", Path(scratch), place=place) as child:
+                for line in child.stdout or ():
+                    if int(line) >= after:
+                        child.kill()
+                        break
+            must(child.returncode == -signal.SIGKILL, "the run ended before it was killed")
+            begun, story = elsewhere(self, "resumed", place=place)
+        return begun, story
+
+    def _twice(self) -> tuple[Story, Story, Story]:
+        first, second, anew = self.told("two_stories_and_one_anew")
+        return first, second, anew
+
+    def _first(self) -> Story:
+        """A run of the seed, with which others can be compared."""
+        first, second, _ = self._twice()
+        if difference(first, second) is not None:
+            raise SkipTest("no two runs are the same")
+        return first
+
+    def _breaks(self) -> list[int]:
+        """Some ticks in which a world is made anew, drawn from the seed."""
+        settings = self.bank_settings()
+        ticks = range(1, self.ticks)
+        streams = Streams(settings.seed, ())
+        streams.begin(0)
+        return sorted(streams.world.sample(ticks, min(5, len(ticks))))
+
+
+def _same(first: Story, other: Story, problem: str) -> None:
+    found = difference(first, other)
+    must(found is None, f"{problem} ({found})")
+
+
+def files_of(made: object) -> set[str]:
+    """The files of an object's methods."""
+    methods = [each for part in type(made).__mro__ for each in vars(part).values()]
+    return {each.__code__.co_filename for each in methods if hasattr(each, "__code__")}
+
+
+def _shown(file: str, places: Sequence[Path]) -> Path:
+    path = Path(file)
+    near = [place for place in places if path.is_relative_to(place)]
+    return path.relative_to(near[0]) if near else path
