@@ -16,6 +16,7 @@ from ...memory.temperature import TEMPERATURE_NAMES, Temperature
 from ...memory.tiers import TIER_NAMES, Tier
 from ...simulation.policies.cassette import Cassette, Exchange
 from ...simulation.runs.folder import read_folder
+from ...simulation.worlds.outside import is_outside
 from ...storage.journal.journal import Journal
 from ...storage.signals import first
 from .parameters import CantTell, NotThere, Parameters, Reading
@@ -44,13 +45,13 @@ class Inspected:
         self._path = journal_of(self.bank_folder)
         with self.journal() as journal:
             identity = journal.get("bank")
+            self._own = [] if self.settings is None else _agents_of(journal, self.settings)
         if identity is None:
             raise CantTell(
                 f"the journal in {self.bank_folder} is empty: no bank was made there",
                 hint="name another folder",
             )
         self.seed: int = identity["seed"]
-        self._own = [] if self.settings is None else self.settings.simulation.agent_ids()
         world = self.settings and WorldNumbers.of_run(folder, self.settings)
         self.reader = Reader(self._path, self._own, world or None)
         self.past = PastBanks(self.reader, self.bank_folder, self.settings)
@@ -254,3 +255,11 @@ def _counts(record: dict[str, Any]) -> dict[str, Any]:
         result[TIER_NAMES[Tier(tier)]] += count
         result[TEMPERATURE_NAMES[Temperature(temperature)]] += count
     return result
+
+
+def _agents_of(journal: Journal, settings: Settings) -> list[str]:
+    """The agents of a run; if a program makes its ticks, those that it had in its last tick."""
+    if not is_outside(settings):
+        return settings.simulation.agent_ids()
+    row = journal.last_tick()
+    return [] if row is None or row.packed_state is None else row.state()["world"]["agents"]

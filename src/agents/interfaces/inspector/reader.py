@@ -243,13 +243,15 @@ class Reader:
         if self._agents:
             if row is None:
                 return
-            sizes = np.frombuffer(row.retrieved, "<u4")[: len(self._agents)]
-            if len(sizes) == len(self._agents):
-                numbers["retrievals"] = sizes.astype(np.float64)
+            logged = len(self._agents) if kept is None else len(kept)
+            sizes = np.frombuffer(row.retrieved, "<u4")[:logged]
+            if len(sizes) == logged:
+                numbers["retrievals"] = _padded(sizes.tolist(), len(self._agents))
             if kept is not None:
-                numbers["actions"] = np.array([len(own.did) for own in kept], np.float64)
+                did = [len(own.did) for own in kept]
                 refused = [sum(each[2] == REFUSAL for each in own.did) for own in kept]
-                numbers["refusals"] = np.array(refused, np.float64)
+                numbers["actions"] = _padded(did, len(self._agents))
+                numbers["refusals"] = _padded(refused, len(self._agents))
             if self._world is not None:
                 numbers |= self._world.of(row)
         else:
@@ -293,3 +295,8 @@ def _forget_texts(db: Any, agent: int, numbers: Sequence[int]) -> None:
 
 def _column(values: dict[int, float], count: int) -> NDArray[np.float64]:
     return np.array([values.get(place, 0) for place in range(count)], np.float64)
+
+
+def _padded(values: list[int], size: int) -> NDArray[np.float64]:
+    """The numbers of the first agents; the other agents came later, and have none."""
+    return np.array(values + [np.nan] * (size - len(values)), np.float64)

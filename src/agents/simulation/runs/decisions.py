@@ -10,7 +10,6 @@ from shlex import quote
 from typing import Any, NamedTuple
 
 from ...bank.memory_bank import MemoryBank
-from ...config.settings import Settings
 from ...errors import RunError, TierMemError
 from ...memory.events import Added
 from ...memory.records import Explanation, Memory, id_prefix, memory_id
