@@ -62,6 +62,8 @@ def hostile() -> Iterator[list[str]]:
         yield ["why", folder, "-a", "alice", "-t", "1"]
         yield ["why", folder, "--memory", "x"]
         yield ["why", "run", "-a", "alice", "-t", "1", "--diff", folder]
+        yield ["inspect", folder, "--export", "new.html"]
+        yield ["inspect", "run", folder, "--export", "new.html"]
         yield ["diff", folder, "run"]
         yield ["diff", "run", folder]
         yield ["run", folder, "--out", "new"]
@@ -118,6 +120,7 @@ def hostile() -> Iterator[list[str]]:
         yield ["replay", "run", "--from-tick", number]
         yield ["branch", "run", "--out", "new", "--at", number]
         yield ["serve", "crew", "--port", number]
+        yield ["inspect", "crew", "--port", number]
         if number != HUGE:  # more lines than there are, and more processes than are needed
             yield ["notes", "crew", "-a", "alice", "get", "MEMORY.md", "--from", number]
             yield ["sweep", "mine/sweep.yaml", "--out", "new", "--workers", number]

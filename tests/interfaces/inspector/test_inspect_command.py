@@ -63,6 +63,8 @@ def test_an_export_holds_the_answers_of_the_server(
     with looked_at(small) as site:
         about = found["about?"]
         assert about["runs"][0]["ticks"] == [0, 1, 2, 3, 4]
+        last = about["runs"][0]["agents"][-1]
+        ask(site, "memories", agent=last, tick=4)  # the last tick is read by then
         assert found["series?run=0"] == ask(site, "series")
         assert found["heat?of=loss&run=0"] == ask(site, "heat", of="loss")
         for agent in about["runs"][0]["agents"]:
