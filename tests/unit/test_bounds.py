@@ -24,6 +24,7 @@ SOURCE = ROOT / "src" / "agents"
 FIXED = {
     "config/load.py": {"_types", "_defaults", "_schema", "_validator"},
     "storage/embedding/embedders.py": {"_weights"},
+    "storage/mem0/errors.py": {"_both"},
     "storage/resident/keyword_index.py": {"_function_terms"},
     "storage/trust.py": {"_key"},
     "tools/calling.py": {"_validator"},
