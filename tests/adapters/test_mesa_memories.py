@@ -349,7 +349,9 @@ def test_a_run_is_not_closed_inside_a_step(tmp_path: Path) -> None:
     town = walked(1, folder=tmp_path / "run")
     with town.memories.step(), pytest.raises(BankError, match="inside a transaction"):
         town.memories.close()
-    assert town.memories.close(report=False)["ticks"] == 2
+    summary = town.memories.close(report=False)
+    assert summary["ticks"] == 2
+    assert town.memories.close() == summary
 
 
 def test_a_folder_that_is_no_run_is_never_replaced(tmp_path: Path) -> None:

@@ -65,6 +65,7 @@ class OutsideRun:
         self, folder: Path | None, bank: MemoryBank, metrics: Callable[[], Mapping[str, object]]
     ) -> None:
         """Callers use :meth:`create`."""
+        self._summary: dict[str, Any] = {}
         self.folder = folder
         self.bank = bank
         self.record: dict[str, Any] = {}
@@ -221,10 +222,11 @@ class OutsideRun:
     def close(self, *, report: bool = True) -> dict[str, Any]:
         """Write the results to the run's folder, and close the bank; give the summary.
 
-        What agents remembered after the last tick becomes one more tick.
+        What agents remembered after the last tick becomes one more tick. To close again gives the
+        same summary.
         """
         if not self.bank.parts.is_open:
-            return {}
+            return dict(self._summary)
         if not self._has_failed:
             if not self.record:
                 self._record_beginning()
@@ -235,7 +237,8 @@ class OutsideRun:
         if self.folder is None:
             return {}
         with Run.open(self.folder) as run:
-            return run.finish(report=report)
+            self._summary = run.finish(report=report)
+        return dict(self._summary)
 
     def leave(self) -> None:
         """Close the bank and write no results: ``tiermem report`` can write them later."""
