@@ -87,13 +87,13 @@ class Town:
         self._talks = 0
         self._tick = 1
 
-    def facts(self) -> dict[str, bool]:
-        """Whether each sentence about an event that goes round is true."""
+    def facts(self) -> dict[str, dict[str, bool]]:
+        """What goes round about each event, and whether it is true."""
         found = {}
         for event, (place, other) in enumerate(self._places):
-            found[_told(event, place)] = True
+            found[_EVENTS[event]] = {_told(event, place): True}
             if event < self._rumours:
-                found[_told(event, other)] = False
+                found[_EVENTS[event]][_told(event, other)] = False
         return found
 
     def observe(self, agent_id: str) -> Observation:
