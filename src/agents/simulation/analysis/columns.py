@@ -8,17 +8,17 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from ...memory.records import id_prefix, memory_id, sequence_of
+from ...memory.records import NEVER, id_prefix, memory_id, sequence_of
 from ...memory.retention import Retention
 from ...memory.sources import HEARD, SOURCE
 from ...memory.tiers import Tier
+from ...rules.transitions import end_after
 from ...storage.journal.journal import Journal
 
 __all__ = ["NOT_GONE", "Columns", "Earlier", "read_columns"]
 
 NOT_GONE = -1
 """Stands for the tick in which a memory was gone, for a memory that is there."""
-_NO_END = np.iinfo(np.int64).max
 _SPEAKERS = ("speaker", "source")
 """The keys of metadata that may say who told a memory, where no source does."""
 _EXPIRED = "expire"
@@ -134,7 +134,9 @@ class Columns:
         """Which memories the agents had after a tick; the default is the last one."""
         if tick is None:
             tick = self.last_tick
-        return (self.born <= tick) & ((self.gone == NOT_GONE) | (self.gone > tick))
+        there: NDArray[np.bool_] = (self.gone == NOT_GONE) | (self.gone > tick)
+        there &= self.born <= tick
+        return there
 
 
 def read_columns(
@@ -254,7 +256,7 @@ class _Reading:
         """Say when each memory was gone, in the order of what happened."""
         columns = self._columns
         columns.gone = np.full(len(columns), NOT_GONE)
-        tier, ends = columns.tier.copy(), np.full(len(columns), _NO_END)
+        tier, ends = columns.tier.copy(), np.full(len(columns), NEVER)
         if self._expires:
             rows, given = np.array(self._expires).T
             ends[rows] = given
@@ -271,6 +273,7 @@ class _Reading:
                     columns.gone[row], columns.cause[row] = NOT_GONE, ""
             elif kind == "retain" and value == Retention.ACTIVE:
                 columns.gone[row], columns.cause[row] = NOT_GONE, ""
+                ends[row] = end_after(Retention.ACTIVE, int(ends[row]), tick)
             elif columns.gone[row] == NOT_GONE:
                 columns.gone[row], columns.cause[row] = tick, cause
         over = (columns.gone == NOT_GONE) & (ends <= columns.last_tick) & (tier != Tier.PINNED)
@@ -287,7 +290,9 @@ class _Reading:
         prefixes = {id_prefix(columns._seed, agent): place for agent, place in self._places.items()}
         tells = list(self._told_first(prefixes))
         columns.parent[columns.parent >= np.arange(len(columns))] = -1  # a source can be made up
-        again = columns.rows(*np.array([each[:2] for each in self._again], np.int64).reshape(-1, 2).T)
+        again = columns.rows(
+            *np.array([each[:2] for each in self._again], np.int64).reshape(-1, 2).T
+        )
         for row, (agent, _, tick, teller) in zip(again.tolist(), self._again, strict=True):
             if row >= 0:
                 tells.append((tick, teller, agent, row, False))
@@ -301,16 +306,16 @@ class _Reading:
             np.array(new, np.bool_),
         )
 
-    def _told_first(
-        self, prefixes: Mapping[str, int]
-    ) -> Iterator[tuple[int, str, int, int, bool]]:
+    def _told_first(self, prefixes: Mapping[str, int]) -> Iterator[tuple[int, str, int, int, bool]]:
         """The first time that each told memory was told; notes parents and origins on the way."""
         columns, agents = self._columns, self._agents
         rows, parents, origins, first = [], [], [], dict[str, int]()
         for row, own in self._metadata:
             source = own.get(SOURCE)
             if source is None:
-                teller = next((own[key] for key in _SPEAKERS if isinstance(own.get(key), str)), None)
+                teller = next(
+                    (own[key] for key in _SPEAKERS if isinstance(own.get(key), str)), None
+                )
                 if teller is not None and teller != columns.agents[agents[row]]:
                     yield self._born[row], teller, agents[row], row, True
                 continue

@@ -1,7 +1,7 @@
 """What was forgotten and then needed: queries that came nearer to a memory that was gone."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,7 +108,7 @@ def _of_agent(
     places: dict[str, int],
     vectors: NDArray[np.int8],
     near: float,
-) -> list[dict[str, object]]:
+) -> list[dict[str, Any]]:
     asked = [each for each in asked if each.query in places]
     if not asked:
         return []
@@ -119,7 +119,7 @@ def _of_agent(
     cosines = cosines / norms(memories[rows])[:, None] / norms(vectors[at])
     ticks = np.array([each.tick for each in asked])
     hits = (cosines[:, which] >= near) & (columns.gone[rows][:, None] < ticks)
-    found: dict[int, dict[str, object]] = {}
+    found: dict[int, dict[str, Any]] = {}
     for column in np.flatnonzero(hits.any(axis=0)).tolist():
         one = asked[column]
         query = vectors[places[one.query]]
@@ -129,8 +129,8 @@ def _of_agent(
             if score <= best:
                 continue
             known = found.setdefault(row, {"times": 0, "score": 0.0, "first_tick": one.tick})
-            known["times"] = int(known["times"]) + 1  # type: ignore[call-overload]
-            if score > known["score"]:  # type: ignore[operator]
+            known["times"] += 1
+            if score > known["score"]:
                 known |= {"score": score, "query": one.query, "best_given": max(best, 0.0)}
     return [
         {

@@ -46,7 +46,9 @@ def overlap(columns: Columns, agents: Sequence[int] | None = None) -> "pa.Table"
     exact = both / np.maximum(sizes[one] + sizes[other] - both, 1)
     closeness = np.array([near.get(pair, np.nan) for pair in zip(one, other, strict=True)])
     rest = sorted(near.keys() - set(zip(one.tolist(), other.tolist(), strict=True)))
-    one, other = (np.concatenate([a, b]) for a, b in ((one, _column(rest, 0)), (other, _column(rest, 1))))
+    one, other = (
+        np.concatenate([a, b]) for a, b in ((one, _column(rest, 0)), (other, _column(rest, 1)))
+    )
     zeros = np.zeros(len(rest), np.int64)
     both, exact = np.concatenate([both, zeros]), np.concatenate([exact, zeros])
     closeness = np.concatenate([closeness, [near[pair] for pair in rest]])
@@ -82,9 +84,7 @@ def _shared(columns: Columns, rows: Numbers) -> tuple[tuple[Numbers, Numbers, Nu
     return (pairs.row.astype(np.int64), pairs.col.astype(np.int64), pairs.data), sizes
 
 
-def _near(
-    columns: Columns, rows: Numbers, agents: Sequence[int]
-) -> dict[tuple[int, int], float]:
+def _near(columns: Columns, rows: Numbers, agents: Sequence[int]) -> dict[tuple[int, int], float]:
     """How near the beliefs of each two agents are."""
     own = {agent: rows[columns.agent[rows] == agent][-_MOST_MEMORIES:] for agent in agents}
     own = {agent: each for agent, each in own.items() if len(each)}

@@ -1,6 +1,6 @@
 """How memories spread: who had one when and from whom, how far it came and how fast."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,22 @@ class Spread(NamedTuple):
     """Ticks from the first memory until half of all holders had it."""
     table: "pa.Table"
     """For each holder its first memory: tick, agent, memory_id, teller, parent_id, hands, gone."""
+
+    def lines(self) -> list[str]:
+        """The tree as lines: below each agent and farther in, those whom it told."""
+        rows = self.table.select(["tick", "agent", "teller"]).to_pylist()
+        known = {row["agent"] for row in rows}
+        below: dict[str | None, list[dict[str, Any]]] = {}
+        for row in rows:
+            below.setdefault(row["teller"] if row["teller"] in known else None, []).append(row)
+        waiting = [(0, row) for row in reversed(below.get(None, ()))]
+        found = []
+        while waiting:
+            depth, row = waiting.pop()
+            said = f", told by {row['teller']}" if not depth and row["teller"] else ""
+            found.append(f"{'  ' * depth}{row['agent']}, tick {row['tick']}{said}")
+            waiting += [(depth + 1, each) for each in reversed(below.get(row["agent"], ()))]
+        return found
 
 
 class _Firsts(NamedTuple):
@@ -140,10 +156,7 @@ def _tree(columns: Columns, rows: Numbers) -> "pa.Table":
             "memory_id": [columns.id_of(row) for row in rows.tolist()],
             "teller": pa.array(tellers, pa.string()),
             "parent_id": pa.array(
-                [
-                    None if row < 0 else columns.id_of(row)
-                    for row in columns.parent[rows].tolist()
-                ],
+                [None if row < 0 else columns.id_of(row) for row in columns.parent[rows].tolist()],
                 pa.string(),
             ),
             "hands": columns.hands[rows],

@@ -15,8 +15,8 @@ from ...storage.embedding.embedders import OfflineEmbedder
 from ...storage.journal.journal import Journal
 from ...storage.vectors import quantise
 from . import needed as forgetting
-from . import spread, survival, tells, truth
 from . import overlap as sharing
+from . import spread, survival, tells, truth
 from .columns import Columns
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class Study:
         """Whether the journal keeps queries of decisions, up to this tick."""
         with self._journal() as journal:
             first = next(journal.decisions(), None)
-            return first is not None and first[0] <= self.tick
+            return bool(self._logged) and first is not None and first[0] <= self.tick
 
     def needed(self, near: float = NEAR) -> "pa.Table":
         """Memories that were gone, and to which a later query was nearer than to all given ones."""
@@ -153,6 +153,23 @@ class Study:
             return forgetting.needed(
                 self.columns, _decisions(journal), self._logged, _embed_of(journal), near
             )
+
+    def tables(self) -> dict[str, "pa.Table"]:
+        """All tables that there is something for, by name.
+
+        Without decisions there is no ``needed``, without facts no ``truth`` and no ``overtaking``.
+        """
+        found = {
+            "spreads": self.spreads(),
+            "tells": self.tells(),
+            "overlap": self.overlap(),
+            "survival": self.survival(),
+        }
+        if self.has_decisions:
+            found["needed"] = self.needed()
+        if self.facts:
+            found |= {"truth": self.truth(), "overtaking": self.overtaking()}
+        return found
 
 
 def _decisions(journal: Journal) -> Iterator[tuple[int, bytes, bytes]]:

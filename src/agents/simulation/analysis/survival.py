@@ -1,7 +1,7 @@
 """How long memories last: the survival curves of Kaplan and Meier."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,11 +44,7 @@ def survival(columns: Columns) -> "pa.Table":
 _FIELDS = ("by", "group", "age", "at_risk", "gone", "survived", "low", "high")
 
 
-def kaplan_meier(
-    ages: Numbers, is_gone: NDArray[np.bool_]
-) -> tuple[
-    Numbers, Numbers, Numbers, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]
-]:
+def kaplan_meier(ages: Numbers, is_gone: NDArray[np.bool_]) -> tuple[NDArray[Any], ...]:
     """Ages with losses, at risk, lost, the share that survived, and the bounds of its interval.
 
     The interval is Greenwood's, on the scale log(-log): it stays between 0 and 1.
@@ -62,7 +58,14 @@ def kaplan_meier(
         spread = np.sqrt(np.cumsum(lost / (at_risk * left))) / np.log(share)
         low, high = share ** np.exp(-_NORMAL * spread), share ** np.exp(_NORMAL * spread)
     # At 0 the curve has ended, and the formula has nothing to say.
-    return lost_at, at_risk, lost, share, np.where(left > 0, low, 0.0), np.where(left > 0, high, 0.0)
+    return (
+        lost_at,
+        at_risk,
+        lost,
+        share,
+        np.where(left > 0, low, 0.0),
+        np.where(left > 0, high, 0.0),
+    )
 
 
 def _groups(columns: Columns) -> Iterator[tuple[str, str, NDArray[np.bool_]]]:

@@ -19,7 +19,17 @@ from ...memory.tiers import Tier
 from ...storage.journal.ticks import deflated, inflated
 from ..protocols import NO_ARGUMENTS, Action, Answer, Observation
 
-__all__ = ["DONE", "FAILED", "REFUSAL", "UNANSWERED", "DecisionLog", "Kept", "asked_first", "plain", "unpack"]
+__all__ = [
+    "DONE",
+    "FAILED",
+    "REFUSAL",
+    "UNANSWERED",
+    "DecisionLog",
+    "Kept",
+    "asked_first",
+    "plain",
+    "unpack",
+]
 
 DONE, FAILED, UNANSWERED, REFUSAL = range(4)
 """What came of an action: done, done without success, a policy without an answer, refused."""

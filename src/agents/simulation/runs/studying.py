@@ -3,9 +3,12 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from itertools import takewhile
 from os import PathLike
 from pathlib import Path
 from typing import Any
+
+import orjson
 
 from ...bank.history import journal_of
 from ...bank.memory_bank import MemoryBank
@@ -118,9 +121,16 @@ def _agents_of(journal: Journal, settings: Settings | None) -> list[str]:
 
 def _earlier(bank: Path, journal: Journal) -> Iterator[Earlier]:
     """The memories of a bank that was restored, as they were when its journal began."""
+    new: set[tuple[str, int]] = set()
+    for commit in takewhile(
+        lambda commit: commit.tick <= journal.base_tick, journal.commits(journal.base)
+    ):
+        new |= {(event[1], event[2]) for event in orjson.loads(commit.events) if event[0] == "add"}
     with MemoryBank.at(bank, journal.base_tick) as past:
         for agent in past.agents():
             for memory in past.agent(agent).all():
+                if (agent, memory.sequence) in new:
+                    continue
                 yield Earlier(
                     agent,
                     memory.sequence,
