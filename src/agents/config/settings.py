@@ -108,6 +108,7 @@ class RetrievalSettings:
     bm25_b: float
     stemmer: str
     diversity: float
+    trust: bool
     spread: Spread
 
 

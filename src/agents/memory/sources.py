@@ -8,6 +8,7 @@ __all__ = [
     "HEARD",
     "SOURCE",
     "TOLD_NOTE",
+    "TRUST",
     "Chain",
     "Heard",
     "Source",
@@ -22,6 +23,8 @@ SOURCE = "memory_source"
 """The name under which the metadata keeps a memory's source, as JSON text."""
 HEARD = "heard"
 """The topic under which an agent holds how often it was told a memory again."""
+TRUST = "trust"
+"""The topic under which an agent holds how much it trusts each teller."""
 TOLD_NOTE = "told_note"
 """The name under which the metadata keeps what the teller said about the memory."""
 
