@@ -28,7 +28,7 @@ from .adding import add_new
 from .agent_moves import warm
 from .open_bank import OpenBank
 
-__all__ = ["chain", "deliver", "heard", "telling", "trust", "trust_of"]
+__all__ = ["chain", "copied", "deliver", "heard", "telling", "trust", "trust_of"]
 
 _OWN = ("session", "speaker", TOLD_NOTE)
 """What the metadata of a memory says about its own agent, which no copy has."""
@@ -41,6 +41,12 @@ def telling(
     listener, teller = check_agent_id(to), memory.agent_id
     if listener == teller:
         raise InvalidInput(f"{teller} can't tell {teller} a memory", hint="tell another agent")
+    return copied(bank, memory, as_tier, note)._replace(receiver=listener)
+
+
+def copied(bank: OpenBank, memory: Memory, as_tier: object = None, note: object = None) -> Telling:
+    """What crosses when a memory is told, without its receiver."""
+    teller = memory.agent_id
     tier = max(memory.tier, Tier.IMPORTANT) if as_tier is None else parse_tier(as_tier)
     if tier is Tier.PINNED:
         raise InvalidTier(
@@ -51,7 +57,7 @@ def telling(
     origin = (teller, memory.id) if before is None else (before.origin_agent, before.origin_id)
     hands = 1 if before is None else before.hands + 1
     return Telling(
-        listener,
+        "",
         teller,
         0,
         memory.content,

@@ -59,6 +59,12 @@ class Telling(NamedTuple):
     expires_tick: int | None
     metadata: Mapping[str, Any]
 
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> "Telling":
+        """The telling that was written as a JSON list."""
+        made = cls._make(row)
+        return made._replace(source=Source._make(made.source), tags=tuple(made.tags))
+
 
 class Told(NamedTuple):
     """What became of a memory that was told."""

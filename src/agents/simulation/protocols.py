@@ -169,9 +169,10 @@ class Flushing(Protocol):
 class World(Protocol):
     """Where the agents live. The scenario's ``world_options`` are its keyword arguments.
 
-    A world may have three more members. ``rules(**policy_options)`` gives the policy ``rules``;
+    A world may have four more members. ``rules(**policy_options)`` gives the policy ``rules``;
     ``actions``, a mapping of names to descriptions, tells an LLM what it can do; ``by_agent()``
-    gives the report numbers per agent: ``{"loss": {"alice": 3.0}}``.
+    gives the report numbers per agent: ``{"loss": {"alice": 3.0}}``; ``may_tell(teller, listener)``
+    says who can hear whom now, when agents tell each other memories: everybody, without it.
     """
 
     def setup(self, rng: Random, agent_ids: Sequence[str]) -> None:

@@ -8,7 +8,7 @@ from ...errors import InvalidInput, SimulationError
 from ...memory.records import Hits
 from ...storage.signals import first
 from ..protocols import Policy, World
-from .acting import act
+from .acting import act, told_in
 from .deciding import Together, decide
 from .decisions import DecisionLog
 from .failures import call
@@ -104,6 +104,7 @@ class Loop:
             deeds = act(self._world, streams.order(), actions, number)
             recording = Recording(bank, self._contexts)
             recording.deeds(decided, deeds, log)
+            recording.deliver(told_in(deeds))
             recording.flushes(self._policy, decided, streams.agents)
             self._errors = recording.errors
             self._call("end_tick")
