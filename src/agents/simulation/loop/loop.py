@@ -49,10 +49,11 @@ class Loop:
         self._world = world
         self._policy = policy
         self._agents = list(agent_ids)
-        self._streams = Streams(bank.settings.seed, self._agents)
+        own = bank.settings.simulation
+        self._streams = Streams(bank.settings.seed, self._agents, own.streams)
         self._errors: dict[str, list[str]] = {}
         self._spent = False
-        self._asks = bank.settings.simulation.asks
+        self._asks = own.asks
         self._no_ops = 0
         """The tick's decisions without an answer."""
         self._names: list[str] | None = None
