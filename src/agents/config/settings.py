@@ -241,6 +241,7 @@ class SimulationSettings:
     policy: str
     policy_options: Mapping[str, Any] = field(hash=False)
     asks: int
+    streams: int
     memories: tuple[Mapping[str, Any], ...] = field(hash=False)
 
     def agent_ids(self) -> list[str]:

@@ -36,7 +36,8 @@ class Loop:
         self._world = world
         self._policy = policy
         self._agents = list(agent_ids)
-        self._streams = Streams(bank.settings.seed, self._agents)
+        version = bank.settings.simulation.streams
+        self._streams = Streams(bank.settings.seed, self._agents, version)
         self._errors: dict[str, list[str]] = {}
         self._spent = False
         self._names: list[str] | None = None
