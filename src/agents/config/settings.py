@@ -108,6 +108,7 @@ class RetrievalSettings:
     bm25_b: float
     stemmer: str
     diversity: float
+    trust: bool
     spread: Spread
 
 
@@ -240,6 +241,7 @@ class SimulationSettings:
     policy: str
     policy_options: Mapping[str, Any] = field(hash=False)
     asks: int
+    streams: int
     memories: tuple[Mapping[str, Any], ...] = field(hash=False)
 
     def agent_ids(self) -> list[str]:

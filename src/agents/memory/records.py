@@ -296,6 +296,8 @@ class Explanation(NamedTuple):
     """The score made of ``vector`` and ``keyword`` together."""
     context: float = 0.0
     """What session and speaker add or take: the score less ``fusion``."""
+    trust: float = 1.0
+    """The trust in the memory's teller, by which ``retrieval.trust`` multiplied score and boost."""
 
 
 class Hits(list[Hit]):

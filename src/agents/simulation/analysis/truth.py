@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .columns import NOT_GONE, Columns, Numbers
 from .overlap import beliefs
@@ -21,7 +22,7 @@ def truth(columns: Columns, facts: Facts) -> "pa.Table":
     """For each subject and tick, how many agents believe what is true, and what is not.
 
     A memory says a sentence if the sentence is in its text. An agent believes what more of its
-    memories say.
+    memories say, where a memory that came through many hands weighs less: 1 / (1 + hands).
     """
     import pyarrow as pa
 
@@ -67,12 +68,8 @@ def overtaking(curves: "pa.Table") -> "pa.Table":
                 "overtook": overtook,
             }
         )
-    return pa.Table.from_pylist(rows, _SCHEMA(pa))
-
-
-def _SCHEMA(pa: Any) -> Any:  # noqa: N802
     numbers = {name: pa.int64() for name in ("true", "false", "most_false", "overtook")}
-    return pa.schema({"subject": pa.string(), **numbers})
+    return pa.Table.from_pylist(rows, pa.schema({"subject": pa.string(), **numbers}))
 
 
 def _sayings(columns: Columns, facts: Facts) -> dict[str, Numbers]:
@@ -94,11 +91,13 @@ def _sayings(columns: Columns, facts: Facts) -> dict[str, Numbers]:
     return found
 
 
-def _balance(columns: Columns, signs: Numbers) -> Numbers:
-    """For each tick and agent, by how many its memories of the truth are more than of the lie."""
+def _balance(columns: Columns, signs: Numbers) -> NDArray[np.float64]:
+    """For each tick and agent, by how much its memories of the truth outweigh those of the lie."""
     rows = np.flatnonzero(signs)
-    change = np.zeros((columns.last_tick + 2, len(columns.agents)), np.int64)
-    np.add.at(change, (columns.born[rows], columns.agent[rows]), signs[rows])
+    weights = signs / (1 + columns.hands)
+    change = np.zeros((columns.last_tick + 2, len(columns.agents)))
+    np.add.at(change, (columns.born[rows], columns.agent[rows]), weights[rows])
     gone = rows[columns.gone[rows] != NOT_GONE]
-    np.add.at(change, (columns.gone[gone], columns.agent[gone]), -signs[gone])
-    return np.cumsum(change[:-1], axis=0)
+    np.add.at(change, (columns.gone[gone], columns.agent[gone]), -weights[gone])
+    # What comes and goes again must leave nothing behind.
+    return np.cumsum(change[:-1], axis=0).round(9)

@@ -12,9 +12,9 @@ from random import Random
 from typing import Any, ClassVar
 
 from ...errors import ConfigError, InvalidAction
-from ...memory.records import Hits
+from ...memory.records import Hits, Memory
 from ..protocols import Action, Observation, Remark
-from . import check_whole_option, refused
+from . import check_whole_option, own_stream, refused
 
 __all__ = ["DAY", "Town", "TownRules"]
 
@@ -46,7 +46,6 @@ class Town:
     """
 
     actions: ClassVar[Mapping[str, str]] = {
-        "say": "tell the one you talk with something: text",
         "go": f"go somewhere this evening: place, one of {', '.join(_VENUES)}",
     }
 
@@ -74,13 +73,11 @@ class Town:
         self._rng = rng
         self._names = list(agent_ids)
         self._index = {name: number for number, name in enumerate(agent_ids)}
-        self._days = [_day(count, rng) for _ in range(count)]
+        self._days = [_day(count, own_stream(rng, "life", name)) for name in agent_ids]
         self._places = [rng.sample(_VENUES, 2) for _ in range(self._events)]
         self._first = [rng.sample(range(count), 2 * self._hosts) for _ in range(self._events)]
         self._partners: list[int | None] = []
         """With whom each one talks in this tick; empty until the first one is asked."""
-        self._said: list[list[list[str]]] = [[] for _ in range(count)]
-        self._heard: list[list[list[str]]] = [[] for _ in range(count)]
         self._out: dict[str, str] = {}
         """Where people are who went somewhere this evening."""
         self._attended, self._misled = [0] * count, [0] * count
@@ -101,8 +98,7 @@ class Town:
         if not self._partners:
             self._partners = self._meetings()
         me, (day, hour) = self._index[agent_id], self._now()
-        heard = [Remark(text, speaker=teller) for teller, text in self._heard[me]]
-        heard += [Remark(text) for text in self._news(me, day, hour)]
+        heard = [Remark(text) for text in self._news(me, day, hour)]
         query = f"What is there on day {day}?"
         if hour == _EVENING:
             return Observation("", query, {"day": day, "evening": True}, heard)
@@ -114,40 +110,28 @@ class Town:
         ahead = f"What is there on day {day} and on the days after it?"
         return Observation(text, ahead, {"day": day, "partner": name}, heard)
 
+    def may_tell(self, teller: str, listener: str) -> bool:
+        """Those who talk with each other can hear each other."""
+        return bool(self._partners) and self._partners[self._index[teller]] == self._index[listener]
+
     def apply(self, agent_id: str, action: Action) -> None:
-        """Say something to the partner, or go somewhere in the evening."""
-        me = self._index[agent_id]
-        if action.name == "say":
-            self._say(me, action.arguments)
-        elif action.name == "go":
-            self._go(me, action.arguments)
-        else:
+        """Go somewhere in the evening."""
+        if action.name != "go":
             raise refused(action, self.actions)
-
-    def _say(self, me: int, arguments: Mapping[str, Any]) -> None:
-        text, partner = arguments.get("text"), self._partners[me]
-        if arguments.keys() != {"text"} or not isinstance(text, str) or not text.strip():
-            raise InvalidAction("say takes one argument: text")
-        if partner is None:
-            raise InvalidAction("nobody is there to talk with", hint="wait until you meet somebody")
-        self._said[partner].append([self._names[me], text])
-
-    def _go(self, me: int, arguments: Mapping[str, Any]) -> None:
-        day, hour = self._now()
-        place, name = arguments.get("place"), self._names[me]
-        if arguments.keys() != {"place"} or place not in _VENUES:
+        (day, hour), me = self._now(), self._index[agent_id]
+        place = action.arguments.get("place")
+        if action.arguments.keys() != {"place"} or place not in _VENUES:
             raise InvalidAction(f"go takes one argument: place, one of {', '.join(_VENUES)}")
-        if hour != _EVENING or name in self._out:
+        if hour != _EVENING or agent_id in self._out:
             raise InvalidAction("you can go somewhere once an evening, at six")
-        self._out[name] = place
+        self._out[agent_id] = place
         for event, (right, _) in enumerate(self._places):
             if _day_of(event) == day:
                 self._attended[me] += place == right
                 self._misled[me] += place != right
 
     def end_tick(self) -> None:
-        """Deliver what was said; at night everybody goes home."""
-        self._heard, self._said = self._said, [[] for _ in self._names]
+        """At night everybody goes home."""
         self._partners = []
         self._tick += 1
         if self._now()[1] >= _NIGHT:
@@ -177,7 +161,6 @@ class Town:
         return {
             "tick": self._tick,
             "talks": self._talks,
-            "heard": {str(me): texts for me, texts in enumerate(self._heard) if texts},
             "out": dict(self._out),
             "attended": list(self._attended),
             "misled": list(self._misled),
@@ -186,9 +169,6 @@ class Town:
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Go on from a state."""
         self._tick, self._talks = state["tick"], state["talks"]
-        heard = state["heard"]
-        self._heard = [list(heard.get(str(me), ())) for me in range(len(self._names))]
-        self._said = [[] for _ in self._names]
         self._out = dict(state["out"])
         self._attended, self._misled = list(state["attended"]), list(state["misled"])
         self._partners = []
@@ -225,11 +205,10 @@ class Town:
         partners: list[int | None] = [None] * len(self._names)
         if hour >= _NIGHT or hour < _FIRST_HOUR:
             return partners
-        random = self._rng.random
         at: dict[str, list[tuple[float, float, int]]] = {}
-        for me in range(len(self._names)):
-            place = self._place(me, day, hour)
-            at.setdefault(place, []).append((random(), random(), me))
+        for me, name in enumerate(self._names):
+            random = own_stream(self._rng, "meeting", name).random
+            at.setdefault(self._place(me, day, hour), []).append((random(), random(), me))
         for here in at.values():
             here.sort()
             for (_, one_wants, one), (_, other_wants, other) in zip(
@@ -242,10 +221,13 @@ class Town:
 
 
 class TownRules:
-    """Tells its partner of an event to come, and goes where it first heard that something is."""
+    """Tells its partner of an event to come, and goes where it heard that something is.
+
+    Where it heard of two places, it believes what came to it through fewer hands.
+    """
 
     def decide(self, observation: Observation, memories: Hits, rng: Random) -> list[Action]:
-        """Say one thing that a search found, or go somewhere; often nothing."""
+        """Tell one thing that a search found, or go somewhere; often nothing."""
         facts = observation.facts
         if not facts:
             return []
@@ -256,14 +238,22 @@ class TownRules:
                 known.append((int(match[3]), match[2], hit.memory))
         if "evening" in facts:
             today = [
-                (memory.sequence, place) for day, place, memory in known if day == facts["day"]
+                (_hands(memory), memory.sequence, place)
+                for day, place, memory in known
+                if day == facts["day"]
             ]
-            return [Action("go", {"place": min(today)[1]})] if today else []
+            return [Action("go", {"place": min(today)[2]})] if today else []
         partner = facts["partner"]
         news = [
             memory for day, _, memory in known if day >= facts["day"] and memory.speaker != partner
         ]
-        return [Action("say", {"text": rng.choice(news).content})] if news else []
+        if not news:
+            return []
+        return [Action("tell", {"to": partner, "memory_id": rng.choice(news).id})]
+
+
+def _hands(memory: Memory) -> int:
+    return 0 if memory.source is None else memory.source.hands
 
 
 def _day(count: int, rng: Random) -> list[list[str]]:
