@@ -87,7 +87,7 @@ class Columns:
         self.dims = 0
         self.packed: list[bytes] = []
         """The vectors of the memories, commit by commit."""
-        self._seed = seed
+        self.seed = seed
         self._prefixes: list[str] = []
         self._keys: Numbers | None = None
         self._order: Numbers
@@ -98,13 +98,13 @@ class Columns:
     def id_of(self, row: int) -> str:
         """The id of a memory."""
         if len(self._prefixes) < len(self.agents):
-            self._prefixes = [id_prefix(self._seed, agent) for agent in self.agents]
+            self._prefixes = [id_prefix(self.seed, agent) for agent in self.agents]
         return memory_id(self._prefixes[int(self.agent[row])], int(self.sequence[row]))
 
     def row_of(self, identifier: str) -> int | None:
         """The row of the memory with an id; None if there is none."""
         for place, agent in enumerate(self.agents):
-            number = sequence_of(id_prefix(self._seed, agent), identifier)
+            number = sequence_of(id_prefix(self.seed, agent), identifier)
             if number is not None:
                 (row,) = self.rows(np.array([place]), np.array([number])).tolist()
                 return None if row < 0 else int(row)
@@ -287,7 +287,7 @@ class _Reading:
         columns.origin = np.arange(len(columns))
         columns.parent = np.full(len(columns), -1)
         columns.hands = np.zeros(len(columns), np.int64)
-        prefixes = {id_prefix(columns._seed, agent): place for agent, place in self._places.items()}
+        prefixes = {id_prefix(columns.seed, agent): place for agent, place in self._places.items()}
         tells = list(self._told_first(prefixes))
         columns.parent[columns.parent >= np.arange(len(columns))] = -1  # a source can be made up
         again = columns.rows(
