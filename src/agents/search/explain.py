@@ -3,7 +3,7 @@
 What was given comes from the search itself; this module only finds the reasons.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from .hybrid_score import HybridScore
 from .ranker import similarities
 from .request import SearchRequest
 
-__all__ = ["Considered", "everything", "explained"]
+__all__ = ["OVER_BUDGET", "Considered", "everything", "explained"]
 
 OVER_BUDGET, BELOW = "over the token budget", "below the cut"
 _HIDDEN = ("over the limits of hot", "filtered", "expired", "cold", "archived")
@@ -107,15 +107,14 @@ def _successors(memories: Iterable[Memory]) -> dict[int, str]:
     return told
 
 
-def everything(state: State, agent_id: str) -> list[Memory]:
-    """All memories of an agent that are not deleted, newest first."""
+def everything(state: State, agent_id: str, resident: Sequence[Memory]) -> list[Memory]:
+    """The resident memories of an agent and its others that are not deleted, newest first."""
     block = state.block(agent_id)
     shelved = [
         *state.shelf.of_agent(agent_id, Retention.ACTIVE, Temperature.COLD),
         *state.shelf.of_agent(agent_id, Retention.ARCHIVED),
     ]
-    memories = block.memories(range(block.size))
-    memories += [each.memory(agent_id, block.prefix) for each in shelved]
+    memories = [*resident, *(each.memory(agent_id, block.prefix) for each in shelved)]
     return sorted(memories, key=lambda memory: -memory.sequence)
 
 
@@ -153,5 +152,5 @@ def _parts(
     own = asked.parts(0, similarities(block.vectors(), asked.vectors[0]))
     words = np.zeros(block.size) if own.keyword is None else own.keyword
     columns = (own.vector.tolist(), words.tolist(), own.fused.tolist(), own.score.tolist())
-    numbers = [memory.sequence for memory in block.memories(range(block.size))]
+    numbers = block.column("sequence").tolist()
     return dict(zip(numbers, zip(*columns, strict=True), strict=True))

@@ -221,9 +221,17 @@ class Ranker:
         return self.first(block, scope, scored.front.scores.tolist())
 
     def all_similar(
-        self, block: AgentColumns, asked: HybridScore, limit: int, scope: Scope | None
+        self,
+        block: AgentColumns,
+        asked: HybridScore,
+        limit: int,
+        scope: Scope | None,
+        memories: Sequence[Memory],
     ) -> tuple[list[Hit], list[Hit]]:
-        """The candidates and all other memories that are ranked, each list best first."""
+        """The candidates and all other memories that are ranked, each list best first.
+
+        ``memories`` are those of the block, in the order of its rows.
+        """
         (scored,) = score([block], asked.vectors, [scope], asked)
         _, ranked = self._ranked(scored, limit, [scope])
         candidates = ranked.columns[0, : ranked.counts[0]].tolist()
@@ -233,8 +241,8 @@ class Ranker:
         taken = set(candidates)
         outside = [c for c in by_score if c not in taken and scores[c] != EXCLUDED]
         return (
-            self._hits(block, candidates, scores[candidates].tolist()),
-            self._hits(block, outside, scores[outside].tolist()),
+            self._as_hits([memories[row] for row in candidates], scores[candidates].tolist()),
+            self._as_hits([memories[row] for row in outside], scores[outside].tolist()),
         )
 
     def newest(
@@ -263,7 +271,9 @@ class Ranker:
         return candidates
 
     def _hits(self, block: AgentColumns, columns: list[int], scores: Iterable[float]) -> list[Hit]:
-        memories = block.memories(columns)
+        return self._as_hits(block.memories(columns), scores)
+
+    def _as_hits(self, memories: Sequence[Memory], scores: Iterable[float]) -> list[Hit]:
         boosts = [self._boosts[memory.tier] for memory in memories]
         return [
             Hit(memory, similarity, boost, similarity + boost)

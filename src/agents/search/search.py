@@ -128,11 +128,13 @@ class Search:
         if request.budget is not None:
             without = read._replace(request=request._replace(budget=None))
             unlimited = self.run(without, may_sync=may_sync).hits[0]
-        seen = self._considered(read, may_sync)
-        memories = everything(self._resident, request.agents[0])
+        block = read.blocks[0]
+        resident = block.memories(range(block.size))
+        seen = self._considered(read, may_sync, resident)
+        memories = everything(self._resident, request.agents[0], resident)
         return explained(
             request,
-            read.blocks[0],
+            block,
             given,
             unlimited,
             seen,
@@ -141,8 +143,10 @@ class Search:
             self._resident.tick,
         )
 
-    def _considered(self, read: ReadRequest, may_sync: bool) -> Considered:
-        """What the search of one agent looks at before its cut."""
+    def _considered(
+        self, read: ReadRequest, may_sync: bool, resident: Sequence[Memory]
+    ) -> Considered:
+        """What the search of one agent looks at before its cut; ``resident`` are its memories."""
         request, (block,) = read.request, read.blocks
         (scope,) = self._scopes(request, read.blocks)
         most = max(0, request.limit - pinned_in(block, scope))
@@ -153,12 +157,11 @@ class Search:
         asked = read.asked.one(0)
         if request.with_cold:
             near = self._cold.candidates(block, asked, scope, request, may_sync)
-            rest, far = self._ranker.all_similar(block, asked, request.limit, scope)
+            rest, far = self._ranker.all_similar(block, asked, request.limit, scope, resident)
             far = sorted([*rest, *far], key=lambda hit: (-hit.score, -hit.memory.sequence))
             return Considered(near, far, most, multiplier, asked)
-        return Considered(
-            *self._ranker.all_similar(block, asked, request.limit, scope), wanted, multiplier, asked
-        )
+        near, far = self._ranker.all_similar(block, asked, request.limit, scope, resident)
+        return Considered(near, far, wanted, multiplier, asked)
 
     def _scopes(self, request: SearchRequest, blocks: Sequence[AgentColumns]) -> list[Scope | None]:
         """What each search sees of its agent's memories."""

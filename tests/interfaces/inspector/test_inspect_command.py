@@ -16,8 +16,9 @@ from http_service import COMMAND
 from inspected_sites import ask, looked_at, make_run
 
 from agents import MemoryBank
-from agents.interfaces.inspector.export import Nodes
+from agents.interfaces.inspector.export import Nodes, exported
 from agents.interfaces.inspector.page_files import MAP, hash_of
+from agents.search.search import Search
 from waiting import LONG, ended
 from warm_children import Popen
 
@@ -85,6 +86,29 @@ def test_an_export_holds_the_answers_of_the_server(
         assert found[f"memory?id={identifier}&run=0"] == ask(site, "memory", id=identifier)
         assert found["population?run=0&tick=4"] == ask(site, "population", tick=4)
         assert found["tick?run=0&tick=2"] == ask(site, "tick", tick=2)
+
+
+def test_an_export_searches_once_for_each_decision_and_says_how_far_it_is(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = make_run(tmp_path / "other", "market", 4, world_options={"scammers": 2})
+    searches: list[object] = []
+    run = Search.run
+
+    def counted(self: Search, *given: Any, **options: Any) -> Any:
+        searches.append(given)
+        return run(self, *given, **options)
+
+    monkeypatch.setattr(Search, "run", counted)
+    told: list[tuple[int, int]] = []
+    with looked_at(small, other) as site:
+        found = _contents(exported(site, lambda *each: told.append(each)).decode())
+        assert len(searches) == 2 * 5 * 4
+        assert told == [(done, 50) for done in range(1, 51)]
+        for tick in (0, 3):
+            here = {"agent": "agent_01", "tick": tick}
+            compared = json.loads(json.dumps(ask(site, "compare", **here)))
+            assert found[f"compare?agent=agent_01&tick={tick}"] == compared
 
 
 def test_an_exported_file_needs_no_network_and_runs_only_its_own_scripts(

@@ -28,6 +28,8 @@ __all__ = ["Inspected"]
 
 _PATIENCE = 0.12
 """Seconds that a request waits for ticks that are not read yet."""
+_LONG = 1e6
+"""Seconds: who holds a view waits until the whole journal is read."""
 COUNTED = ("retrievals", "actions", "refusals")
 """Numbers of an agent that count what happened in a tick."""
 
@@ -61,6 +63,16 @@ class Inspected:
         self._world_names = world.names() if world else []
         self._cassette: tuple[float, Cassette] | None = None
         self._prefixes: dict[str, str] = {}
+        self._held: tuple[int, int] | None = None
+        """The first and the last tick, while the view stands still."""
+        self._errors: dict[int, dict[str, list[str]]] = {}
+
+    def hold(self) -> None:
+        """Read all there is, and stand still: what the run does from now on is not shown."""
+        first, last = self.first_tick(), self.last_tick()
+        self.past.is_patient = True
+        self.need(last, _LONG)
+        self._held = first, last
 
     def start(self) -> None:
         """Begin to read the journal."""
@@ -141,6 +153,8 @@ class Inspected:
 
     def need(self, tick: int, seconds: float = _PATIENCE) -> None:
         """Wait a moment until a tick is read; :class:`Reading` says that it takes longer."""
+        if self._held is not None:
+            return
         reader = self.reader
         if self._is_read(tick) or reader.wait_for(lambda _: self._is_read(tick), seconds):
             return
@@ -158,11 +172,15 @@ class Inspected:
 
     def last_tick(self) -> int:
         """The last tick so far."""
+        if self._held is not None:
+            return self._held[1]
         with self.journal() as journal:
             return journal.tick
 
     def first_tick(self) -> int:
         """The tick before which nothing is known."""
+        if self._held is not None:
+            return self._held[0]
         with self.journal() as journal:
             return journal.base_tick
 
@@ -235,6 +253,19 @@ class Inspected:
             "tiers": {n: [each.get(n) for each in records] for n in TIER_NAMES.values()},
             "temperatures": {n: [e.get(n) for e in records] for n in TEMPERATURE_NAMES.values()},
         }
+
+    def errors(self, agent: str, tick: int) -> tuple[str, ...]:
+        """What an agent was told of its actions in a tick of a run."""
+        found = self._errors.get(tick)
+        if found is None:
+            with self.journal() as journal:
+                row = first(journal.tick_rows(tick - 1))
+                if row is None or row.tick != tick or row.packed_state is None:
+                    return ()
+                found = row.state()["errors"]
+            if self._held is not None:
+                self._errors[tick] = found
+        return tuple(found.get(agent, ()))
 
     def exchanges(self, agent: str, tick: int) -> tuple[Exchange, ...]:
         """What a language model was asked for an agent in a tick, from the run's cassette."""
