@@ -2,8 +2,6 @@
 
 import base64
 import gzip
-import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
@@ -17,9 +15,9 @@ from ...memory.records import Memory
 from ...storage.gc_pause import gc_paused
 from ...storage.private_files import SHARED_MODE, replace_file
 from .agent_view import agent_at, explain, memory_row
+from .document import document
 from .inspected import Inspected
 from .life_view import lives
-from .page_files import MAP, hash_of, page_file
 from .parameters import CantTell, Parameters
 from .site import Site
 from .tick_view import happened, heat
@@ -32,8 +30,6 @@ _MOST_LIVES = 50_000
 """Memories in a file with their lives; of more, each agent's newest."""
 _MOST_NOT_GIVEN = 40
 _MOST_ROWS = 1_000_000
-_STYLE = re.compile(r'<link rel="stylesheet" href="\./(?P<name>[^"]+)">')
-_ENTRY = re.compile(r'<script type="module" src="\./(?P<name>[^"]+)"></script>')
 Progress = Callable[[int, int], None]
 
 
@@ -136,7 +132,7 @@ def exported(site: Site, progress: Progress | None = None) -> bytes:
             progress(done, total)
     data = orjson.dumps({"nodes": nodes.nodes, "answers": answers}, default=str)
     packed = base64.b64encode(gzip.compress(data, 6, mtime=0)).decode()
-    return _document(packed).encode()
+    return document(packed).encode()
 
 
 def _ticks(run: Inspected) -> list[int]:
@@ -244,41 +240,3 @@ def _key(name: str, **given: object) -> tuple[str, dict[str, str]]:
 
 _UNESCAPED = "!'()*~-._"
 """What encodeURIComponent leaves as it is, besides letters and digits."""
-
-
-# The document
-
-
-def _document(packed: str) -> str:
-    """The page's HTML with its modules, its style sheets and the data in it."""
-    page = _text("index.html")
-    page = _STYLE.sub(lambda found: f"<style>\n{_text(found['name'])}</style>", page)
-    found, entry = MAP.search(page), _ENTRY.search(page)
-    if found is None or entry is None:
-        raise RunError("the page has no import map or no entry", hint="install TierMem again")
-    modules = {
-        name: _as_data(_text(place.removeprefix("./")))
-        for name, place in json.loads(found["map"])["imports"].items()
-    }
-    imports = json.dumps({"imports": {**modules, "#entry": _as_data(_text(entry["name"]))}})
-    start = 'import "#entry";'
-    policy = (
-        f"default-src 'none'; script-src {hash_of(imports)} {hash_of(start)} data:; "
-        "style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
-    )
-    page = page.replace(entry[0], f'<script type="module">{start}</script>')
-    data = f'<script type="text/plain" id="inspector-data">{packed}</script>\n'
-    page = page.replace(found[0], f'{data}<script type="importmap">{imports}</script>')
-    meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-    return page.replace('<meta charset="utf-8">', f'<meta charset="utf-8">\n{meta}', 1)
-
-
-def _text(name: str) -> str:
-    found = page_file(name)
-    if found is None:
-        raise RunError(f"the page lacks {name}", hint="install TierMem again")
-    return found.data.decode()
-
-
-def _as_data(module: str) -> str:
-    return f"data:text/javascript;base64,{base64.b64encode(module.encode()).decode()}"

@@ -18,10 +18,11 @@ from ...simulation.policies.cassette import Cassette, Exchange
 from ...simulation.runs.folder import read_folder
 from ...simulation.worlds.outside import is_outside
 from ...storage.journal.journal import Journal
+from ...storage.journal.ticks import TickRow
 from ...storage.signals import first
 from .parameters import CantTell, NotThere, Parameters, Reading
 from .past import PastBanks
-from .reader import Reader
+from .reader import Reader, agents_in
 from .world_numbers import WorldNumbers
 
 __all__ = ["Inspected"]
@@ -47,7 +48,9 @@ class Inspected:
         self._path = journal_of(self.bank_folder)
         with self.journal() as journal:
             identity = journal.get("bank")
-            self._own = [] if self.settings is None else _agents_of(journal, self.settings)
+            self._own: list[str] = []
+            if self.settings is not None:
+                self._own = _agents_of(journal, self.settings)
         if identity is None:
             raise CantTell(
                 f"the journal in {self.bank_folder} is empty: no bank was made there",
@@ -55,7 +58,8 @@ class Inspected:
             )
         self.seed: int = identity["seed"]
         world = self.settings and WorldNumbers.of_run(folder, self.settings)
-        self.reader = Reader(self._path, self._own, world or None)
+        self._is_outside = self.settings is not None and is_outside(self.settings)
+        self.reader = Reader(self._path, self._own, world or None, is_outside=self._is_outside)
         self.past = PastBanks(self.reader, self.bank_folder, self.settings)
         self._warming = threading.Thread(target=self._warm_up, daemon=True)
         self._lock = threading.Lock()
@@ -110,7 +114,14 @@ class Inspected:
     @property
     def agents(self) -> list[str]:
         """The agents of the run, or those that the bank has had so far."""
-        return self._own or list(self.reader.slices.agents)
+        if self._own and not self._is_outside:
+            return self._own
+        known = list(self.reader.slices.agents)  # others may come with any tick
+        return [*known, *(name for name in self._own if name not in self.reader.slices.places)]
+
+    def deciders(self, row: TickRow) -> list[str]:
+        """The agents of the run in a tick, in the order of its decisions."""
+        return agents_in(row) if self._is_outside else self._own
 
     def agent(self, given: Parameters) -> str:
         """The agent that a request names."""
@@ -196,6 +207,8 @@ class Inspected:
                 last, begins = journal.tick, journal.base_tick
                 has_decisions = first(journal.decisions()) is not None
                 row = journal.last_tick()
+                if self._is_outside and self.settings is not None:
+                    self._own = _agents_of(journal, self.settings)
                 metrics = [] if row is None else [*orjson.loads(row.record)["metrics"]]
         except TierMemError as error:
             damaged = error.why
@@ -293,4 +306,4 @@ def _agents_of(journal: Journal, settings: Settings) -> list[str]:
     if not is_outside(settings):
         return settings.simulation.agent_ids()
     row = journal.last_tick()
-    return [] if row is None or row.packed_state is None else row.state()["world"]["agents"]
+    return [] if row is None else agents_in(row)
