@@ -96,7 +96,7 @@ _REQUIRED = {
     "write_note": ("path", "text"),
     "edit_note": ("path", "old", "new"),
 }
-_OF_A_MEMORY = ("kind", "tags", "ttl", "temperature", "session", "speaker")
+_OF_A_MEMORY = ("kind", "tags", "ttl", "temperature", "session", "speaker", "importance")
 _OPTIONAL = {
     "store_memory": ("tier", *_OF_A_MEMORY),
     "demote_memory": ("to",),
