@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from ..errors import InvalidContent
 from .importance import given_importance
 from .retention import Retention
+from .sources import Source, source_of
 from .temperature import Temperature
 from .tiers import Tier
 
@@ -122,6 +123,11 @@ class Memory(NamedTuple):
         """
         own = self.metadata.get(VALUE)
         return json.loads(own) if isinstance(own, str) else None
+
+    @property
+    def source(self) -> Source | None:
+        """Who told the memory, and where it came from; None for a memory that nobody told."""
+        return source_of(self.metadata)
 
     def is_expired(self, tick: int) -> bool:
         """Whether the lifetime is over in ``tick``. A pinned or archived memory does not expire."""

@@ -44,7 +44,8 @@ __all__ = [
 MEMORY_ACTIONS: Mapping[str, str] = {
     "store_memory": "keep a text: content, and optionally tier (pinned, critical, important, "
     "normal or low), kind (such as fact, decision or preference), tags (a list), ttl (ticks), "
-    "temperature (hot, warm or cold), session, speaker",
+    "temperature (hot, warm or cold), session, speaker, key (the text replaces the one that you "
+    "stored under this key before), value (JSON to keep beside the text)",
     "set_memory_tier": "move a memory to a tier: memory_id, tier",
     "pin_memory": "keep a memory in view always: memory_id",
     "unpin_memory": "end that: memory_id",
@@ -96,7 +97,9 @@ _REQUIRED = {
     "write_note": ("path", "text"),
     "edit_note": ("path", "old", "new"),
 }
-_OF_A_MEMORY = ("kind", "tags", "ttl", "temperature", "session", "speaker", "importance")
+_OF_A_MEMORY = (
+    "kind", "tags", "ttl", "temperature", "session", "speaker", "key", "value", "importance",
+)  # fmt: skip
 _OPTIONAL = {
     "store_memory": ("tier", *_OF_A_MEMORY),
     "demote_memory": ("to",),
@@ -144,11 +147,17 @@ def refusal(name: str, error: Exception) -> str:
     return one_line(f"{name} was refused: {error}")[:_LONGEST_ERROR]
 
 
-def memory_to_store(action: Action) -> tuple[object, Tier, dict[str, object] | None]:
-    """The content and the options, unchecked, and the tier of a ``store_memory``."""
+def memory_to_store(action: Action) -> tuple[object, Tier | None, dict[str, object] | None]:
+    """The content and the options, unchecked, and the tier of a ``store_memory``.
+
+    The tier is None where a key is given without one: the key's memory keeps its tier.
+    """
     arguments = _checked(action)
     options = {name: arguments[name] for name in _OF_A_MEMORY if name in arguments}
-    return arguments["content"], parse_tier(arguments.get("tier", Tier.NORMAL)), options or None
+    tier = None if "key" in arguments else Tier.NORMAL
+    if "tier" in arguments:
+        tier = parse_tier(arguments["tier"])
+    return arguments["content"], tier, options or None
 
 
 def change_memory(memory: AgentMemory, action: Action) -> None:

@@ -14,7 +14,7 @@ from ...memory.requests import check_agent_id, check_new
 from ...storage.mem0.models import ChatModel
 from ...storage.mem0.store import check_providers
 from ..loop.actions import ASK_ACTIONS, MEMORY_ACTIONS, OWN_ACTIONS
-from ..loop.loop import where_in
+from ..loop.failures import where_in
 from ..loop.streams import Streams
 from ..policies.cassette import Cassette
 from ..policies.llm import DEFAULT_TIMEOUT, Llm

@@ -1,0 +1,26 @@
+"""An agent's told memories by their origins, so that each is stored once."""
+
+from typing import final
+
+from ...memory.metadata import KeptMetadata
+from ...memory.sources import SOURCE, source_of
+
+__all__ = ["Origins"]
+
+
+@final
+class Origins(dict[str, list[int]]):
+    """By the id of an origin, the sequence numbers of the agent's copies of it, oldest first.
+
+    A copy that was purged stays: no sequence number is used twice.
+    """
+
+    upto = 1
+    """The first sequence number that nobody has looked at."""
+
+    def know(self, sequence: int, metadata: KeptMetadata | None) -> None:
+        """Look at the metadata of a memory."""
+        if metadata is not None and SOURCE in metadata:
+            source = source_of(metadata)
+            if source is not None:
+                self.setdefault(source.origin_id, []).append(sequence)
