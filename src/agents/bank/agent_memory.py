@@ -62,6 +62,7 @@ class AgentMemory:
         session: str | int | None = None,
         speaker: str | None = None,
         value: object = None,
+        importance: int | None = None,
     ) -> Memory:
         """Store a memory, in the tier normal unless another is given.
 
@@ -73,7 +74,8 @@ class AgentMemory:
         pinned or not: that one is archived, and :meth:`history` still has it. Without a ``tier``,
         the new memory has the former's tier, and its place there if the tier has a cap.
 
-        ``kind`` is message, fact, decision, preference, entity, context, observation or action.
+        ``kind`` is message, fact, decision, preference, entity, context, observation, action or
+        insight.
         The memory lives for ``ttl`` ticks, or until ``expires_tick``, or without end. Without a
         ``temperature``, the settings choose one by that lifetime. If hot becomes too full, the
         least relevant memories leave it; a memory that is larger than all of hot becomes warm.
@@ -83,6 +85,9 @@ class AgentMemory:
 
         ``value`` is JSON of any depth up to 64, and of at most 1 MiB. No search looks into it;
         ``memory.value`` returns it.
+
+        ``importance`` is a whole number from 1 (mundane) to 10 (poignant), kept as metadata.
+        ``retrieval.score: generative`` ranks by it; without one, the tier stands for it.
         """
         options = {
             "kind": kind,
@@ -94,6 +99,7 @@ class AgentMemory:
             "speaker": speaker,
             "key": key,
             "value": value,
+            "importance": importance,
         }
         item = (self.agent_id, content, tier, metadata, options)
         return adding.add_many(self.parts, [item])[0]

@@ -112,7 +112,9 @@ _REQUIRED = {
     "write_note": ("path", "text"),
     "edit_note": ("path", "old", "new"),
 }
-_OF_A_MEMORY = ("kind", "tags", "ttl", "temperature", "session", "speaker", "key", "value")
+_OF_A_MEMORY = (
+    "kind", "tags", "ttl", "temperature", "session", "speaker", "key", "value", "importance",
+)  # fmt: skip
 _OPTIONAL = {
     "store_memory": ("tier", *_OF_A_MEMORY),
     "demote_memory": ("to",),
