@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import final
 
-from ..engine import adding, agent_moves, reading, upkeep
+from ..engine import adding, agent_moves, reading, telling, upkeep
 from ..engine.open_bank import OpenBank
 from ..engine.status import Status
 from ..errors import InvalidInput, InvalidTier
@@ -13,6 +13,7 @@ from ..memory.records import Explanation, Hits, Memory, Scalar
 from ..memory.requests import action_text, check_query
 from ..memory.results import Compaction, Recall, Spill
 from ..memory.retention import Retention
+from ..memory.sources import Heard, Told
 from ..memory.temperature import Temperature, TemperatureLike, parse_temperature
 from ..memory.tiers import Tier, TierLike, parse_tier
 from ..notes.agent_notes import AgentNotes, NoteLines
@@ -61,6 +62,7 @@ class AgentMemory:
         session: str | int | None = None,
         speaker: str | None = None,
         value: object = None,
+        importance: int | None = None,
     ) -> Memory:
         """Store a memory, in the tier normal unless another is given.
 
@@ -72,7 +74,8 @@ class AgentMemory:
         pinned or not: that one is archived, and :meth:`history` still has it. Without a ``tier``,
         the new memory has the former's tier, and its place there if the tier has a cap.
 
-        ``kind`` is message, fact, decision, preference, entity, context, observation or action.
+        ``kind`` is message, fact, decision, preference, entity, context, observation, action or
+        insight.
         The memory lives for ``ttl`` ticks, or until ``expires_tick``, or without end. Without a
         ``temperature``, the settings choose one by that lifetime. If hot becomes too full, the
         least relevant memories leave it; a memory that is larger than all of hot becomes warm.
@@ -82,6 +85,9 @@ class AgentMemory:
 
         ``value`` is JSON of any depth up to 64, and of at most 1 MiB. No search looks into it;
         ``memory.value`` returns it.
+
+        ``importance`` is a whole number from 1 (mundane) to 10 (poignant), kept as metadata.
+        ``retrieval.score: generative`` ranks by it; without one, the tier stands for it.
         """
         options = {
             "kind": kind,
@@ -93,6 +99,7 @@ class AgentMemory:
             "speaker": speaker,
             "key": key,
             "value": value,
+            "importance": importance,
         }
         item = (self.agent_id, content, tier, metadata, options)
         return adding.add_many(self.parts, [item])[0]
@@ -195,6 +202,57 @@ class AgentMemory:
         with self.parts.changing():
             memory = self.get(memory_id)
             return self.set_tier(memory_id, tier) if memory.tier is Tier.PINNED else memory
+
+    # Telling
+
+    def tell(
+        self,
+        to: str,
+        memory_id: str,
+        as_tier: TierLike | None = None,
+        note: str | None = None,
+    ) -> Told:
+        """Tell another agent a memory: the listener gets a copy, a memory of its own.
+
+        The copy has the text, kind, tags, value, metadata and end of the memory. Its ``source``
+        says who told it, and where it came from; ``note`` is kept as its metadata ``told_note``.
+        Its tier is ``as_tier``, any but pinned, or the tier of the memory, important at most. What
+        the listener knows from the same origin is counted, and not stored again: :meth:`heard`.
+        """
+        return self.broadcast(memory_id, [to], as_tier, note)[0]
+
+    def broadcast(
+        self,
+        memory_id: str,
+        to: Iterable[str],
+        as_tier: TierLike | None = None,
+        note: str | None = None,
+    ) -> list[Told]:
+        """:meth:`tell` for many listeners, in one commit. If one is refused, nobody is told."""
+        if isinstance(to, str):
+            raise InvalidInput("broadcast() takes a list of agents", hint="use tell() for one")
+        with self.parts.using():
+            memory = self.get(memory_id)
+            news = [telling.telling(self.parts, memory, each, as_tier, note) for each in to]
+            return telling.deliver(self.parts, news)
+
+    def heard(self, memory_id: str) -> Heard:
+        """How often the agent was told a memory, and by whom last; never, for one of its own."""
+        with self.parts.using():
+            return telling.heard(self.parts, self.get(memory_id))
+
+    def trust(self, teller: str, trust: float) -> None:
+        """Say how much the agent trusts what ``teller`` tells, from 0 to 1; 1 unless it is said.
+
+        With ``retrieval.trust``, the trust multiplies score and boost of what that agent told.
+        """
+        with self.parts.using():
+            telling.trust(self.parts, self.agent_id, teller, trust)
+
+    def trust_of(self, teller: str) -> float:
+        """How much the agent trusts what ``teller`` tells."""
+        with self.parts.using():
+            return telling.trust_of(self.parts, self.agent_id, teller)
 
     # Notes
 

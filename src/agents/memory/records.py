@@ -9,7 +9,9 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..errors import InvalidContent
+from .importance import given_importance
 from .retention import Retention
+from .sources import Source, source_of
 from .temperature import Temperature
 from .tiers import Tier
 
@@ -97,6 +99,14 @@ class Memory(NamedTuple):
         return self.metadata.get("speaker")
 
     @property
+    def importance(self) -> float | None:
+        """From 1 (mundane) to 10 (poignant), if the memory was given an importance; else None.
+
+        A memory without one counts by its tier: ``retrieval.tier_importance``.
+        """
+        return given_importance(self.metadata)
+
+    @property
     def key(self) -> str | None:
         """The key under which the memory is stored; None if it has none.
 
@@ -113,6 +123,11 @@ class Memory(NamedTuple):
         """
         own = self.metadata.get(VALUE)
         return json.loads(own) if isinstance(own, str) else None
+
+    @property
+    def source(self) -> Source | None:
+        """Who told the memory, and where it came from; None for a memory that nobody told."""
+        return source_of(self.metadata)
 
     def is_expired(self, tick: int) -> bool:
         """Whether the lifetime is over in ``tick``. A pinned or archived memory does not expire."""
@@ -289,7 +304,14 @@ class Explanation(NamedTuple):
     fusion: float = 0.0
     """The score made of ``vector`` and ``keyword`` together."""
     context: float = 0.0
-    """What session and speaker add or take: the score less ``fusion``."""
+    """What session and speaker add or take, or a classic score: the score less ``fusion``."""
+    recency: float = 0.0
+    """How recent the memory is, or how much of it is retained, where ``retrieval.score`` asks."""
+    importance: float = 0.0
+    """The importance, scaled over the memories of the search; for ``retrieval.score: generative``.
+    """
+    trust: float = 1.0
+    """The trust in the memory's teller, by which ``retrieval.trust`` multiplied score and boost."""
 
 
 class Hits(list[Hit]):

@@ -3,10 +3,11 @@
 What was given comes from the search itself; this module only finds the reasons.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..memory.records import Explanation, Hit, Memory
 from ..memory.retention import Retention
@@ -17,6 +18,7 @@ from ..storage.state.state import State
 from .hybrid_score import HybridScore
 from .ranker import similarities
 from .request import SearchRequest
+from .trusting import Trusting
 
 __all__ = ["OVER_BUDGET", "Considered", "everything", "explained"]
 
@@ -37,6 +39,8 @@ class Considered(NamedTuple):
     multiplier: int
     asked: HybridScore | None
     """The query; None if it is blank."""
+    hidden: NDArray[np.bool_] | None = None
+    """The resident memories that the search does not see."""
 
 
 def explained(
@@ -48,6 +52,7 @@ def explained(
     memories: Iterable[Memory],
     unscored: Callable[[Memory], Hit],
     tick: int,
+    trusting: Trusting | None = None,
 ) -> list[Explanation]:
     """What became of each memory: the given ones in their order, then the rest.
 
@@ -56,17 +61,21 @@ def explained(
     """
     memories = list(memories)
     heirs = _successors(memories)
-    parts = _parts(block, seen.asked)
+    parts = _parts(block, seen.asked, seen.hidden)
     rows: dict[int, Explanation] = {}
+    trust_in = _full_trust if trusting is None else trusting.of
 
     def tell(hits: Iterable[Hit], reason: Callable[[Memory], str]) -> None:
         for hit in hits:
             number, why = hit.memory.sequence, reason(hit.memory)
             if number not in rows:
                 place = len(rows) + 1 if why in _GIVEN else None
-                own = parts.get(number)
-                rest = () if own is None else (*own[:3], hit.score - own[2])
-                rows[number] = Explanation(*hit, place, why, *rest)
+                own, trust = parts.get(number), trust_in(hit.memory)
+                rest: tuple[float, ...] = ()
+                if own is not None:
+                    score = hit.score if trust == 1.0 else own[3]
+                    rest = (*own[:3], score - own[2], *own[4:])
+                rows[number] = Explanation(*hit, place, why, *rest)._replace(trust=trust)
 
     def hidden() -> Iterator[tuple[str, Hit]]:
         for memory in memories:
@@ -74,11 +83,12 @@ def explained(
                 own = parts.get(memory.sequence)
                 hit = unscored(memory)
                 if own is not None:
-                    hit = hit._replace(score=own[3], boosted_score=own[3] + hit.boost)
+                    score = own[3] * trust_in(memory)
+                    hit = hit._replace(score=score, boosted_score=score + hit.boost)
                 yield _why_hidden(memory, request, tick), hit
 
     is_in_context = request.hot is not None
-    tell(given, lambda memory: _part(memory, is_in_context))
+    tell(given, lambda memory: _part(memory, is_in_context, request.pinned_first))
     tell(unlimited, lambda _: OVER_BUDGET)
     tell(seen.near, lambda _: BELOW)
     outside = f"outside the {seen.wanted * seen.multiplier} candidates"
@@ -95,6 +105,10 @@ def explained(
     return list(rows.values())
 
 
+def _full_trust(_: Memory) -> float:
+    return 1.0
+
+
 def _successors(memories: Iterable[Memory]) -> dict[int, str]:
     """For each memory of which a later version is stored, what says so, by sequence number."""
     later: dict[str, Memory] = {}
@@ -107,23 +121,24 @@ def _successors(memories: Iterable[Memory]) -> dict[int, str]:
     return told
 
 
-def everything(state: State, agent_id: str, resident: Sequence[Memory]) -> list[Memory]:
-    """The resident memories of an agent and its others that are not deleted, newest first."""
+def everything(state: State, agent_id: str) -> list[Memory]:
+    """All memories of an agent that are not deleted, newest first."""
     block = state.block(agent_id)
     shelved = [
         *state.shelf.of_agent(agent_id, Retention.ACTIVE, Temperature.COLD),
         *state.shelf.of_agent(agent_id, Retention.ARCHIVED),
     ]
-    memories = [*resident, *(each.memory(agent_id, block.prefix) for each in shelved)]
+    memories = block.memories(range(block.size))
+    memories += [each.memory(agent_id, block.prefix) for each in shelved]
     return sorted(memories, key=lambda memory: -memory.sequence)
 
 
 _GIVEN = ("pinned", "hot", "chosen")
 
 
-def _part(memory: Memory, is_in_context: bool) -> str:
+def _part(memory: Memory, is_in_context: bool, pinned_first: bool) -> str:
     """Why a memory was given. Only in a context do the hot memories come before the ranked ones."""
-    if memory.tier is Tier.PINNED:
+    if memory.tier is Tier.PINNED and pinned_first:
         return "pinned"
     return "hot" if is_in_context and memory.temperature is Temperature.HOT else "chosen"
 
@@ -144,13 +159,17 @@ def _why_hidden(memory: Memory, request: SearchRequest, tick: int) -> str:
 
 
 def _parts(
-    block: AgentColumns, asked: HybridScore | None
-) -> Mapping[int, tuple[float, float, float, float]]:
-    """For each resident memory: similarity, match of words, both together, and the score."""
+    block: AgentColumns, asked: HybridScore | None, hidden: NDArray[np.bool_] | None
+) -> Mapping[int, tuple[float, ...]]:
+    """For each resident memory: similarity, match of words, both together, and the score.
+
+    With a classic score: recency and importance, too.
+    """
     if asked is None or not block.size:
         return {}
-    own = asked.parts(0, similarities(block.vectors(), asked.vectors[0]))
+    own = asked.parts(0, similarities(block.vectors(), asked.vectors[0]), hidden=hidden)
     words = np.zeros(block.size) if own.keyword is None else own.keyword
-    columns = (own.vector.tolist(), words.tolist(), own.fused.tolist(), own.score.tolist())
+    more = [] if own.judged is None else [own.judged.recency, own.judged.importance]
+    columns = [each.tolist() for each in (own.vector, words, own.fused, own.score, *more)]
     numbers = block.column("sequence").tolist()
     return dict(zip(numbers, zip(*columns, strict=True), strict=True))

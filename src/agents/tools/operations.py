@@ -126,6 +126,7 @@ OPERATIONS: dict[str, Operation] = {
                     ),
                     "speaker": typed("string", "Who said it.", **_NAME),
                     "value": VALUE,
+                    "importance": whole("From 1, mundane, to 10, poignant.", 1, 10),
                     "metadata": {
                         "type": "object",
                         "maxProperties": 64,
@@ -363,6 +364,7 @@ OPERATIONS: dict[str, Operation] = {
                 {"memory_id": ID},
                 {
                     "content": CONTENT,
+                    "value": VALUE,
                     "tier": TIER,
                     "temperature": TEMPERATURE,
                     "retention": RETENTION,

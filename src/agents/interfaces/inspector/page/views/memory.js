@@ -58,7 +58,7 @@ function Whole({ life, index, tick }) {
  * @param {{life: Life, tick: number}} props */
 function At({ life, tick }) {
   const { memory, events } = life;
-  const last = events.findLast((event) => event.tick <= tick);
+  const last = events.filter((event) => event.tick <= tick).at(-1);
   if (memory.created !== null && tick < memory.created) {
     return html`<span id="at-tick"><span class="soft">in tick ${tick}</span> not born yet</span>`;
   }
