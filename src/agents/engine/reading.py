@@ -10,10 +10,11 @@ from ..memory.temperature import Temperature
 from ..memory.tiers import TIER_NAMES, Tier
 from ..rules.decay import score
 from ..storage.resident.fingerprint import fingerprint
+from ..storage.state.links import superseded
 from ..storage.state.versions import versions
 from .open_bank import OpenBank
 
-__all__ = ["active", "count", "decay_score", "find", "hidden", "history", "state_hash"]
+__all__ = ["active", "count", "decay_score", "find", "former", "hidden", "history", "state_hash"]
 
 
 def find(bank: OpenBank, agent_id: str, memory_id: str, *, deleted: bool = False) -> Memory:
@@ -112,6 +113,13 @@ def history(bank: OpenBank, agent_id: str, key: str) -> list[Memory]:
         tick = resident.tick
     kept = [each for each in found if each.retention is not Retention.DELETED]
     return [each for each in kept if not each.is_expired(tick)]
+
+
+def former(bank: OpenBank, agent_id: str, *, with_cold: bool) -> list[int]:
+    """The memories of an agent that another one superseded; with the cold ones, if wanted."""
+    resident = bank.ledger.resident
+    cold = [each.sequence for each in resident.shelf.cold(agent_id)] if with_cold else []
+    return sorted([*superseded(resident, agent_id), *cold])
 
 
 def state_hash(bank: OpenBank) -> str:

@@ -9,6 +9,7 @@ from ...memory.requests import PLAIN_OPTIONS, Options, check_content, check_new
 from ...memory.tiers import Tier
 from ..protocols import Action, Flushing, Observation, Outcome
 from .actions import (
+    LINKS,
     NOTE_ACTIONS,
     OWN_ACTIONS,
     REFUSED,
@@ -78,6 +79,10 @@ class Recorder:
             change_memory(self._bank.agent(agent), action)
             return False
         content, tier, options = memory_to_store(action)
+        if options is not None and not options.keys().isdisjoint(LINKS):
+            self.flush()
+            self._bank.agent(agent).add(content, tier, **options)  # type: ignore[arg-type]
+            return True
         new = (agent, content, tier) if options is None else (agent, content, tier, None, options)
         check_new(new, self._most)
         if tier is None or tier in self._refusing:  # alone: a refusal is about this memory only
