@@ -63,6 +63,7 @@ class AgentMemory:
         speaker: str | None = None,
         value: object = None,
         importance: int | None = None,
+        evidence: Iterable[str] | None = None,
     ) -> Memory:
         """Store a memory, in the tier normal unless another is given.
 
@@ -88,7 +89,14 @@ class AgentMemory:
 
         ``importance`` is a whole number from 1 (mundane) to 10 (poignant), kept as metadata.
         ``retrieval.score: generative`` ranks by it; without one, the tier stands for it.
+
+        ``evidence`` has the ids of the agent's memories that an insight is drawn from, up to 32.
+        :meth:`flags` says which of them no longer hold.
         """
+        if evidence is not None:
+            evidence = list(evidence)
+            for each in evidence:
+                self._found(each)
         options = {
             "kind": kind,
             "tags": tags,
@@ -100,6 +108,7 @@ class AgentMemory:
             "key": key,
             "value": value,
             "importance": importance,
+            "evidence": evidence,
         }
         item = (self.agent_id, content, tier, metadata, options)
         return adding.add_many(self.parts, [item])[0]
@@ -525,6 +534,13 @@ class AgentMemory:
             hot = self.parts.movement.limits if context else None
             request = request._replace(only=only, with_cold=cold, hot=hot)
             return self.parts.search.explain(request, may_sync=self.parts.may_sync())
+
+    def flags(self, memory_id: str) -> list[str]:
+        """What speaks against a memory: evidence of it that was superseded, deleted or purged.
+
+        It is empty for a memory whose evidence holds, and for one without evidence.
+        """
+        return reading.flags(self.parts, self._found(memory_id))
 
     def _request(self, query: str, limit: int | None, tokens: int | None) -> SearchRequest:
         most, budget = self.parts.limits_of(limit, tokens)
