@@ -250,6 +250,19 @@ class AgentMemory:
         with self.parts.using():
             return telling.heard(self.parts, self.get(memory_id))
 
+    def trust(self, teller: str, trust: float) -> None:
+        """Say how much the agent trusts what ``teller`` tells, from 0 to 1; 1 unless it is said.
+
+        With ``retrieval.trust``, the trust multiplies score and boost of what that agent told.
+        """
+        with self.parts.using():
+            telling.trust(self.parts, self.agent_id, teller, trust)
+
+    def trust_of(self, teller: str) -> float:
+        """How much the agent trusts what ``teller`` tells."""
+        with self.parts.using():
+            return telling.trust_of(self.parts, self.agent_id, teller)
+
     # Notes
 
     @property

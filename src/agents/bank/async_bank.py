@@ -184,6 +184,8 @@ class AsyncAgentMemory(_View[AgentMemory]):
     tell = _awaited(AgentMemory.tell)
     broadcast = _awaited(AgentMemory.broadcast)
     heard = _awaited(AgentMemory.heard)
+    trust = _awaited(AgentMemory.trust)
+    trust_of = _awaited(AgentMemory.trust_of)
     memory_search = _awaited(AgentMemory.memory_search)
     memory_get = _awaited(AgentMemory.memory_get)
     promote = _awaited(AgentMemory.promote)

@@ -12,6 +12,7 @@ from ..memory.sources import (
     HEARD,
     SOURCE,
     TOLD_NOTE,
+    TRUST,
     Chain,
     Heard,
     Source,
@@ -27,7 +28,7 @@ from .adding import add_new
 from .agent_moves import warm
 from .open_bank import OpenBank
 
-__all__ = ["chain", "deliver", "heard", "telling"]
+__all__ = ["chain", "copied", "deliver", "heard", "telling", "trust", "trust_of"]
 
 _OWN = ("session", "speaker", TOLD_NOTE)
 """What the metadata of a memory says about its own agent, which no copy has."""
@@ -40,6 +41,12 @@ def telling(
     listener, teller = check_agent_id(to), memory.agent_id
     if listener == teller:
         raise InvalidInput(f"{teller} can't tell {teller} a memory", hint="tell another agent")
+    return copied(bank, memory, as_tier, note)._replace(receiver=listener)
+
+
+def copied(bank: OpenBank, memory: Memory, as_tier: object = None, note: object = None) -> Telling:
+    """What crosses when a memory is told, without its receiver."""
+    teller = memory.agent_id
     tier = max(memory.tier, Tier.IMPORTANT) if as_tier is None else parse_tier(as_tier)
     if tier is Tier.PINNED:
         raise InvalidTier(
@@ -50,7 +57,7 @@ def telling(
     origin = (teller, memory.id) if before is None else (before.origin_agent, before.origin_id)
     hands = 1 if before is None else before.hands + 1
     return Telling(
-        listener,
+        "",
         teller,
         0,
         memory.content,
@@ -166,6 +173,26 @@ def heard(bank: OpenBank, memory: Memory) -> Heard:
         return Heard(*again)
     source = memory.source
     return Heard(0, None, None) if source is None else Heard(1, source.teller, source.tick)
+
+
+def trust(bank: OpenBank, agent_id: str, teller: object, value: object) -> None:
+    """:meth:`AgentMemory.trust`."""
+    name = check_agent_id(teller)
+    if name == agent_id:
+        raise InvalidInput(f"{agent_id} can't tell {agent_id} anything", hint="name a teller")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise InvalidInput(f"trust is a number from 0 to 1, not {value!r:.40}")
+    with bank.changing():
+        if trust_of(bank, agent_id, name) != value:
+            held = None if value == 1 else float(value)
+            bank.ledger.hold(agent_id, TRUST, name, held)
+
+
+def trust_of(bank: OpenBank, agent_id: str, teller: object) -> float:
+    """:meth:`AgentMemory.trust_of`."""
+    holdings = bank.ledger.resident.block(agent_id).holdings
+    own = NO_VALUES if holdings is None else holdings.of(TRUST)
+    return float(own.get(check_agent_id(teller), 1.0))
 
 
 def chain(bank: OpenBank, memory: Memory) -> Chain:

@@ -315,6 +315,8 @@ class Explanation(NamedTuple):
     importance: float = 0.0
     """The importance, scaled over the memories of the search; for ``retrieval.score: generative``.
     """
+    trust: float = 1.0
+    """The trust in the memory's teller, by which ``retrieval.trust`` multiplied score and boost."""
 
 
 class Hits(list[Hit]):

@@ -8,6 +8,7 @@ __all__ = [
     "HEARD",
     "SOURCE",
     "TOLD_NOTE",
+    "TRUST",
     "Chain",
     "Heard",
     "Source",
@@ -22,6 +23,8 @@ SOURCE = "memory_source"
 """The name under which the metadata keeps a memory's source, as JSON text."""
 HEARD = "heard"
 """The topic under which an agent holds how often it was told a memory again."""
+TRUST = "trust"
+"""The topic under which an agent holds how much it trusts each teller."""
 TOLD_NOTE = "told_note"
 """The name under which the metadata keeps what the teller said about the memory."""
 
@@ -55,6 +58,12 @@ class Telling(NamedTuple):
     tags: Sequence[str]
     expires_tick: int | None
     metadata: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> "Telling":
+        """The telling that was written as a JSON list."""
+        made = cls._make(row)
+        return made._replace(source=Source._make(made.source), tags=tuple(made.tags))
 
 
 class Told(NamedTuple):

@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 from random import Random
 
 from ...bank.memory_bank import MemoryBank
+from ...engine import telling
 from ...errors import TierMemError
+from ...memory.sources import Telling
 from ..protocols import Flushing, Outcome, Policy
 from .acting import Deed
 from .actions import REFUSED, refusal
@@ -57,6 +59,11 @@ class Recording:
                 self._deed(agent, deed, recorder, log)
         recorder.flush()
 
+    def deliver(self, told: Sequence[Telling]) -> None:
+        """Store what agents of the bank were told, in this order."""
+        if told:
+            telling.deliver(self._bank.parts, told)
+
     def flushes(self, policy: Policy, decided: Decided, rngs: Mapping[str, Random]) -> None:
         """Flush and compact the contexts that are full enough."""
         if self._contexts is not None:
@@ -70,7 +77,7 @@ class Recording:
             self.errors.setdefault(agent, []).extend(told)
 
     def _deed(self, agent: str, deed: Deed, recorder: Recorder, log: DecisionLog) -> None:
-        action, result, outcome = deed
+        action, result, outcome, _ = deed
         if result is None and action is not None:
             try:
                 log.did(agent, action, DONE, born=recorder.memory_action(agent, action))
