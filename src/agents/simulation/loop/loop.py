@@ -15,6 +15,7 @@ from .failures import call
 from .flushing import Contexts
 from .keeping import check_keys, metrics_of
 from .observing import observe
+from .rating import rate_by
 from .recording import Recording
 from .streams import Streams
 from .tick_end import do_what_is_due, tick_record
@@ -103,19 +104,25 @@ class Loop:
             log = DecisionLog(decided.observations, decided.given)
             actions = dict(zip(agents, decided.actions, strict=True))
             deeds = act(self._world, streams.order(), actions, number)
-            recording = Recording(bank, self._contexts)
+            recording = Recording(bank, self._contexts, rate_by(bank, self._policy))
             recording.deeds(decided, deeds, log)
             recording.deliver(told_in(deeds))
             recording.flushes(self._policy, decided, streams.agents)
+            if bank.settings.reflection.enabled:
+                recording.reflections(self._policy, decided, streams.agents)
             self._errors = recording.errors
             self._call("end_tick")
             do_what_is_due(bank)
-            return self._record(decided.given.hits, log, recording.no_ops)
+            return self._record(decided.given.hits, log, recording)
 
     def _record(
-        self, found: Sequence[Hits], log: DecisionLog | None = None, no_ops: int = 0
+        self,
+        found: Sequence[Hits],
+        log: DecisionLog | None = None,
+        recording: Recording | None = None,
     ) -> dict[str, Any]:
         bank = self._bank
+        no_ops = recording.no_ops if recording else 0
         told = sum(map(len, self._errors.values()))
         record = tick_record(bank, found, self._metrics(), errors=told, no_ops=no_ops)
         state = {"world": self._call("get_state"), "errors": self._errors}
@@ -123,6 +130,9 @@ class Loop:
             record["flushes"] = self._contexts.flushes
             record["flush_failures"] = self._contexts.failures
             state["contexts"] = self._contexts.get_state()
+        if bank.settings.reflection.enabled:
+            record["reflections"] = recording.reflected if recording else 0
+            record["insights"] = recording.insights if recording else 0
         try:
             check_keys(state)
             kept = (log.retrieved, log.packed()) if log else (b"", b"")

@@ -1,5 +1,6 @@
 """The recorder turns observations, outcomes and memory actions into memories."""
 
+from collections.abc import Callable
 from random import Random
 
 from ...bank.memory_bank import MemoryBank
@@ -21,6 +22,7 @@ from .actions import (
     refusal,
 )
 from .flushing import Contexts
+from .rating import Item
 
 __all__ = ["Recorder", "save"]
 
@@ -44,6 +46,8 @@ class Recorder:
         self._refusing = {tier for tier, cap in caps.items() if reject or cap == 0}
         self._most = memory.max_content_bytes
         self._new: list[tuple[object, ...]] = []
+        self.rate: Callable[[list[Item]], list[Item]] = list
+        """Gives new memories an importance."""
 
     def observed(self, seen: Observation) -> None:
         agent = seen.agent_id
@@ -87,14 +91,14 @@ class Recorder:
         check_new(new, self._most)
         if tier is None or tier in self._refusing:  # alone: a refusal is about this memory only
             self.flush()
-            self._bank.add_many([new])
+            self._bank.add_many(self.rate([new]))
         else:
             self._new.append(new)
         return True
 
     def flush(self) -> None:
         """Store the collected memories, in one batch."""
-        waiting, self._new = self._new, []
+        waiting, self._new = self.rate(self._new), []
         try:
             try:
                 self._bank.add_many(waiting)

@@ -14,7 +14,9 @@ from .deciding import Decided
 from .decisions import DONE, REFUSAL, UNANSWERED, DecisionLog
 from .failures import failed
 from .flushing import Contexts, Saving
+from .rating import Rate
 from .recorder import Recorder, save
+from .reflecting import reflect
 
 __all__ = ["Recording"]
 
@@ -22,14 +24,20 @@ __all__ = ["Recording"]
 class Recording:
     """Records a tick in a bank. Afterwards it has what the agents and the tick's record are told.
 
-    ``contexts`` are those of the agents, if they are flushed.
+    ``contexts`` are those of the agents, if they are flushed. ``rate`` says how important new
+    memories are, if their tiers don't.
     """
 
-    def __init__(self, bank: MemoryBank, contexts: Contexts | None) -> None:
+    def __init__(
+        self, bank: MemoryBank, contexts: Contexts | None, rate: Rate | None = None
+    ) -> None:
+        self._rate = rate
         self.errors: dict[str, list[str]] = {}
         """What was wrong with the agents' actions."""
         self.no_ops = 0
         """The decisions without an answer."""
+        self.reflected = self.insights = 0
+        """How many agents reflected, and what came of it."""
         self._bank = bank
         self._contexts = contexts
 
@@ -43,6 +51,8 @@ class Recording:
             self._contexts.begin_tick(decided.observations, decided.given.hits)
         seen = {each.agent_id: each for each in decided.observations}
         recorder = Recorder(self._bank, self._contexts)
+        if (rate := self._rate) is not None:
+            recorder.rate = lambda items: rate(items, seen)
         for agent, done in deeds.items():
             recorder.observed(seen[agent])
             for deed in done:
@@ -58,6 +68,13 @@ class Recording:
         """Flush and compact the contexts that are full enough."""
         if self._contexts is not None:
             self._contexts.end_tick(self._saving(policy, decided, rngs))
+
+    def reflections(self, policy: Policy, decided: Decided, rngs: Mapping[str, Random]) -> None:
+        """Let the agents reflect that lived through enough."""
+        done = reflect(self._bank, policy, decided.observations, rngs)
+        self.reflected, self.insights = done.agents, done.insights
+        for agent, told in done.errors.items():
+            self.errors.setdefault(agent, []).extend(told)
 
     def _deed(self, agent: str, deed: Deed, recorder: Recorder, log: DecisionLog) -> None:
         action, result, outcome, _ = deed

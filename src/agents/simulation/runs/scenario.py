@@ -119,7 +119,7 @@ def make_policy(settings: Settings, world: World, cassette: Cassette, *folders: 
         own = {**own, **TELL_ACTIONS}
         if settings.simulation.asks:
             own = {**own, **ASK_ACTIONS}
-        policy = _call(where, Llm, options, model, cassette, actions, own)
+        policy = _call(where, Llm, options, model, cassette, actions, own, settings.reflection)
     elif ":" in name:
         policy = _make("simulation.policy", name, options, folders)
     else:
