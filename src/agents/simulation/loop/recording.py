@@ -13,6 +13,7 @@ from .decisions import DONE, REFUSAL, UNANSWERED, DecisionLog
 from .failures import failed
 from .flushing import Contexts, Saving
 from .recorder import Recorder, save
+from .standing import NO_RULES, Standing
 
 __all__ = ["Recording"]
 
@@ -23,13 +24,16 @@ class Recording:
     ``contexts`` are those of the agents, if they are flushed.
     """
 
-    def __init__(self, bank: MemoryBank, contexts: Contexts | None) -> None:
+    def __init__(
+        self, bank: MemoryBank, contexts: Contexts | None, rules: Standing = NO_RULES
+    ) -> None:
         self.errors: dict[str, list[str]] = {}
         """What was wrong with the agents' actions."""
         self.no_ops = 0
         """The decisions without an answer."""
         self._bank = bank
         self._contexts = contexts
+        self._rules = rules
 
     def deeds(
         self, decided: Decided, deeds: Mapping[str, Sequence[Deed]], log: DecisionLog
@@ -40,7 +44,7 @@ class Recording:
         if self._contexts is not None:
             self._contexts.begin_tick(decided.observations, decided.given.hits)
         seen = {each.agent_id: each for each in decided.observations}
-        recorder = Recorder(self._bank, self._contexts)
+        recorder = Recorder(self._bank, self._contexts, self._rules)
         for agent, done in deeds.items():
             recorder.observed(seen[agent])
             for deed in done:
@@ -85,7 +89,7 @@ class Recording:
 
         def saving(agent: str, prompt: str) -> None:
             try:
-                told = save(policy, *given[agent], rngs[agent], prompt, self._bank)
+                told = save(policy, *given[agent], rngs[agent], prompt, self._bank, self._rules)
             except TierMemError:
                 raise
             except Exception as error:  # a user's own policy may raise anything

@@ -20,10 +20,12 @@ from ...errors import BankError, ConfigError, RunError
 from ...storage import private_files
 from ...storage.leftovers import is_alive
 from ...storage.private_files import replace_file
+from ..loop.standing import check_rules
 
 __all__ = [
     "FORMAT",
     "as_run_error",
+    "branched_from",
     "changed_code",
     "checkpoint_tick",
     "checkpoints",
@@ -106,6 +108,7 @@ def read_folder(folder: Path) -> tuple[Settings, dict[str, Any]]:
         about = json.loads((folder / "run.json").read_text())
         known = about["format"]
         scenario, parent = about.get("scenario"), about.get("parent")
+        check_rules(about.get("rules", []))
         sound = isinstance(scenario, str | None) and (
             parent is None
             or (
@@ -149,6 +152,15 @@ def settings_of_before(config: object) -> dict[str, Any]:
     scenario = config.get("simulation") if isinstance(config, dict) else None
     known = scenario if isinstance(scenario, dict) else {}
     return {f"simulation.{key}": value for key, value in _BEFORE.items() if key not in known}
+
+
+def branched_from(about: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Where a run branched from another run, without a path: a checkpoint may move elsewhere."""
+    parent = about.get("parent")
+    if not parent:
+        return None
+    rules = {"rules": about["rules"]} if about.get("rules") else {}
+    return {"tick": parent["tick"], "edits": parent["edits"], **rules}
 
 
 @contextmanager
