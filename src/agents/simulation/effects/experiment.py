@@ -325,9 +325,7 @@ def _arms(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def _statistics(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
     """The mean difference of each metric; fewer than three pairs are no evidence."""
-    found = differences(
-        _arms(rows), [], names, baseline=AS_IT_WAS, variant="arm", pair="pair"
-    )
+    found = differences(_arms(rows), [], names, baseline=AS_IT_WAS, variant="arm", pair="pair")
     for row in found:
         del row["arm"]
         if row["n"] < FEWEST_SEEDS:
