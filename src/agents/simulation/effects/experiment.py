@@ -120,8 +120,8 @@ def effect(
     A memory is named ``AGENT:ID`` or ``AGENT:part of its text``. With ``seeds``, so many runs are
     compared: this one and fresh ones of other seeds. With ``futures``, the same past goes on so
     many times with another chance. ``out`` is a folder for the branches and the results. More than
-    one seed or future runs in processes of its own: a script calls this below
-    ``if __name__ == "__main__":``.
+    one seed or future runs in processes of its own, unless ``workers`` is 1: a script calls this
+    below ``if __name__ == "__main__":``.
     """
     folder = Path(run)
     given = read_intervention(
@@ -235,8 +235,17 @@ def _more_pairs(
     for each in others:
         make_folder(place / f"{over}-{each}")
         calls.append((run, place / f"{over}-{each}", what, each, until, offline))
-    for at, pair in in_processes(job, calls, workers) if calls else ():
+    for at, pair in results_of(job, calls, workers):
         yield pair or Pair(f"{over} {others[at]}", others[at], None, None, KILLED)
+
+
+def results_of(
+    job: Callable[..., Pair], calls: Sequence[tuple[object, ...]], workers: int | None
+) -> Iterator[tuple[int, Pair | None]]:
+    """The pair of each call with its place, as they end; with one worker, in this process."""
+    if workers == 1 or not calls:
+        return ((place, job(*call)) for place, call in enumerate(calls))
+    return in_processes(job, calls, workers)
 
 
 def _effect(

@@ -1,6 +1,6 @@
 """Which memories mattered most: candidates by their part in decisions, tested by removal."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +15,9 @@ from ..runs.compare import last_tick
 from ..runs.decision_table import kept_decisions
 from ..runs.folder import as_run_error, read_folder
 from ..statistics import differences
-from ..sweeps.worker import KILLED, in_processes
+from ..sweeps.worker import KILLED
 from .arms import Pair, check_null, future_pair, run_arm
-from .experiment import AS_IT_WAS, CHANGED, arms_folder
+from .experiment import AS_IT_WAS, CHANGED, arms_folder, results_of
 from .interventions import Change
 
 __all__ = ["Candidate", "Ranked", "Tested", "which"]
@@ -33,7 +33,9 @@ class Candidate(NamedTuple):
     text: str
     born: int
     decisions: int
-    """How many decisions after its removal it was given for, or found for by a question."""
+    """For how many decisions it was given, or found by a question."""
+    weight: float
+    """The same, where a memory that was given in second place counts as a half, and so on."""
 
 
 class Tested(NamedTuple):
@@ -109,10 +111,15 @@ def which(
 
 
 def candidates(run: Path, at: int | None, agent: str | None) -> list[Candidate]:
-    """The memories that took part in decisions, the most used first; parts of notes are none."""
+    """The memories that took part in decisions, those with most weight first.
+
+    What fills up a context stands behind what matters: a place in it counts by its reciprocal.
+    Parts of notes are no candidates.
+    """
     settings, _ = read_folder(run)
     names = settings.simulation.agent_ids()
     parts: Counter[tuple[str, int]] = Counter()
+    weights: defaultdict[tuple[str, int], float] = defaultdict(float)
     births: dict[tuple[str, int], tuple[int, str]] = {}
     with (
         as_run_error(f"the decisions of {run} can't be read"),
@@ -127,17 +134,23 @@ def candidates(run: Path, at: int | None, agent: str | None) -> list[Candidate]:
             if at is not None and tick <= at:
                 continue
             for name, own in zip(names, kept, strict=False):
-                asked = [number for question in own.asked for number in question[3]]
-                if agent in (None, name):
-                    parts.update((name, number) for number in {*own.sequences, *asked})
+                if agent not in (None, name):
+                    continue
+                places: dict[int, int] = {}
+                for given in (own.sequences, *(question[3] for question in own.asked)):
+                    for place, number in enumerate(given, start=1):
+                        places[number] = min(place, places.get(number, place))
+                for number, place in places.items():
+                    parts[name, number] += 1
+                    weights[name, number] += 1 / place
     prefixes = {name: id_prefix(settings.seed, name) for name in names}
     found = [
         Candidate(name, memory_id(prefixes[name], number), births[name, number][1],
-                  births[name, number][0], count)
+                  births[name, number][0], count, weights[name, number])
         for (name, number), count in parts.items()
         if (name, number) in births and (at is None or births[name, number][0] <= at)
     ]  # fmt: skip
-    return sorted(found, key=lambda each: (-each.decisions, each.born, each.agent, each.memory_id))
+    return sorted(found, key=lambda each: (-each.weight, each.born, each.agent, each.memory_id))
 
 
 def _tested(
@@ -166,7 +179,7 @@ def _tested(
             make_folder(folder.parent)
             make_folder(folder)
     pairs: dict[int, Pair] = {}
-    for index, pair in in_processes(_removed, calls, workers):
+    for index, pair in results_of(_removed, calls, workers):
         pairs[index] = pair or Pair("", 0, None, None, KILLED)
         if progress is not None:
             progress(len(pairs), len(calls))

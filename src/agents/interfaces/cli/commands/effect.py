@@ -238,7 +238,7 @@ def _tell_ranking(ranked: "Ranked", futures: int) -> None:
         say(f"not tried: {line}")
     say(
         f"tested {len(ranked.tested)} of {counted(ranked.candidates, 'memory', 'memories')} that "
-        "took part in decisions, the most used first; the others were not tested"
+        "took part in decisions, those that stood in front first; the others were not tested"
     )
     if futures == 1:
         say("one future: each difference is exact in this run; --futures gives intervals")
