@@ -6,6 +6,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -139,9 +140,15 @@ def read_folder(folder: Path) -> tuple[Settings, dict[str, Any]]:
         raise RunError(
             f"{folder} is missing config.yaml, without which it can't go on", hint=_FROM_A_COPY
         )
-    settings = load_settings(folder / "config.yaml")
-    before = settings_of_before(read_file(folder / "config.yaml").value)
-    return (load_settings(settings, overrides=before) if before else settings), about
+    return _settings(folder / "config.yaml", (folder / "config.yaml").read_bytes()), about
+
+
+@lru_cache(maxsize=64)
+def _settings(path: Path, data: bytes) -> Settings:
+    """The settings in a run's file, which has these bytes: an experiment reads it many times."""
+    settings = load_settings(path)
+    before = settings_of_before(read_file(path).value)
+    return load_settings(settings, overrides=before) if before else settings
 
 
 def settings_of_before(config: object) -> dict[str, Any]:
