@@ -52,7 +52,7 @@ def run_arm(
     """
     settings = ["storage.sync=manual", *change.assignments]
     branch(parent, change.at, folder, assignments=settings, edits=change.edits, rules=change.rules)
-    with Run.open(folder, offline=offline) as run:
+    with Run.open(folder, change.secrets, offline=offline) as run:
         try:
             for _ in run.advance(until):
                 pass
@@ -61,7 +61,9 @@ def run_arm(
             if not isinstance(error.__cause__, Diverged):
                 raise
             stopped = error.__cause__.why
-    with Run.open(folder, offline=offline) as run:  # as it was after its last whole tick
+    with Run.open(
+        folder, change.secrets, offline=offline
+    ) as run:  # as it was after its last whole tick
         return _arm(run, change.at, stopped)
 
 
@@ -111,7 +113,8 @@ def seed_pair(
     code = run / "code"
     scenario = code if code.is_dir() else about["scenario"] and Path(about["scenario"])
     try:
-        with Run.create(fresh, load_settings(settings, overrides=own), scenario=scenario) as new:
+        other = load_settings(settings, assignments=intervention.secrets, overrides=own)
+        with Run.create(fresh, other, scenario=scenario) as new:
             for _ in new.advance(until):
                 pass
             was = _arm(new, 0, "")
@@ -129,7 +132,7 @@ def future_pair(
 ) -> Pair:
     """The same past with another future, as it was and changed."""
     rule = {"do": "future", "number": number, "after": change.at}
-    null = Change(change.at, rules=(rule,))
+    null = Change(change.at, rules=(rule,), secrets=change.secrets)
     pair = Pair(f"future {number}", number, None, None)
     try:
         was = run_arm(run, folder / "as-it-was", null, until, offline=offline)

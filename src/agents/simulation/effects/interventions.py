@@ -6,7 +6,7 @@ from shlex import quote
 from typing import Any, NamedTuple
 
 from ...bank.memory_bank import MemoryBank
-from ...config.settings import Settings
+from ...config.settings import Settings, is_secret
 from ...errors import InvalidInput, RunError
 from ...memory.context import one_line
 from ...memory.events import Added
@@ -49,6 +49,8 @@ class Change(NamedTuple):
     assignments: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
     """What is changed, for people."""
+    secrets: tuple[str, ...] = ()
+    """Settings such as an API key, which a run's folder does not keep."""
 
 
 class Intervention(NamedTuple):
@@ -61,6 +63,7 @@ class Intervention(NamedTuple):
     pin: tuple[Target, ...] = ()
     block: tuple[tuple[str, str], ...] = ()
     assignments: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
 
     def in_run(self, folder: Path) -> Change:
         """The change of this run; :class:`RunError` says what the run does not have."""
@@ -93,7 +96,7 @@ class Intervention(NamedTuple):
             rules.append({"do": "block", "from": speaker, "to": listener, "after": at})
             words.append(f"what {speaker} says does not reach {listener} after tick {at}")
         words += [f"{each} after tick {at}" for each in self.assignments]
-        return Change(at, tuple(edits), tuple(rules), self.assignments, tuple(words))
+        return Change(at, tuple(edits), tuple(rules), self.assignments, tuple(words), self.secrets)
 
 
 def read_intervention(
@@ -112,15 +115,18 @@ def read_intervention(
     """
     settings, _ = read_folder(folder)
     never = tuple(_target(folder, settings, text) for text in never_heard)
+    given = tuple(assignments)
+    secrets = tuple(text for text in given if is_secret(text.partition("=")[0]))
     made = Intervention(
         at,
         tuple(_target(folder, settings, text) for text in forget),
         never,
         tuple(_target(folder, settings, text) for text in pin),
         tuple(_pair(settings, text) for text in block),
-        tuple(assignments),
+        tuple(text for text in given if text not in secrets),
+        secrets,
     )
-    if not any(made[1:]):
+    if not any(made[1:6]):
         raise InvalidInput(
             "an experiment changes something",
             hint="name it with --forget, --never-heard, --block, --pin or --set",
