@@ -71,6 +71,9 @@ TESTS = {
         "test_the_page_runs_a_branch_and_compares",
         "test_two_runs_are_compared_from_where_they_part",
     },
+    "test_analyse_command.py": {
+        "test_out_writes_all_tables_and_plots_once",
+    },
     "test_async_bank.py": {
         "test_type_checkers_know_the_methods",
     },

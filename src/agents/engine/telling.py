@@ -12,6 +12,7 @@ from ..memory.sources import (
     HEARD,
     SOURCE,
     TOLD_NOTE,
+    TRUST,
     Chain,
     Heard,
     Source,
@@ -22,12 +23,14 @@ from ..memory.sources import (
 from ..memory.temperature import Temperature
 from ..memory.tiers import Tier, parse_tier
 from ..storage.resident.holdings import NO_VALUES
-from ..storage.state.origins import copies_of
+from ..storage.state.origins import copies_of, origins_of
 from .adding import add_new
 from .agent_moves import warm
+from .linking import contradict, supersede
 from .open_bank import OpenBank
+from .reading import find
 
-__all__ = ["chain", "deliver", "heard", "telling"]
+__all__ = ["chain", "copied", "deliver", "heard", "telling", "trust", "trust_of"]
 
 _OWN = ("session", "speaker", TOLD_NOTE)
 """What the metadata of a memory says about its own agent, which no copy has."""
@@ -40,6 +43,12 @@ def telling(
     listener, teller = check_agent_id(to), memory.agent_id
     if listener == teller:
         raise InvalidInput(f"{teller} can't tell {teller} a memory", hint="tell another agent")
+    return copied(bank, memory, as_tier, note)._replace(receiver=listener)
+
+
+def copied(bank: OpenBank, memory: Memory, as_tier: object = None, note: object = None) -> Telling:
+    """What crosses when a memory is told, without its receiver."""
+    teller = memory.agent_id
     tier = max(memory.tier, Tier.IMPORTANT) if as_tier is None else parse_tier(as_tier)
     if tier is Tier.PINNED:
         raise InvalidTier(
@@ -50,7 +59,7 @@ def telling(
     origin = (teller, memory.id) if before is None else (before.origin_agent, before.origin_id)
     hands = 1 if before is None else before.hands + 1
     return Telling(
-        listener,
+        "",
         teller,
         0,
         memory.content,
@@ -95,6 +104,10 @@ class _Delivery:
         """By listener and origin, new copies and their places in the result."""
 
     def take(self, one: Telling) -> None:
+        if one.corrects is not None:
+            self._store()
+            self._correct(one)
+            return
         key = one.receiver, one.source.origin_id
         if key in self._waiting:
             self._store()
@@ -104,6 +117,19 @@ class _Delivery:
             self._told.append(None)
         else:
             self._told.append(_counted(self._bank, known, one))
+
+    def _correct(self, one: Telling) -> None:
+        """Let a correction supersede the copy that its sender told; nobody else is told."""
+        copy = _copy_told(self._bank, one)
+        if copy is None:
+            return
+        (told,) = deliver(self._bank, [one._replace(corrects=None)])
+        self._told.append(told)
+        memory = find(self._bank, told.listener, told.memory_id)
+        if copy.tier is Tier.PINNED:  # only its agent unpins a memory
+            contradict(self._bank, memory, copy)
+        elif copy.retention is Retention.ACTIVE and copy.id != memory.id:
+            supersede(self._bank, memory, copy)
 
     def end(self) -> list[Told]:
         self._store()
@@ -144,6 +170,18 @@ def _known(bank: OpenBank, one: Telling) -> Memory | None:
     return None
 
 
+def _copy_told(bank: OpenBank, one: Telling) -> Memory | None:
+    """The listener's copy of what a correction corrects, if its sender told it."""
+    state = bank.ledger.resident
+    block = state.blocks.get(one.receiver)
+    numbers = () if block is None else origins_of(state, block).by_teller.get(one.sender, ())
+    for copy in state.memories(one.receiver, numbers):
+        source = copy.source
+        if source is not None and source.memory_id == one.corrects and _is_there(copy, state.tick):
+            return copy
+    return None
+
+
 def _is_there(memory: Memory, tick: int) -> bool:
     return memory.retention is not Retention.DELETED and not memory.is_expired(tick)
 
@@ -166,6 +204,26 @@ def heard(bank: OpenBank, memory: Memory) -> Heard:
         return Heard(*again)
     source = memory.source
     return Heard(0, None, None) if source is None else Heard(1, source.teller, source.tick)
+
+
+def trust(bank: OpenBank, agent_id: str, teller: object, value: object) -> None:
+    """:meth:`AgentMemory.trust`."""
+    name = check_agent_id(teller)
+    if name == agent_id:
+        raise InvalidInput(f"{agent_id} can't tell {agent_id} anything", hint="name a teller")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise InvalidInput(f"trust is a number from 0 to 1, not {value!r:.40}")
+    with bank.changing():
+        if trust_of(bank, agent_id, name) != value:
+            held = None if value == 1 else float(value)
+            bank.ledger.hold(agent_id, TRUST, name, held)
+
+
+def trust_of(bank: OpenBank, agent_id: str, teller: object) -> float:
+    """:meth:`AgentMemory.trust_of`."""
+    holdings = bank.ledger.resident.block(agent_id).holdings
+    own = NO_VALUES if holdings is None else holdings.of(TRUST)
+    return float(own.get(check_agent_id(teller), 1.0))
 
 
 def chain(bank: OpenBank, memory: Memory) -> Chain:

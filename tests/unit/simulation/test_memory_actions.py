@@ -324,7 +324,7 @@ def test_errors_are_told_once(bank: MemoryBank) -> None:
 def test_every_action_is_described() -> None:
     assert set(MEMORY_ACTIONS) == {
         "store_memory", "set_memory_tier", "pin_memory", "unpin_memory", "promote_memory",
-        "demote_memory", "forget_memory",
+        "demote_memory", "forget_memory", "set_trust",
     }  # fmt: skip
 
 

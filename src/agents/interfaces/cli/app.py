@@ -169,6 +169,7 @@ COMMANDS: dict[str, tuple[Entry, ...]] = {
         ("branch", "runs:branch", "Start a new run from a tick of another run."),
         ("effect", "effect:effect", "Tell what a memory did: the run with one thing changed."),
         ("why", "why:why", "Tell why an agent did what it did in a tick."),
+        ("analyse", "analyse:analyse", "Tell what spread, who told whom, what was forgotten."),
         ("inspect", "look:inspect", "Look at a run in a browser, at any tick."),
         ("diff", "inspect:diff", "Compare two runs."),
         ("report", "inspect:report", "Write the report and tables of a run anew."),

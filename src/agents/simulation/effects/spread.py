@@ -1,7 +1,7 @@
 """How a change spread: what each agent perceived, was given, did and remembered, in two runs."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -169,7 +169,7 @@ def _reached(steps: list[Step], was: Story, changed: Story) -> list[Reached]:
             continue
         earlier = [name for name, each in found.items() if each.tick < step.tick]
         one, other = was[step.tick][step.agent], changed[step.tick][step.agent]
-        through = _through(one, other, earlier) if step.perceived else ()
+        through = _through(one, other, earlier)
         first = decided.get(step.agent)
         found[step.agent] = Reached(step.agent, step.tick, through, first)
     return list(found.values())
@@ -177,12 +177,17 @@ def _reached(steps: list[Step], was: Story, changed: Story) -> list[Reached]:
 
 def _through(one: Turn, other: Turn, earlier: list[str]) -> tuple[str, ...]:
     """The agents whose words, or names, are in what was perceived in one of the runs alone."""
-    before, now = Counter(one.perceived), Counter(other.perceived)
-    apart = [*(before - now), *(now - before)]
     told = {**one.told_by, **other.told_by}
-    said = {told[text] for text in apart if text in told}
+    said = {told[text] for text in _in_one(one.born, other.born) if text in told}
+    apart = _in_one(one.perceived, other.perceived)
     named = {name for name in earlier if any(name in text for text in apart)}
     return tuple(sorted((said & set(earlier)) or named))
+
+
+def _in_one(one: Sequence[str], other: Sequence[str]) -> list[str]:
+    """The texts that one of the two has alone."""
+    before, now = Counter(one), Counter(other)
+    return [*(before - now), *(now - before)]
 
 
 def _speaker(event: Added) -> str | None:

@@ -8,13 +8,14 @@ from ...errors import InvalidInput, SimulationError
 from ...memory.records import Hits
 from ...storage.signals import first
 from ..protocols import Policy, World
-from .acting import act
+from .acting import act, told_in
 from .deciding import Together, decide
 from .decisions import DecisionLog
 from .failures import call
 from .flushing import Contexts
 from .keeping import check_keys, metrics_of
 from .observing import observe
+from .rating import rate_by
 from .recording import Recording
 from .standing import NO_RULES, Standing
 from .streams import Streams
@@ -114,18 +115,26 @@ class Loop:
             )
             actions = dict(zip(agents, decided.actions, strict=True))
             deeds = act(self._world, streams.order(), actions, number)
-            recording = Recording(bank, self._contexts, self._rules)
+            rate = rate_by(bank, self._policy)
+            recording = Recording(bank, self._contexts, rate, self._rules)
             recording.deeds(decided, deeds, log)
+            recording.deliver(told_in(deeds))
             recording.flushes(self._policy, decided, streams.agents)
+            if bank.settings.reflection.enabled:
+                recording.reflections(self._policy, decided, streams.agents)
             self._errors = recording.errors
             self._call("end_tick")
             do_what_is_due(bank)
-            return self._record(decided.given.hits, log, recording.no_ops)
+            return self._record(decided.given.hits, log, recording)
 
     def _record(
-        self, found: Sequence[Hits], log: DecisionLog | None = None, no_ops: int = 0
+        self,
+        found: Sequence[Hits],
+        log: DecisionLog | None = None,
+        recording: Recording | None = None,
     ) -> dict[str, Any]:
         bank = self._bank
+        no_ops = recording.no_ops if recording else 0
         told = sum(map(len, self._errors.values()))
         record = tick_record(bank, found, self._metrics(), errors=told, no_ops=no_ops)
         state = {"world": self._call("get_state"), "errors": self._errors}
@@ -133,6 +142,9 @@ class Loop:
             record["flushes"] = self._contexts.flushes
             record["flush_failures"] = self._contexts.failures
             state["contexts"] = self._contexts.get_state()
+        if bank.settings.reflection.enabled:
+            record["reflections"] = recording.reflected if recording else 0
+            record["insights"] = recording.insights if recording else 0
         try:
             check_keys(state)
             kept = (log.retrieved, log.packed()) if log else (b"", b"")

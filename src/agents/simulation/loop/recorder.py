@@ -1,5 +1,6 @@
 """The recorder turns observations, outcomes and memory actions into memories."""
 
+from collections.abc import Callable
 from random import Random
 
 from ...bank.memory_bank import MemoryBank
@@ -9,6 +10,7 @@ from ...memory.requests import PLAIN_OPTIONS, Options, check_content, check_new
 from ...memory.tiers import Tier
 from ..protocols import Action, Flushing, Observation, Outcome
 from .actions import (
+    LINKS,
     NOTE_ACTIONS,
     OWN_ACTIONS,
     REFUSED,
@@ -20,6 +22,7 @@ from .actions import (
     refusal,
 )
 from .flushing import Contexts
+from .rating import Item
 from .standing import NO_RULES, Standing
 
 __all__ = ["Recorder", "save"]
@@ -47,6 +50,8 @@ class Recorder:
         self._refusing = {tier for tier, cap in caps.items() if reject or cap == 0}
         self._most = memory.max_content_bytes
         self._new: list[tuple[object, ...]] = []
+        self.rate: Callable[[list[Item]], list[Item]] = list
+        """Gives new memories an importance."""
 
     def observed(self, seen: Observation) -> None:
         seen = self._rules.remembered(seen)
@@ -84,20 +89,24 @@ class Recorder:
             change_memory(self._bank.agent(agent), action)
             return False
         content, tier, options = memory_to_store(action)
-        new = (agent, content, tier) if options is None else (agent, content, tier, None, options)
-        check_new(new, self._most)
         if self._rules.is_never(agent, self._bank.tick, content):
             return False
+        if options is not None and not options.keys().isdisjoint(LINKS):
+            self.flush()
+            self._bank.agent(agent).add(content, tier, **options)  # type: ignore[arg-type]
+            return True
+        new = (agent, content, tier) if options is None else (agent, content, tier, None, options)
+        check_new(new, self._most)
         if tier is None or tier in self._refusing:  # alone: a refusal is about this memory only
             self.flush()
-            self._bank.add_many([new])
+            self._bank.add_many(self.rate([new]))
         else:
             self._new.append(new)
         return True
 
     def flush(self) -> None:
         """Store the collected memories, in one batch."""
-        waiting, self._new = self._new, []
+        waiting, self._new = self.rate(self._new), []
         try:
             try:
                 self._bank.add_many(waiting)

@@ -12,6 +12,7 @@ A rule is a JSON value, and ``run.json`` keeps it: a branch that is resumed or r
 from collections.abc import Mapping, Sequence
 from typing import Any, final
 
+from ...memory.sources import Telling
 from ..protocols import Observation, Remark
 
 __all__ = ["NO_RULES", "Standing", "check_rules"]
@@ -57,6 +58,11 @@ class Standing:
         after = self._blocked.get((speaker, listener)) if isinstance(speaker, str) else None
         return after is not None and tick > after
 
+    def is_unheard(self, told: Telling, tick: int) -> bool:
+        """Whether what somebody tells does not reach its receiver."""
+        blocked = self.is_blocked(told.sender, told.receiver, tick)
+        return blocked or self.is_never(told.receiver, tick, told.content)
+
     def heard(self, seen: Mapping[str, Observation], tick: int) -> dict[str, Observation]:
         """What reaches each agent of what the world gives it."""
         return {agent: self._heard(agent, each, tick) for agent, each in seen.items()}
@@ -71,10 +77,10 @@ class Standing:
         return seen._replace(text="", query=seen.text if seen.query is None else seen.query)
 
     def _heard(self, agent: str, seen: Observation, tick: int) -> Observation:
-        kept = [each for each in seen.heard if not self._is_unheard(agent, each, tick)]
+        kept = [each for each in seen.heard if not self._is_unsaid(agent, each, tick)]
         return seen if len(kept) == len(seen.heard) else seen._replace(heard=kept)
 
-    def _is_unheard(self, agent: str, remark: Remark, tick: int) -> bool:
+    def _is_unsaid(self, agent: str, remark: Remark, tick: int) -> bool:
         speaker = remark.speaker or (remark.metadata or {}).get("speaker")
         blocked = self.is_blocked(speaker, agent, tick)
         return blocked or self.is_never(agent, tick, remark.text)

@@ -1,4 +1,4 @@
-"""An agent's told memories by their origins, so that each is stored once."""
+"""An agent's told memories by their origins and by their tellers."""
 
 from typing import final
 
@@ -15,8 +15,12 @@ class Origins(dict[str, list[int]]):
     A copy that was purged stays: no sequence number is used twice.
     """
 
-    upto = 1
-    """The first sequence number that nobody has looked at."""
+    def __init__(self) -> None:
+        super().__init__()
+        self.by_teller: dict[str, list[int]] = {}
+        """By the id of a teller, the sequence numbers of what it told, oldest first."""
+        self.upto = 1
+        """The first sequence number that nobody has looked at."""
 
     def know(self, sequence: int, metadata: KeptMetadata | None) -> None:
         """Look at the metadata of a memory."""
@@ -24,3 +28,4 @@ class Origins(dict[str, list[int]]):
             source = source_of(metadata)
             if source is not None:
                 self.setdefault(source.origin_id, []).append(sequence)
+                self.by_teller.setdefault(source.teller, []).append(sequence)
