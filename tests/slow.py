@@ -50,6 +50,12 @@ FILES_OF_CASES = {
 
 # By file: tests whose behaviour a cheaper test shows as well.
 TESTS = {
+    "test_effects.py": {
+        "test_a_memory_is_pinned_and_settings_are_changed",
+        "test_a_seed_without_the_memory_is_left_out_and_named",
+        "test_over_futures_and_over_seeds",
+        "test_the_memories_of_one_agent_are_tested_with_intervals",
+    },
     "test_page.py": {
         "test_a_branch_is_written_as_a_command_with_its_edits",
         "test_a_click_leads_from_an_event_to_the_memory_and_from_it_to_the_decision",

@@ -14,7 +14,7 @@ from random import Random
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from ..memory.records import Hits, Scalar
+from ..memory.records import Hits, Memory, Scalar
 from ..memory.temperature import TemperatureLike
 from ..memory.tiers import Tier, TierLike
 
@@ -23,9 +23,12 @@ __all__ = [
     "Answer",
     "Ask",
     "Flushing",
+    "Insight",
     "Observation",
     "Outcome",
     "Policy",
+    "Rating",
+    "Reflecting",
     "Remark",
     "World",
     "WorldRandom",
@@ -179,6 +182,45 @@ class Flushing(Protocol):
         words, and lists what would be lost. After a :class:`~tiermem.errors.TierMemError` the loop
         asks once more; then the tick goes on without a flush.
         """
+
+
+class Insight(NamedTuple):
+    """What an agent concludes from memories. It becomes a memory of the kind ``insight``."""
+
+    text: str
+    evidence: Sequence[str]
+    """The ids of the agent's memories that it is drawn from, up to 32."""
+    importance: int | None = None
+    """From 1 to 10; without one, that of the tier."""
+    tier: TierLike = Tier.NORMAL
+
+
+@runtime_checkable
+class Reflecting(Protocol):
+    """A policy that concludes something from memories when enough has happened.
+
+    The loop asks it with ``reflection.enabled``. For other policies, an insight quotes its
+    evidence.
+    """
+
+    def reflect(
+        self, observation: Observation, memories: Sequence[Memory], rng: Random
+    ) -> Sequence[Insight] | Ask | Sequence[Ask]:
+        """What the agent concludes from its latest memories, oldest first. It may be nothing.
+
+        In place of insights, it may be questions to the agent's memory, once: the loop asks the
+        policy again, with ``observation.answers``.
+        """
+
+
+@runtime_checkable
+class Rating(Protocol):
+    """A policy that says how important new memories are. ``reflection.ratings: policy`` asks it."""
+
+    def rate_all(
+        self, observations: Sequence[Observation], texts: Sequence[Sequence[str]]
+    ) -> Sequence[Sequence[int | None]]:
+        """For each agent the importance of each of its texts, from 1 to 10; None to go by tier."""
 
 
 @runtime_checkable

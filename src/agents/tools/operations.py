@@ -127,6 +127,9 @@ OPERATIONS: dict[str, Operation] = {
                     "speaker": typed("string", "Who said it.", **_NAME),
                     "value": VALUE,
                     "importance": whole("From 1, mundane, to 10, poignant.", 1, 10),
+                    "evidence": list_of(
+                        ID, minItems=1, maxItems=32, description="What an insight is drawn from."
+                    ),
                     "metadata": {
                         "type": "object",
                         "maxProperties": 64,

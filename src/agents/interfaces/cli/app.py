@@ -167,6 +167,7 @@ COMMANDS: dict[str, tuple[Entry, ...]] = {
         ("resume", "runs:resume", "Continue a run, or make it longer."),
         ("replay", "runs:replay", "Repeat a run, and compare it tick by tick."),
         ("branch", "runs:branch", "Start a new run from a tick of another run."),
+        ("effect", "effect:effect", "Tell what a memory did: the run with one thing changed."),
         ("why", "why:why", "Tell why an agent did what it did in a tick."),
         ("analyse", "analyse:analyse", "Tell what spread, who told whom, what was forgotten."),
         ("inspect", "look:inspect", "Look at a run in a browser, at any tick."),

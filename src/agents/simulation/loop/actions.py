@@ -119,7 +119,8 @@ _REQUIRED = {
 }
 LINKS = ("supersedes", "contradicts")
 _OF_A_MEMORY = (
-    "kind", "tags", "ttl", "temperature", "session", "speaker", "key", "value", "importance", *LINKS,
+    "kind", "tags", "ttl", "temperature", "session", "speaker", "key", "value", "importance",
+    *LINKS,
 )  # fmt: skip
 _OPTIONAL = {
     "store_memory": ("tier", *_OF_A_MEMORY),

@@ -66,6 +66,10 @@ def add(
     importance: Annotated[
         int | None, Option(min=1, max=10, help="From 1, mundane, to 10; else by the tier.")
     ] = None,
+    evidence: Annotated[
+        list[str] | None,
+        Option(metavar="ID", help="A memory that an insight is drawn from; can be repeated."),
+    ] = None,
     metadata: Annotated[
         list[str] | None,
         Option("--meta", metavar="KEY=VALUE", help="A value of your own; can be repeated."),
@@ -100,6 +104,7 @@ def add(
                 speaker=speaker,
                 value=beside,
                 importance=importance,
+                evidence=[_full_id(bank, agent, each) for each in evidence or ()] or None,
             )
 
 
