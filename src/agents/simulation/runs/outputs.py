@@ -36,6 +36,9 @@ __all__ = ["by_agent_of", "metric_rows", "most_retrieved", "rows_of", "table", "
 _MOST_SHOWN = 15
 _SUMMED = ("added", "demoted", "errors", "no_ops")
 
+INSPECTOR = "inspector.html"
+"""What ``tiermem inspect --export`` wrote, if it is beside the report: the report links to it."""
+
 
 def write(
     folder: Path,
@@ -67,6 +70,7 @@ def write(
                 most_retrieved=most_retrieved(bank, agents, kept),
                 pinned_longest=_pinned_longest(bank),
                 by_agent=by_agent,
+                inspector=INSPECTOR if (folder / INSPECTOR).is_file() else "",
             )
             replace_file(folder / "report.html", render_run(results))
     except OSError as error:
@@ -176,7 +180,9 @@ def _pinned_longest(bank: MemoryBank) -> list[RemarkableMemory]:
 
 def _remarkable(memory: Memory, number: int) -> RemarkableMemory:
     tier = TIER_NAMES[memory.tier]
-    return RemarkableMemory(memory.agent_id, memory.content, tier, memory.created_tick, number)
+    return RemarkableMemory(
+        memory.agent_id, memory.content, tier, memory.created_tick, number, id=memory.id
+    )
 
 
 def _summary(
