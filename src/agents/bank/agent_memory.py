@@ -62,6 +62,7 @@ class AgentMemory:
         session: str | int | None = None,
         speaker: str | None = None,
         value: object = None,
+        importance: int | None = None,
         supersedes: str | None = None,
         contradicts: str | None = None,
     ) -> Memory:
@@ -75,7 +76,8 @@ class AgentMemory:
         pinned or not: that one is archived, and :meth:`history` still has it. Without a ``tier``,
         the new memory has the former's tier, and its place there if the tier has a cap.
 
-        ``kind`` is message, fact, decision, preference, entity, context, observation or action.
+        ``kind`` is message, fact, decision, preference, entity, context, observation, action or
+        insight.
         The memory lives for ``ttl`` ticks, or until ``expires_tick``, or without end. Without a
         ``temperature``, the settings choose one by that lifetime. If hot becomes too full, the
         least relevant memories leave it; a memory that is larger than all of hot becomes warm.
@@ -85,6 +87,9 @@ class AgentMemory:
 
         ``value`` is JSON of any depth up to 64, and of at most 1 MiB. No search looks into it;
         ``memory.value`` returns it.
+
+        ``importance`` is a whole number from 1 (mundane) to 10 (poignant), kept as metadata.
+        ``retrieval.score: generative`` ranks by it; without one, the tier stands for it.
 
         ``supersedes`` is the id of a memory that this one supersedes, as if both had its key.
         ``contradicts`` is the id of one that it contradicts: :meth:`links` shows it, and searches
@@ -100,11 +105,11 @@ class AgentMemory:
             "speaker": speaker,
             "key": key,
             "value": value,
+            "importance": importance,
         }
         if supersedes is None and contradicts is None:
-            return adding.add_many(self.parts, [(self.agent_id, content, tier, metadata, options)])[
-                0
-            ]
+            item: tuple[object, ...] = (self.agent_id, content, tier, metadata, options)
+            return adding.add_many(self.parts, [item])[0]
         with self.parts.changing():
             if supersedes is not None:
                 former = self.get(supersedes)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 from ..errors import InvalidAgentId, InvalidContent, InvalidInput, InvalidMetadata
+from .importance import IMPORTANCE, check_importance
 from .json_value import value_text
 from .kinds import check_kind, check_tags
 from .metadata import KeptMetadata, SharedMetadata, check_metadata
@@ -59,13 +60,20 @@ class Options(NamedTuple):
 
 
 PLAIN_OPTIONS = Options()
-_IN_METADATA = {"session": "session", "speaker": "speaker", "key": KEY, "value": VALUE}
+_IN_METADATA = {
+    "session": "session",
+    "speaker": "speaker",
+    "key": KEY,
+    "value": VALUE,
+    "importance": IMPORTANCE,
+}
 """Options that the metadata keeps, and their names there."""
 _NAMES = (
     *[name for name in Options._fields if name != "keeps_tier"],
     "session",
     "speaker",
     "value",
+    "importance",
 )
 _LONGEST_KEY = 256
 
@@ -173,6 +181,8 @@ def _with_talk(metadata: object, options: Mapping[str, object]) -> tuple[object,
         check_key(own[KEY])
     if VALUE in own:
         own[VALUE] = value_text(own[VALUE])
+    if IMPORTANCE in own:
+        own[IMPORTANCE] = check_importance(own[IMPORTANCE])
     if isinstance(metadata, Mapping):
         for name, kept in _IN_METADATA.items():
             if kept in own and kept in metadata and metadata[kept] != own[kept]:

@@ -126,6 +126,7 @@ OPERATIONS: dict[str, Operation] = {
                     ),
                     "speaker": typed("string", "Who said it.", **_NAME),
                     "value": VALUE,
+                    "importance": whole("From 1, mundane, to 10, poignant.", 1, 10),
                     "metadata": {
                         "type": "object",
                         "maxProperties": 64,

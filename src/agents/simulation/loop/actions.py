@@ -118,7 +118,10 @@ _REQUIRED = {
     "edit_note": ("path", "old", "new"),
 }
 LINKS = ("supersedes", "contradicts")
-_OF_A_MEMORY = ("kind", "tags", "ttl", "temperature", "session", "speaker", "key", "value", *LINKS)
+_OF_A_MEMORY = (
+    "kind", "tags", "ttl", "temperature", "session", "speaker", "key", "value", "importance",
+    *LINKS,
+)  # fmt: skip
 _OPTIONAL = {
     "store_memory": ("tier", *_OF_A_MEMORY),
     "demote_memory": ("to",),

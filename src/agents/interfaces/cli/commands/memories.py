@@ -63,6 +63,9 @@ def add(
         str | None, Option(metavar="NAME", help="The conversation it is part of.")
     ] = None,
     speaker: Annotated[str | None, Option(metavar="NAME", help="Who said it.")] = None,
+    importance: Annotated[
+        int | None, Option(min=1, max=10, help="From 1, mundane, to 10; else by the tier.")
+    ] = None,
     metadata: Annotated[
         list[str] | None,
         Option("--meta", metavar="KEY=VALUE", help="A value of your own; can be repeated."),
@@ -96,6 +99,7 @@ def add(
                 session=session,
                 speaker=speaker,
                 value=beside,
+                importance=importance,
             )
 
 
