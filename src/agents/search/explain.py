@@ -21,7 +21,7 @@ from .ranker import similarities
 from .request import SearchRequest
 from .trusting import Trusting
 
-__all__ = ["Considered", "everything", "explained"]
+__all__ = ["OVER_BUDGET", "Considered", "everything", "explained"]
 
 OVER_BUDGET, BELOW = "over the token budget", "below the cut"
 _HIDDEN = ("over the limits of hot", "filtered", "expired", "cold", "archived")
@@ -175,5 +175,5 @@ def _parts(
     words = np.zeros(block.size) if own.keyword is None else own.keyword
     more = [] if own.judged is None else [own.judged.recency, own.judged.importance]
     columns = [each.tolist() for each in (own.vector, words, own.fused, own.score, *more)]
-    numbers = [memory.sequence for memory in block.memories(range(block.size))]
+    numbers = block.column("sequence").tolist()
     return dict(zip(numbers, zip(*columns, strict=True), strict=True))
