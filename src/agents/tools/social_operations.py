@@ -27,7 +27,10 @@ SOCIAL_OPERATIONS = (
         "memory_tell",
         "Tell other agents a memory: each gets a copy of its own, which says who told it.",
         object_of(
-            {"memory_id": ID, "to": list_of(_AGENT, minItems=1, maxItems=1000)},
+            {
+                "memory_id": ID,
+                "to": list_of(_AGENT, minItems=1, maxItems=1000, description="Whom to tell."),
+            },
             {
                 "as_tier": {**TIER, "enum": TIER["enum"][1:]},
                 "note": typed("string", "What you say about it.", minLength=1, maxLength=4096),
