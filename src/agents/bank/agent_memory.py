@@ -65,6 +65,7 @@ class AgentMemory:
         importance: int | None = None,
         supersedes: str | None = None,
         contradicts: str | None = None,
+        evidence: Iterable[str] | None = None,
     ) -> Memory:
         """Store a memory, in the tier normal unless another is given.
 
@@ -94,7 +95,14 @@ class AgentMemory:
         ``supersedes`` is the id of a memory that this one supersedes, as if both had its key.
         ``contradicts`` is the id of one that it contradicts: :meth:`links` shows it, and searches
         find both.
+
+        ``evidence`` has the ids of the agent's memories that an insight is drawn from, up to 32.
+        :meth:`flags` says which of them no longer hold.
         """
+        if evidence is not None:
+            evidence = list(evidence)
+            for each in evidence:
+                self._found(each)
         options = {
             "kind": kind,
             "tags": tags,
@@ -106,6 +114,7 @@ class AgentMemory:
             "key": key,
             "value": value,
             "importance": importance,
+            "evidence": evidence,
         }
         if supersedes is None and contradicts is None:
             item: tuple[object, ...] = (self.agent_id, content, tier, metadata, options)
@@ -618,6 +627,13 @@ class AgentMemory:
             hot = self.parts.movement.limits if context else None
             request = request._replace(only=only, with_cold=cold, hot=hot)
             return self.parts.search.explain(request, may_sync=self.parts.may_sync())
+
+    def flags(self, memory_id: str) -> list[str]:
+        """What speaks against a memory: evidence of it that was superseded, deleted or purged.
+
+        It is empty for a memory whose evidence holds, and for one without evidence.
+        """
+        return reading.flags(self.parts, self._found(memory_id))
 
     def _request(self, query: str, limit: int | None, tokens: int | None) -> SearchRequest:
         most, budget = self.parts.limits_of(limit, tokens)

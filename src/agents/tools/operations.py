@@ -130,6 +130,9 @@ OPERATIONS: dict[str, Operation] = {
                     "supersedes": {**ID, "description": "The id of a memory that it replaces."},
                     "contradicts": {**ID, "description": "The id of one that it contradicts."},
                     "importance": whole("From 1, mundane, to 10, poignant.", 1, 10),
+                    "evidence": list_of(
+                        ID, minItems=1, maxItems=32, description="What an insight is drawn from."
+                    ),
                     "metadata": {
                         "type": "object",
                         "maxProperties": 64,

@@ -66,6 +66,10 @@ def add(
     importance: Annotated[
         int | None, Option(min=1, max=10, help="From 1, mundane, to 10; else by the tier.")
     ] = None,
+    evidence: Annotated[
+        list[str] | None,
+        Option(metavar="ID", help="A memory that an insight is drawn from; can be repeated."),
+    ] = None,
     metadata: Annotated[
         list[str] | None,
         Option("--meta", metavar="KEY=VALUE", help="A value of your own; can be repeated."),
@@ -108,6 +112,7 @@ def add(
                 importance=importance,
                 supersedes=supersedes and full_id(bank, agent, supersedes),
                 contradicts=contradicts and full_id(bank, agent, contradicts),
+                evidence=[full_id(bank, agent, each) for each in evidence or ()] or None,
             )
 
 
