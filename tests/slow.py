@@ -195,6 +195,10 @@ TESTS_OF_CASES = {
         "test_ctrl_c_at_any_moment_ends_a_sweep_without_a_traceback",
     },
     "test_telling.py": {"test_a_long_chain_is_followed_to_its_origin"},
+    "test_telling_laws.py": {
+        "test_a_bank_of_tells_goes_back_and_branches_bit_for_bit",
+        "test_nobody_reads_what_it_was_not_told",
+    },
     "test_world_commands.py": {"test_a_world_that_is_not_sound_is_told_why"},
 }
 
