@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..reports import html as page
 from ..reports import plots
+from ..reports.hover import Chart
 from ..reports.plots import number
 
 if TYPE_CHECKING:
@@ -21,8 +22,8 @@ _MOST_TREE = 60
 _SHORT = 60
 
 
-def figures(study: "Study") -> dict[str, tuple[str, bytes, str]]:
-    """By name, each plot that there is something to draw for: title, PNG, caption."""
+def figures(study: "Study") -> dict[str, tuple[str, Chart, str]]:
+    """By name, each plot that there is something to draw for: title, chart, caption."""
     found = {}
     top = study.spreads().slice(0, _MOST_CURVES).to_pylist()
     if top:
