@@ -213,6 +213,18 @@ class FlushSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ReflectionSettings:
+    """When agents of a simulation reflect, and on what."""
+
+    enabled: bool
+    threshold: float
+    memories: int
+    questions: int
+    insights: int
+    ratings: Literal["tier", "policy"]
+
+
+@dataclass(frozen=True, slots=True)
 class EmbedderSettings:
     """What turns text into vectors."""
 
@@ -296,6 +308,7 @@ class Settings:
     status: StatusSettings
     notes: NotesSettings
     flush: FlushSettings
+    reflection: ReflectionSettings
     embedder: EmbedderSettings
     store: StoreSettings
     storage: StorageSettings

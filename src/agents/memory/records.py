@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..errors import InvalidContent
-from .importance import given_importance
+from .insights import evidence_of, given_importance
 from .retention import Retention
 from .sources import Source, source_of
 from .temperature import Temperature
@@ -105,6 +105,11 @@ class Memory(NamedTuple):
         A memory without one counts by its tier: ``retrieval.tier_importance``.
         """
         return given_importance(self.metadata)
+
+    @property
+    def evidence(self) -> tuple[str, ...]:
+        """The ids of the memories that an insight is drawn from; none for other memories."""
+        return evidence_of(self.metadata)
 
     @property
     def key(self) -> str | None:

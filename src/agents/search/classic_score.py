@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..config.settings import Settings
-from ..memory.importance import given_importance
+from ..memory.insights import given_importance
 from ..memory.metadata import KeptMetadata
 from ..rules.classics import Judged, Lives, by_age, forgetting, generative
 from ..storage.full_record import Shelved

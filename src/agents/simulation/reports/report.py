@@ -58,6 +58,8 @@ class RunResults:
     pinned_longest: Sequence[RemarkableMemory] = ()
     by_agent: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Numbers for each agent, for example ``{"loss": {"alice": 3.0}}``."""
+    sections: Sequence[str] = ()
+    """More parts of the page, as HTML."""
     inspector: str = ""
     """The name of the file beside the report that ``tiermem inspect --export`` wrote; or empty."""
 
@@ -90,6 +92,7 @@ def render_run(results: RunResults) -> str:
             "No memory is pinned at the end.",
         ),
         _agent_section(results.by_agent),
+        *results.sections,
         "<h2>Settings</h2>",
         page.details("All settings of this run", page.settings(results.scenario)),
     ]

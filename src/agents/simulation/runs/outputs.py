@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,13 +25,27 @@ from ...memory.records import Memory
 from ...memory.retention import RETENTION_NAMES
 from ...memory.tiers import TIER_NAMES
 from ...storage.private_files import replace_file
+from ..analysis.figures import section
 from ..loop.keeping import check_number
 from ..protocols import World
 from ..reports.report import RemarkableMemory, RunResults, render_run
 from ..worlds.outside import agents_of
 from .decision_table import decision_table
+from .studying import study_run
 
-__all__ = ["by_agent_of", "metric_rows", "most_retrieved", "rows_of", "table", "tick_rows", "write"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "by_agent_of",
+    "metric_rows",
+    "most_retrieved",
+    "parquet",
+    "rows_of",
+    "table",
+    "tick_rows",
+    "write",
+]
 
 _MOST_SHOWN = 15
 _SUMMED = ("added", "demoted", "errors", "no_ops")
@@ -70,6 +84,7 @@ def write(
                 most_retrieved=most_retrieved(bank, agents, kept),
                 pinned_longest=_pinned_longest(bank),
                 by_agent=by_agent,
+                sections=[section(study_run(folder, settings, world))],
                 inspector=INSPECTOR if (folder / INSPECTOR).is_file() else "",
             )
             replace_file(folder / "report.html", render_run(results))
@@ -96,11 +111,17 @@ def tick_rows(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def table(rows: Sequence[Mapping[str, Any]]) -> bytes:
     """The rows as a Parquet file."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     columns = {name: [row.get(name) for row in rows] for name in (rows[0] if rows else ())}
+    return parquet(pa.table(columns))
+
+
+def parquet(columns: "pa.Table") -> bytes:
+    """A table as a Parquet file."""
+    import pyarrow.parquet as pq
+
     buffer = BytesIO()
-    pq.write_table(pa.table(columns), buffer)
+    pq.write_table(columns, buffer)
     return buffer.getvalue()
 
 
