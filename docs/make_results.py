@@ -25,36 +25,37 @@ _CLEAR = 0.05
 _INTRODUCTION = """\
 # Which design of memory wins where
 
-`make results` made this page: {worlds} worlds, {variants} designs, {seeds} seeds each, {runs} runs. The
-sweeps are `simulations/*_classics.yaml`; a slow test runs them again, and compares. Within a world, agents,
-seeds and decisions by rule are the same; only the memory differs. A search gives five memories in each.
+`make results` made this page: {worlds} worlds, {variants} designs, {seeds} seeds each, {runs} runs.
+The sweeps are `simulations/*_classics.yaml`; a slow test runs them again, and compares. Within a
+world, agents, seeds and decisions by rule are the same; only the memory differs. A search gives
+five memories in each.
 
 | design | what it is |
 |---|---|
 | tiers | the defaults: meaning and words, boosts by tier, pinned memories first |
 | flat | the same search; agents keep what matters as a normal memory |
 | vector | similarity of vectors alone, no tiers: as plain mem0 searches |
-| generative-agents | recency, importance and relevance; reflection by rule. The tier is the importance |
+| generative-agents | recency, importance, by tier, and relevance; reflection by rule |
 | generative-agents without reflection | the same, and nobody reflects |
 | memorybank | similarity times the forgetting curve; tiers say nothing |
 | recency | the last five memories |
 
-[How the classic agents are built](howto/classic-agents.md), and where they differ from their papers. Means have
-95 % intervals of Student. Differences are from `tiers`, paired by seed; p is corrected for the comparisons of a
-world (Holm). A design *wins* or *loses* where p is below 0.05.
+[How the classic agents are built](howto/classic-agents.md), and where papers and code differ. Means
+have 95 % intervals of Student. Differences are from `tiers`, paired by seed; p is corrected for the
+comparisons of a world (Holm). A design *wins* or *loses* where p is below 0.05.
 """
 
 _CAUTION = """\
 ## What this does not say
 
-- The worlds are [ours](architecture/worlds.md), and small. They were made to show what tiers do: something
-  that mattered once must come to mind later, asked for in other words. Where a query names what it looks
-  for, flat search finds it too.
-- In `tiers` and `generative-agents` the agent says what matters, and it is right. That is most of what
-  separates the designs: given the same ratings, importance ranks as well as tiers pin. With a language model
-  that rates importance, errors in the ratings come on top.
-- MemoryBank was made for chats over days; a day has 24 ticks here, and a run less than a week.
+- The worlds are [ours](architecture/worlds.md), and small. They were made to show what tiers do:
+  something that mattered once must come to mind later, asked for in other words. Where a query
+  names what it looks for, flat search finds it too.
+- In `tiers` and `generative-agents` the agent says what matters, and it is right. A language model
+  that rates importance makes errors, which are not in these numbers.
+- MemoryBank was made for chats over days. A day has 24 ticks here, and a run less than a week.
 - Insights by rule quote memories. A language model may conclude more, or less.
+- "Not told apart" is no proof of equality: the intervals say how large a difference may be.
 """
 
 
@@ -151,7 +152,7 @@ def _number(value: float) -> str:
 def write(worlds: Iterable[str] = WORLDS, folder: Path = Path("runs/results")) -> None:
     """Run the sweeps, and write the page."""
     PAGE.write_text(page({world: sweep(world, folder / world) for world in worlds}))
-    print(f"wrote {PAGE}")
+    print(f"wrote {PAGE}")  # noqa: T201 - a command
 
 
 if __name__ == "__main__":

@@ -50,6 +50,7 @@ FILES_OF_CASES = {
 
 # By file: tests whose behaviour a cheaper test shows as well.
 TESTS = {
+    "test_results_page.py": {"test_the_page_agrees_with_a_fresh_run"},
     "test_page.py": {
         "test_a_branch_is_written_as_a_command_with_its_edits",
         "test_a_click_leads_from_an_event_to_the_memory_and_from_it_to_the_decision",
