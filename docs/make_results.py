@@ -54,7 +54,10 @@ _CAUTION = """\
 - In `tiers` and `generative-agents` the agent says what matters, and it is right. A language model
   that rates importance makes errors, which are not in these numbers.
 - MemoryBank was made for chats over days. A day has 24 ticks here, and a run less than a week.
-- Insights by rule quote memories. A language model may conclude more, or less.
+- Insights by rule quote memories, and a policy must understand them. That of `household` compares
+  whole texts: an insight takes the place of an order and is not read. Tried by hand on seeds 1 and
+  2, a policy that reads each quotation made 6 and 14 mistakes in place of 172 and 156; without
+  reflection there were 2 and 0. A language model may conclude more, or less.
 - "Not told apart" is no proof of equality: the intervals say how large a difference may be.
 """
 
