@@ -10,10 +10,21 @@ from ..memory.temperature import Temperature
 from ..memory.tiers import TIER_NAMES, Tier
 from ..rules.decay import score
 from ..storage.resident.fingerprint import fingerprint
+from ..storage.state.links import superseded, superseding
 from ..storage.state.versions import versions
 from .open_bank import OpenBank
 
-__all__ = ["active", "count", "decay_score", "find", "flags", "hidden", "history", "state_hash"]
+__all__ = [
+    "active",
+    "count",
+    "decay_score",
+    "find",
+    "flags",
+    "former",
+    "hidden",
+    "history",
+    "state_hash",
+]
 
 
 def find(bank: OpenBank, agent_id: str, memory_id: str, *, deleted: bool = False) -> Memory:
@@ -61,12 +72,8 @@ def _why_lost(bank: OpenBank, agent_id: str, memory_id: str) -> str:
         return "was deleted"
     if memory.retention is not Retention.ARCHIVED:
         return ""
-    later = [
-        each
-        for each in versions(resident, agent_id, memory.key or memory.id)
-        if each.sequence > memory.sequence
-    ]
-    return f"was superseded by {later[-1].id}" if later else ""
+    later = superseding(resident, memory)
+    return "" if later is None else f"was superseded by {later.id}"
 
 
 def decay_score(bank: OpenBank, memory: Memory) -> float:
@@ -142,6 +149,13 @@ def history(bank: OpenBank, agent_id: str, key: str) -> list[Memory]:
         tick = resident.tick
     kept = [each for each in found if each.retention is not Retention.DELETED]
     return [each for each in kept if not each.is_expired(tick)]
+
+
+def former(bank: OpenBank, agent_id: str, *, with_cold: bool) -> list[int]:
+    """The memories of an agent that another one superseded; with the cold ones, if wanted."""
+    resident = bank.ledger.resident
+    cold = [each.sequence for each in resident.shelf.cold(agent_id)] if with_cold else []
+    return sorted([*superseded(resident, agent_id), *cold])
 
 
 def state_hash(bank: OpenBank) -> str:

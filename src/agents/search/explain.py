@@ -9,8 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..memory.records import Explanation, Hit, Memory
+from ..memory.records import Explanation, Hit, Memory, memory_id
 from ..memory.retention import Retention
+from ..memory.sources import SUPERSEDED
 from ..memory.temperature import Temperature
 from ..memory.tiers import Tier
 from ..storage.resident.agent_columns import AgentColumns
@@ -20,7 +21,7 @@ from .ranker import similarities
 from .request import SearchRequest
 from .trusting import Trusting
 
-__all__ = ["Considered", "everything", "explained"]
+__all__ = ["OVER_BUDGET", "Considered", "everything", "explained"]
 
 OVER_BUDGET, BELOW = "over the token budget", "below the cut"
 _HIDDEN = ("over the limits of hot", "filtered", "expired", "cold", "archived")
@@ -60,7 +61,7 @@ def explained(
     agent. ``unscored`` makes the hit of a memory that the search did not score.
     """
     memories = list(memories)
-    heirs = _successors(memories)
+    heirs = _successors(memories, block)
     parts = _parts(block, seen.asked, seen.hidden)
     rows: dict[int, Explanation] = {}
     trust_in = _full_trust if trusting is None else trusting.of
@@ -109,7 +110,7 @@ def _full_trust(_: Memory) -> float:
     return 1.0
 
 
-def _successors(memories: Iterable[Memory]) -> dict[int, str]:
+def _successors(memories: Iterable[Memory], block: AgentColumns) -> dict[int, str]:
     """For each memory of which a later version is stored, what says so, by sequence number."""
     later: dict[str, Memory] = {}
     told = {}
@@ -118,6 +119,9 @@ def _successors(memories: Iterable[Memory]) -> dict[int, str]:
         if key in later:
             told[memory.sequence] = f"superseded by {later[key].id}"
         later[key] = memory
+    if block.holdings is not None:
+        for former, heir in block.holdings.of(SUPERSEDED).items():
+            told[int(former)] = f"superseded by {memory_id(block.prefix, heir)}"
     return told
 
 
@@ -171,5 +175,5 @@ def _parts(
     words = np.zeros(block.size) if own.keyword is None else own.keyword
     more = [] if own.judged is None else [own.judged.recency, own.judged.importance]
     columns = [each.tolist() for each in (own.vector, words, own.fused, own.score, *more)]
-    numbers = [memory.sequence for memory in block.memories(range(block.size))]
+    numbers = block.column("sequence").tolist()
     return dict(zip(numbers, zip(*columns, strict=True), strict=True))

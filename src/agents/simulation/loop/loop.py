@@ -17,6 +17,7 @@ from .keeping import check_keys, metrics_of
 from .observing import observe
 from .rating import rate_by
 from .recording import Recording
+from .standing import NO_RULES, Standing
 from .streams import Streams
 from .tick_end import do_what_is_due, tick_record
 
@@ -31,14 +32,20 @@ class Loop:
     """
 
     def __init__(
-        self, bank: MemoryBank, world: World, policy: Policy, agent_ids: Sequence[str]
+        self,
+        bank: MemoryBank,
+        world: World,
+        policy: Policy,
+        agent_ids: Sequence[str],
+        rules: Standing = NO_RULES,
     ) -> None:
         self._bank = bank
         self._world = world
         self._policy = policy
         self._agents = list(agent_ids)
         version = bank.settings.simulation.streams
-        self._streams = Streams(bank.settings.seed, self._agents, version)
+        self._rules = rules
+        self._streams = Streams(bank.settings.seed, self._agents, version, rules)
         self._errors: dict[str, list[str]] = {}
         self._spent = False
         self._names: list[str] | None = None
@@ -100,11 +107,16 @@ class Loop:
             bank.advance(number)
             streams.begin(number)
             seen = dict(zip(agents, observe(self._world, agents, number), strict=True))
+            if self._rules:
+                seen = self._rules.heard(seen, number)
             decided = decide(bank, self._policy, streams.agents, seen, self._errors)
-            log = DecisionLog(decided.observations, decided.given)
+            log = DecisionLog(
+                list(map(self._rules.remembered, decided.observations)), decided.given
+            )
             actions = dict(zip(agents, decided.actions, strict=True))
             deeds = act(self._world, streams.order(), actions, number)
-            recording = Recording(bank, self._contexts, rate_by(bank, self._policy))
+            rate = rate_by(bank, self._policy)
+            recording = Recording(bank, self._contexts, rate, self._rules)
             recording.deeds(decided, deeds, log)
             recording.deliver(told_in(deeds))
             recording.flushes(self._policy, decided, streams.agents)

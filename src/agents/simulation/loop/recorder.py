@@ -10,6 +10,7 @@ from ...memory.requests import PLAIN_OPTIONS, Options, check_content, check_new
 from ...memory.tiers import Tier
 from ..protocols import Action, Flushing, Observation, Outcome
 from .actions import (
+    LINKS,
     NOTE_ACTIONS,
     OWN_ACTIONS,
     REFUSED,
@@ -22,6 +23,7 @@ from .actions import (
 )
 from .flushing import Contexts
 from .rating import Item
+from .standing import NO_RULES, Standing
 
 __all__ = ["Recorder", "save"]
 
@@ -33,11 +35,14 @@ _NO_OPTIONS = (None, (), None, None, None, None)
 class Recorder:
     """Collects a tick's new memories and stores them in batches.
 
-    ``contexts`` count the outcomes of actions.
+    ``contexts`` count the outcomes of actions; ``rules`` say what is never remembered.
     """
 
-    def __init__(self, bank: MemoryBank, contexts: Contexts | None = None) -> None:
+    def __init__(
+        self, bank: MemoryBank, contexts: Contexts | None = None, rules: Standing = NO_RULES
+    ) -> None:
         self._bank = bank
+        self._rules = rules
         self._contexts = contexts
         memory = bank.settings.memory
         caps = {Tier.PINNED: memory.max_pinned, Tier.CRITICAL: memory.max_critical}
@@ -49,6 +54,7 @@ class Recorder:
         """Gives new memories an importance."""
 
     def observed(self, seen: Observation) -> None:
+        seen = self._rules.remembered(seen)
         agent = seen.agent_id
         if seen.text and not seen.text.isspace():
             options = _options(_OBSERVED, seen[6:12])
@@ -60,7 +66,8 @@ class Recorder:
 
     def happened(self, agent: str, name: str, outcome: Outcome) -> bool:
         """Whether the outcome becomes a memory: a blank text does not."""
-        if outcome.text and not outcome.text.isspace():
+        never = self._rules.is_never(agent, self._bank.tick, outcome.text)
+        if outcome.text and not outcome.text.isspace() and not never:
             own = {"action_type": name, "success": outcome.success}
             if outcome.metadata:
                 own.update(outcome.metadata)
@@ -82,6 +89,12 @@ class Recorder:
             change_memory(self._bank.agent(agent), action)
             return False
         content, tier, options = memory_to_store(action)
+        if self._rules.is_never(agent, self._bank.tick, content):
+            return False
+        if options is not None and not options.keys().isdisjoint(LINKS):
+            self.flush()
+            self._bank.agent(agent).add(content, tier, **options)  # type: ignore[arg-type]
+            return True
         new = (agent, content, tier) if options is None else (agent, content, tier, None, options)
         check_new(new, self._most)
         if tier is None or tier in self._refusing:  # alone: a refusal is about this memory only
@@ -123,7 +136,13 @@ def _options(plain: Options, given: tuple[object, ...]) -> Options | dict[str, o
 
 
 def save(
-    policy: Flushing, seen: Observation, hits: Hits, rng: Random, prompt: str, bank: MemoryBank
+    policy: Flushing,
+    seen: Observation,
+    hits: Hits,
+    rng: Random,
+    prompt: str,
+    bank: MemoryBank,
+    rules: Standing = NO_RULES,
 ) -> list[str]:
     """Give an agent its flush: do what its policy saves. The result are the refusals."""
     answer = policy.flush(seen, hits, rng, prompt)
@@ -132,7 +151,7 @@ def save(
             f"{type(policy).__name__}.flush() gave {answer!r:.60} for {seen.agent_id} in tick "
             f"{seen.tick}; a list of actions is needed"
         )
-    recorder = Recorder(bank)
+    recorder = Recorder(bank, rules=rules)
     told: list[str] = []
     for given in answer:
         name = "an action"

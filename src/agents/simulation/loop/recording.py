@@ -17,6 +17,7 @@ from .flushing import Contexts, Saving
 from .rating import Rate
 from .recorder import Recorder, save
 from .reflecting import reflect
+from .standing import NO_RULES, Standing
 
 __all__ = ["Recording"]
 
@@ -29,7 +30,11 @@ class Recording:
     """
 
     def __init__(
-        self, bank: MemoryBank, contexts: Contexts | None, rate: Rate | None = None
+        self,
+        bank: MemoryBank,
+        contexts: Contexts | None,
+        rate: Rate | None = None,
+        rules: Standing = NO_RULES,
     ) -> None:
         self._rate = rate
         self.errors: dict[str, list[str]] = {}
@@ -40,6 +45,7 @@ class Recording:
         """How many agents reflected, and what came of it."""
         self._bank = bank
         self._contexts = contexts
+        self._rules = rules
 
     def deeds(
         self, decided: Decided, deeds: Mapping[str, Sequence[Deed]], log: DecisionLog
@@ -50,7 +56,7 @@ class Recording:
         if self._contexts is not None:
             self._contexts.begin_tick(decided.observations, decided.given.hits)
         seen = {each.agent_id: each for each in decided.observations}
-        recorder = Recorder(self._bank, self._contexts)
+        recorder = Recorder(self._bank, self._contexts, self._rules)
         if (rate := self._rate) is not None:
             recorder.rate = lambda items: rate(items, seen)
         for agent, done in deeds.items():
@@ -61,6 +67,8 @@ class Recording:
 
     def deliver(self, told: Sequence[Telling]) -> None:
         """Store what agents of the bank were told, in this order."""
+        if self._rules:
+            told = [each for each in told if not self._rules.is_unheard(each, self._bank.tick)]
         if told:
             telling.deliver(self._bank.parts, told)
 
@@ -109,7 +117,7 @@ class Recording:
 
         def saving(agent: str, prompt: str) -> None:
             try:
-                told = save(policy, *given[agent], rngs[agent], prompt, self._bank)
+                told = save(policy, *given[agent], rngs[agent], prompt, self._bank, self._rules)
             except TierMemError:
                 raise
             except Exception as error:  # a user's own policy may raise anything
