@@ -56,6 +56,7 @@ TESTS = {
     "test_mesa_documents.py": {"test_the_program_runs_and_traders_refuse_cheats"},
     "test_mesa_runs.py": {"test_grateful_agents_give_to_those_who_gave"},
     "test_storage_laws.py": {"test_scores_of_a_large_agent_equal_exact_arithmetic"},
+    "test_results_page.py": {"test_the_page_agrees_with_a_fresh_run"},
     "test_effects.py": {
         "test_a_memory_is_pinned_and_settings_are_changed",
         "test_a_seed_without_the_memory_is_left_out_and_named",

@@ -41,6 +41,7 @@ GUIDES = (
     "simulations",
     "howto/write-a-world",
     "howto/test-your-own",
+    "howto/classic-agents",
     "howto/analyse",
 )
 EXAMPLES = [
