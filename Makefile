@@ -13,7 +13,7 @@ LOWEST := tests/unit/test_golden_histories.py tests/unit/bank tests/unit/search 
 	tests/interfaces/mcp/test_mcp_server.py tests/interfaces/cli/test_exchange_commands.py \
 	tests/faults/test_bombs.py
 
-.PHONY: help setup test test-all lowest adapters check demo bench bench-simulation bench-scaling bench-million bench-temperature bench-compaction bench-mem0 bench-why bench-inspector bench-safety bench-recall bench-http bench-calibration quality reference results inspector faults chaos load format clean
+.PHONY: $(shell sed -nE 's/^([a-z0-9-]+):.*/\1/p' $(firstword $(MAKEFILE_LIST)))
 help:            ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /	/' | expand -t 14
 
@@ -76,6 +76,9 @@ bench-why: $(STAMP) ## what the log of decisions adds to a tick and to the journ
 
 bench-inspector: $(STAMP) ## opening a run of 1,000 agents and 2,000 ticks, and looking around in it
 	$(BIN)/python benchmarks/inspector.py $(ARGS)
+
+bench-analyse: $(STAMP) ## a town of 1,000 agents and 2,000 ticks, and every table about it (ARGS="--small")
+	$(BIN)/python benchmarks/analyse.py $(ARGS)
 
 bench-safety: $(STAMP) ## what the record of the last commit and waiting signals cost a tick
 	$(BIN)/python benchmarks/safety.py $(ARGS)
