@@ -13,7 +13,7 @@ LOWEST := tests/unit/test_golden_histories.py tests/unit/bank tests/unit/search 
 	tests/interfaces/mcp/test_mcp_server.py tests/interfaces/cli/test_exchange_commands.py \
 	tests/faults/test_bombs.py
 
-.PHONY: help setup test test-all lowest adapters check demo bench bench-simulation bench-scaling bench-million bench-temperature bench-compaction bench-mem0 bench-why bench-inspector bench-safety bench-recall bench-http bench-calibration quality reference inspector faults chaos load format clean
+.PHONY: help setup test test-all lowest adapters check demo bench bench-simulation bench-scaling bench-million bench-temperature bench-compaction bench-mem0 bench-why bench-inspector bench-safety bench-recall bench-http bench-calibration bench-effects quality reference inspector faults chaos load format clean
 help:            ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /	/' | expand -t 14
 
@@ -88,6 +88,9 @@ bench-http: $(STAMP) ## 32 clients against `tiermem serve` for 30 s: nothing ack
 
 bench-calibration: $(STAMP) ## how often a sweep takes noise for a difference, at 3 to 30 seeds
 	$(BIN)/python benchmarks/calibration.py $(ARGS)
+
+bench-effects: $(STAMP) ## do effects of memories recover what is known: coverage of intervals, significance of nothing (ARGS="--trials 400")
+	$(BIN)/python benchmarks/effects.py $(ARGS)
 
 quality: $(STAMP) ## retrieval quality on LoCoMo (make quality DATA=locomo10.json; --help says where it is published)
 	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check bm25s
