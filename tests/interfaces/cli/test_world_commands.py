@@ -216,5 +216,5 @@ def test_a_world_that_draws_for_all_agents_from_one_stream_is_warned_of(
     assert (found.code, found.json["ok"]) == (0, True)
     (warning,) = found.json["warnings"]
     assert warning.startswith("Counter.observe() draws for agent_00 and for agent_01 from one")
-    spoil(here, "self.rng.randrange(100)", 'self.rng.stream("sight", agent_id).randrange(100)')
+    spoil(here, "self.rng.randrange(100)", "self.rng.stream('sight', agent_id).randrange(100)")
     assert check(tiermem, *named).json["warnings"] == []
