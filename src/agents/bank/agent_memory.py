@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import final
 
-from ..engine import adding, agent_moves, linking, reading, retracting, telling, upkeep
+from ..engine import adding, agent_moves, groups, linking, reading, retracting, telling, upkeep
 from ..engine.open_bank import OpenBank
 from ..engine.status import Status
 from ..errors import InvalidInput, InvalidTier
@@ -117,9 +117,8 @@ class AgentMemory:
             "evidence": evidence,
         }
         if supersedes is None and contradicts is None:
-            return adding.add_many(self.parts, [(self.agent_id, content, tier, metadata, options)])[
-                0
-            ]
+            item: tuple[object, ...] = (self.agent_id, content, tier, metadata, options)
+            return adding.add_many(self.parts, [item])[0]
         with self.parts.changing():
             if supersedes is not None:
                 former = self.get(supersedes)
@@ -314,6 +313,19 @@ class AgentMemory:
         """How much the agent trusts what ``teller`` tells."""
         with self.parts.using():
             return telling.trust_of(self.parts, self.agent_id, teller)
+
+    def post(self, group: str, content: str, tier: TierLike | None = None) -> Memory:
+        """Write to the board of a group of which the agent is a member."""
+        return groups.post(self.parts, group, self.agent_id, content, tier)
+
+    def leave(self, group: str) -> None:
+        """Leave a group: from now on, the agent neither reads nor writes its board."""
+        groups.leave(self.parts, group, self.agent_id)
+
+    def groups(self) -> list[str]:
+        """The groups of which the agent is a member, in alphabetical order."""
+        with self.parts.using():
+            return groups.groups_of(self.parts, self.agent_id)
 
     # Notes
 
@@ -534,6 +546,7 @@ class AgentMemory:
         filters: Mapping[str, object] | None = None,
         include_cold: bool = False,
         include_superseded: bool = False,
+        include_groups: bool = False,
     ) -> Hits:
         """The memories that matter for ``query``, best first.
 
@@ -551,16 +564,24 @@ class AgentMemory:
         ``$gt``, ``$gte``, ``$lt``, ``$lte`` and ``$exists``; ``$and`` and ``$or`` take a list of
         filters, ``$not`` takes one. Pinned memories have to pass them, too.
 
-        With ``include_superseded``, memories that another one superseded take part as well.
+        With ``include_superseded``, memories that another one superseded take part as well. With
+        ``include_groups``, what is on the boards of the agent's groups takes part as well.
         """
         given = (tier, temperature, kind, tags, min_score, since_tick, filters)
         only, cold = parse_filter_and_cold(include_cold, *given)
         with self.parts.using():
             request = self._request(query, limit, context_tokens)
             request = request._replace(only=only, with_cold=cold)
+            if include_superseded and include_groups:
+                raise InvalidInput(
+                    "a search includes superseded memories or groups, not both",
+                    hint="leave one out",
+                )
             if include_superseded:
                 former = reading.former(self.parts, self.agent_id, with_cold=cold)
                 request = request._replace(with_cold=True, shelved=former)
+            if include_groups:
+                return groups.search(self.parts, request)
             return self.parts.find(request)[0]
 
     def get_relevant_memories(

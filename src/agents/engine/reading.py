@@ -10,7 +10,7 @@ from ..memory.temperature import Temperature
 from ..memory.tiers import TIER_NAMES, Tier
 from ..rules.decay import score
 from ..storage.resident.fingerprint import fingerprint
-from ..storage.state.links import superseded
+from ..storage.state.links import superseded, superseding
 from ..storage.state.versions import versions
 from .open_bank import OpenBank
 
@@ -72,12 +72,8 @@ def _why_lost(bank: OpenBank, agent_id: str, memory_id: str) -> str:
         return "was deleted"
     if memory.retention is not Retention.ARCHIVED:
         return ""
-    later = [
-        each
-        for each in versions(resident, agent_id, memory.key or memory.id)
-        if each.sequence > memory.sequence
-    ]
-    return f"was superseded by {later[-1].id}" if later else ""
+    later = superseding(resident, memory)
+    return "" if later is None else f"was superseded by {later.id}"
 
 
 def decay_score(bank: OpenBank, memory: Memory) -> float:
