@@ -92,6 +92,9 @@ bench-http: $(STAMP) ## 32 clients against `tiermem serve` for 30 s: nothing ack
 bench-calibration: $(STAMP) ## how often a sweep takes noise for a difference, at 3 to 30 seeds
 	$(BIN)/python benchmarks/calibration.py $(ARGS)
 
+bench-effects: $(STAMP) ## do effects of memories recover what is known: coverage of intervals, significance of nothing (ARGS="--trials 400")
+	$(BIN)/python benchmarks/effects.py $(ARGS)
+
 quality: $(STAMP) ## retrieval quality on LoCoMo (make quality DATA=locomo10.json; --help says where it is published)
 	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check bm25s
 	$(BIN)/python benchmarks/quality.py $(or $(DATA),--help) $(ARGS)

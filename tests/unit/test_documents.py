@@ -43,6 +43,7 @@ GUIDES = (
     "howto/test-your-own",
     "howto/classic-agents",
     "howto/analyse",
+    "howto/effect",
 )
 EXAMPLES = [
     match["code"]
@@ -162,7 +163,7 @@ def test_the_settings_edits_and_sweep_of_the_guide_are_taken(tmp_path: Path) -> 
         path = tmp_path / f"{number}.yaml"
         path.write_text(block)
         if block.startswith("- "):
-            assert len(read_edits(path)) == 5
+            assert len(read_edits(path)) == 6
             kinds.append("edits")
         elif block.startswith("scenario:"):
             shutil.copy(ROOT / "simulations/market.yaml", tmp_path)

@@ -221,7 +221,7 @@ def test_a_world_that_draws_for_all_agents_from_one_stream_is_warned_of(
 def test_a_world_that_draws_for_each_agent_from_its_own_stream_is_sound(
     tiermem: Command, here: Path
 ) -> None:
-    spoil(here, "self.rng.randrange(100)", 'self.rng.stream("sight", agent_id).randrange(100)')
+    spoil(here, "self.rng.randrange(100)", "self.rng.stream('sight', agent_id).randrange(100)")
     found = check(tiermem, "--ticks", 3, "--json")
     assert found.code == 0, found.err
     assert found.json["warnings"] == []
