@@ -13,7 +13,7 @@ LOWEST := tests/unit/test_golden_histories.py tests/unit/bank tests/unit/search 
 	tests/interfaces/mcp/test_mcp_server.py tests/interfaces/cli/test_exchange_commands.py \
 	tests/faults/test_bombs.py
 
-.PHONY: help setup test test-all lowest adapters check demo bench bench-simulation bench-scaling bench-million bench-temperature bench-compaction bench-mem0 bench-why bench-inspector bench-safety bench-recall bench-http bench-calibration quality reference inspector faults chaos load format clean
+.PHONY: help setup test test-all lowest adapters check demo bench bench-simulation bench-scaling bench-million bench-temperature bench-compaction bench-tells bench-mem0 bench-why bench-inspector bench-safety bench-recall bench-http bench-calibration quality reference inspector faults chaos load format clean
 help:            ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /	/' | expand -t 14
 
@@ -67,6 +67,9 @@ bench-temperature: $(STAMP) ## use, decay, compaction, status and cold memories
 
 bench-compaction: $(STAMP) ## compaction and counting from 100 to 10,000 agents
 	$(BIN)/python benchmarks/compaction.py $(ARGS)
+
+bench-tells: $(STAMP) ## whether a tell costs the same after a million tells
+	$(BIN)/python benchmarks/tells.py $(ARGS)
 
 bench-mem0: $(STAMP) ## mem0 itself against tiermem.mem0 in its place: add and search
 	$(BIN)/python benchmarks/mem0_facade.py $(ARGS)
