@@ -42,6 +42,7 @@ GUIDES = (
     "howto/write-a-world",
     "howto/test-your-own",
     "howto/analyse",
+    "howto/telling",
 )
 EXAMPLES = [
     match["code"]
