@@ -50,6 +50,12 @@ FILES_OF_CASES = {
 
 # By file: tests whose behaviour a cheaper test shows as well.
 TESTS = {
+    "test_documents.py": {
+        "test_the_page_on_testing_is_a_program_that_passes_and_fails_as_it_says",
+    },
+    "test_mesa_documents.py": {"test_the_program_runs_and_traders_refuse_cheats"},
+    "test_mesa_runs.py": {"test_grateful_agents_give_to_those_who_gave"},
+    "test_storage_laws.py": {"test_scores_of_a_large_agent_equal_exact_arithmetic"},
     "test_effects.py": {
         "test_a_memory_is_pinned_and_settings_are_changed",
         "test_a_seed_without_the_memory_is_left_out_and_named",
@@ -179,6 +185,9 @@ TESTS = {
 
 # By file: tests of which the first case is quick.
 TESTS_OF_CASES = {
+    "test_hostile_arguments.py": {"test_it_is_one_clear_error_and_nothing_is_changed"},
+    "test_http_access.py": {"test_no_attempt_of_one_agent_reaches_another"},
+    "test_planted_bugs.py": {"test_a_bug_breaks_a_law_that_the_message_names"},
     "test_mcp_http.py": {"test_no_attempt_reaches_the_others_memory"},
     "test_damaged_pages.py": {
         "test_a_damaged_page_under_cold_memories_is_named",

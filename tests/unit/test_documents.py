@@ -90,10 +90,14 @@ def test_the_temperature_page_names_every_preset() -> None:
     page = (ROOT / "docs/temperature.md").read_text()
     presets = sorted(path.stem for path in (ROOT / "config/presets").iterdir())
     about_finding = ["hybrid", "vector", "weighted-sum"]
-    assert len(presets) == 4 + len(about_finding)
-    assert all(f"| `{name}` |" in page for name in presets if name not in about_finding)
+    classic = ["generative-agents", "memorybank", "recency"]
+    others = [name for name in presets if name not in (*about_finding, *classic)]
+    assert len(others) == 4
+    assert all(f"| `{name}` |" in page for name in others)
     finding = (ROOT / "docs/recall.md").read_text()
     assert all(f"| `{name}` |" in finding for name in about_finding)
+    agents = (ROOT / "docs/howto/classic-agents.md").read_text()
+    assert all(f"`{name}`" in agents for name in classic)
 
 
 def test_the_world_of_the_guide_is_the_one_that_new_world_writes_and_runs(tmp_path: Path) -> None:

@@ -50,6 +50,9 @@ __all__ = [
 _MOST_SHOWN = 15
 _SUMMED = ("added", "demoted", "errors", "no_ops")
 
+INSPECTOR = "inspector.html"
+"""What ``tiermem inspect --export`` wrote, if it is beside the report: the report links to it."""
+
 
 def write(
     folder: Path,
@@ -82,6 +85,7 @@ def write(
                 pinned_longest=_pinned_longest(bank),
                 by_agent=by_agent,
                 sections=[section(study_run(folder, settings, world))],
+                inspector=INSPECTOR if (folder / INSPECTOR).is_file() else "",
             )
             replace_file(folder / "report.html", render_run(results))
     except OSError as error:
@@ -197,7 +201,9 @@ def _pinned_longest(bank: MemoryBank) -> list[RemarkableMemory]:
 
 def _remarkable(memory: Memory, number: int) -> RemarkableMemory:
     tier = TIER_NAMES[memory.tier]
-    return RemarkableMemory(memory.agent_id, memory.content, tier, memory.created_tick, number)
+    return RemarkableMemory(
+        memory.agent_id, memory.content, tier, memory.created_tick, number, id=memory.id
+    )
 
 
 def _summary(
