@@ -44,6 +44,7 @@ GUIDES = (
     "howto/classic-agents",
     "howto/analyse",
     "howto/effect",
+    "howto/telling",
 )
 EXAMPLES = [
     match["code"]
