@@ -323,7 +323,7 @@ class _Look:
             idle = tick - np.maximum(crowd.last[mine], crowd.created[mine])
             found[block.agent_id] = idle.tolist(), ids
         for block in self._blocks:  # cold memories may be stale too
-            for memory in block.critical_elsewhere.values():
+            for memory in () if block.is_common else block.critical_elsewhere.values():
                 used = max(memory.created_tick, memory.last_access_tick or 0)
                 if tick - max(used, memory.tier_tick) >= after and not memory.is_expired(tick):
                     idle_ticks, ids = found.setdefault(block.agent_id, ([], []))
