@@ -114,6 +114,7 @@ class RetrievalSettings:
     bm25_b: float
     stemmer: str
     diversity: float
+    trust: bool
     spread: Spread
 
 
@@ -246,6 +247,7 @@ class SimulationSettings:
     policy: str
     policy_options: Mapping[str, Any] = field(hash=False)
     asks: int
+    streams: int
     memories: tuple[Mapping[str, Any], ...] = field(hash=False)
 
     def agent_ids(self) -> list[str]:

@@ -20,7 +20,7 @@ from ...memory.records import Hits
 from ...memory.requests import check_agent_id, check_new
 from ...version import __version__
 from ..loop.decisions import DONE, FAILED, DecisionLog
-from ..loop.loop import check_number
+from ..loop.keeping import check_number
 from ..loop.tick_end import do_what_is_due, tick_record
 from ..protocols import Action, Answer, Ask, Observation, Remark
 from .folder import FORMAT, make_folder

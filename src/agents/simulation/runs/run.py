@@ -56,6 +56,7 @@ from .folder import (
     places_of_code,
     read_folder,
     remove_leftovers,
+    settings_of_before,
     write_settings,
 )
 from .life import Life, life
@@ -387,8 +388,9 @@ def is_of_run(
 ) -> bool:
     """Whether a checkpoint was made by this run, at the tick that its name says."""
     length = {"simulation.ticks": settings.simulation.ticks}  # which may have changed since
-    try:  # a setting that is newer than the checkpoint has its default
-        made = load_settings(base=found.extra["config"] or {}, overrides=length)
+    try:  # a setting that is newer than the checkpoint has its default, or its value of before
+        config = found.extra["config"] or {}
+        made = load_settings(base=config, overrides={**settings_of_before(config), **length})
     except (KeyError, ConfigError):
         return False
     same = made.to_dict(redact=True) == settings.to_dict(redact=True)

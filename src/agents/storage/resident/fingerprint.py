@@ -20,12 +20,13 @@ def fingerprint(block: AgentColumns) -> bytes:
         hash_all([block])
     total = ((block.memory_sum or 0) + block.use_sum + block.shelf_sum) % (1 << 256)
     result = total.to_bytes(32, "big")
-    if block.is_common:
-        return result
-    if block.recalls:
-        result += repr(sorted(block.recalls.items())).encode()
-    for path, note in sorted(block.notes.items()):
-        result += b"\0%s\0%s" % (path.encode(), note.digest)
+    if not block.is_common:
+        if block.recalls:
+            result += repr(sorted(block.recalls.items())).encode()
+        for path, note in sorted(block.notes.items()):
+            result += b"\0%s\0%s" % (path.encode(), note.digest)
+    if block.holdings:
+        result += b"\0\0" + (block.holdings.total % (1 << 256)).to_bytes(32, "big")
     return result
 
 
@@ -74,9 +75,10 @@ def _hash(blocks: Sequence[AgentColumns]) -> None:
 
 def forget_uses(block: AgentColumns, rows: slice | Sequence[int]) -> int:
     """Drop the hashes over the use of the memories in these rows; their sum."""
-    places = block.cells.places[rows]
+    own = block.cells.places
+    places = own[rows]
     total = block.table.marks.take(places)
-    block.cells.places[rows] = places
+    own[rows] = places
     return total
 
 
@@ -84,11 +86,11 @@ def keep_uses(block: AgentColumns, rows: Sequence[int]) -> None:
     """Keep hashes over the use of the memories in these rows, each of which was used."""
     if not rows:
         return
-    hashes = []
+    hashes, cells = [], block.cells
     for row in rows:
-        sequence, _, _, _, count, last = block.cells.numbers[row].tolist()
-        hashes.append(of_activity(sequence, count, last, block.cells.use_records.item(row)))
-    places = block.cells.places[rows]
+        sequence, _, _, _, count, last = cells.numbers[row].tolist()
+        hashes.append(of_activity(sequence, count, last, cells.use_records.item(row)))
+    places = cells.places[rows]
     (more,) = sums_of(hashes, block.table.marks.exchange(places, hashes), [len(hashes)])
-    block.cells.places[rows] = places
+    cells.places[rows] = places
     block.use_sum += more

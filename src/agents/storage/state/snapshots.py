@@ -18,6 +18,7 @@ from ..journal.schema import SnapshotRow
 from ..note import Note
 from ..resident.agent_columns import NUMBERS, AgentColumns
 from ..resident.come_and_go import load, take
+from ..resident.holdings import Holdings
 from ..resident.table import ResidentTable
 from ..shelf.rows import ShelfTable
 from .state import State
@@ -123,6 +124,8 @@ def _take_extras(block: AgentColumns, extras: dict[str, Any]) -> None:
         block.turns.update({each: (place, number) for each, place, number in turns})
     if notes := extras.get("notes"):
         block.notes.update({path: Note.of(text, chunks) for path, text, chunks in notes})
+    if held := extras.get("held"):
+        block.holdings = Holdings(held)
 
 
 def texts_of(row: SnapshotRow) -> list[str]:
@@ -153,14 +156,13 @@ def _without(
             take(block, [place])
         elif stored := shelf.get((row.agent, sequence), commit + 1):
             block.shelf_sum -= int.from_bytes(stored.digest, "big")
-    if not block.is_common:
-        block.turns.forget(sequences)
+    block.forget(sequences)
     return pack(block)
 
 
 def _extras(block: AgentColumns, sequences: list[int]) -> str:
     """JSON: what few memories have, and the hash over the memories that are not resident."""
-    notes, recalls, turns = "", "[]", ""
+    held, notes, recalls, turns = "", "", "[]", ""
     if not block.is_common and block.turns:
         order = [[sequence, *turn] for sequence, turn in sorted(block.turns.items())]
         turns = f',"turns":{json.dumps(order)}'
@@ -169,11 +171,13 @@ def _extras(block: AgentColumns, sequences: list[int]) -> str:
     if not block.is_common and block.notes:
         own = [[path, note.text, note.chunks] for path, note in sorted(block.notes.items())]
         notes = f',"notes":{json.dumps(own, ensure_ascii=False)}'
+    if block.holdings:
+        held = f',"held":{json.dumps(block.holdings.rows(), ensure_ascii=False)}'
     return (
         f'{{"metadata":{_grouped(sequences, block.metadata())},'
         f'"traits":{_grouped(sequences, block.traits())},'
         f'"recalls":{recalls},'
-        f'"shelf":"{block.shelf_sum % (1 << 256):064x}"{notes}{turns}}}'
+        f'"shelf":"{block.shelf_sum % (1 << 256):064x}"{notes}{turns}{held}}}'
     )
 
 

@@ -1,0 +1,99 @@
+"""The third phase of a tick: the world applies what agents do, in the order that was drawn."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from operator import itemgetter
+from typing import NamedTuple
+
+from ...errors import SimulationError
+from ...memory.sources import Telling
+from ..protocols import Action, Outcome, World
+from .actions import NO_OP, OWN_ACTIONS, REFUSED, as_action, refusal
+from .decisions import DONE, FAILED, REFUSAL, UNANSWERED
+from .failures import failed
+from .speaking import Speech, heard_by
+
+__all__ = ["Deed", "act", "told_in"]
+
+
+class Deed(NamedTuple):
+    """What came of one action of an agent. The agent remembers its deeds in their order."""
+
+    action: Action | None
+    """None stands for an answer of the policy that is no action."""
+    result: int | None
+    """What came of it, as the log of decisions counts; None for an action on the agent's own
+    memory, which is done when the deeds are recorded."""
+    outcome: Outcome | None = None
+    """What the agent is told; the reason, if the action was refused."""
+    told: Sequence[Telling] = ()
+    """What the action told other agents, in the order of telling."""
+
+
+def act(
+    world: World, order: Iterable[str], actions: Mapping[str, Sequence[object]], tick: int
+) -> dict[str, list[Deed]]:
+    """Apply the actions of each agent; the deeds of each agent, in the order of acting."""
+    own = getattr(world, "actions", ())
+    deeds: dict[str, list[Deed]] = {}
+    for agent in order:
+        deeds[agent] = [
+            _tell(world, agent, each, actions, tick)
+            if isinstance(each, Speech) and each.action.name not in own
+            else _act(world, agent, each.action if isinstance(each, Speech) else each, tick)
+            for each in actions[agent]
+        ]
+    return deeds
+
+
+def told_in(deeds: Mapping[str, Sequence[Deed]]) -> list[Telling]:
+    """What agents told each other, in the order of receivers, senders and numbers."""
+    told = []
+    for own in deeds.values():
+        said = [each for deed in own for each in deed.told]
+        told += [each._replace(number=number) for number, each in enumerate(said)]
+    return sorted(told, key=itemgetter(0, 1, 2))
+
+
+def _tell(world: World, agent: str, speech: Speech, agents: Collection[str], tick: int) -> Deed:
+    """Let those hear a speech who may, if the world says who may."""
+    why = speech.refusal
+    if not why:
+        try:
+            may_tell = getattr(world, "may_tell", None) or _everybody_may
+            return Deed(speech.action, DONE, told=heard_by(speech, agent, agents, may_tell))
+        except REFUSED as error:
+            why = refusal(speech.action.name, error)
+        except Exception as error:  # a user's own world may raise anything
+            raise failed(world, "may_tell", tick, error) from error
+    return Deed(speech.action, REFUSAL, Outcome(why, success=False))
+
+
+def _everybody_may(_: str, __: str) -> bool:
+    return True
+
+
+def _act(world: World, agent: str, given: object, tick: int) -> Deed:
+    name, action = "an action", None
+    try:
+        action = as_action(given)
+        name = action.name
+        if name in OWN_ACTIONS:
+            return Deed(action, None)
+        if name == NO_OP:
+            reason = action.arguments.get("reason", "no reason given")
+            return Deed(action, UNANSWERED, Outcome(f"did nothing: {reason}", success=False))
+        outcome = world.apply(agent, action)
+    except REFUSED as error:
+        return Deed(action, REFUSAL, Outcome(refusal(name, error), success=False))
+    except Exception as error:  # a user's own world may raise anything
+        raise failed(world, "apply", tick, error) from error
+    if outcome is None:
+        return Deed(action, DONE)
+    if isinstance(outcome, str):
+        outcome = Outcome(outcome)
+    if not isinstance(outcome, Outcome):
+        raise SimulationError(
+            f"{type(world).__name__}.apply({agent!r}, {name}) gave {outcome!r:.60}; an Outcome, a "
+            "text or None is needed"
+        )
+    return Deed(action, DONE if outcome.success else FAILED, outcome)

@@ -1,0 +1,57 @@
+"""What a world gives for the record of a tick, checked: numbers and JSON values."""
+
+import math
+from collections.abc import Sequence
+
+import orjson
+
+from ...errors import SimulationError
+from ..protocols import World
+from .failures import call
+
+__all__ = ["check_keys", "check_number", "metrics_of"]
+
+
+def metrics_of(world: World, tick: int, names: Sequence[str] | None) -> dict[str, float]:
+    """The world's metrics; ``names`` are those of the tick before."""
+    given = call(world, "metrics", tick)
+    try:
+        metrics = {str(name): check_number(value) for name, value in given.items()}
+        if names is not None and [*metrics] != names:
+            raise ValueError(f"the names are not those of the tick before: {[*metrics]!r:.200}")
+    except (AttributeError, TypeError, ValueError) as error:
+        raise SimulationError(
+            f"{type(world).__name__}.metrics() gave in tick {tick} what can't be kept: {error}"
+        ) from error
+    return metrics
+
+
+def check_number(value: object) -> float:
+    """``value`` itself if it is a number that a table can hold, or ValueError."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= 2**53:
+        return value
+    if hasattr(value, "item") and not isinstance(value, int | float):  # a NumPy number
+        return check_number(value.item())
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    what = "too large" if isinstance(value, int) and not isinstance(value, bool) else "no number"
+    raise ValueError(f"{value!r:.60} is {what}; a finite number up to 2^53 is needed")
+
+
+def check_keys(state: object) -> None:
+    """Refuse keys that are not text: JSON would give them back as text."""
+    try:
+        orjson.dumps(state)  # refuses other keys too, in a tenth of the time
+    except TypeError:  # a key may be the reason, or a value
+        _find_key(state)
+
+
+def _find_key(value: object) -> None:
+    if isinstance(value, dict):
+        for key, child in value.items():
+            if not isinstance(key, str):
+                raise ValueError(f"{key!r:.60} is a key; JSON has text for keys")
+            _find_key(child)
+    elif isinstance(value, list | tuple):
+        for child in value:
+            _find_key(child)

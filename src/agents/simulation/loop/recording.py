@@ -1,0 +1,103 @@
+"""The fourth phase of a tick: agents remember what they saw and did, and change their memories."""
+
+from collections.abc import Mapping, Sequence
+from random import Random
+
+from ...bank.memory_bank import MemoryBank
+from ...engine import telling
+from ...errors import TierMemError
+from ...memory.sources import Telling
+from ..protocols import Flushing, Outcome, Policy
+from .acting import Deed
+from .actions import REFUSED, refusal
+from .deciding import Decided
+from .decisions import DONE, REFUSAL, UNANSWERED, DecisionLog
+from .failures import failed
+from .flushing import Contexts, Saving
+from .recorder import Recorder, save
+
+__all__ = ["Recording"]
+
+
+class Recording:
+    """Records a tick in a bank. Afterwards it has what the agents and the tick's record are told.
+
+    ``contexts`` are those of the agents, if they are flushed.
+    """
+
+    def __init__(self, bank: MemoryBank, contexts: Contexts | None) -> None:
+        self.errors: dict[str, list[str]] = {}
+        """What was wrong with the agents' actions."""
+        self.no_ops = 0
+        """The decisions without an answer."""
+        self._bank = bank
+        self._contexts = contexts
+
+    def deeds(
+        self, decided: Decided, deeds: Mapping[str, Sequence[Deed]], log: DecisionLog
+    ) -> None:
+        """Store what the agents saw and did; agent after agent, in the order of ``deeds``."""
+        for agent, answer in decided.asked:
+            log.asked(agent, answer)
+        if self._contexts is not None:
+            self._contexts.begin_tick(decided.observations, decided.given.hits)
+        seen = {each.agent_id: each for each in decided.observations}
+        recorder = Recorder(self._bank, self._contexts)
+        for agent, done in deeds.items():
+            recorder.observed(seen[agent])
+            for deed in done:
+                self._deed(agent, deed, recorder, log)
+        recorder.flush()
+
+    def deliver(self, told: Sequence[Telling]) -> None:
+        """Store what agents of the bank were told, in this order."""
+        if told:
+            telling.deliver(self._bank.parts, told)
+
+    def flushes(self, policy: Policy, decided: Decided, rngs: Mapping[str, Random]) -> None:
+        """Flush and compact the contexts that are full enough."""
+        if self._contexts is not None:
+            self._contexts.end_tick(self._saving(policy, decided, rngs))
+
+    def _deed(self, agent: str, deed: Deed, recorder: Recorder, log: DecisionLog) -> None:
+        action, result, outcome, _ = deed
+        if result is None and action is not None:
+            try:
+                log.did(agent, action, DONE, born=recorder.memory_action(agent, action))
+                return
+            except REFUSED as error:
+                result = REFUSAL
+                outcome = Outcome(refusal(action.name, error), success=False)
+        result = DONE if result is None else result
+        if outcome is None:
+            log.did(agent, action, result, born=False)
+            return
+        if result == UNANSWERED:
+            self.no_ops += 1
+        elif result == REFUSAL:
+            self.errors.setdefault(agent, []).append(outcome.text)
+        name = action.name if action else "an action"
+        log.did(agent, action, result, born=recorder.happened(agent, name, outcome))
+
+    def _saving(
+        self, policy: Policy, decided: Decided, rngs: Mapping[str, Random]
+    ) -> Saving | None:
+        """Lets agents save what should last; None if their policy has no ``flush``."""
+        if not isinstance(policy, Flushing):
+            return None
+        given = {
+            seen.agent_id: (seen, hits)
+            for seen, hits in zip(decided.observations, decided.given.hits, strict=True)
+        }
+
+        def saving(agent: str, prompt: str) -> None:
+            try:
+                told = save(policy, *given[agent], rngs[agent], prompt, self._bank)
+            except TierMemError:
+                raise
+            except Exception as error:  # a user's own policy may raise anything
+                raise failed(policy, "flush", self._bank.tick, error) from error
+            if told:
+                self.errors.setdefault(agent, []).extend(told)
+
+        return saving
