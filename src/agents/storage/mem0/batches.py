@@ -69,16 +69,16 @@ class _PgVector(Batches):
     def upsert(self, ids: list[str], rows: Rows, payloads: Payloads, *, known: bool) -> None:
         entries = [json.dumps(entry) for entry in payloads]
         texts = [f"[{','.join(map(repr, row))}]" for row in rows]
-        with self.store._get_cursor(commit=True) as cursor:
-            values = list(zip(ids, texts, entries, strict=True))
+        values = list(zip(ids, texts, entries, strict=True))
+        with self.store.connection_pool.connection() as connection, connection.cursor() as cursor:
             cursor.executemany(self._WRITE.format(self._table()), values)
 
     def update(self, ids: list[str], rows: Rows, payloads: Payloads) -> None:
         self.upsert(ids, rows, payloads, known=True)
 
     def delete(self, ids: list[str]) -> None:
-        with self.store._get_cursor(commit=True) as cursor:
-            cursor.execute(self._DELETE.format(self._table()), (ids,))
+        with self.store.connection_pool.connection() as connection:
+            connection.execute(self._DELETE.format(self._table()), (ids,))
 
     def _table(self) -> str:
         name: str = self.store.collection_name
@@ -90,4 +90,6 @@ _KINDS: dict[str, type[Batches]] = {"chroma": _Chroma, "qdrant": _Qdrant, "pgvec
 
 def batches_of(provider: str, store: Any) -> Batches:
     """The calls for many rows of a store that mem0 made."""
+    if provider == "pgvector" and not hasattr(store.connection_pool, "connection"):
+        return Batches(store)  # psycopg2, whose pool is another one
     return _KINDS.get(provider, Batches)(store)
