@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import numpy as np
 import pytest
 
 from agents import MemoryBank, StoreError
@@ -188,9 +189,10 @@ def test_a_store_without_calls_for_many_rows_gets_one_at_a_time() -> None:
 
     store = OneByOne()
     batches = batches_of("redis", store)
-    batches.upsert(["a", "b"], [[1.0], [2.0]], [{"n": 1}, {"n": 2}], known=False)
-    batches.upsert(["b", "c"], [[3.0], [4.0]], [{"n": 3}, {"n": 4}], known=True)
-    batches.update(["a"], [[5.0]], [{"n": 5}])
+    rows = np.array([[1.0], [2.0], [3.0], [4.0], [5.0]], np.float32)
+    batches.upsert(["a", "b"], rows[:2], [{"n": 1}, {"n": 2}], known=False)
+    batches.upsert(["b", "c"], rows[2:4], [{"n": 3}, {"n": 4}], known=True)
+    batches.update(["a"], rows[4:], [{"n": 5}])
     batches.delete(["c", "nobody"])
     assert store.rows == {"a": ([5.0], {"n": 5}), "b": ([3.0], {"n": 3})}
 

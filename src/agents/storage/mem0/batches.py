@@ -4,9 +4,13 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
 __all__ = ["Batches", "batches_of"]
 
-Rows = list[list[float]]
+Rows = NDArray[np.float32]
 Payloads = Sequence[dict[str, Any]]
 
 
@@ -20,11 +24,11 @@ class Batches:
         """Write rows; ``known`` says that some of them may be there."""
         if known:
             self.delete(ids)
-        self.store.insert(vectors=rows, payloads=list(payloads), ids=ids)
+        self.store.insert(vectors=rows.tolist(), payloads=list(payloads), ids=ids)
 
     def update(self, ids: list[str], rows: Rows, payloads: Payloads) -> None:
         """Write rows that are there."""
-        for identifier, row, entry in zip(ids, rows, payloads, strict=True):
+        for identifier, row, entry in zip(ids, rows.tolist(), payloads, strict=True):
             self.store.update(identifier, vector=row, payload=entry)
 
     def delete(self, ids: list[str]) -> None:
@@ -35,7 +39,7 @@ class Batches:
 
 class _Chroma(Batches):
     def upsert(self, ids: list[str], rows: Rows, payloads: Payloads, *, known: bool) -> None:
-        self.store.collection.upsert(ids=ids, embeddings=rows, metadatas=payloads)
+        self.store.collection.upsert(ids=ids, embeddings=rows.tolist(), metadatas=payloads)
 
     def update(self, ids: list[str], rows: Rows, payloads: Payloads) -> None:
         self.store.collection.update(ids=ids, metadatas=payloads)
@@ -48,7 +52,7 @@ class _Qdrant(Batches):
     """Its insert in mem0 takes many rows, and replaces those that are there."""
 
     def upsert(self, ids: list[str], rows: Rows, payloads: Payloads, *, known: bool) -> None:
-        self.store.insert(vectors=rows, payloads=list(payloads), ids=ids)
+        self.store.insert(vectors=rows.tolist(), payloads=list(payloads), ids=ids)
 
     def update(self, ids: list[str], rows: Rows, payloads: Payloads) -> None:
         self.upsert(ids, rows, payloads, known=True)
@@ -68,7 +72,8 @@ class _PgVector(Batches):
 
     def upsert(self, ids: list[str], rows: Rows, payloads: Payloads, *, known: bool) -> None:
         entries = [json.dumps(entry) for entry in payloads]
-        texts = [f"[{','.join(map(repr, row))}]" for row in rows]
+        # orjson writes a row in a tenth of the time of Python, and in half the digits.
+        texts = [orjson.dumps(row, option=orjson.OPT_SERIALIZE_NUMPY).decode() for row in rows]
         values = list(zip(ids, texts, entries, strict=True))
         with self.store.connection_pool.connection() as connection, connection.cursor() as cursor:
             cursor.executemany(self._WRITE.format(self._table()), values)

@@ -18,6 +18,7 @@ from threading import Thread
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...errors import ConfigError, StoreDamaged, StoreError, StoreMismatch, TierMemError
 from .batches import Batches, batches_of
@@ -122,7 +123,7 @@ class ServedStore:
         with self._failing("searched"):
             # Some providers also search by the words of the query; only the vector counts here.
             found = self._store.search(
-                query="", vectors=_rows(vectors, 1)[0], top_k=most, filters=filters
+                query="", vectors=_rows(vectors, 1)[0].tolist(), top_k=most, filters=filters
             )
             agent = filters["user_id"]
             return [str(row.id) for row in found if (row.payload or {}).get("user_id") == agent]
@@ -248,9 +249,8 @@ def _probe_chroma(collection: Any, vector: list[float], rows: int) -> None:
         collection.query(query_embeddings=[vector], n_results=min(10, total))
 
 
-def _rows(vectors: bytes, number: int) -> list[list[float]]:
-    rows: list[list[float]] = np.frombuffer(vectors, np.float32).reshape(number, -1).tolist()
-    return rows
+def _rows(vectors: bytes, number: int) -> NDArray[np.float32]:
+    return np.frombuffer(vectors, np.float32).reshape(number, -1)
 
 
 def _answer(store: ServedStore, call: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
