@@ -15,7 +15,9 @@ from .failures import call
 from .flushing import Contexts
 from .keeping import check_keys, metrics_of
 from .observing import observe
+from .rating import rate_by
 from .recording import Recording
+from .standing import NO_RULES, Standing
 from .streams import Streams
 from .tick_end import do_what_is_due, tick_record
 
@@ -30,14 +32,20 @@ class Loop:
     """
 
     def __init__(
-        self, bank: MemoryBank, world: World, policy: Policy, agent_ids: Sequence[str]
+        self,
+        bank: MemoryBank,
+        world: World,
+        policy: Policy,
+        agent_ids: Sequence[str],
+        rules: Standing = NO_RULES,
     ) -> None:
         self._bank = bank
         self._world = world
         self._policy = policy
         self._agents = list(agent_ids)
         version = bank.settings.simulation.streams
-        self._streams = Streams(bank.settings.seed, self._agents, version)
+        self._rules = rules
+        self._streams = Streams(bank.settings.seed, self._agents, version, rules)
         self._errors: dict[str, list[str]] = {}
         self._spent = False
         self._names: list[str] | None = None
@@ -99,23 +107,34 @@ class Loop:
             bank.advance(number)
             streams.begin(number)
             seen = dict(zip(agents, observe(self._world, agents, number), strict=True))
+            if self._rules:
+                seen = self._rules.heard(seen, number)
             decided = decide(bank, self._policy, streams.agents, seen, self._errors)
-            log = DecisionLog(decided.observations, decided.given)
+            log = DecisionLog(
+                list(map(self._rules.remembered, decided.observations)), decided.given
+            )
             actions = dict(zip(agents, decided.actions, strict=True))
             deeds = act(self._world, streams.order(), actions, number)
-            recording = Recording(bank, self._contexts)
+            rate = rate_by(bank, self._policy)
+            recording = Recording(bank, self._contexts, rate, self._rules)
             recording.deeds(decided, deeds, log)
             recording.deliver(told_in(deeds))
             recording.flushes(self._policy, decided, streams.agents)
+            if bank.settings.reflection.enabled:
+                recording.reflections(self._policy, decided, streams.agents)
             self._errors = recording.errors
             self._call("end_tick")
             do_what_is_due(bank)
-            return self._record(decided.given.hits, log, recording.no_ops)
+            return self._record(decided.given.hits, log, recording)
 
     def _record(
-        self, found: Sequence[Hits], log: DecisionLog | None = None, no_ops: int = 0
+        self,
+        found: Sequence[Hits],
+        log: DecisionLog | None = None,
+        recording: Recording | None = None,
     ) -> dict[str, Any]:
         bank = self._bank
+        no_ops = recording.no_ops if recording else 0
         told = sum(map(len, self._errors.values()))
         record = tick_record(bank, found, self._metrics(), errors=told, no_ops=no_ops)
         state = {"world": self._call("get_state"), "errors": self._errors}
@@ -123,6 +142,9 @@ class Loop:
             record["flushes"] = self._contexts.flushes
             record["flush_failures"] = self._contexts.failures
             state["contexts"] = self._contexts.get_state()
+        if bank.settings.reflection.enabled:
+            record["reflections"] = recording.reflected if recording else 0
+            record["insights"] = recording.insights if recording else 0
         try:
             check_keys(state)
             kept = (log.retrieved, log.packed()) if log else (b"", b"")

@@ -43,12 +43,14 @@ from ...storage.private_files import replace_file
 from ...storage.store_sync import Progress
 from ...version import __version__
 from ..loop.loop import Loop
+from ..loop.standing import Standing
 from ..policies.cassette import Cassette
 from ..worlds.outside import check_inside
 from . import outputs
 from .decisions import Decision, decision
 from .folder import (
     FORMAT,
+    branched_from,
     changed_code,
     checkpoint_tick,
     checkpoints,
@@ -60,14 +62,7 @@ from .folder import (
     write_settings,
 )
 from .life import Life, life
-from .scenario import (
-    check_repeatable,
-    code_of,
-    first_memories,
-    make_policy,
-    make_world,
-    set_up,
-)
+from .scenario import check_scenario, first_memories, make_policy, make_world
 from .trusting import check_run, is_trusted_run, seal_run
 
 __all__ = ["Run", "Say", "go_back"]
@@ -85,10 +80,17 @@ class Run:
     """An open run. :meth:`create` and :meth:`open` give one."""
 
     def __init__(
-        self, folder: Path, settings: Settings, about: Mapping[str, Any], say: Say = _quiet
+        self,
+        folder: Path,
+        settings: Settings,
+        about: Mapping[str, Any],
+        say: Say = _quiet,
+        *,
+        offline: bool = False,
     ) -> None:
         """Callers use :meth:`create` and :meth:`open`."""
         self.folder = folder
+        self._offline = offline
         self.settings = settings
         self.about = about
         self.progress: Progress | None = None
@@ -128,11 +130,19 @@ class Run:
         return cls(folder, settings, about)
 
     @classmethod
-    def open(cls, folder: Path, assignments: Iterable[str] = (), *, say: Say = _quiet) -> Self:
+    def open(
+        cls,
+        folder: Path,
+        assignments: Iterable[str] = (),
+        *,
+        say: Say = _quiet,
+        offline: bool = False,
+    ) -> Self:
         """The run in ``folder``, after its last whole tick.
 
         ``assignments`` give the secrets that ``config.yaml`` leaves out. If the journal is lost or
-        damaged, the run tells the user and goes on from the newest whole checkpoint.
+        damaged, the run tells the user and goes on from the newest whole checkpoint. With
+        ``offline``, no language model is asked: a prompt without a recorded answer is an error.
         """
         settings, about = read_folder(folder)
         texts = tuple(assignments)
@@ -144,7 +154,7 @@ class Run:
                     hint="to change others, branch it with: tiermem branch",
                 )
         check_run(folder, settings)
-        return cls(folder, load_settings(settings, assignments=texts), about, say)
+        return cls(folder, load_settings(settings, assignments=texts), about, say, offline=offline)
 
     def close(self, *, sync: bool = True) -> None:
         """Close the bank: see :meth:`MemoryBank.close`."""
@@ -190,7 +200,7 @@ class Run:
         if not path.exists():
             extra = {
                 "config": self.settings.to_dict(redact=True),
-                "branched": _branched(self.about),
+                "branched": branched_from(self.about),
                 "cassette": self._cassette.position,
             }
             self.bank.checkpoint(path, extra, progress=self.progress)
@@ -265,11 +275,12 @@ class Run:
     def _start(self, say: Say) -> None:
         remove_leftovers(self.folder)
         places = places_of_code(self.folder, self.about)
-        self._cassette = Cassette(self.folder / "cassette.jsonl")
+        self._cassette = Cassette(self.folder / "cassette.jsonl", replay=self._offline)
         self._world = make_world(self.settings, *places)
         policy = make_policy(self.settings, self._world, self._cassette, *places)
         agents = self.settings.simulation.agent_ids()
-        self._loop = Loop(self.bank, self._world, policy, agents)
+        rules = Standing(self.about.get("rules", ()))
+        self._loop = Loop(self.bank, self._world, policy, agents, rules)
         for difference in self._loop.begin(first_memories(self.settings)):
             say(f"after set_state() the metric {difference}: does get_state() leave something out?")
         for name in changed_code(self.folder / "code", places):
@@ -284,17 +295,6 @@ class Run:
             f"the traceback is in {self.folder / 'error.txt'}; {mend} with: tiermem resume "
             f"{quote(str(self.folder))}"
         )
-
-
-def check_scenario(settings: Settings, places: list[Path]) -> dict[str, Path]:
-    """Refuse a scenario that can't run; otherwise give the user's own modules, by name."""
-    check_inside(settings)
-    check_repeatable(settings)
-    world = make_world(settings, *places)
-    make_policy(settings, world, Cassette(Path("cassette.jsonl"), replay=True), *places)
-    first_memories(settings)
-    set_up(world, settings)
-    return code_of(settings, *places)
 
 
 def go_back(folder: Path, tick: int, *, say: Say = _quiet) -> None:
@@ -377,12 +377,6 @@ def _read_whole(path: Path, settings: Settings, about: Mapping[str, Any], say: S
     return False
 
 
-def _branched(about: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Where a run branched from another run, without a path: a checkpoint may move elsewhere."""
-    parent = about.get("parent")
-    return {"tick": parent["tick"], "edits": parent["edits"]} if parent else None
-
-
 def is_of_run(
     found: checkpoint.Checkpoint, path: Path, settings: Settings, about: Mapping[str, Any]
 ) -> bool:
@@ -394,5 +388,5 @@ def is_of_run(
     except (KeyError, ConfigError):
         return False
     same = made.to_dict(redact=True) == settings.to_dict(redact=True)
-    same = same and found.extra.get("branched") == _branched(about)
+    same = same and found.extra.get("branched") == branched_from(about)
     return same and found.tick == checkpoint_tick(path)
