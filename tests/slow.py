@@ -142,6 +142,13 @@ TESTS = {
     },
     "test_mcp_http.py": {"test_what_was_answered_before_the_end_is_kept"},
     "test_mem0_store.py": {"test_many_memories_are_written_in_batches"},
+    "test_server_store.py": {
+        "test_a_plain_mem0_reads_what_is_on_the_server",
+        "test_a_server_that_goes_away_is_caught_up_with",
+        "test_a_server_that_is_emptied_is_filled_again",
+        "test_no_file_log_or_error_has_the_password",
+        "test_what_is_added_changed_and_deleted_is_on_the_server",
+    },
     "test_serve_command.py": {
         "test_a_second_signal_waits_for_no_operation",
         "test_killed_it_still_has_what_it_acknowledged",
