@@ -31,19 +31,19 @@ def figures(study: "Study") -> dict[str, tuple[str, Chart, str]]:
             f"{at}. {_short(row['text'])}": _holders(study, row) for at, row in enumerate(top, 1)
         }
         caption = f"The {len(top)} memories that most agents had."
-        png = plots.curves(curves, range(study.tick + 1)).png
-        found["spread"] = ("Agents that had a memory at some time", png, caption)
+        chart = plots.curves(curves, range(study.tick + 1))
+        found["spread"] = ("Agents that had a memory at some time", chart, caption)
     for subject, own in _by(study.truth(), "subject").items():
         if any(row["false"] for row in own):
             curves = {side: [row[side] for row in own] for side in ("true", "false")}
-            png = plots.curves(curves, [row["tick"] for row in own]).png
+            chart = plots.curves(curves, [row["tick"] for row in own])
             caption = "Agents that believe what is true, and what is false."
-            found[f"truth-{subject}"] = (f"Truth and rumour: {subject}", png, caption)
+            found[f"truth-{subject}"] = (f"Truth and rumour: {subject}", chart, caption)
     lasting = _survival(study.survival())
     if lasting:
         ages, shares = lasting
         caption = "The share of memories that lasted longer than an age, by Kaplan and Meier."
-        found["survival"] = ("How long memories lasted", plots.curves(shares, ages).png, caption)
+        found["survival"] = ("How long memories lasted", plots.curves(shares, ages), caption)
     return found
 
 
