@@ -206,6 +206,7 @@ class AsyncAgentMemory(_View[AgentMemory]):
     tell = _awaited(AgentMemory.tell)
     broadcast = _awaited(AgentMemory.broadcast)
     heard = _awaited(AgentMemory.heard)
+    flags = _awaited(AgentMemory.flags)
     retract = _awaited(AgentMemory.retract)
     link = _awaited(AgentMemory.link)
     links = _awaited(AgentMemory.links)

@@ -9,6 +9,7 @@ import pytest
 
 from agents import MemoryBank, MemoryNotFound, Temperature
 from agents.bank.history import rewind
+from agents.engine.status import Status, StoreStatus
 from banks import OpenBank, undone
 from embedders import Directions
 
@@ -130,6 +131,11 @@ def test_what_leaves_the_shelf_is_elsewhere_and_the_others_stay(
         assert alice.get(ids[4]).content == "text004ä <4 1>"
 
 
+def held(bank: MemoryBank) -> Status:
+    """The status of the bank, without that of mem0's store."""
+    return bank.status()._replace(store=StoreStatus("", 0, None))
+
+
 @pytest.mark.parametrize("snapshots", [False, True])
 def test_going_back_brings_back_what_left(
     open_bank: OpenBank, folder: Path, snapshots: bool, request: pytest.FixtureRequest
@@ -149,15 +155,15 @@ def test_going_back_brings_back_what_left(
         bank.advance(tick)
         step()
         states.append(bank.state_hash())
-        statuses.append(bank.status())
+        statuses.append(held(bank))
     bank.close()
     for tick in (3, 2, 1, 0):
         with MemoryBank.at(folder, tick, embedder=Directions()) as past:
-            assert (past.state_hash(), past.status()) == (states[tick], statuses[tick])
+            assert (past.state_hash(), held(past)) == (states[tick], statuses[tick])
     for tick in (2, 1, 0):
         rewind(folder, tick)
         bank = open_bank()
-        assert (bank.state_hash(), bank.status()) == (states[tick], statuses[tick])
+        assert (bank.state_hash(), held(bank)) == (states[tick], statuses[tick])
         assert [each.id for each in bank.agent("alice").all()] == ids
         bank.close()
 
