@@ -240,6 +240,8 @@ class SimulationSettings:
     policy: str
     policy_options: Mapping[str, Any] = field(hash=False)
     asks: int
+    engine: str
+    workers: int | None
     memories: tuple[Mapping[str, Any], ...] = field(hash=False)
 
     def agent_ids(self) -> list[str]:

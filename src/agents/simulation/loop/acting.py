@@ -9,7 +9,7 @@ from .actions import NO_OP, OWN_ACTIONS, REFUSED, as_action, refusal
 from .decisions import DONE, FAILED, REFUSAL, UNANSWERED
 from .failures import failed
 
-__all__ = ["Deed", "act"]
+__all__ = ["Deed", "act", "read_action"]
 
 
 class Deed(NamedTuple):
@@ -24,26 +24,43 @@ class Deed(NamedTuple):
     """What the agent is told; the reason, if the action was refused."""
 
 
+def read_action(given: object) -> Action | Deed:
+    """The action that a policy gave, or the deed of an action that can't be read."""
+    if isinstance(given, Deed):
+        return given
+    try:
+        return as_action(given)
+    except REFUSED as error:
+        return _refused(None, error)
+
+
 def act(
     world: World, order: Iterable[str], actions: Mapping[str, Sequence[object]], tick: int
 ) -> dict[str, list[Deed]]:
     """Apply the actions of each agent; the deeds of each agent, in the order of acting."""
-    return {agent: [_act(world, agent, each, tick) for each in actions[agent]] for agent in order}
+    return {
+        agent: [_act(world, agent, read_action(each), tick) for each in actions[agent]]
+        for agent in order
+    }
 
 
-def _act(world: World, agent: str, given: object, tick: int) -> Deed:
-    name, action = "an action", None
+def _refused(action: Action | None, error: Exception) -> Deed:
+    told = refusal(action.name if action else "an action", error)
+    return Deed(action, REFUSAL, Outcome(told, success=False))
+
+
+def _act(world: World, agent: str, action: Action | Deed, tick: int) -> Deed:
+    if isinstance(action, Deed):
+        return action
+    if action.name in OWN_ACTIONS:
+        return Deed(action, None)
+    if action.name == NO_OP:
+        reason = action.arguments.get("reason", "no reason given")
+        return Deed(action, UNANSWERED, Outcome(f"did nothing: {reason}", success=False))
     try:
-        action = as_action(given)
-        name = action.name
-        if name in OWN_ACTIONS:
-            return Deed(action, None)
-        if name == NO_OP:
-            reason = action.arguments.get("reason", "no reason given")
-            return Deed(action, UNANSWERED, Outcome(f"did nothing: {reason}", success=False))
         outcome = world.apply(agent, action)
     except REFUSED as error:
-        return Deed(action, REFUSAL, Outcome(refusal(name, error), success=False))
+        return _refused(action, error)
     except Exception as error:  # a user's own world may raise anything
         raise failed(world, "apply", tick, error) from error
     if outcome is None:
@@ -52,7 +69,7 @@ def _act(world: World, agent: str, given: object, tick: int) -> Deed:
         outcome = Outcome(outcome)
     if not isinstance(outcome, Outcome):
         raise SimulationError(
-            f"{type(world).__name__}.apply({agent!r}, {name}) gave {outcome!r:.60}; an Outcome, a "
-            "text or None is needed"
+            f"{type(world).__name__}.apply({agent!r}, {action.name}) gave {outcome!r:.60}; an "
+            "Outcome, a text or None is needed"
         )
     return Deed(action, DONE if outcome.success else FAILED, outcome)

@@ -6,8 +6,11 @@ from typing import Any
 from ...bank.memory_bank import MemoryBank
 from ...memory.records import Hits
 from ...memory.tiers import TIER_NAMES
+from .decisions import DecisionLog
+from .flushing import Contexts
+from .keeping import check_keys
 
-__all__ = ["do_what_is_due", "tick_record"]
+__all__ = ["do_what_is_due", "record_tick", "tick_counts", "tick_record"]
 
 
 def do_what_is_due(bank: MemoryBank) -> None:
@@ -29,10 +32,16 @@ def tick_record(
     no_ops: int = 0,
 ) -> dict[str, Any]:
     """The record of a bank's tick; ``found`` is what the agents were given in it."""
+    counts = tick_counts(bank, found, errors=errors, no_ops=no_ops)
+    return {"tick": bank.tick, "state_hash": bank.state_hash(), **counts, "metrics": metrics}
+
+
+def tick_counts(
+    bank: MemoryBank, found: Sequence[Hits], *, errors: int, no_ops: int
+) -> dict[str, Any]:
+    """What a tick's record counts in a bank."""
     sizes = list(map(len, found))
     return {
-        "tick": bank.tick,
-        "state_hash": bank.state_hash(),
         **{TIER_NAMES[tier]: count for tier, count in bank.ticks.tier_counts().items()},
         **bank.ticks.pending()._asdict(),
         "retrieved": sum(sizes),
@@ -40,5 +49,31 @@ def tick_record(
         **bank.ticks.temperatures(found),
         "errors": errors,
         "no_ops": no_ops,
-        "metrics": metrics,
     }
+
+
+def record_tick(
+    bank: MemoryBank,
+    contexts: Contexts | None,
+    log: DecisionLog | None,
+    found: Sequence[Hits],
+    metrics: Mapping[str, float],
+    world: object,
+    errors: Mapping[str, Sequence[str]],
+    no_ops: int = 0,
+) -> dict[str, Any]:
+    """Record a tick in the bank, with the state of the world after it; the tick's record.
+
+    ValueError or InvalidInput for a state that can't be kept.
+    """
+    told = sum(map(len, errors.values()))
+    record = tick_record(bank, found, metrics, errors=told, no_ops=no_ops)
+    state = {"world": world, "errors": errors}
+    if contexts is not None:
+        record["flushes"] = contexts.flushes
+        record["flush_failures"] = contexts.failures
+        state["contexts"] = contexts.get_state()
+    check_keys(state)
+    kept = (log.retrieved, log.packed()) if log else (b"", b"")
+    bank.ticks.record(record, state, *kept)
+    return record

@@ -91,6 +91,11 @@ class Cassette:
             places = [at for key, at in self._index().items() if key[:2] == (tick, agent)]
             return [self._read(*place) for place in sorted(places)]
 
+    def exchanges(self) -> list[Exchange]:
+        """All exchanges, in the order of the answers."""
+        with self._lock:
+            return [self._read(*place) for place in sorted(self._index().values())]
+
     def record(self, exchange: Exchange) -> Exchange:
         """Write an exchange to the file. If its key has an earlier exchange, give that instead."""
         key = exchange.key

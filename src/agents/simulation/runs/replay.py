@@ -20,7 +20,7 @@ from . import outputs
 from .compare import Difference, differences
 from .decision_table import decision_table
 from .folder import as_run_error, checkpoints, places_of_code, read_folder
-from .run import is_of_run
+from .going_back import is_of_run
 from .scenario import first_memories, make_policy, make_world
 from .trusting import check_run
 
