@@ -165,6 +165,7 @@ COMMANDS: dict[str, tuple[Entry, ...]] = {
     "Simulations": (
         ("run", "runs:run", "Run a simulation."),
         ("resume", "runs:resume", "Continue a run, or make it longer."),
+        ("merge", "runs:merge", "Copy a run whose agents are spread over workers, as one bank."),
         ("replay", "runs:replay", "Repeat a run, and compare it tick by tick."),
         ("branch", "runs:branch", "Start a new run from a tick of another run."),
         ("why", "why:why", "Tell why an agent did what it did in a tick."),

@@ -17,8 +17,9 @@ from ...storage.private_files import copy_file
 from ...version import __version__
 from ..worlds.outside import check_inside
 from .compare import last_tick
-from .folder import as_run_error, make_folder, places_of_code, read_folder
+from .folder import as_run_error, make_folder, places_of_code
 from .run import check_scenario
+from .sharded import reading
 from .trusting import check_run, is_trusted_run, seal_run
 
 __all__ = ["branch", "read_edits"]
@@ -49,7 +50,7 @@ def branch(
     force: bool = False,
 ) -> None:
     """Make the folder of a run that starts from ``parent`` after ``tick``, and apply the edits."""
-    settings, about = read_folder(parent)
+    settings, about = reading(parent)
     check_inside(settings)
     last = last_tick(parent)
     if not 0 <= tick <= last:
