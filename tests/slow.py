@@ -185,6 +185,7 @@ TESTS_OF_CASES = {
     "test_sweep_workers.py": {
         "test_ctrl_c_at_any_moment_ends_a_sweep_without_a_traceback",
     },
+    "test_telling.py": {"test_a_long_chain_is_followed_to_its_origin"},
     "test_world_commands.py": {"test_a_world_that_is_not_sound_is_told_why"},
 }
 

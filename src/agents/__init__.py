@@ -59,6 +59,7 @@ from .errors import (
 )
 from .memory.records import Explanation, Hit, Hits, Memory
 from .memory.retention import Retention
+from .memory.sources import Source
 from .memory.temperature import Temperature
 from .memory.tiers import TIER_NAMES, TIER_VALUES, Tier
 from .version import __version__
@@ -110,6 +111,7 @@ __all__ = [
     "Retention",
     "RunError",
     "SimulationError",
+    "Source",
     "StoreDamaged",
     "StoreError",
     "StoreMismatch",

@@ -167,9 +167,10 @@ def test_the_public_names_are_these() -> None:
         "Diverged", "EmbedderError", "Explanation", "ExtractionError", "Hit", "Hits",
         "InvalidAction", "InvalidAgentId", "InvalidContent", "InvalidInput", "InvalidMetadata",
         "InvalidTemperature", "InvalidTier", "Memory", "MemoryBank", "MemoryNotFound",
-        "MemoryPinned", "NoteRefused", "Retention", "RunError", "SimulationError", "StoreDamaged",
-        "StoreError", "StoreMismatch", "TIER_NAMES", "TIER_VALUES", "Temperature", "TickNotKept",
-        "Tier", "TierFull", "TierMemError", "TrustError", "Untrusted", "__version__", "trust",
+        "MemoryPinned", "NoteRefused", "Retention", "RunError", "SimulationError", "Source",
+        "StoreDamaged", "StoreError", "StoreMismatch", "TIER_NAMES", "TIER_VALUES", "Temperature",
+        "TickNotKept", "Tier", "TierFull", "TierMemError", "TrustError", "Untrusted", "__version__",
+        "trust",
     ]  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import final
 
-from ..engine import adding, agent_moves, reading, upkeep
+from ..engine import adding, agent_moves, reading, telling, upkeep
 from ..engine.open_bank import OpenBank
 from ..engine.status import Status
 from ..errors import InvalidInput, InvalidTier
@@ -13,6 +13,7 @@ from ..memory.records import Explanation, Hits, Memory, Scalar
 from ..memory.requests import action_text, check_query
 from ..memory.results import Compaction, Recall, Spill
 from ..memory.retention import Retention
+from ..memory.sources import Heard, Told
 from ..memory.temperature import Temperature, TemperatureLike, parse_temperature
 from ..memory.tiers import Tier, TierLike, parse_tier
 from ..notes.agent_notes import AgentNotes, NoteLines
@@ -195,6 +196,57 @@ class AgentMemory:
         with self.parts.changing():
             memory = self.get(memory_id)
             return self.set_tier(memory_id, tier) if memory.tier is Tier.PINNED else memory
+
+    # Telling
+
+    def tell(
+        self,
+        to: str,
+        memory_id: str,
+        as_tier: TierLike | None = None,
+        note: str | None = None,
+    ) -> Told:
+        """Tell another agent a memory: the listener gets a copy, a memory of its own.
+
+        The copy has the text, kind, tags, value, metadata and end of the memory. Its ``source``
+        says who told it, and where it came from; ``note`` is kept as its metadata ``told_note``.
+        Its tier is ``as_tier``, any but pinned, or the tier of the memory, important at most. What
+        the listener knows from the same origin is counted, and not stored again: :meth:`heard`.
+        """
+        return self.broadcast(memory_id, [to], as_tier, note)[0]
+
+    def broadcast(
+        self,
+        memory_id: str,
+        to: Iterable[str],
+        as_tier: TierLike | None = None,
+        note: str | None = None,
+    ) -> list[Told]:
+        """:meth:`tell` for many listeners, in one commit. If one is refused, nobody is told."""
+        if isinstance(to, str):
+            raise InvalidInput("broadcast() takes a list of agents", hint="use tell() for one")
+        with self.parts.using():
+            memory = self.get(memory_id)
+            news = [telling.telling(self.parts, memory, each, as_tier, note) for each in to]
+            return telling.deliver(self.parts, news)
+
+    def heard(self, memory_id: str) -> Heard:
+        """How often the agent was told a memory, and by whom last; never, for one of its own."""
+        with self.parts.using():
+            return telling.heard(self.parts, self.get(memory_id))
+
+    def trust(self, teller: str, trust: float) -> None:
+        """Say how much the agent trusts what ``teller`` tells, from 0 to 1; 1 unless it is said.
+
+        With ``retrieval.trust``, the trust multiplies score and boost of what that agent told.
+        """
+        with self.parts.using():
+            telling.trust(self.parts, self.agent_id, teller, trust)
+
+    def trust_of(self, teller: str) -> float:
+        """How much the agent trusts what ``teller`` tells."""
+        with self.parts.using():
+            return telling.trust_of(self.parts, self.agent_id, teller)
 
     # Notes
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Self, final
 
 from ..config.settings import Settings
-from ..engine import adding, clock, reading, upkeep
+from ..engine import adding, clock, reading, telling, upkeep
 from ..engine.open_bank import OpenBank
 from ..engine.status import Status
 from ..errors import BankError
@@ -15,6 +15,7 @@ from ..memory.context import TokenCounter, approximate_tokens, render
 from ..memory.records import Hits, Memory
 from ..memory.requests import check_agent_id
 from ..memory.results import Compaction, TimePassed
+from ..memory.sources import Chain
 from ..notes.index import Synced
 from ..notes.opening import sync_notes
 from ..notes.watching import NoteWatch, watch_notes
@@ -173,6 +174,13 @@ class MemoryBank:
     def agent(self, agent_id: str) -> AgentMemory:
         """One agent's view of its own memories. An agent exists from its first memory on."""
         return AgentMemory(self.parts, check_agent_id(agent_id))
+
+    def chain(self, memory: Memory) -> Chain:
+        """The way of a memory back to its origin, from teller to teller.
+
+        Where a memory on the way was deleted or forgotten, the chain ends, and says so.
+        """
+        return telling.chain(self.parts, memory)
 
     def advance(self, tick: int) -> None:
         """Set the clock to ``tick``; :class:`InvalidInput` for a tick before the current one.

@@ -108,6 +108,7 @@ class RetrievalSettings:
     bm25_b: float
     stemmer: str
     diversity: float
+    trust: bool
     spread: Spread
 
 
@@ -242,6 +243,7 @@ class SimulationSettings:
     asks: int
     engine: str
     workers: int | None
+    streams: int
     memories: tuple[Mapping[str, Any], ...] = field(hash=False)
 
     def agent_ids(self) -> list[str]:

@@ -9,6 +9,7 @@ from ..memory.metadata import check_metadata
 from ..memory.records import KEY, NO_METADATA, VALUE, Memory
 from ..memory.requests import NewBatch, Options, check_all_new, check_content
 from ..memory.retention import Retention
+from ..memory.sources import own_metadata
 from ..memory.tiers import Tier
 from ..rules.duplicates import normal_text, outlives
 from ..storage.note import note_of
@@ -52,7 +53,7 @@ def update(
     """Store a new version of a memory, which has all of the former but what is given."""
     check_is_live(bank, memory)
     text = check_content(content, bank.settings.memory.max_content_bytes)
-    own: object = memory.metadata if metadata is None else metadata
+    own: object = own_metadata(memory.metadata) if metadata is None else metadata
     kept, key = check_metadata(own), memory.key or memory.id
     fixed = {KEY: key}
     if value is not None:

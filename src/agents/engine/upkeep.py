@@ -32,7 +32,9 @@ class _DryRun(Exception):
 def agents(bank: OpenBank) -> list[str]:
     """The ids of all agents that ever stored a memory, in alphabetical order."""
     with bank.using():
-        return sorted(bank.ledger.resident.blocks)
+        blocks = bank.ledger.resident.blocks
+        # An agent that only trusts or distrusts has a block, and no memory yet.
+        return sorted([name for name, own in blocks.items() if own.next_sequence > 1 or own.notes])
 
 
 def _chosen(bank: OpenBank, agent_id: str | None) -> list[str]:

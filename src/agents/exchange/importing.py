@@ -6,6 +6,7 @@ from itertools import groupby, islice
 from typing import NamedTuple
 
 from ..bank.memory_bank import MemoryBank
+from ..engine import adding
 from ..errors import InvalidInput, TierFull
 from ..memory.records import Memory
 from ..memory.requests import NewBatch, NewMemory
@@ -147,7 +148,7 @@ def _added(bank: MemoryBank, chunk: Iterable[New]) -> Iterator[Memory]:
         if is_archived:
             yield from bank.parts.add_new(NewBatch.of(map(_startable, run)))
         else:
-            yield from bank.add_many(map(_startable, run))
+            yield from adding.add_new(bank.parts, NewBatch.of(map(_startable, run)))
 
 
 def _stored_singly(

@@ -10,10 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ..bank.memory_bank import MemoryBank
-from ..errors import InvalidInput
+from ..errors import InvalidInput, InvalidMetadata
+from ..memory.metadata import KeptMetadata
 from ..memory.records import Memory
 from ..memory.requests import NewMemory, check_new, check_whole
 from ..memory.retention import Retention
+from ..memory.sources import SOURCE, source_of, source_text
 from ..memory.temperature import Temperature
 from ..memory.tiers import Tier
 from ..tools.shapes import KEPT, memory_json
@@ -83,12 +85,29 @@ def check_row(row: Row, agent_id: str | None, most_bytes: int) -> New:
         )
     options: dict[str, Any] = {"ttl": _lifetime(given)}
     options |= {name: given.get(name) for name in ("kind", "tags", "temperature")}
-    item = (owner, given["content"], given.get("tier", "normal"), given.get("metadata"), options)
+    metadata, source = _apart(given.get("metadata"))
+    item = (owner, given["content"], given.get("tier", "normal"), metadata, options)
     memory = check_new(item, most_bytes)
+    if source is not None:
+        own = {**(memory[3] or {}), SOURCE: source}
+        memory = (*memory[:3], KeptMetadata({key: own[key] for key in sorted(own)}), memory[4])
     is_archived = _is_archived(given)
     if memory[2] is Tier.PINNED:
         _check_pinned(memory[4].temperature, is_archived)
     return New(row.place, memory, is_archived)
+
+
+def _apart(metadata: object) -> tuple[object, str | None]:
+    """Metadata without the memory's source, and the source: only an import may give one."""
+    if not isinstance(metadata, Mapping) or SOURCE not in metadata:
+        return metadata, None
+    source = source_of(metadata)
+    if source is None:
+        raise InvalidMetadata(
+            f"metadata {SOURCE} is not a memory's source", hint="leave it out, or export it again"
+        )
+    rest = {key: value for key, value in metadata.items() if key != SOURCE}
+    return rest, source_text(source)
 
 
 def check_name(name: str) -> None:

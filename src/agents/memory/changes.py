@@ -34,7 +34,7 @@ class Changes(NamedTuple):
     recalled: int
 
 
-_UNCOUNTED = frozenset({"add", "access", "repeat", "tick", "note", "succeed", "last"})
+_UNCOUNTED = frozenset({"add", "access", "repeat", "tick", "note", "succeed", "last", "hold"})
 NO_CHANGES = Changes(*[0] * len(Changes._fields))
 
 

@@ -24,6 +24,7 @@ __all__ = [
     "Cause",
     "Change",
     "Event",
+    "Held",
     "Lasted",
     "Moved",
     "Noted",
@@ -184,6 +185,17 @@ class Noted(NamedTuple):
     """For each chunk the memory's sequence number, its first and its last line."""
 
 
+class Held(NamedTuple):
+    """An agent holds a small JSON value under a topic and a name, beside its memories."""
+
+    kind: Literal["hold"]
+    agent_id: str
+    topic: str
+    name: str
+    value: Any
+    """None if the agent holds nothing there any more."""
+
+
 class TickAdvanced(NamedTuple):
     """The bank's clock moved; the events after this one happened in this tick."""
 
@@ -201,9 +213,10 @@ Event = (
     | Purged
     | Accessed
     | Noted
+    | Held
     | TickAdvanced
 )
-Change = TierChanged | Moved | Retained | Lasted | Succeeded | Purged | Noted
+Change = TierChanged | Moved | Retained | Lasted | Succeeded | Purged | Noted | Held
 """An event that changes memories of one agent."""
 Row = tuple[Any, ...]
 """An event, or a plain tuple of its fields, which takes half the time to make and to write."""
@@ -220,6 +233,7 @@ _KINDS: dict[str, type[Event]] = {
     "recall": Accessed,
     "repeat": Accessed,
     "note": Noted,
+    "hold": Held,
     "tick": TickAdvanced,
 }
 

@@ -10,6 +10,7 @@ from typing import Any, final
 from ..errors import InvalidContent, InvalidMetadata
 from .json_value import check_value_text
 from .records import VALUE, Scalar, check_text, shown
+from .sources import SOURCE
 
 __all__ = ["RESERVED_METADATA_KEYS", "KeptMetadata", "SharedMetadata", "check_metadata"]
 
@@ -22,7 +23,7 @@ RESERVED_METADATA_KEYS = frozenset(
         "user_id", "agent_id", "run_id", "actor_id", "role",
         "tier", "tier_name", "created_tick", "tier_tick", "sequence", "tiermem_bank",
         "temperature", "retention", "kind", "tags",
-        "expires_tick", "access_count", "last_access_tick", "relevance",
+        "expires_tick", "access_count", "last_access_tick", "relevance", SOURCE,
     }
 )  # fmt: skip
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from ..errors import InvalidContent
 from .retention import Retention
+from .sources import Source, source_of
 from .temperature import Temperature
 from .tiers import Tier
 
@@ -113,6 +114,11 @@ class Memory(NamedTuple):
         """
         own = self.metadata.get(VALUE)
         return json.loads(own) if isinstance(own, str) else None
+
+    @property
+    def source(self) -> Source | None:
+        """Who told the memory, and where it came from; None for a memory that nobody told."""
+        return source_of(self.metadata)
 
     def is_expired(self, tick: int) -> bool:
         """Whether the lifetime is over in ``tick``. A pinned or archived memory does not expire."""
@@ -290,6 +296,8 @@ class Explanation(NamedTuple):
     """The score made of ``vector`` and ``keyword`` together."""
     context: float = 0.0
     """What session and speaker add or take: the score less ``fusion``."""
+    trust: float = 1.0
+    """The trust in the memory's teller, by which ``retrieval.trust`` multiplied score and boost."""
 
 
 class Hits(list[Hit]):

@@ -17,6 +17,7 @@ from ..storage.state.state import State
 from .hybrid_score import HybridScore
 from .ranker import similarities
 from .request import SearchRequest
+from .trusting import Trusting
 
 __all__ = ["Considered", "everything", "explained"]
 
@@ -48,6 +49,7 @@ def explained(
     memories: Iterable[Memory],
     unscored: Callable[[Memory], Hit],
     tick: int,
+    trusting: Trusting | None = None,
 ) -> list[Explanation]:
     """What became of each memory: the given ones in their order, then the rest.
 
@@ -58,15 +60,19 @@ def explained(
     heirs = _successors(memories)
     parts = _parts(block, seen.asked)
     rows: dict[int, Explanation] = {}
+    trust_in = _full_trust if trusting is None else trusting.of
 
     def tell(hits: Iterable[Hit], reason: Callable[[Memory], str]) -> None:
         for hit in hits:
             number, why = hit.memory.sequence, reason(hit.memory)
             if number not in rows:
                 place = len(rows) + 1 if why in _GIVEN else None
-                own = parts.get(number)
-                rest = () if own is None else (*own[:3], hit.score - own[2])
-                rows[number] = Explanation(*hit, place, why, *rest)
+                own, trust = parts.get(number), trust_in(hit.memory)
+                rest: tuple[float, ...] = ()
+                if own is not None:
+                    score = hit.score if trust == 1.0 else own[3]
+                    rest = (*own[:3], score - own[2])
+                rows[number] = Explanation(*hit, place, why, *rest)._replace(trust=trust)
 
     def hidden() -> Iterator[tuple[str, Hit]]:
         for memory in memories:
@@ -74,7 +80,8 @@ def explained(
                 own = parts.get(memory.sequence)
                 hit = unscored(memory)
                 if own is not None:
-                    hit = hit._replace(score=own[3], boosted_score=own[3] + hit.boost)
+                    score = own[3] * trust_in(memory)
+                    hit = hit._replace(score=score, boosted_score=score + hit.boost)
                 yield _why_hidden(memory, request, tick), hit
 
     is_in_context = request.hot is not None
@@ -93,6 +100,10 @@ def explained(
         else:
             tell(hits, lambda _, why=reason: why)  # type: ignore[misc]
     return list(rows.values())
+
+
+def _full_trust(_: Memory) -> float:
+    return 1.0
 
 
 def _successors(memories: Iterable[Memory]) -> dict[int, str]:

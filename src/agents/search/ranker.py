@@ -21,6 +21,7 @@ from ..storage.state.accesses import Accesses, apart
 from ..storage.vectors import Quantised, norms, products
 from .hybrid_score import HybridScore
 from .scope import Scope
+from .trusting import Trusting
 
 __all__ = ["Ranker", "similarities"]
 
@@ -52,18 +53,27 @@ class Scored(NamedTuple):
     tiers: Callable[[NDArray[np.intp]], NDArray[np.int8]]
     """The tiers of the memories in these columns; each search has a row of columns."""
     front: Front
+    trust: Callable[[NDArray[np.intp]], NDArray[np.float64]] | None = None
+    """The factors of the memories in these columns; None if all are 1."""
 
 
 class Ranker:
     """Chooses among resident memories, and makes hits of them."""
 
-    def __init__(self, boosts: Sequence[float], multiplier: int, diversity: float = 0.0) -> None:
+    def __init__(
+        self,
+        boosts: Sequence[float],
+        multiplier: int,
+        diversity: float = 0.0,
+        trusting: Trusting | None = None,
+    ) -> None:
         self._boosts = tuple(boosts)
         self._boost_array = np.array(boosts, np.float64)
         self._boost_objects = np.array(self._boost_array.tolist(), object)
         self.multiplier = multiplier
         """How many candidates there are for each result."""
         self._diversity = diversity
+        self._trusting = trusting
 
     # Many searches
 
@@ -82,7 +92,7 @@ class Ranker:
         """
         given: list[Accesses] = []
         chosen, own_scopes = [blocks[i] for i in worded], [scopes[i] for i in worded]
-        for group in score(chosen, asked.vectors, own_scopes, asked):
+        for group in score(chosen, asked.vectors, own_scopes, asked, self._trusting):
             scored = group._replace(members=[worded[member] for member in group.members])
             wanted, ranked = self._ranked(scored, limit, scopes)
             if self._diversity:
@@ -127,6 +137,14 @@ class Ranker:
         """
         if len(blocks) == 1:  # a few rows are read faster one by one
             return self._hits(blocks[0], (rows - blocks[0].start).tolist(), scores.tolist())
+        if self._trusting is not None:
+            cuts = counts.cumsum()[:-1]
+            parts = zip(blocks, np.split(rows, cuts), np.split(scores, cuts), strict=True)
+            found = [
+                self._hits(block, (own - block.start).tolist(), values.tolist())
+                for block, own, values in parts
+            ]
+            return list(chain.from_iterable(found))
         table = blocks[0].table
         agents = np.array([block.agent_id for block in blocks], object).repeat(counts)
         prefixes = np.array([block.prefix for block in blocks], object).repeat(counts)
@@ -200,8 +218,10 @@ class Ranker:
         )
 
     def _boosts_of(self, scored: Scored) -> Boosts:
-        boosts = self._boost_array
-        return lambda columns: boosts[scored.tiers(columns)]
+        boosts, trust = self._boost_array, scored.trust
+        if trust is None:
+            return lambda columns: boosts[scored.tiers(columns)]
+        return lambda columns: boosts[scored.tiers(columns)] * trust(columns)
 
     # One agent
 
@@ -209,7 +229,7 @@ class Ranker:
         self, block: AgentColumns, asked: HybridScore, most: int, scope: Scope | None
     ) -> list[Hit]:
         """The ``most`` memories that match best, without the memories that come first."""
-        (scored,) = score([block], asked.vectors, [scope], asked)
+        (scored,) = score([block], asked.vectors, [scope], asked, self._trusting)
         wanted = np.array([min(most, block.size)])
         ranked = rank(scored.scores, self._boosts_of(scored), wanted, 1)
         columns = ranked.columns[0, : ranked.counts[0]].tolist()
@@ -217,14 +237,14 @@ class Ranker:
 
     def front(self, block: AgentColumns, asked: HybridScore, scope: Scope | None) -> list[Hit]:
         """The memories that come first, with their scores."""
-        (scored,) = score([block], asked.vectors, [scope], asked)
+        (scored,) = score([block], asked.vectors, [scope], asked, self._trusting)
         return self.first(block, scope, scored.front.scores.tolist())
 
     def all_similar(
         self, block: AgentColumns, asked: HybridScore, limit: int, scope: Scope | None
     ) -> tuple[list[Hit], list[Hit]]:
         """The candidates and all other memories that are ranked, each list best first."""
-        (scored,) = score([block], asked.vectors, [scope], asked)
+        (scored,) = score([block], asked.vectors, [scope], asked, self._trusting)
         _, ranked = self._ranked(scored, limit, [scope])
         candidates = ranked.columns[0, : ranked.counts[0]].tolist()
         scores = scored.scores[0]
@@ -253,6 +273,9 @@ class Ranker:
     def hit(self, memory: Memory, own: float) -> Hit:
         """The hit for a memory that was found elsewhere, with this score."""
         boost = self._boosts[memory.tier]
+        if self._trusting is not None:
+            trust = self._trusting.of(memory)
+            own, boost = own * trust, boost * trust
         return Hit(memory, own, boost, own + boost)
 
     def merged(self, candidates: list[Hit], most: int) -> list[Hit]:
@@ -265,6 +288,9 @@ class Ranker:
     def _hits(self, block: AgentColumns, columns: list[int], scores: Iterable[float]) -> list[Hit]:
         memories = block.memories(columns)
         boosts = [self._boosts[memory.tier] for memory in memories]
+        factors = None if self._trusting is None else self._trusting.factors(block)
+        if factors is not None:
+            boosts = [boost * factors.item(at) for at, boost in zip(columns, boosts, strict=True)]
         return [
             Hit(memory, similarity, boost, similarity + boost)
             for memory, similarity, boost in zip(memories, scores, boosts, strict=False)
@@ -281,6 +307,7 @@ def score(
     queries: Quantised,
     scopes: Sequence[Scope | None],
     asked: HybridScore | None = None,
+    trusting: Trusting | None = None,
 ) -> Iterator[Scored]:
     """Score every memory of ``blocks[i]`` against ``queries[i]``, in groups of similar size.
 
@@ -294,7 +321,8 @@ def score(
     while start < len(order):
         stop = bisect_right(ordered, ordered[start] * 1.25 + 8)
         stop = min(stop, start + max(1, _GROUP_CELLS // max(1, ordered[stop - 1])))
-        yield _score_group(blocks, queries, lengths, scopes, asked, order[start:stop])
+        group = _score_group(blocks, queries, lengths, scopes, asked, order[start:stop])
+        yield group if trusting is None else _trusted(group, blocks, trusting)
         start = stop
 
 
@@ -352,6 +380,21 @@ def _score_group(
                 row[:size][scope.hidden] = EXCLUDED
             row[:size][evidence.get(member, row[:size]) < scope.min_score] = EXCLUDED
     return Scored(members, scores, lambda columns: table.tiers.take(first + columns), front)
+
+
+def _trusted(group: Scored, blocks: Sequence[AgentColumns], trusting: Trusting) -> Scored:
+    """The group with the scores of what was told, each by the trust in its teller."""
+    width = group.scores.shape[1]
+    factors = trusting.table([blocks[member] for member in group.members], width)
+    if factors is None:
+        return group
+    group.scores[group.scores > 0.0] *= factors[group.scores > 0.0]
+    front, searches = group.front, np.arange(len(factors))
+    own_front = factors[searches.repeat(front.counts), front.rows]
+    return group._replace(
+        front=front._replace(scores=front.scores * own_front),
+        trust=lambda columns: factors[searches[:, None], columns],
+    )
 
 
 def similarities(vectors: Quantised, query: Quantised) -> NDArray[np.float64]:

@@ -20,6 +20,7 @@ from .likeness import cosines, likenesses
 from .ranker import Ranker
 from .request import SearchRequest
 from .scope import Scope, pinned_in, scope_of
+from .trusting import Trusting
 
 __all__ = ["Found", "ReadRequest", "Search"]
 
@@ -62,8 +63,12 @@ class Search:
         self.count_tokens = count_tokens
         self._resident = resident
         self._reader = QueryReader(embedder, settings.retrieval)
+        self._trusting = Trusting(resident) if settings.retrieval.trust else None
         self._ranker = Ranker(
-            memory.tier_boosts, memory.candidate_multiplier, settings.retrieval.diversity
+            memory.tier_boosts,
+            memory.candidate_multiplier,
+            settings.retrieval.diversity,
+            self._trusting,
         )
         self._cold = ColdSearch(resident, store, self._ranker)
 
@@ -139,6 +144,7 @@ class Search:
             memories,
             lambda memory: self._ranker.hit(memory, 0.0),
             self._resident.tick,
+            self._trusting,
         )
 
     def _considered(self, read: ReadRequest, may_sync: bool) -> Considered:

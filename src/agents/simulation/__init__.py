@@ -7,7 +7,7 @@ give. :class:`Loop` runs a world on any bank, :class:`Run` runs one in a folder.
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidAction
-from .protocols import Action, Answer, Ask, Observation, Outcome, Policy, Remark, World
+from .protocols import Action, Answer, Ask, Observation, Outcome, Policy, Remark, World, WorldRandom
 
 if TYPE_CHECKING:
     from .loop.loop import Loop
@@ -25,6 +25,7 @@ __all__ = [
     "Remark",
     "Run",
     "World",
+    "WorldRandom",
 ]
 
 

@@ -28,9 +28,25 @@ __all__ = [
     "Policy",
     "Remark",
     "World",
+    "WorldRandom",
 ]
 
 NO_ARGUMENTS: Mapping[str, Any] = MappingProxyType({})
+
+
+class WorldRandom(Random):
+    """A world's generator. The loop seeds it for each tick.
+
+    What is drawn from it for one agent decides what is drawn next, for another agent. Draws from a
+    stream of its own do not: an agent that decides otherwise shifts nobody's luck.
+    """
+
+    def stream(self, name: str, agent_id: str | None = None) -> Random:
+        """The generator with this name, such as ``"weather"``; with an agent, the agent's own.
+
+        Seed, tick, name and agent decide its numbers. Asked for again within a tick, it goes on.
+        """
+        return self
 
 
 class Remark(NamedTuple):
@@ -169,15 +185,17 @@ class Flushing(Protocol):
 class World(Protocol):
     """Where the agents live. The scenario's ``world_options`` are its keyword arguments.
 
-    A world may have three more members. ``rules(**policy_options)`` gives the policy ``rules``;
+    A world may have four more members. ``rules(**policy_options)`` gives the policy ``rules``;
     ``actions``, a mapping of names to descriptions, tells an LLM what it can do; ``by_agent()``
-    gives the report numbers per agent: ``{"loss": {"alice": 3.0}}``.
+    gives the report numbers per agent: ``{"loss": {"alice": 3.0}}``; ``may_tell(teller, listener)``
+    says who can hear whom now, when agents tell each other memories: everybody, without it.
     """
 
-    def setup(self, rng: Random, agent_ids: Sequence[str]) -> None:
+    def setup(self, rng: WorldRandom, agent_ids: Sequence[str]) -> None:
         """Begin. ``rng`` is the world's own generator for the whole run; keep it.
 
-        The loop seeds it for each tick, so the world need not save its state.
+        The loop seeds it for each tick, so the world need not save its state. What belongs to one
+        agent is drawn from ``rng.stream("offers", agent_id)``.
         """
 
     def observe(self, agent_id: str) -> Observation | str:

@@ -7,6 +7,7 @@ from typing import Any
 from ..memory.events import (
     Accessed,
     Added,
+    Held,
     Noted,
     Retained,
     Succeeded,
@@ -54,7 +55,7 @@ def changes_after(journal: Journal, last: int) -> Iterator[tuple[int, dict[tuple
     changes: dict[tuple[str, int], int] = {}
     for commit in journal.commits(after=last):
         for event in decode(commit.events):
-            if isinstance(event, TickAdvanced | Accessed | Noted):
+            if isinstance(event, TickAdvanced | Accessed | Noted | Held):
                 continue  # the store does not keep what these change
             how = {Added: _ADDED, Retained: RETURNED}.get(type(event), CHANGED)
             if isinstance(event, Added | TierChanged | Succeeded):

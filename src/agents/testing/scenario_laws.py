@@ -23,6 +23,8 @@ class Findings(NamedTuple):
 
     tried: list[str]
     problems: list[str]
+    warnings: list[str]
+    """What is sound, and makes experiments with branches less clear."""
 
 
 class ScenarioLaws(WorldLaws):
@@ -46,6 +48,10 @@ class ScenarioLaws(WorldLaws):
         """The policy that the scenario names."""
         cassette = Cassette(Path("none"), replay=True)
         return make_policy(self._scenario, world, cassette, self._place)
+
+    def uses_named_streams(self) -> bool:
+        """Whether the names of streams mean streams of their own."""
+        return self._scenario.simulation.streams > 1
 
     def bank_settings(self) -> Settings:
         """The scenario itself."""
@@ -82,7 +88,7 @@ def check_world(settings: Settings, place: Path) -> Findings:
 
 
 def _found(laws: ScenarioLaws) -> Findings:
-    found, left_out = Findings([], []), []
+    found, left_out = Findings([], [], []), []
     for name in laws_of(WorldLaws):
         test = getattr(laws, name)
         try:
@@ -97,4 +103,6 @@ def _found(laws: ScenarioLaws) -> Findings:
             found.tried.append(test.__doc__)
     if left_out:
         found.problems.append(f"not tried, because no two runs are the same: {'; '.join(left_out)}")
+    if not found.problems and laws.uses_named_streams() and (warning := laws.told("shared_draws")):
+        found.warnings.append(warning)
     return found

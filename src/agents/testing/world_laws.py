@@ -17,6 +17,7 @@ from ..simulation.loop.streams import Streams
 from ..simulation.protocols import Policy, World
 from .laws import law, must
 from .processes import elsewhere, file_of, started
+from .shared_draws import SharedDraws
 from .stories import Story, difference, story_of
 from .unseeded import watched
 
@@ -81,6 +82,19 @@ class Play:
                 if tick in breaks:
                     loop = self.loop(bank)
             return story_of(bank)
+
+    def shared_draws(self) -> str:
+        """A warning, if the world draws for several agents from its one stream in a tick."""
+        with MemoryBank.ephemeral(self.bank_settings()) as bank:
+            world = SharedDraws(self.world())
+            loop = Loop(bank, world, self.policy(world.world), list(self.agents))
+            loop.begin(self.memories())
+            for _ in range(self.ticks):
+                loop.tick()
+                if len(world.drew) > 1:
+                    return world.warning(bank.tick)
+                world.drew.clear()
+        return ""
 
     def watched_story(self) -> tuple[Story, list[str]]:
         """A run, and the lines of the user's code that no seed rules."""

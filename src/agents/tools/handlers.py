@@ -32,13 +32,18 @@ def update(memory: AgentMemory, arguments: Json) -> Json:
     given = arguments.keys() - {"memory_id"}
     if not given:
         raise InvalidInput("say what is to change: content, tier, temperature or retention")
+    if "value" in given and "content" not in given:
+        raise InvalidInput("a new value comes with a content", hint="give the text again")
     identifier = arguments["memory_id"]
     with memory.parts.changing():
         retention = _RETENTIONS[arguments.get("retention", "active")]
         if "retention" in given and retention is Retention.ACTIVE:
             memory.restore(identifier)
         if "content" in given:
-            new = memory.update(identifier, arguments["content"], arguments.get("tier"))
+            value = arguments.get("value")
+            new = memory.update(
+                identifier, arguments["content"], arguments.get("tier"), value=value
+            )
             identifier = new.id
         elif "tier" in given:
             memory.set_tier(identifier, arguments["tier"])

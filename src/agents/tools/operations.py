@@ -363,6 +363,7 @@ OPERATIONS: dict[str, Operation] = {
                 {"memory_id": ID},
                 {
                     "content": CONTENT,
+                    "value": VALUE,
                     "tier": TIER,
                     "temperature": TEMPERATURE,
                     "retention": RETENTION,

@@ -89,6 +89,7 @@ def test_a_model_asks_its_memory_and_the_run_replays(tiermem: Command, scenario:
         assert done == (0, "", "")
         assert len(server.requests) == 12  # two agents, three ticks, a question and an answer each
         assert "search_memory" in server.requests[0][1]["messages"][0]["content"]
+        assert "- broadcast: tell several" in server.requests[0][1]["messages"][0]["content"]
     told = tiermem("why", "r", "-a", "bob", "-t", 3, "--json").json
     (question,) = told["asked"]
     assert (question["query"], question["limit"], question["cold"]) == ("stones", 2, True)

@@ -42,6 +42,10 @@ def test_update_takes_an_id_and_keeps_the_rest(tiermem: Command, folder: Path) -
     assert "nothing" in tiermem("history", folder, "-a", "alice", "nowhere").out
     low = tiermem("update", folder, "-a", "alice", "1", "I fast", "--tier", "low", "--json").json
     assert low["tier"] == "low"
+    value = ("--value", '{"days": [1]}', "--json")
+    assert tiermem("update", folder, "-a", "alice", low["id"], "I eat", *value).json["value"] == {
+        "days": [1]
+    }
 
 
 @pytest.mark.parametrize(

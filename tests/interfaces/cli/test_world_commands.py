@@ -81,6 +81,7 @@ def test_a_new_world_runs_is_tested_and_is_sound_as_it_is(tiermem: Command, here
     assert checked.code == 0, checked
     assert len([line for line in checked.out.splitlines() if line.startswith("held: ")]) == 5
     assert "killed with SIGKILL" in checked.out
+    assert "warning: " not in checked.out
     assert checked.out.splitlines()[-1].startswith("night_market:NightMarket is sound")
 
 
@@ -204,3 +205,16 @@ def test_an_existing_file_is_never_replaced(tiermem: Command, here: Path, name: 
     (here / name).write_text("mine\n")
     assert tiermem("new-world", "oasis").is_one_error(1, f"{name} exists already")
     assert {path.name: path.read_text() for path in here.iterdir()} == {name: "mine\n"}
+
+
+def test_a_world_that_draws_for_all_agents_from_one_stream_is_warned_of(
+    tiermem: Command, here: Path
+) -> None:
+    spoil(here)
+    named = ("--set", "simulation.streams=2", "--ticks", 3, "--json")
+    found = check(tiermem, *named)
+    assert (found.code, found.json["ok"]) == (0, True)
+    (warning,) = found.json["warnings"]
+    assert warning.startswith("Counter.observe() draws for agent_00 and for agent_01 from one")
+    spoil(here, "self.rng.randrange(100)", 'self.rng.stream("sight", agent_id).randrange(100)')
+    assert check(tiermem, *named).json["warnings"] == []

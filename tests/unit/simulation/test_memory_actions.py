@@ -324,10 +324,31 @@ def test_errors_are_told_once(bank: MemoryBank) -> None:
 def test_every_action_is_described() -> None:
     assert set(MEMORY_ACTIONS) == {
         "store_memory", "set_memory_tier", "pin_memory", "unpin_memory", "promote_memory",
-        "demote_memory", "forget_memory",
+        "demote_memory", "forget_memory", "set_trust",
     }  # fmt: skip
 
 
 def test_as_action_takes_arguments_that_are_left_out() -> None:
     assert as_action({"name": "wait"}) == Action("wait", {})
     assert as_action({"name": "wait", "arguments": None}) == Action("wait", {})
+
+
+def test_an_agent_stores_under_a_key(make_bank: MakeBank) -> None:
+    bank = make_bank()
+    alice = act(
+        bank,
+        store("I eat anything", key="diet", tier="critical"),
+        store("I eat no nuts", key="diet", value={"since": [3]}),
+    )
+    assert not alice.told
+    assert tiers(bank) == {"I eat no nuts": "critical"}
+    kept = bank.agent("alice").history("diet")
+    assert [memory.content for memory in kept] == ["I eat anything", "I eat no nuts"]
+    assert kept[-1].value == {"since": [3]}
+
+
+def test_a_key_that_is_none_is_refused_and_told(make_bank: MakeBank) -> None:
+    bank = make_bank()
+    alice = act(bank, store("One", key=" "), store("Three"))
+    assert len(alice.told) == 1
+    assert contents(bank)[-1] == "Three"

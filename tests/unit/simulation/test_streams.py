@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from agents.errors import InvalidInput
 from agents.simulation.loop.streams import Streams
 
 AGENTS = ["alice", "bob", "carol", "dora", "emil"]
@@ -126,3 +127,86 @@ def test_a_stream_can_be_copied() -> None:
 @pytest.mark.parametrize("seed", [0, 2**31, 2**63 - 1])
 def test_any_seed_is_fine(seed: int) -> None:
     assert len(set(drawn(begun(seed).world))) == 4
+
+
+def named(streams: Streams, name: str, agent: str | None = None) -> list[float]:
+    return drawn(streams.world.stream(name, agent))
+
+
+def test_a_named_stream_depends_on_seed_tick_name_and_agent_alone() -> None:
+    numbers = named(begun(), "offers", "alice")
+    others = begun()
+    drawn(others.world)
+    named(others, "weather")
+    named(others, "offers", "bob")
+    assert named(others, "offers", "alice") == numbers
+    apart = [
+        named(begun(2), "offers", "alice"),
+        named(begun(1, 2), "offers", "alice"),
+        named(begun(), "offers", "bob"),
+        named(begun(), "gossip", "alice"),
+        named(begun(), "offers"),
+        drawn(begun().agents["alice"]),
+        drawn(begun().world),
+    ]
+    assert len({tuple(each) for each in [numbers, *apart]}) == 8
+
+
+def test_named_streams_shift_neither_the_world_nor_the_agents() -> None:
+    one, other = begun(), begun()
+    named(one, "weather")
+    assert drawn(one.world) == drawn(other.world)
+    assert drawn(one.agents["bob"]) == drawn(other.agents["bob"])
+
+
+def test_a_named_stream_goes_on_within_a_tick_and_begins_anew_in_the_next() -> None:
+    streams, kept = begun(), begun()
+    own = kept.world.stream("weather")
+    first = named(streams, "weather")
+    assert drawn(own) == first
+    assert drawn(own) == named(streams, "weather") != first
+    kept.begin(2)
+    assert drawn(own) == named(begun(1, 2), "weather")
+
+
+def test_a_named_stream_draws_all_that_a_generator_draws() -> None:
+    def all_draws() -> list[object]:
+        own = begun().world.stream("offers", "alice")
+        things = list(range(10))
+        own.shuffle(things)
+        return [
+            things, own.choice("abc"), own.sample(range(9), 4), own.gauss(), own.randint(1, 6),
+            own.getrandbits(200), own.randbytes(5), own.getrandbits(0), own.triangular(),
+        ]  # fmt: skip
+
+    assert all_draws() == all_draws()
+    many = begun().world.stream("dice")
+    faces = [many.randrange(6) for _ in range(6000)]
+    assert all(900 < faces.count(face) < 1100 for face in range(6))
+    assert 0.48 < sum(many.random() for _ in range(6000)) / 6000 < 0.52
+
+
+def test_a_named_stream_can_be_copied_seeded_and_set_back() -> None:
+    own = begun().world.stream("weather")
+    own.gauss()
+    state, twin = own.getstate(), copy.deepcopy(own)
+    numbers = drawn(own)
+    assert drawn(twin) == numbers
+    own.setstate(state)
+    assert drawn(own) == numbers
+    own.seed(5)
+    seeded = drawn(own)
+    twin.seed(5)
+    assert drawn(twin) == seeded
+
+
+def test_with_one_stream_every_name_means_the_world() -> None:
+    streams, before = Streams(1, AGENTS, 1), begun()
+    streams.begin(1)
+    assert named(streams, "offers", "alice") == drawn(before.world)
+
+
+@pytest.mark.parametrize("name", ["", "a\0b", 5])
+def test_a_stream_needs_a_name(name: str) -> None:
+    with pytest.raises(InvalidInput, match="no name of a stream"):
+        begun().world.stream(name)

@@ -743,6 +743,15 @@ def test_an_update_changes_all_that_is_given(alice: AgentMemory) -> None:
     assert state == ("low", "warm", "active")
 
 
+def test_an_update_gives_a_new_value_with_a_new_text(alice: AgentMemory) -> None:
+    memory = alice.add("x", value={"n": 1})
+    changed = done(alice, "memory_update", memory_id=memory.id, content="y", value={"n": [2]})
+    assert changed["value"] == {"n": [2]}
+    failure = refused(alice, "memory_update", {"memory_id": changed["id"], "value": {}})
+    assert "content" in failure.message
+    assert alice.get(changed["id"]).value == {"n": [2]}
+
+
 @pytest.mark.parametrize("before", ["hot", "warm", "cold"])
 @pytest.mark.parametrize("after", ["hot", "warm", "cold"])
 def test_an_update_reaches_every_temperature(before: str, after: str, alice: AgentMemory) -> None:

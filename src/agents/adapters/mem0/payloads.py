@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 from ...errors import InvalidInput, InvalidTier
 from ...memory.metadata import RESERVED_METADATA_KEYS
 from ...memory.records import KEY, VALUE, Memory, Scalar
+from ...memory.sources import SOURCE
 from ...memory.tiers import TIER_NAMES, Tier, parse_tier
 from .scopes import IDS, Owner
 
@@ -83,7 +84,9 @@ def payload(memory: Memory, owner: Owner) -> dict[str, Any]:
     """A memory's payload; ``tier`` is there if it was given, or if it is not normal."""
     found = {**memory.metadata, **(memory.value or {})} if VALUE in memory.metadata else None
     own: Mapping[str, Any] = memory.metadata if found is None else found
-    result = {name.removeprefix(_PREFIX): own[name] for name in own if name not in (KEY, VALUE)}
+    result = {
+        name.removeprefix(_PREFIX): own[name] for name in own if name not in (KEY, VALUE, SOURCE)
+    }
     named = tier_of(result.get("tier"))
     if named is not memory.tier and not (memory.tier is Tier.NORMAL and named is None):
         result["tier"] = TIER_NAMES[memory.tier]

@@ -33,7 +33,8 @@ class CLASS:
         if self.tick == 1:
             return Observation(f"The well is in the {self.well}", tier="pinned")
         if self.tick % self.thirst:
-            return f"Sand, and the wind from the {self.rng.choice(PLACES)}"
+            wind = self.rng.stream("wind", agent_id)  # it shifts nobody else's draws
+            return f"Sand, and the wind from the {wind.choice(PLACES)}"
         return Observation("I am thirsty. Where do I go?", facts={"thirsty": True})
 
     def apply(self, agent_id, action):

@@ -1,15 +1,18 @@
 """The third phase of a tick: the world applies what agents do, in the order that was drawn."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from ...errors import SimulationError
+from ...memory.sources import Telling
 from ..protocols import Action, Outcome, World
 from .actions import NO_OP, OWN_ACTIONS, REFUSED, as_action, refusal
 from .decisions import DONE, FAILED, REFUSAL, UNANSWERED
 from .failures import failed
+from .speaking import Speech, heard_by
 
-__all__ = ["Deed", "act", "read_action"]
+__all__ = ["Deed", "act", "read_action", "told_in"]
 
 
 class Deed(NamedTuple):
@@ -22,12 +25,16 @@ class Deed(NamedTuple):
     memory, which is done when the deeds are recorded."""
     outcome: Outcome | None = None
     """What the agent is told; the reason, if the action was refused."""
+    told: Sequence[Telling] = ()
+    """What the action told other agents, in the order of telling."""
 
 
 def read_action(given: object) -> Action | Deed:
     """The action that a policy gave, or the deed of an action that can't be read."""
     if isinstance(given, Deed):
         return given
+    if isinstance(given, Speech):
+        return given.action
     try:
         return as_action(given)
     except REFUSED as error:
@@ -38,10 +45,43 @@ def act(
     world: World, order: Iterable[str], actions: Mapping[str, Sequence[object]], tick: int
 ) -> dict[str, list[Deed]]:
     """Apply the actions of each agent; the deeds of each agent, in the order of acting."""
-    return {
-        agent: [_act(world, agent, read_action(each), tick) for each in actions[agent]]
-        for agent in order
-    }
+    own = getattr(world, "actions", ())
+    deeds: dict[str, list[Deed]] = {}
+    for agent in order:
+        deeds[agent] = [
+            _tell(world, agent, each, actions, tick)
+            if isinstance(each, Speech) and each.action.name not in own
+            else _act(world, agent, read_action(each), tick)
+            for each in actions[agent]
+        ]
+    return deeds
+
+
+def told_in(deeds: Mapping[str, Sequence[Deed]]) -> list[Telling]:
+    """What agents told each other, in the order of receivers, senders and numbers."""
+    told = []
+    for own in deeds.values():
+        said = [each for deed in own for each in deed.told]
+        told += [each._replace(number=number) for number, each in enumerate(said)]
+    return sorted(told, key=itemgetter(0, 1, 2))
+
+
+def _tell(world: World, agent: str, speech: Speech, agents: Collection[str], tick: int) -> Deed:
+    """Let those hear a speech who may, if the world says who may."""
+    why = speech.refusal
+    if not why:
+        try:
+            may_tell = getattr(world, "may_tell", None) or _everybody_may
+            return Deed(speech.action, DONE, told=heard_by(speech, agent, agents, may_tell))
+        except REFUSED as error:
+            why = refusal(speech.action.name, error)
+        except Exception as error:  # a user's own world may raise anything
+            raise failed(world, "may_tell", tick, error) from error
+    return Deed(speech.action, REFUSAL, Outcome(why, success=False))
+
+
+def _everybody_may(_: str, __: str) -> bool:
+    return True
 
 
 def _refused(action: Action | None, error: Exception) -> Deed:

@@ -31,10 +31,12 @@ __all__ = [
     "NO_OP",
     "OWN_ACTIONS",
     "REFUSED",
+    "TELL_ACTIONS",
     "add_to_note",
     "as_action",
     "change_memory",
     "change_note",
+    "checked",
     "is_list",
     "memory_to_store",
     "note_of",
@@ -44,14 +46,25 @@ __all__ = [
 MEMORY_ACTIONS: Mapping[str, str] = {
     "store_memory": "keep a text: content, and optionally tier (pinned, critical, important, "
     "normal or low), kind (such as fact, decision or preference), tags (a list), ttl (ticks), "
-    "temperature (hot, warm or cold), session, speaker",
+    "temperature (hot, warm or cold), session, speaker, key (the text replaces the one that you "
+    "stored under this key before), value (JSON to keep beside the text)",
     "set_memory_tier": "move a memory to a tier: memory_id, tier",
     "pin_memory": "keep a memory in view always: memory_id",
     "unpin_memory": "end that: memory_id",
     "promote_memory": "make a memory hot, because you work with it: memory_id",
     "demote_memory": "put a memory away: memory_id, and optionally to (warm or cold)",
     "forget_memory": "delete a memory: memory_id",
+    "set_trust": "say how much you trust what an agent tells you: agent, trust (from 0 to 1)",
 }
+
+TELL_ACTIONS: Mapping[str, str] = {
+    "tell": "tell another agent a memory of yours; it will remember it, and that you told it: to "
+    "(its id), memory_id, and optionally as_tier (critical, important, normal or low), note",
+    "broadcast": "tell several agents a memory of yours: memory_id, and optionally to (a list of "
+    "ids; all that can hear you, if it is left out), as_tier, note",
+}
+"""The actions by which memories cross from agent to agent. A world that has an action of the same
+name in its ``actions`` does that action itself."""
 
 NOTE_ACTIONS: Mapping[str, str] = {
     "append_note": "add lines to a note, a Markdown file of your own: text, and optionally path "
@@ -91,17 +104,22 @@ _REQUIRED = {
     "promote_memory": ("memory_id",),
     "demote_memory": ("memory_id",),
     "forget_memory": ("memory_id",),
+    "set_trust": ("agent", "trust"),
+    "tell": ("to", "memory_id"),
+    "broadcast": ("memory_id",),
     _RECALL: ("query",),
     "append_note": ("text",),
     "write_note": ("path", "text"),
     "edit_note": ("path", "old", "new"),
 }
-_OF_A_MEMORY = ("kind", "tags", "ttl", "temperature", "session", "speaker")
+_OF_A_MEMORY = ("kind", "tags", "ttl", "temperature", "session", "speaker", "key", "value")
 _OPTIONAL = {
     "store_memory": ("tier", *_OF_A_MEMORY),
     "demote_memory": ("to",),
     _RECALL: ("limit",),
     "append_note": ("path",),
+    "tell": ("as_tier", "note"),
+    "broadcast": ("to", "as_tier", "note"),
 }
 
 
@@ -144,21 +162,30 @@ def refusal(name: str, error: Exception) -> str:
     return one_line(f"{name} was refused: {error}")[:_LONGEST_ERROR]
 
 
-def memory_to_store(action: Action) -> tuple[object, Tier, dict[str, object] | None]:
-    """The content and the options, unchecked, and the tier of a ``store_memory``."""
-    arguments = _checked(action)
+def memory_to_store(action: Action) -> tuple[object, Tier | None, dict[str, object] | None]:
+    """The content and the options, unchecked, and the tier of a ``store_memory``.
+
+    The tier is None where a key is given without one: the key's memory keeps its tier.
+    """
+    arguments = checked(action)
     options = {name: arguments[name] for name in _OF_A_MEMORY if name in arguments}
-    return arguments["content"], parse_tier(arguments.get("tier", Tier.NORMAL)), options or None
+    tier = None if "key" in arguments else Tier.NORMAL
+    if "tier" in arguments:
+        tier = parse_tier(arguments["tier"])
+    return arguments["content"], tier, options or None
 
 
 def change_memory(memory: AgentMemory, action: Action) -> None:
     """Do a memory action other than ``store_memory``."""
-    name, arguments = action.name, _checked(action)
+    name, arguments = action.name, checked(action)
     if name == _RECALL:
         ask = Ask(arguments["query"], arguments.get("limit"), cold=True)
         (answer,) = answers(memory.parts, [(memory.agent_id, ask)])
         if answer.note:
             raise InvalidAction(answer.note)
+        return
+    if name == "set_trust":
+        memory.trust(arguments["agent"], arguments["trust"])
         return
     identifier = arguments["memory_id"]
     if name == "pin_memory":
@@ -177,7 +204,7 @@ def change_memory(memory: AgentMemory, action: Action) -> None:
 
 def change_note(memory: AgentMemory, action: Action, tick: int) -> None:
     """Do a note action."""
-    arguments = _checked(action)
+    arguments = checked(action)
     path: Any = arguments.get("path")
     if path is None and action.name == "append_note":
         path = note_of(tick)
@@ -221,7 +248,8 @@ def note_of(tick: int) -> str:
     return f"memory/tick-{tick:06}.md"
 
 
-def _checked(action: Action) -> Mapping[str, Any]:
+def checked(action: Action) -> Mapping[str, Any]:
+    """The arguments of an own action, or :class:`InvalidAction`; their values are unchecked."""
     name, arguments = action
     required = _REQUIRED[name]
     allowed = (*required, *_OPTIONAL.get(name, ()))

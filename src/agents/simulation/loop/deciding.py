@@ -16,6 +16,7 @@ from ..protocols import Action, Answer, Ask, Observation, Policy
 from .actions import is_list
 from .asking import answers, asked_in
 from .failures import failed
+from .speaking import speeches
 
 __all__ = ["Decided", "Together", "decide"]
 
@@ -38,7 +39,8 @@ class Decided(NamedTuple):
     given: Given
     """The memories that each agent was given."""
     actions: list[Sequence[object]]
-    """What each agent wants to do, as its policy gave it; a question that is left is refused."""
+    """What each agent wants to do, as its policy gave it, with speeches for actions that tell; a
+    question that is left is refused."""
     asked: list[list[tuple[str, Answer]]]
     """The questions of the agents, round by round, and what was found."""
 
@@ -84,7 +86,11 @@ def decide(
         for place, each in zip(asking, again, strict=True):
             decided[place] = each
         asking = [place for place in asking if asked_in(decided[place])]
-    return Decided(observations, given, [asked_in(each) or each for each in decided], asked)
+    wanted = [
+        asked_in(each) or speeches(bank, agent, each)
+        for agent, each in zip(seen, decided, strict=True)
+    ]
+    return Decided(observations, given, wanted, asked)
 
 
 def _decisions(

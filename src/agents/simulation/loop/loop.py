@@ -8,7 +8,7 @@ from ...errors import InvalidInput, SimulationError
 from ...memory.records import Hits
 from ...storage.signals import first
 from ..protocols import Policy, World
-from .acting import act
+from .acting import act, told_in
 from .deciding import Together, decide
 from .decisions import DecisionLog
 from .failures import call
@@ -36,7 +36,8 @@ class Loop:
         self._world = world
         self._policy = policy
         self._agents = list(agent_ids)
-        self._streams = Streams(bank.settings.seed, self._agents)
+        version = bank.settings.simulation.streams
+        self._streams = Streams(bank.settings.seed, self._agents, version)
         self._errors: dict[str, list[str]] = {}
         self._spent = False
         self._names: list[str] | None = None
@@ -99,6 +100,7 @@ class Loop:
             deeds = act(self._world, streams.order(), actions, number)
             recording = Recording(bank, self._contexts)
             recording.deeds(decided, deeds, log)
+            recording.deliver(told_in(deeds))
             recording.flushes(self._policy, decided, streams.agents)
             self._errors = recording.errors
             self._call("end_tick")

@@ -80,7 +80,7 @@ class Recorder:
         content, tier, options = memory_to_store(action)
         new = (agent, content, tier) if options is None else (agent, content, tier, None, options)
         check_new(new, self._most)
-        if tier in self._refusing:  # stored alone, so that a refusal is about this memory only
+        if tier is None or tier in self._refusing:  # alone: a refusal is about this memory only
             self.flush()
             self._bank.add_many([new])
         else:

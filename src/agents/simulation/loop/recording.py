@@ -5,7 +5,9 @@ from itertools import chain
 from random import Random
 
 from ...bank.memory_bank import MemoryBank
+from ...engine import telling
 from ...errors import TierMemError
+from ...memory.sources import Telling
 from ..protocols import Flushing, Outcome, Policy
 from .acting import Deed
 from .actions import REFUSED, refusal
@@ -49,13 +51,18 @@ class Recording:
                 self._deed(agent, deed, recorder, log)
         recorder.flush()
 
+    def deliver(self, told: Sequence[Telling]) -> None:
+        """Store what agents of the bank were told, in this order."""
+        if told:
+            telling.deliver(self._bank.parts, told)
+
     def flushes(self, policy: Policy, decided: Decided, rngs: Mapping[str, Random]) -> None:
         """Flush and compact the contexts that are full enough."""
         if self._contexts is not None:
             self._contexts.end_tick(self._saving(policy, decided, rngs))
 
     def _deed(self, agent: str, deed: Deed, recorder: Recorder, log: DecisionLog | None) -> None:
-        action, result, outcome = deed
+        action, result, outcome, _ = deed
         born = False
         if result is None and action is not None:
             try:

@@ -33,6 +33,7 @@ __all__ = [
     "quiet",
     "read_folder",
     "remove_leftovers",
+    "settings_of_before",
     "write_settings",
 ]
 
@@ -46,6 +47,7 @@ def quiet(_: str) -> None:
     """Say nothing."""
 
 
+_BEFORE = {"asks": 0, "streams": 1}
 _FROM_A_COPY = "restore it from a copy of the run"
 _OURS = frozenset(
     {
@@ -145,12 +147,18 @@ def read_folder(folder: Path) -> tuple[Settings, dict[str, Any]]:
             f"{folder} is missing config.yaml, without which it can't go on", hint=_FROM_A_COPY
         )
     settings = load_settings(folder / "config.yaml")
-    document = read_file(folder / "config.yaml").value
-    scenario = document.get("simulation") if isinstance(document, dict) else None
-    if not isinstance(scenario, dict) or "asks" not in scenario:
-        # An earlier version made the run: its policies could not ask, and its prompts say nothing.
-        settings = load_settings(settings, overrides={"simulation": {"asks": 0}})
-    return settings, about
+    before = settings_of_before(read_file(folder / "config.yaml").value)
+    return (load_settings(settings, overrides=before) if before else settings), about
+
+
+def settings_of_before(config: object) -> dict[str, Any]:
+    """The values that settings had before there were such settings, for a run that lacks them.
+
+    Its policies could not ask, and its prompts say nothing of it; its world had one stream.
+    """
+    scenario = config.get("simulation") if isinstance(config, dict) else None
+    known = scenario if isinstance(scenario, dict) else {}
+    return {f"simulation.{key}": value for key, value in _BEFORE.items() if key not in known}
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from ...errors import MemoryNotFound
 from ...memory.events import Added, Event, Lasted, Moved, Purged, Retained, Succeeded, TierChanged
 from ...memory.records import id_prefix, sequence_of
 from ...memory.retention import Retention
+from ...memory.sources import source_of
 from ...memory.temperature import TEMPERATURE_NAMES, Temperature
 from ...memory.tiers import TIER_NAMES, Tier
 from ..worlds.outside import agents_of
@@ -141,7 +142,9 @@ def told(event: Event, agent: str, number: int) -> Iterator[tuple[str, str]]:
         tier = TIER_NAMES[Tier(event.tier)]
         if isinstance(event, Added):
             kind = "fact" if event.start is None else event.start.kind
-            yield "born", f"{tier}, as {kind}"
+            source = source_of(event.metadata or {})
+            teller = "" if source is None else f", told by {source.teller}"
+            yield "born", f"{tier}, as {kind}{teller}"
         else:
             yield "tier", f"{tier} now, {_CAUSES[event.cause]}"
     elif isinstance(event, Moved | Retained | Lasted | Purged):

@@ -13,7 +13,7 @@ from ...errors import ConfigError, SimulationError, TierMemError
 from ...memory.requests import check_agent_id, check_new
 from ...storage.mem0.models import ChatModel
 from ...storage.mem0.store import check_providers
-from ..loop.actions import ASK_ACTIONS, MEMORY_ACTIONS, OWN_ACTIONS
+from ..loop.actions import ASK_ACTIONS, MEMORY_ACTIONS, OWN_ACTIONS, TELL_ACTIONS
 from ..loop.failures import where_in
 from ..loop.streams import Streams
 from ..policies.cassette import Cassette
@@ -78,7 +78,7 @@ def check_repeatable(settings: Settings) -> None:
 def set_up(world: World, settings: Settings) -> None:
     """Set a world up as a run does; :class:`SimulationError` if the world can't be set up."""
     agents = settings.simulation.agent_ids()
-    streams = Streams(settings.seed, agents)
+    streams = Streams(settings.seed, agents, settings.simulation.streams)
     streams.begin(0)
     try:
         world.setup(streams.world, tuple(agents))
@@ -116,6 +116,7 @@ def make_policy(settings: Settings, world: World, cassette: Cassette, *folders: 
         seconds = options.get("timeout", DEFAULT_TIMEOUT)
         model, actions = ChatModel(settings.llm, timeout=seconds), getattr(world, "actions", {})
         own = MEMORY_ACTIONS if settings.notes.read_only else OWN_ACTIONS
+        own = {**own, **TELL_ACTIONS}
         if settings.simulation.asks:
             own = {**own, **ASK_ACTIONS}
         policy = _call(where, Llm, options, model, cassette, actions, own)

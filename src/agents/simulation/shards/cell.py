@@ -10,12 +10,14 @@ from typing import Any
 from ...bank.memory_bank import MemoryBank
 from ...config.settings import Settings
 from ...memory.records import Hits
+from ...memory.sources import Telling
 from ...storage.embedding.embedders import Embedder
 from ...storage.resident.fingerprint import fingerprint
 from ..loop.acting import Deed, read_action
 from ..loop.deciding import Decided, decide
 from ..loop.flushing import Contexts
 from ..loop.recording import Recording
+from ..loop.speaking import Speech
 from ..loop.streams import Streams
 from ..loop.tick_end import do_what_is_due, tick_counts
 from ..protocols import Ask, Flushing, Observation, Policy
@@ -76,7 +78,7 @@ class Cell:
         kept = self.bank.ticks.state()
         self.agents: list[str] = kept["agents"]
         self._errors: dict[str, list[str]] = kept["errors"]
-        self._streams = Streams(settings.seed, self.agents)
+        self._streams = Streams(settings.seed, self.agents, settings.simulation.streams)
         self._contexts: Contexts | None = None
         if settings.flush.enabled:
             self._contexts = Contexts(self.bank, self.agents)
@@ -103,7 +105,10 @@ class Cell:
         )
         self._decided = decided
         self._actions = wire.plain_actions(
-            [[read_action(each) for each in own] for own in decided.actions]
+            [
+                [each if isinstance(each, Speech) else read_action(each) for each in own]
+                for own in decided.actions
+            ]
         )
         return wire.encode(
             [self._actions, wire.plain_asks(decided, self.agents)],
@@ -112,7 +117,8 @@ class Cell:
 
     def record(self, deeds: bytes) -> dict[str, Any]:
         """Remember what the agents saw and did, end the tick and commit it; what it counted."""
-        return self._record(wire.deeds_of(self._actions, wire.decode(deeds)))
+        done, told = wire.decode(deeds)
+        return self._record(wire.deeds_of(self._actions, done), wire.told_of(told))
 
     def again(self, tick: int, seen: bytes, decided: bytes, deeds: bytes) -> dict[str, Any]:
         """Do a tick again from the log."""
@@ -121,17 +127,18 @@ class Cell:
         self._actions = actions
         return self.record(deeds)
 
-    def _record(self, deeds: Sequence[Sequence[Deed]]) -> dict[str, Any]:
+    def _record(self, deeds: Sequence[Sequence[Deed]], told: Sequence[Telling]) -> dict[str, Any]:
         bank, decided = self.bank, self._decided
         if decided is None:
             raise RuntimeError("a tick is recorded after it was decided")
         recording = Recording(bank, self._contexts)
         recording.deeds(decided, dict(zip(self.agents, deeds, strict=True)), None)
+        recording.deliver(told)
         recording.flushes(self._policy, decided, self._streams.agents)
         self._errors = recording.errors
         do_what_is_due(bank)
-        told = sum(map(len, self._errors.values()))
-        counts = tick_counts(bank, decided.given.hits, errors=told, no_ops=recording.no_ops)
+        errors = sum(map(len, self._errors.values()))
+        counts = tick_counts(bank, decided.given.hits, errors=errors, no_ops=recording.no_ops)
         state: dict[str, Any] = {"agents": self.agents, "errors": self._errors}
         if self._contexts is not None:
             counts["flushes"] = self._contexts.flushes

@@ -9,8 +9,9 @@ from typing import Any
 from ... import errors
 from ...config.settings import Settings
 from ...errors import RunError, SimulationError
+from ...memory.sources import Telling
 from ...storage.lock import lock_folder
-from ..loop.acting import act
+from ..loop.acting import Deed, act, told_in
 from ..loop.failures import call
 from ..loop.keeping import changed_metrics, check_keys, metrics_of, not_kept
 from ..loop.observing import observe
@@ -44,7 +45,7 @@ class Driver:
     ) -> None:
         self._folder, self._settings, self._world = folder, settings, world
         self._agents = settings.simulation.agent_ids()
-        self._streams = Streams(settings.seed, self._agents)
+        self._streams = Streams(settings.seed, self._agents, settings.simulation.streams)
         self._names: list[str] | None = None
         self._states: dict[str, tuple[int, bytes]] = {}
         self._spent = False
@@ -106,10 +107,7 @@ class Driver:
             decided = self._all("decide", number, parts=frames)[1]
             deeds = act(world, self._streams.order(), self._actions(decided), number)
             self._call("end_tick")
-            done = [
-                self._encoded(wire.plain_deeds([deeds[agent] for agent in own]), "apply")
-                for own in self._members
-            ]
+            done = self._done(deeds)
             metrics, state = self._metrics(), self._state()
             log.append(Entry(number, metrics, state, list(map(Frames, frames, decided, done))))
         except BaseException:
@@ -124,13 +122,29 @@ class Driver:
             **combined(counted, list(map(len, self._members)), metrics),
         }
 
+    def _done(self, deeds: Mapping[str, Sequence[Deed]]) -> list[bytes]:
+        """For each cell, what came of its agents' actions, and what they are told."""
+        heard: dict[str, list[Telling]] = {}
+        for telling in told_in(deeds):
+            heard.setdefault(telling.receiver, []).append(telling)
+        return [
+            self._encoded(
+                [
+                    wire.plain_deeds([deeds[agent] for agent in own]),
+                    [each for agent in own for each in heard.get(agent, ())],
+                ],
+                "apply",
+            )
+            for own in self._members
+        ]
+
     def _actions(self, decided: Sequence[bytes]) -> dict[str, list[Any]]:
         """The actions of each agent, as the workers read them."""
         result: dict[str, list[Any]] = {}
         for own, frame in zip(self._members, decided, strict=True):
             actions, _ = wire.decode(frame)
             result.update(zip(own, map(wire.actions_of, actions), strict=True))
-        return result
+        return {agent: result[agent] for agent in self._agents}
 
     def _encoded(self, value: object, method: str) -> bytes:
         return wire.encode(value, f"{type(self._world).__name__}.{method}()")

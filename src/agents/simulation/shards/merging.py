@@ -4,11 +4,13 @@ The bank then has the journal that the local engine would have written, byte for
 """
 
 import json
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from ...bank.memory_bank import MemoryBank
 from ...errors import RunError
+from ...memory.sources import Telling
 from ..loop.acting import Deed
 from ..loop.deciding import decide
 from ..loop.decisions import DecisionLog
@@ -33,7 +35,7 @@ class Merging:
     def __init__(self, bank: MemoryBank, cells: int, policy: Policy) -> None:
         self._bank, self._policy = bank, policy
         self._agents = bank.settings.simulation.agent_ids()
-        self._streams = Streams(bank.settings.seed, self._agents)
+        self._streams = Streams(bank.settings.seed, self._agents, bank.settings.simulation.streams)
         self._members = members(self._agents, cells)
         kept = bank.ticks.state()
         self._errors = kept["errors"]
@@ -51,7 +53,7 @@ class Merging:
                 f"the log has tick {entry.tick}, and the bank is at tick {bank.tick}",
                 hint="restore the run from a copy",
             )
-        seen, deeds, asked = self._read(entry)
+        seen, deeds, told, asked = self._read(entry)
         policy = policy_again(self._policy, self._contexts, asked)
         with bank.transaction():
             bank.advance(entry.tick)
@@ -60,6 +62,7 @@ class Merging:
             log = DecisionLog(decided.observations, decided.given)
             recording = Recording(bank, self._contexts)
             recording.deeds(decided, {agent: deeds[agent] for agent in streams.order()}, log)
+            recording.deliver(told)
             recording.flushes(self._policy, decided, streams.agents)
             self._errors = recording.errors
             do_what_is_due(bank)
@@ -70,17 +73,21 @@ class Merging:
 
     def _read(
         self, entry: Entry
-    ) -> tuple[dict[str, Observation], dict[str, list[Deed]], dict[str, Any]]:
-        """What all agents saw, did and asked, in the order of the agents."""
+    ) -> tuple[dict[str, Observation], dict[str, list[Deed]], list[Telling], dict[str, Any]]:
+        """What all agents saw, did, were told and asked."""
         saw: dict[str, Observation] = {}
         did: dict[str, list[Deed]] = {}
+        told: list[Telling] = []
         asked: dict[str, Any] = {}
         for own, frames in zip(self._members, entry.cells, strict=True):
             saw.update(zip(own, wire.seen_of(wire.decode(frames.seen)), strict=True))
             actions, questions = wire.decode(frames.decided)
-            did.update(zip(own, wire.deeds_of(actions, wire.decode(frames.deeds)), strict=True))
+            done, heard = wire.decode(frames.deeds)
+            did.update(zip(own, wire.deeds_of(actions, done), strict=True))
+            told += wire.told_of(heard)
             asked.update(questions)
-        return {agent: saw[agent] for agent in self._agents}, did, asked
+        told.sort(key=itemgetter(0, 1, 2))
+        return {agent: saw[agent] for agent in self._agents}, did, told, asked
 
 
 def gather_cassettes(shards: Path, cells: int, into: Cassette) -> None:

@@ -12,10 +12,12 @@ from typing import Any, NamedTuple, TypeVar
 import orjson
 
 from ...errors import SimulationError
+from ...memory.sources import Telling
 from ..loop.acting import Deed
 from ..loop.deciding import Decided
 from ..loop.decisions import REFUSAL
 from ..loop.keeping import check_keys
+from ..loop.speaking import Speech
 from ..protocols import Action, Ask, Observation, Outcome, Remark
 
 __all__ = [
@@ -30,6 +32,7 @@ __all__ = [
     "plain_deeds",
     "plain_seen",
     "seen_of",
+    "told_of",
     "unpacked",
 ]
 
@@ -114,23 +117,37 @@ def asks_of(plain: Mapping[str, Iterable[Iterable[Any]]]) -> dict[str, list[list
     }
 
 
-def plain_actions(read: Iterable[Sequence[Action | Deed]]) -> list[list[Any]]:
+def plain_actions(read: Iterable[Sequence[Action | Deed | Speech]]) -> list[list[Any]]:
     """What each agent wants to do; an action that was refused when read is its reason."""
-    return [
-        [
-            [each.outcome.text if each.outcome else ""] if isinstance(each, Deed) else [*each]
-            for each in own
-        ]
-        for own in read
-    ]
+    return [list(map(_plain_action, own)) for own in read]
 
 
-def actions_of(plain: Iterable[Sequence[Any]]) -> list[Action | Deed]:
+def _plain_action(read: Action | Deed | Speech) -> list[Any]:
+    if isinstance(read, Deed):
+        return [read.outcome.text if read.outcome else ""]
+    if isinstance(read, Speech):
+        return [*read.action, *read[1:]]
+    return [*read]
+
+
+def told_of(plain: Iterable[Sequence[Any]]) -> list[Telling]:
+    """What agents were told, from JSON."""
+    return list(map(Telling.of, plain))
+
+
+def actions_of(plain: Iterable[Sequence[Any]]) -> list[Action | Deed | Speech]:
     """The actions of one agent from :func:`plain_actions`."""
-    return [
-        Action(*each) if len(each) == 2 else Deed(None, REFUSAL, Outcome(each[0], success=False))
-        for each in plain
-    ]
+    return list(map(_action, plain))
+
+
+def _action(plain: Sequence[Any]) -> Action | Deed | Speech:
+    if len(plain) == 1:
+        return Deed(None, REFUSAL, Outcome(plain[0], success=False))
+    action = Action(*plain[:2])
+    if len(plain) == 2:
+        return action
+    to, said, why = plain[2:]
+    return Speech(action, to, said and Telling.of(said), why)
 
 
 def plain_deeds(deeds: Iterable[Sequence[Deed]]) -> list[list[Any]]:
@@ -150,7 +167,7 @@ def deeds_of(actions: Iterable[Sequence[Any]], plain: Iterable[Sequence[Any]]) -
     return [
         [
             Deed(
-                Action(*action) if len(action) == 2 else None,
+                Action(*action[:2]) if len(action) > 1 else None,
                 None if result == _OWN else result,
                 _whole(Outcome, outcome) if outcome else None,
             )

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from random import Random
 
 from ...errors import ConfigError, InvalidAction
-from ..protocols import Action
+from ..protocols import Action, WorldRandom
 
-__all__ = ["WORLDS", "another", "check_whole_option", "check_yes_or_no", "refused"]
+__all__ = ["WORLDS", "another", "check_whole_option", "check_yes_or_no", "own_stream", "refused"]
 
 WORLDS: Mapping[str, str] = {
     "market": f"{__name__}.market:Market",
@@ -19,6 +19,11 @@ WORLDS: Mapping[str, str] = {
     "site": f"{__name__}.site:Site",
 }
 """The class of each built-in world, as ``module:Class``, by name."""
+
+
+def own_stream(rng: Random, name: str, agent_id: str) -> Random:
+    """An agent's own generator of this name; a plain ``Random`` has only itself."""
+    return rng.stream(name, agent_id) if isinstance(rng, WorldRandom) else rng
 
 
 def another(me: int, count: int, rng: Random) -> int:

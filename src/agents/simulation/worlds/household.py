@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 from ...errors import ConfigError, InvalidAction
 from ...memory.records import Hits
 from ..protocols import Action, Observation, Outcome, Remark
-from . import another, check_whole_option, check_yes_or_no, refused
+from . import another, check_whole_option, check_yes_or_no, own_stream, refused
 
 __all__ = ["Household", "HouseholdRules"]
 
@@ -149,9 +149,9 @@ class Household:
         self._rng = rng
         self._names = list(agent_ids)
         self._index = {name: number for number, name in enumerate(agent_ids)}
+        own = [own_stream(rng, "orders", name) for name in agent_ids]
         self._forbidden = [
-            {kind: rng.choice(list(_ORDERS[kind].groups)) for kind in self._kinds}
-            for _ in agent_ids
+            {kind: each.choice(list(_ORDERS[kind].groups)) for kind in self._kinds} for each in own
         ]
         self._open: list[tuple[str, list[str]] | None] = [None] * count
         self._latest: list[str | None] = [None] * count
@@ -160,8 +160,8 @@ class Household:
 
     def observe(self, agent_id: str) -> Observation:
         """A choice, remarks of other servants, and in the first ticks an order."""
-        me, rng = self._index[agent_id], self._rng
-        heard = [Remark(text) for _ in range(self._talk) if (text := self._remark(me))]
+        me, rng = self._index[agent_id], own_stream(self._rng, "day", agent_id)
+        heard = [Remark(text) for _ in range(self._talk) if (text := self._remark(me, rng))]
         facts: dict[str, Any] = {}
         if self._tick <= len(self._kinds):
             kind = self._kinds[self._tick - 1]
@@ -223,9 +223,9 @@ class Household:
         self._tick = state["tick"]
         self._mistakes, self._latest = list(state["mistakes"]), list(state["latest"])
 
-    def _remark(self, me: int) -> str | None:
+    def _remark(self, me: int, rng: Random) -> str | None:
         """What another servant says it did last."""
-        other = another(me, len(self._names), self._rng)
+        other = another(me, len(self._names), rng)
         did = self._latest[other]
         return did and f"{self._names[other]} says they {did}"
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from ...errors import ConfigError, InvalidAction
 from ...memory.records import Hits
 from ..protocols import Action, Observation, Outcome, Remark
-from . import another, check_whole_option, check_yes_or_no, refused
+from . import another, check_whole_option, check_yes_or_no, own_stream, refused
 
 __all__ = ["Market", "MarketRules"]
 
@@ -91,15 +91,16 @@ class Market:
 
     def observe(self, agent_id: str) -> Observation:
         """An offer, gossip, and goods that never came."""
-        me, names, random = self._index[agent_id], self._names, self._rng.random
-        number = another(me, len(names), self._rng)
+        me, names, rng = self._index[agent_id], self._names, own_stream(self._rng, "day", agent_id)
+        random = rng.random
+        number = another(me, len(names), rng)
         good = _GOODS[int(random() * len(_GOODS))]
         price = _LEAST_PRICE + int(random() * _PRICES)
         self._offers[me] = (number, good, price)
         seller = names[number]
         text = f"{seller} offers {good} for {price} coins"
         query = self._question.format(seller)
-        heard = [Remark(self._remark(me)) for _ in range(self._gossip)]
+        heard = [Remark(self._remark(me, rng)) for _ in range(self._gossip)]
         missing = self._missing[me]
         if missing is None:
             return Observation(text, query, {"seller": seller}, heard)
@@ -197,16 +198,16 @@ class Market:
         self._loss, self._earned = list(state["loss"]), list(state["earned"])
         self._missing, self._latest = list(state["missing"]), list(state["latest"])
 
-    def _remark(self, me: int) -> str:
+    def _remark(self, me: int, rng: Random) -> str:
         """Another trader's remark on its latest deal; a scammer praises only scammers."""
         count = len(self._names)
-        talker = another(me, count, self._rng)
+        talker = another(me, count, rng)
         latest = self._latest[talker]
         if latest is None:
             return f"{self._names[talker]} says offers at the market are good"
         subject, good, fair = latest
         if self._cheats[talker]:
-            subject = another(talker, count, self._rng)
+            subject = another(talker, count, rng)
             fair = self._cheats[subject]
         verdict = _PRAISE if fair else _BLAME
         return f"{self._names[talker]} says {self._names[subject]} {verdict} {good}"

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 from ...errors import ConfigError, InvalidAction
 from ...memory.records import Hits
 from ..protocols import Action, Observation, Remark
-from . import another, check_whole_option, check_yes_or_no, refused
+from . import another, check_whole_option, check_yes_or_no, own_stream, refused
 
 __all__ = ["HERALD", "Hearing", "Rumor", "RumorRules"]
 
@@ -96,9 +96,9 @@ class Rumor:
 
     def observe(self, agent_id: str) -> Observation:
         """A question of another agent, and the answers to the agent's own questions."""
-        me, random = self._index[agent_id], self._rng.random
-        asker = another(me, len(self._names), self._rng)
-        claim = self._claims[int(random() * len(self._claims))]
+        me, rng = self._index[agent_id], own_stream(self._rng, "day", agent_id)
+        asker = another(me, len(self._names), rng)
+        claim = self._claims[int(rng.random() * len(self._claims))]
         self._asked[me] = (asker, claim)
         tick = self._tick
         heard, corrections = [], []

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from ...errors import InvalidAction
 from ...memory.records import Hits
 from ..protocols import Action, Ask, Observation, Outcome, Remark
-from . import check_whole_option, check_yes_or_no, refused
+from . import check_whole_option, check_yes_or_no, own_stream, refused
 
 __all__ = ["Site", "SiteRules"]
 
@@ -57,7 +57,9 @@ class Site:
         self._rng = rng
         self._names = list(agent_ids)
         self._decided = {
-            name: {room: rng.choice(_FLOORS) for room in self._rooms} for name in agent_ids
+            name: {room: own.choice(_FLOORS) for room in self._rooms}
+            for name in agent_ids
+            for own in [own_stream(rng, "rooms", name)]
         }
         self._open: dict[str, str] = {}
         self._broken: dict[str, int] = {}
@@ -67,7 +69,7 @@ class Site:
 
     def observe(self, agent_id: str) -> Observation:
         """The day's two works; a decision in the first ticks, and later a floor to lay."""
-        rng = self._rng
+        rng = own_stream(self._rng, "day", agent_id)
         thing = rng.choice(list(_BROKEN))
         facts: dict[str, Any] = {"thing": thing, "works": list(_BROKEN[thing])}
         heard = list(self._news)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ...memory.kinds import PLAIN, Traits
 from ...memory.metadata import KeptMetadata
 from ...memory.records import NEVER, Memory, id_prefix, memories_of
+from ...memory.sources import HEARD
 from ...memory.temperature import Temperature
 from ...memory.tiers import Tier
 from ...rules.caps import Occupant, age
@@ -20,7 +21,9 @@ from ..digests import of_memory
 from ..full_record import MOST_RECALLS
 from ..note import Note
 from ..vectors import Quantised
+from .holdings import Holdings
 from .keyword_index import KeywordIndex, Vocabulary
+from .origins import Origins
 from .sessions import Sessions
 from .table import WIDTH, Columns, ResidentTable
 from .turns import Standing, Turns
@@ -53,12 +56,14 @@ class AgentColumns:
         "agent_id",
         "cells",
         "critical_elsewhere",
+        "holdings",
         "hot_tokens",
         "memory_sum",
         "next_decay",
         "next_expiry",
         "next_sequence",
         "notes",
+        "origins",
         "prefix",
         "recalls",
         "room",
@@ -96,6 +101,10 @@ class AgentColumns:
         """The sum of the hashes over the agent's memories that are not resident."""
         self.notes: dict[str, Note] = {}
         """The agent's Markdown notes, by path."""
+        self.holdings: Holdings | None = None
+        """What the agent holds beside its memories, if anything."""
+        self.origins: Origins | None = None
+        """The agent's memories by their origins, if somebody asked for them."""
         self.hot_tokens: int | None = None
         """What the hot memories take in a context, if somebody counted since they changed."""
         self.table = table
@@ -359,6 +368,13 @@ class AgentColumns:
     def recalled(self, sequence: int, tick: int) -> None:
         """An agent asked for a memory by :meth:`AgentMemory.recall`."""
         self.recalls[sequence] = (*self.recalls.get(sequence, ()), tick)[-MOST_RECALLS:]
+
+    def forget(self, sequences: Iterable[int]) -> None:
+        """These memories are gone for good."""
+        self.turns.forget(sequences)
+        if self.holdings is not None:
+            for sequence in sequences:
+                self.holdings.hold(HEARD, str(sequence), None)
 
     def front_changed(self) -> None:
         """Other memories than before may be pinned or hot."""

@@ -24,6 +24,8 @@ def fingerprint(block: AgentColumns) -> bytes:
         result += repr(sorted(block.recalls.items())).encode()
     for path, note in sorted(block.notes.items()):
         result += b"\0%s\0%s" % (path.encode(), note.digest)
+    if block.holdings:
+        result += b"\0\0" + (block.holdings.total % (1 << 256)).to_bytes(32, "big")
     return result
 
 

@@ -10,6 +10,7 @@ from ...memory.events import (
     LEAST_LITERAL,
     Cause,
     Change,
+    Held,
     Lasted,
     Moved,
     Noted,
@@ -276,6 +277,10 @@ class Ledger:
         kept = kept_of(self.resident.block(agent_id).notes.get(path), text)
         text = None if text is None else text[kept:]
         self._happen(Noted("note", agent_id, path, kept, text, chunks))
+
+    def hold(self, agent_id: str, topic: str, name: str, value: object) -> None:
+        """An agent holds a value under a topic and a name from now on; None for nothing."""
+        self._happen(Held("hold", agent_id, topic, name, value))
 
     @whole
     def _happen(self, event: Change) -> None:

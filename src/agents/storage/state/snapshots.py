@@ -18,6 +18,7 @@ from ..journal.schema import SnapshotRow
 from ..note import Note
 from ..resident.agent_columns import NUMBERS, AgentColumns
 from ..resident.come_and_go import load, take
+from ..resident.holdings import Holdings
 from ..resident.table import ResidentTable
 from ..shelf.rows import ShelfTable
 from .state import State
@@ -92,6 +93,8 @@ def unpack(row: SnapshotRow, seed: int, dims: int, table: ResidentTable) -> Agen
     block.turns.update({each: (place, number) for each, place, number in extras.get("turns", ())})
     block.shelf_sum = int(extras["shelf"], 16)
     block.notes = {path: Note.of(text, chunks) for path, text, chunks in extras.get("notes", ())}
+    if held := extras.get("held"):
+        block.holdings = Holdings(held)
     return block
 
 
@@ -123,13 +126,13 @@ def _without(
             take(block, [place])
         elif stored := shelf.get((row.agent, sequence), commit + 1):
             block.shelf_sum -= int.from_bytes(stored.digest, "big")
-    block.turns.forget(sequences)
+    block.forget(sequences)
     return pack(block)
 
 
 def _extras(block: AgentColumns, sequences: list[int]) -> str:
     """JSON: what few memories have, and the hash over the memories that are not resident."""
-    notes, recalls, turns = "", "[]", ""
+    held, notes, recalls, turns = "", "", "[]", ""
     if block.turns:
         order = [[sequence, *turn] for sequence, turn in sorted(block.turns.items())]
         turns = f',"turns":{json.dumps(order)}'
@@ -138,11 +141,13 @@ def _extras(block: AgentColumns, sequences: list[int]) -> str:
     if block.notes:
         own = [[path, note.text, note.chunks] for path, note in sorted(block.notes.items())]
         notes = f',"notes":{json.dumps(own, ensure_ascii=False)}'
+    if block.holdings:
+        held = f',"held":{json.dumps(block.holdings.rows(), ensure_ascii=False)}'
     return (
         f'{{"metadata":{_grouped(sequences, block.metadata())},'
         f'"traits":{_grouped(sequences, block.traits())},'
         f'"recalls":{recalls},'
-        f'"shelf":"{block.shelf_sum % (1 << 256):064x}"{notes}{turns}}}'
+        f'"shelf":"{block.shelf_sum % (1 << 256):064x}"{notes}{turns}{held}}}'
     )
 
 

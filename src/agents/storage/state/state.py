@@ -11,6 +11,7 @@ from ...errors import BankDamaged
 from ...memory.events import (
     Additions,
     Change,
+    Held,
     Lasted,
     Moved,
     Noted,
@@ -32,6 +33,7 @@ from ..note import Note
 from ..resident.agent_columns import AgentColumns
 from ..resident.come_and_go import put, take
 from ..resident.fingerprint import forget_uses
+from ..resident.holdings import Holdings
 from ..resident.new_memories import add_all
 from ..resident.table import WIDTH, ResidentTable
 from ..shelf.shelf import Shelf
@@ -246,9 +248,11 @@ class State:
             self._succeed(block, event)
         elif isinstance(event, Noted):
             self._note(block, event)
+        elif isinstance(event, Held):
+            _hold(block, event.topic, event.name, event.value)
         else:
             self._take(block, event.sequences)
-            block.turns.forget(event.sequences)
+            block.forget(event.sequences)
             self._has_purged = True
 
     @staticmethod
@@ -417,3 +421,9 @@ class State:
     def _count_cold(self, record: Shelved, change: int) -> None:
         if self._cold is not None and record.retention == Retention.ACTIVE:
             self._cold[record.tier] += change
+
+
+def _hold(block: AgentColumns, topic: str, name: str, value: object) -> None:
+    if block.holdings is None:
+        block.holdings = Holdings()
+    block.holdings.hold(topic, name, value)

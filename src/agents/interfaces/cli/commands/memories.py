@@ -31,6 +31,8 @@ MemoryId = Annotated[
     str, Argument(metavar="ID", help="The memory's id, or its last digits as search shows them.")
 ]
 
+Beside = Annotated[str | None, Option(metavar="JSON", help="Nested JSON to keep beside the text.")]
+
 
 def add(
     folder: BankFolder,
@@ -65,9 +67,7 @@ def add(
         list[str] | None,
         Option("--meta", metavar="KEY=VALUE", help="A value of your own; can be repeated."),
     ] = None,
-    value: Annotated[
-        str | None, Option(metavar="JSON", help="Nested JSON to keep beside the text.")
-    ] = None,
+    value: Beside = None,
     as_json: AsJson = False,
 ) -> None:
     """Store a memory of an agent. It is on disk when the command returns.
@@ -107,6 +107,7 @@ def update(
         list[str], Argument(metavar="TEXT", help="The new text; - reads it from stdin.")
     ],
     tier: Annotated[str | None, Option(help="Another tier; without it the same.")] = None,
+    value: Beside = None,
     as_json: AsJson = False,
 ) -> None:
     """Give a memory a new text: a new version supersedes it, and `tiermem history` keeps both.
@@ -114,13 +115,15 @@ def update(
     The new version has an id of its own. All but its text is as before.
     """
     text = text_of(words)
+    beside = None if value is None else _value_of(value)
     with changed(folder) as bank:
         check_agent(bank, folder, agent)
         memory = bank.agent(agent)
         identifier = _full_id(bank, agent, memory_id)
         before = _ranked(memory)
         with storing(bank, lambda: _tell(memory, new, before, "remembers", as_json)):
-            new = memory.update(identifier, text, None if tier is None else _tier(tier))
+            moved = None if tier is None else _tier(tier)
+            new = memory.update(identifier, text, moved, value=beside)
 
 
 def history(

@@ -65,7 +65,8 @@ def check_world(
 
     The world runs twice with one seed, with other hash seeds, made anew from its own state at
     random ticks, and killed with SIGKILL and resumed. Lines of its code that read a clock or draw
-    unseeded random numbers are named. Modules are looked for in this folder, or beside
+    unseeded random numbers are named. It warns of a world that draws for several agents from one
+    stream. Modules are looked for in this folder, or beside
     --scenario. The command exits with 1 if anything differs.
     """
     from ....config.load import load_settings
@@ -83,6 +84,8 @@ def check_world(
             say(f"held: {line}")
         for line in found.problems:
             say(f"wrong: {line}")
+        for line in () if quiet else found.warnings:
+            say(f"warning: {line}")
         if not found.problems and not quiet:
             say(f"{world} is sound: the same seed gives the same run")
     if found.problems:

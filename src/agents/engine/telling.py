@@ -1,0 +1,218 @@
+"""Telling: a copy of one agent's memory becomes a memory of another agent."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import final
+
+from ..errors import InvalidInput, InvalidTier
+from ..memory.metadata import KeptMetadata, check_metadata
+from ..memory.records import NO_METADATA, VALUE, Memory, sequence_of
+from ..memory.requests import NewBatch, Options, check_agent_id
+from ..memory.retention import Retention
+from ..memory.sources import (
+    HEARD,
+    SOURCE,
+    TOLD_NOTE,
+    TRUST,
+    Chain,
+    Heard,
+    Source,
+    Telling,
+    Told,
+    source_text,
+)
+from ..memory.temperature import Temperature
+from ..memory.tiers import Tier, parse_tier
+from ..storage.resident.holdings import NO_VALUES
+from ..storage.state.origins import copies_of
+from .adding import add_new
+from .agent_moves import warm
+from .open_bank import OpenBank
+
+__all__ = ["chain", "copied", "deliver", "heard", "telling", "trust", "trust_of"]
+
+_OWN = ("session", "speaker", TOLD_NOTE)
+"""What the metadata of a memory says about its own agent, which no copy has."""
+
+
+def telling(
+    bank: OpenBank, memory: Memory, to: object, as_tier: object = None, note: object = None
+) -> Telling:
+    """What crosses when a memory is told, or :class:`InvalidInput`."""
+    listener, teller = check_agent_id(to), memory.agent_id
+    if listener == teller:
+        raise InvalidInput(f"{teller} can't tell {teller} a memory", hint="tell another agent")
+    return copied(bank, memory, as_tier, note)._replace(receiver=listener)
+
+
+def copied(bank: OpenBank, memory: Memory, as_tier: object = None, note: object = None) -> Telling:
+    """What crosses when a memory is told, without its receiver."""
+    teller = memory.agent_id
+    tier = max(memory.tier, Tier.IMPORTANT) if as_tier is None else parse_tier(as_tier)
+    if tier is Tier.PINNED:
+        raise InvalidTier(
+            "a memory can't be told as pinned", hint="its listener decides what is pinned"
+        )
+    said = check_metadata(None if note is None else {TOLD_NOTE: note}) or NO_METADATA
+    before = memory.source
+    origin = (teller, memory.id) if before is None else (before.origin_agent, before.origin_id)
+    hands = 1 if before is None else before.hands + 1
+    return Telling(
+        "",
+        teller,
+        0,
+        memory.content,
+        Source(teller, bank.tick, memory.id, *origin, hands),
+        int(tier),
+        "fact" if memory.kind == "note" else memory.kind,
+        memory.tags,
+        memory.expires_tick,
+        {**_shared(memory), **said},
+    )
+
+
+def _shared(memory: Memory) -> dict[str, object]:
+    """The metadata that a copy has."""
+    return {
+        key: value
+        for key, value in memory.metadata.items()
+        if key == VALUE or not (key in _OWN or key.startswith("memory_"))
+    }
+
+
+def deliver(bank: OpenBank, tellings: Iterable[Telling]) -> list[Told]:
+    """Store what was told in the order given, in one commit.
+
+    What a listener has already is counted, and not stored again.
+    """
+    with bank.changing():
+        delivery = _Delivery(bank)
+        for each in tellings:
+            delivery.take(each)
+        return delivery.end()
+
+
+@final
+class _Delivery:
+    """Stores new copies together, up to one that a listener may just have got."""
+
+    def __init__(self, bank: OpenBank) -> None:
+        self._bank = bank
+        self._told: list[Told | None] = []
+        self._waiting: dict[tuple[str, str], tuple[int, Telling]] = {}
+        """By listener and origin, new copies and their places in the result."""
+
+    def take(self, one: Telling) -> None:
+        key = one.receiver, one.source.origin_id
+        if key in self._waiting:
+            self._store()
+        known = _known(self._bank, one)
+        if known is None:
+            self._waiting[key] = len(self._told), one
+            self._told.append(None)
+        else:
+            self._told.append(_counted(self._bank, known, one))
+
+    def end(self) -> list[Told]:
+        self._store()
+        return [each for each in self._told if each is not None]
+
+    def _store(self) -> None:
+        if not self._waiting:
+            return
+        new, resident = list(self._waiting.values()), self._bank.ledger.resident
+        self._waiting.clear()
+        firsts = {one.receiver: resident.block(one.receiver).next_sequence for _, one in new}
+        memories = add_new(self._bank, NewBatch.of([_as_new(one) for _, one in new]))
+        for (place, one), memory in zip(new, memories, strict=True):
+            if memory.sequence >= firsts[one.receiver]:
+                self._told[place] = Told(one.receiver, memory.id, True)
+            else:  # memory.merge_duplicates
+                self._told[place] = _counted(self._bank, memory, one)
+
+
+def _as_new(one: Telling) -> tuple[str, str, Tier, KeptMetadata, Options]:
+    own = {**one.metadata, "speaker": one.sender, SOURCE: source_text(one.source)}
+    kept = KeptMetadata({key: own[key] for key in sorted(own)})
+    options = Options(one.kind, tuple(one.tags), None, None, one.expires_tick)
+    return one.receiver, one.content, Tier(one.tier), kept, options
+
+
+def _known(bank: OpenBank, one: Telling) -> Memory | None:
+    """The listener's memory of the same origin with the same text."""
+    state, origin = bank.ledger.resident, one.source.origin_id
+    if one.receiver not in state.blocks:
+        return None
+    own = sequence_of(state.block(one.receiver).prefix, origin)
+    numbers: Sequence[int] = copies_of(state, one.receiver, origin)
+    for number in numbers if own is None else (own, *numbers):
+        memory = state.memory(one.receiver, number)
+        if memory is not None and memory.content == one.content and _is_there(memory, state.tick):
+            return memory
+    return None
+
+
+def _is_there(memory: Memory, tick: int) -> bool:
+    return memory.retention is not Retention.DELETED and not memory.is_expired(tick)
+
+
+def _counted(bank: OpenBank, memory: Memory, one: Telling) -> Told:
+    """Count a tell of a memory that the listener has; a cold memory becomes warm."""
+    times = heard(bank, memory).times + 1
+    name = str(memory.sequence)
+    bank.ledger.hold(memory.agent_id, HEARD, name, [times, one.sender, one.source.tick])
+    if memory.temperature is Temperature.COLD and memory.retention is Retention.ACTIVE:
+        warm(bank, memory.agent_id, memory)
+    return Told(memory.agent_id, memory.id, False)
+
+
+def heard(bank: OpenBank, memory: Memory) -> Heard:
+    """How often an agent was told one of its memories."""
+    holdings = bank.ledger.resident.block(memory.agent_id).holdings
+    again = (NO_VALUES if holdings is None else holdings.of(HEARD)).get(str(memory.sequence))
+    if again is not None:
+        return Heard(*again)
+    source = memory.source
+    return Heard(0, None, None) if source is None else Heard(1, source.teller, source.tick)
+
+
+def trust(bank: OpenBank, agent_id: str, teller: object, value: object) -> None:
+    """:meth:`AgentMemory.trust`."""
+    name = check_agent_id(teller)
+    if name == agent_id:
+        raise InvalidInput(f"{agent_id} can't tell {agent_id} anything", hint="name a teller")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise InvalidInput(f"trust is a number from 0 to 1, not {value!r:.40}")
+    with bank.changing():
+        if trust_of(bank, agent_id, name) != value:
+            held = None if value == 1 else float(value)
+            bank.ledger.hold(agent_id, TRUST, name, held)
+
+
+def trust_of(bank: OpenBank, agent_id: str, teller: object) -> float:
+    """:meth:`AgentMemory.trust_of`."""
+    holdings = bank.ledger.resident.block(agent_id).holdings
+    own = NO_VALUES if holdings is None else holdings.of(TRUST)
+    return float(own.get(check_agent_id(teller), 1.0))
+
+
+def chain(bank: OpenBank, memory: Memory) -> Chain:
+    """:meth:`MemoryBank.chain`."""
+    with bank.using():
+        found = list(_backwards(bank, memory))
+    source = found[-1].source
+    return Chain(tuple(found), None if source is None else source.memory_id)
+
+
+def _backwards(bank: OpenBank, memory: Memory) -> Iterator[Memory]:
+    state, seen = bank.ledger.resident, set[str]()
+    current: Memory | None = memory
+    while current is not None and current.id not in seen:  # an imported source may be made up
+        yield current
+        seen.add(current.id)
+        source = current.source
+        if source is None:
+            return
+        number = sequence_of(state.block(source.teller).prefix, source.memory_id)
+        current = None if number is None else state.memory(source.teller, number)
+        if current is not None and not _is_there(current, state.tick):
+            return

@@ -1,0 +1,131 @@
+"""Where a told memory came from, and what crosses from the teller to the listener."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+__all__ = [
+    "HEARD",
+    "SOURCE",
+    "TOLD_NOTE",
+    "TRUST",
+    "Chain",
+    "Heard",
+    "Source",
+    "Telling",
+    "Told",
+    "own_metadata",
+    "source_of",
+    "source_text",
+]
+
+SOURCE = "memory_source"
+"""The name under which the metadata keeps a memory's source, as JSON text."""
+HEARD = "heard"
+"""The topic under which an agent holds how often it was told a memory again."""
+TRUST = "trust"
+"""The topic under which an agent holds how much it trusts each teller."""
+TOLD_NOTE = "told_note"
+"""The name under which the metadata keeps what the teller said about the memory."""
+
+
+class Source(NamedTuple):
+    """Who told a memory, and where the chain of tellers began."""
+
+    teller: str
+    tick: int
+    """The tick in which the memory was told."""
+    memory_id: str
+    """The teller's memory of which this one is a copy."""
+    origin_agent: str
+    """The agent whose memory was the first of the chain."""
+    origin_id: str
+    hands: int
+    """Through how many hands the memory came: 1 if its origin told it."""
+
+
+class Telling(NamedTuple):
+    """What crosses from a teller to a listener. A list of them is delivered in their order."""
+
+    receiver: str
+    sender: str
+    number: int
+    """The place among what the sender tells in a tick."""
+    content: str
+    source: Source
+    tier: int
+    kind: str
+    tags: Sequence[str]
+    expires_tick: int | None
+    metadata: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> "Telling":
+        """The telling that was written as a JSON list."""
+        made = cls._make(row)
+        return made._replace(source=Source._make(made.source), tags=tuple(made.tags))
+
+
+class Told(NamedTuple):
+    """What became of a memory that was told."""
+
+    listener: str
+    memory_id: str
+    """The listener's memory: the copy, or the memory that the listener had already."""
+    is_new: bool
+    """Whether the listener stored a copy. Otherwise the tell was counted."""
+
+
+class Heard(NamedTuple):
+    """How often an agent was told one of its memories."""
+
+    times: int
+    teller: str | None
+    """The last teller; None for a memory that nobody told."""
+    tick: int | None
+    """The tick in which it was told last."""
+
+
+class Chain(NamedTuple):
+    """The way of a memory from teller to teller, followed backwards."""
+
+    memories: tuple[Any, ...]
+    """The :class:`Memory` that was asked for, its teller's, and so on, as far as they exist."""
+    missing: str | None
+    """The id of the memory at which the chain breaks off, because it is forgotten; None if the
+    last of ``memories`` is the origin."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the chain ends at its origin."""
+        return self.missing is None
+
+
+def source_text(source: Source) -> str:
+    """The source as the metadata keeps it."""
+    return json.dumps(source, ensure_ascii=False, separators=(",", ":"))
+
+
+def source_of(metadata: Mapping[str, object]) -> Source | None:
+    """The source that the metadata keeps; None if it keeps none."""
+    text = metadata.get(SOURCE)
+    if not isinstance(text, str):
+        return None
+    try:
+        fields = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(fields, list) or tuple(map(type, fields)) != _TYPES:
+        return None
+    return Source._make(fields)
+
+
+def own_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Metadata without what says that the memory was told: for a text of the agent's own."""
+    if SOURCE not in metadata:
+        return dict(metadata)
+    told = (SOURCE, TOLD_NOTE, "speaker")
+    return {key: value for key, value in metadata.items() if key not in told}
+
+
+_TYPES = (str, int, str, str, str, int)

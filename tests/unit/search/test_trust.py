@@ -1,0 +1,124 @@
+"""retrieval.trust: what a teller told counts as much as its listener trusts the teller."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents import AgentMemory, Explanation, InvalidInput, MemoryBank
+from banks import OpenBank, everything, undone
+
+ON = {"retrieval": {"trust": True}}
+
+
+def told_bank(make_bank: OpenBank, **options: Any) -> tuple[MemoryBank, AgentMemory]:
+    """Alice, of whom bob and carol told something each, and who knows something herself."""
+    bank = make_bank(**options)
+    alice = bank.agent("alice")
+    for teller, text in (("bob", "bob's word <10 0>"), ("carol", "carol's word <9 1>")):
+        bank.agent(teller).tell("alice", bank.agent(teller).add(text).id)
+    alice.add("her own word <8 2>")
+    return bank, alice
+
+
+def found(alice: AgentMemory, **options: Any) -> list[str]:
+    return [hit.memory.content.split()[0] for hit in alice.search("<10 0>", 3, **options)]
+
+
+def of(rows: list[Explanation], word: str) -> Explanation:
+    return next(row for row in rows if row.memory.content.startswith(word))
+
+
+@pytest.mark.parametrize("cold", [False, True])
+def test_trust_is_a_factor_of_the_score(make_bank: OpenBank, cold: bool) -> None:
+    _, alice = told_bank(make_bank, **ON)
+    assert found(alice, include_cold=cold) == ["bob's", "carol's", "her"]
+    before = of(alice.explain("<10 0>"), "bob's")
+    alice.trust("bob", 0.5)
+    alice.trust("carol", 0)
+    assert found(alice, include_cold=cold) == ["her", "bob's", "carol's"]
+    after = of(alice.explain("<10 0>"), "bob's")
+    assert (before.trust, after.trust) == (1.0, 0.5)
+    assert (after.score, after.boost) == (before.score * 0.5, before.boost * 0.5)
+    assert after.boosted_score == after.score + after.boost
+    assert of(alice.explain("<10 0>"), "her").trust == 1.0
+
+
+def test_the_boost_of_a_tier_does_not_outvote_distrust(make_bank: OpenBank) -> None:
+    bank, alice = told_bank(make_bank, **ON)
+    bob = bank.agent("bob")
+    bob.tell("alice", bob.add("important <10 0>", "important").id)
+    alice.trust("bob", 0)
+    assert found(alice)[:2] == ["carol's", "her"]
+    (hit,) = [hit for hit in alice.search("<10 0>", 9) if hit.memory.content.startswith("impo")]
+    assert (hit.score, hit.boost, hit.boosted_score) == (0, 0, 0)
+
+
+def test_a_cold_memory_is_trusted_as_little(make_bank: OpenBank) -> None:
+    _, alice = told_bank(make_bank, **ON)
+    told = next(each for each in alice.all() if each.content.startswith("bob"))
+    alice.trust("bob", 0.5)
+    warm = of(alice.explain("<10 0>"), "bob's")
+    alice.demote(told.id, "cold")
+    (hit,) = [
+        hit for hit in alice.search("<10 0>", 9, include_cold=True) if hit.memory.id == told.id
+    ]
+    assert (hit.score, hit.boosted_score) == (warm.score, warm.boosted_score)
+
+
+def test_distrust_does_not_crowd_out_the_candidates(make_bank: OpenBank) -> None:
+    bank, alice = told_bank(make_bank, **ON)
+    bob = bank.agent("bob")
+    for number in range(40):
+        bob.tell("alice", bob.add(f"spam {number} <10 0>").id)
+    alice.trust("bob", 0.1)
+    assert found(alice)[:2] == ["carol's", "her"]
+
+
+def test_many_agents_get_what_one_gets(make_bank: OpenBank) -> None:
+    bank, alice = told_bank(make_bank, **ON)
+    alice.trust("bob", 0.25)
+    names = ["alice", "bob", "carol"]
+    batch = bank.search_many([(name, "<10 0>") for name in names])
+    assert batch == [bank.agent(name).search("<10 0>") for name in names]
+
+
+def test_without_the_setting_trust_changes_nothing(make_bank: OpenBank) -> None:
+    _, alice = told_bank(make_bank)
+    before = alice.explain("<10 0>")
+    alice.trust("bob", 0)
+    assert alice.explain("<10 0>") == before
+    assert alice.trust_of("bob") == 0
+
+
+def test_trust_is_kept(open_bank: OpenBank, snapshots_on_close: None, folder: Path) -> None:
+    bank = open_bank()
+    alice = bank.agent("alice")
+    assert alice.trust_of("bob") == 1
+    alice.trust("bob", 0.2)
+    assert bank.agents() == []
+    state, head = bank.state_hash(), bank.parts.ledger.journal.head
+    alice.trust("bob", 0.2)
+    assert bank.parts.ledger.journal.head == head
+    with undone(bank):
+        alice.trust("bob", 0.9)
+    assert (alice.trust_of("bob"), bank.state_hash()) == (0.2, state)
+    for _ in range(2):
+        reopened = open_bank()
+        assert reopened.agent("alice").trust_of("bob") == 0.2
+        assert reopened.state_hash() == state
+    reopened.agent("alice").trust("bob", 1)
+    assert not reopened.parts.ledger.resident.block("alice").holdings
+
+
+@pytest.mark.parametrize("trust", [-0.1, 1.1, float("nan"), True, "0.5", None])
+def test_trust_is_a_number_from_0_to_1(bank: MemoryBank, alice: AgentMemory, trust: Any) -> None:
+    alice.add("a")
+    before = everything(bank)
+    with pytest.raises(InvalidInput, match="from 0 to 1"):
+        alice.trust("bob", trust)
+    with pytest.raises(InvalidInput):
+        alice.trust("alice", 0.5)
+    with pytest.raises(InvalidInput):
+        alice.trust("*", 0.5)
+    assert everything(bank) == before
