@@ -225,6 +225,8 @@ class Run:
         while self.tick < until:
             try:
                 record = self._next_tick()
+            except RunError:  # no mistake of the world or the policy
+                raise
             except SimulationError as error:
                 with contextlib.suppress(OSError):
                     replace_file(self.folder / "error.txt", "".join(format_exception(error)))

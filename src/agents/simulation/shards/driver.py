@@ -4,6 +4,7 @@ import contextlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from ... import errors
@@ -241,8 +242,8 @@ class Driver:
     def _lost(self, link: Link, error: WorkerLost) -> RunError:
         number = self._links.index(link) + 1
         return RunError(
-            f"worker {number} of {len(self._links)} {error}; the run is whole",
-            hint="go on with: tiermem resume",
+            f"worker {number} of {len(self._links)} {error}; the run is whole up to its last tick",
+            hint=f"go on with: tiermem resume {quote(str(self._folder))}",
         )
 
     def close(self) -> None:
