@@ -7,8 +7,9 @@ then deletes the folder.
 
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,12 +20,12 @@ from ...errors import BankError, ConfigError, RunError, Untrusted
 from ...storage.lock import lock_folder
 from ..policies.cassette import Cassette
 from ..protocols import Policy, World
-from ..shards.carriers import Link
 from ..shards.cell import of_cells
 from ..shards.driver import Driver
 from ..shards.log import read_log
 from ..shards.merging import Merging, gather_cassettes
 from ..shards.processes import ProcessLink
+from ..shards.ray_carrier import Cluster
 from ..shards.splitting import CASSETTE, LOG, SHARDS, base_of
 from .folder import places_of_code, read_folder
 from .scenario import make_policy, make_world
@@ -95,13 +96,15 @@ def policy_of(
 
 def start_driver(folder: Path, settings: Settings, world: World, engine: Engine) -> Driver:
     """Start the workers of a run that is spread over cells."""
-    return Driver(folder, settings, world, engine.workers, _starting(engine))
-
-
-def _starting(engine: Engine) -> Callable[[int], Link]:
     if engine.kind == "processes":
-        return lambda _: ProcessLink(_WORKER)
-    raise ConfigError("the engine ray is not here")
+        return Driver(folder, settings, world, engine.workers, lambda: ProcessLink(_WORKER))
+    cluster = Cluster(engine.address, engine.workers)
+    try:
+        start = partial(cluster.start, _WORKER)
+        return Driver(folder, settings, world, engine.workers, start, cluster.close)
+    except BaseException:
+        cluster.close()
+        raise
 
 
 def reading(folder: Path) -> tuple[Settings, dict[str, Any]]:

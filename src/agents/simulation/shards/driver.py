@@ -32,8 +32,8 @@ __all__ = ["Driver"]
 class Driver:
     """Runs the ticks of a run whose agents live in cells, which the workers have.
 
-    ``start`` starts the worker of a number. After an error, the driver can't go on; a new one
-    can, from the last tick in the log.
+    ``start`` starts a worker, and ``at_end`` is called when all have ended. After an error, the
+    driver can't go on; a new one can, from the last tick in the log.
     """
 
     def __init__(
@@ -42,7 +42,8 @@ class Driver:
         settings: Settings,
         world: World,
         workers: int,
-        start: Callable[[int], Link],
+        start: Callable[[], Link],
+        at_end: Callable[[], None] = lambda: None,
     ) -> None:
         self._folder, self._settings, self._world = folder, settings, world
         self._agents = settings.simulation.agent_ids()
@@ -50,6 +51,7 @@ class Driver:
         self._names: list[str] | None = None
         self._states: dict[str, tuple[int, bytes]] = {}
         self._spent = False
+        self._at_end = at_end
         self._links: list[Link] = []
         self.bytes_carried = 0
         """How many bytes were sent and received since the driver began."""
@@ -63,7 +65,7 @@ class Driver:
             self._log = TickLog(shards / LOG)
             last = self._log.last
             self.tick, metrics, state = last[:3] if last else self._base[1:2] + self._base[3:]
-            self._links = [start(number) for number in range(len(self._cells))]
+            self._links = [start() for _ in self._cells]
             self._open()
             self.differences = self._begin(state, metrics)
             """The metrics that are not what they were."""
@@ -263,3 +265,5 @@ class Driver:
             self._log.close()
             self._log = None
         self._lock.release()
+        at_end, self._at_end = self._at_end, lambda: None
+        at_end()
