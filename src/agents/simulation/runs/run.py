@@ -70,6 +70,7 @@ from .scenario import (
 from .sharded import (
     LOCAL,
     Engine,
+    checkpoint_cells,
     engine_of,
     gather,
     is_spread,
@@ -106,9 +107,7 @@ class Run:
         self._places = places_of_code(folder, about)
         self._cassette = Cassette(folder / "cassette.jsonl")
         try:
-            if engine is not LOCAL and is_spread(folder):
-                self._spread()
-            else:
+            if engine.kind == "local" or not self._goes_on_spread():
                 gather(folder, settings, about)
                 self._bank = self._open_bank(say)
                 self._start(say)
@@ -143,7 +142,7 @@ class Run:
             "tiermem": __version__,
             "scenario": str(scenario.absolute()) if scenario else None,
             "parent": None,
-            **({"engine": engine._asdict()} if engine is not LOCAL else {}),
+            **({"engine": engine._asdict()} if engine.kind != "local" else {}),
         }
 
         def fill(new: Path) -> None:  # the folder gets its name when tick 0 is in it
@@ -239,8 +238,7 @@ class Run:
         """Write a checkpoint of the last tick, unless it has one, and remove the oldest ones."""
         path = self.folder / "checkpoints" / f"tick-{self.tick:06}.tmck"
         if self._driver is not None:
-            self._driver.checkpoint(path.with_suffix(""))
-            return path.with_suffix("")
+            return checkpoint_cells(self._driver, self.folder, self.settings.checkpoint.keep)
         if not path.exists():
             extra = {
                 "config": self.settings.to_dict(redact=True),
@@ -335,8 +333,19 @@ class Run:
                 f"{name} has changed since; the run goes on with its own copy in its folder code"
             )
 
+    def _goes_on_spread(self) -> bool:
+        """Start the workers of a run that is spread already; whether it is, with all its cells."""
+        if not is_spread(self.folder):
+            return False
+        try:
+            self._spread()
+        except (BankDamaged, BankNotFound) as error:  # the log has all that a cell had
+            self._say(f"{error}; the cells are made anew from the bank and the log")
+            return False
+        return True
+
     def _next_tick(self) -> dict[str, Any]:
-        if self._engine is LOCAL:
+        if self._engine.kind == "local":
             return self._loop.tick()
         return (self._driver or self._spread()).next_tick()
 

@@ -35,6 +35,7 @@ __all__ = [
     "LOCAL",
     "Engine",
     "bring_up",
+    "checkpoint_cells",
     "engine_of",
     "gather",
     "is_spread",
@@ -107,6 +108,15 @@ def start_driver(folder: Path, settings: Settings, world: World, engine: Engine)
         raise
 
 
+def checkpoint_cells(driver: Driver, folder: Path, keep: int) -> Path:
+    """Write a checkpoint of each cell, into a folder of its own, and remove the oldest folders."""
+    made = folder / "checkpoints" / f"tick-{driver.tick:06}"
+    driver.checkpoint(made)
+    for old in _cell_checkpoints(folder)[:-keep]:
+        shutil.rmtree(old, ignore_errors=True)
+    return made
+
+
 def reading(folder: Path) -> tuple[Settings, dict[str, Any]]:
     """A run's settings and ``run.json``; its bank is brought up to date, as far as this can."""
     settings, about = read_folder(folder)
@@ -155,6 +165,13 @@ def gather(folder: Path, settings: Settings, about: Mapping[str, Any]) -> None:
     finally:
         lock.release()
     shutil.rmtree(gone, ignore_errors=True)
+    for old in _cell_checkpoints(folder):  # the checkpoints of one bank take their place
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _cell_checkpoints(folder: Path) -> list[Path]:
+    found = (folder / "checkpoints").glob("tick-*")
+    return sorted(each for each in found if each.is_dir())
 
 
 def _merge(folder: Path, bank: MemoryBank, settings: Settings, about: Mapping[str, Any]) -> None:

@@ -12,6 +12,7 @@ from ...config.settings import Settings
 from ...errors import RunError, SimulationError
 from ...memory.sources import Telling
 from ...storage.lock import lock_folder
+from ...storage.private_files import make_folder, replace_file
 from ..loop.acting import Deed, act, told_in
 from ..loop.failures import call
 from ..loop.keeping import changed_metrics, check_keys, metrics_of, not_kept
@@ -26,7 +27,9 @@ from .log import Entry, Frames, TickLog
 from .splitting import LOG, SHARDS, base_of
 from .waiting import wait_for
 
-__all__ = ["Driver"]
+__all__ = ["MANIFEST", "Driver"]
+
+MANIFEST = "manifest.json"
 
 
 class Driver:
@@ -204,8 +207,21 @@ class Driver:
                 self._changed(self._answer(link)[0])
 
     def checkpoint(self, folder: Path) -> None:
-        """Let every cell write a checkpoint into ``folder``, all workers at once."""
+        """Let every cell write a checkpoint into ``folder``, all workers at once.
+
+        The manifest comes last: a folder without one is not whole.
+        """
+        if (folder / MANIFEST).exists():
+            return
+        make_folder(folder)
         self._all("checkpoint", str(folder.absolute()))
+        manifest = {
+            "tick": self.tick,
+            "state_hash": self.state_hash(),
+            "cells": [f"cell-{cell:02}.tmck" for cell in range(self._base.cells)],
+            "world": json.loads(self._state()),
+        }
+        replace_file(folder / MANIFEST, json.dumps(manifest, indent=2) + "\n")
 
     def _all(
         self, what: str, *arguments: object, parts: Sequence[bytes] = ()
