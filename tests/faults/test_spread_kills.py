@@ -1,4 +1,4 @@
-"""A spread run whose driver or workers are killed at any instant becomes the run it would have been."""
+"""A spread run whose processes are killed at any instant becomes the run it would have been."""
 
 import os
 import random
@@ -8,10 +8,9 @@ import sys
 import time
 from pathlib import Path
 
-from spread_runs import results, run_to_the_end, scenario
-
 from agents.simulation.runs.run import Run
 from agents.simulation.runs.sharded import LOCAL, Engine
+from spread_runs import results, run_to_the_end, scenario
 
 KILLS = int(os.environ.get("TIERMEM_SPREAD_KILLS", "50"))
 TICKS = 40

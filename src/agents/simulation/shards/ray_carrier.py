@@ -10,6 +10,7 @@ import os
 import secrets
 import shutil
 import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ class Cluster:
         }
         address = address or _HERE
         if address == _HERE and not any(name in os.environ for name in _TOKEN):
-            own["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
+            own["RAY_AUTH_TOKEN"] = _own_token()
         self._before = {name: os.environ.get(name) for name in own}
         os.environ.update(own)
         self._folder: Path | None = None
@@ -80,6 +81,12 @@ class Cluster:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+@cache
+def _own_token() -> str:
+    """A token for clusters of this process. Ray reads it once, so it is one for all of them."""
+    return secrets.token_hex(32)
 
 
 def _ray() -> Any:
