@@ -49,6 +49,8 @@ check: $(STAMP)  ## lint, format, types, import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	@if command -v tsc >/dev/null; then tsc -p src/agents/interfaces/inspector/page/jsconfig.json; \
+		else echo "the types of the inspector's page are not checked: that needs tsc (npm install -g typescript)"; fi
 
 demo: $(STAMP)   ## flat memory against tiers, 20 seeds each: one to two minutes on two cores
 	$(BIN)/python simulations/demo.py

@@ -52,6 +52,12 @@ FILES_OF_CASES = {
 
 # By file: tests whose behaviour a cheaper test shows as well.
 TESTS = {
+    "test_effects.py": {
+        "test_a_memory_is_pinned_and_settings_are_changed",
+        "test_a_seed_without_the_memory_is_left_out_and_named",
+        "test_over_futures_and_over_seeds",
+        "test_the_memories_of_one_agent_are_tested_with_intervals",
+    },
     "test_page.py": {
         "test_a_branch_is_written_as_a_command_with_its_edits",
         "test_a_click_leads_from_an_event_to_the_memory_and_from_it_to_the_decision",
@@ -66,6 +72,9 @@ TESTS = {
         "test_a_long_table_draws_the_rows_in_sight",
         "test_the_page_runs_a_branch_and_compares",
         "test_two_runs_are_compared_from_where_they_part",
+    },
+    "test_analyse_command.py": {
+        "test_out_writes_all_tables_and_plots_once",
     },
     "test_async_bank.py": {
         "test_type_checkers_know_the_methods",
@@ -188,6 +197,10 @@ TESTS_OF_CASES = {
         "test_ctrl_c_at_any_moment_ends_a_sweep_without_a_traceback",
     },
     "test_telling.py": {"test_a_long_chain_is_followed_to_its_origin"},
+    "test_telling_laws.py": {
+        "test_a_bank_of_tells_goes_back_and_branches_bit_for_bit",
+        "test_nobody_reads_what_it_was_not_told",
+    },
     "test_world_commands.py": {"test_a_world_that_is_not_sound_is_told_why"},
 }
 

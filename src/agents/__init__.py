@@ -65,6 +65,7 @@ from .memory.tiers import TIER_NAMES, TIER_VALUES, Tier
 from .version import __version__
 
 if TYPE_CHECKING:
+    from . import analysis as analysis
     from . import simulation as simulation
     from . import tools as tools
     from .bank.agent_memory import AgentMemory
@@ -139,6 +140,6 @@ def __getattr__(name: str) -> object:
     """Import a class of the bank, and NumPy with it, or a subpackage, on its first use."""
     if name in _LATER:
         return getattr(import_module(_LATER[name], __name__), name)
-    if name in ("simulation", "tools"):
+    if name in ("analysis", "simulation", "tools"):
         return import_module(f".{name}", __name__)
     raise AttributeError(f"module 'tiermem' has no attribute {name!r}")

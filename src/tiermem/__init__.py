@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from agents import *
     from agents import __all__ as __all__
+    from agents import analysis as analysis
     from agents import simulation as simulation
     from agents import tools as tools
 else:

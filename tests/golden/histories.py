@@ -27,8 +27,15 @@ RECORDED = Path(__file__).parent / "histories.json"
 SIMULATIONS = Path(__file__).parent.parent.parent / "simulations"
 SCENARIOS = (
     "market", "household", "rumor",
+    "market with one stream", "household with one stream", "rumor with one stream",
     "market of before", "household of before", "rumor of before",
 )  # fmt: skip
+CHANGES: dict[str, dict[str, Any]] = {
+    "": {},
+    "with one stream": {"simulation.streams": 1},
+    "of before": {"simulation.streams": 1, "temperature.min_score": 0.0},
+}
+"""How settings were when the scenario was recorded."""
 TICKS = 12
 
 SMALL_CAPS: dict[str, Any] = {
@@ -54,12 +61,11 @@ ENDS = (".", "?", ", they say.", " again.", " on market day.")
 def run_history(name: str, folder: Path) -> list[Any]:
     """The state hash of each tick of a shipped scenario, then what the run came to.
 
-    Runs keep the settings that they were made with: "NAME of before" has the default of then.
+    Runs keep the settings that they were made with: "NAME of before" has the defaults of then.
     """
-    name, _, of_before = name.partition(" ")
-    least = {"temperature": {"min_score": 0.0}} if of_before else {}
+    name, _, when = name.partition(" ")
     settings = load_settings(
-        SIMULATIONS / f"{name}.yaml", overrides={"storage": {"sync": "manual"}, **least}
+        SIMULATIONS / f"{name}.yaml", overrides={"storage.sync": "manual", **CHANGES[when]}
     )
     with Run.create(folder, settings, scenario=SIMULATIONS) as run:
         hashes = [record["state_hash"] for record in run.advance(TICKS)]

@@ -29,7 +29,7 @@ from tiermem.simulation import (
 )
 from tiermem.simulation.authoring.template import new_world
 from tiermem.simulation.runs.branch import read_edits
-from tiermem.simulation.runs.run import check_scenario
+from tiermem.simulation.runs.scenario import check_scenario
 from tiermem.simulation.sweeps.sweep import read_sweep
 
 BLOCK = re.compile(r"^```python(?P<flags>[^\n]*)\n(?P<code>.*?)^```", re.MULTILINE | re.DOTALL)
@@ -41,6 +41,7 @@ GUIDES = (
     "simulations",
     "howto/write-a-world",
     "howto/test-your-own",
+    "howto/analyse",
 )
 EXAMPLES = [
     match["code"]

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import final
 
-from ..engine import adding, agent_moves, reading, telling, upkeep
+from ..engine import adding, agent_moves, groups, linking, reading, retracting, telling, upkeep
 from ..engine.open_bank import OpenBank
 from ..engine.status import Status
 from ..errors import InvalidInput, InvalidTier
@@ -13,7 +13,7 @@ from ..memory.records import Explanation, Hits, Memory, Scalar
 from ..memory.requests import action_text, check_query
 from ..memory.results import Compaction, Recall, Spill
 from ..memory.retention import Retention
-from ..memory.sources import Heard, Told
+from ..memory.sources import Heard, Links, Told
 from ..memory.temperature import Temperature, TemperatureLike, parse_temperature
 from ..memory.tiers import Tier, TierLike, parse_tier
 from ..notes.agent_notes import AgentNotes, NoteLines
@@ -62,6 +62,10 @@ class AgentMemory:
         session: str | int | None = None,
         speaker: str | None = None,
         value: object = None,
+        importance: int | None = None,
+        supersedes: str | None = None,
+        contradicts: str | None = None,
+        evidence: Iterable[str] | None = None,
     ) -> Memory:
         """Store a memory, in the tier normal unless another is given.
 
@@ -73,7 +77,8 @@ class AgentMemory:
         pinned or not: that one is archived, and :meth:`history` still has it. Without a ``tier``,
         the new memory has the former's tier, and its place there if the tier has a cap.
 
-        ``kind`` is message, fact, decision, preference, entity, context, observation or action.
+        ``kind`` is message, fact, decision, preference, entity, context, observation, action or
+        insight.
         The memory lives for ``ttl`` ticks, or until ``expires_tick``, or without end. Without a
         ``temperature``, the settings choose one by that lifetime. If hot becomes too full, the
         least relevant memories leave it; a memory that is larger than all of hot becomes warm.
@@ -83,7 +88,21 @@ class AgentMemory:
 
         ``value`` is JSON of any depth up to 64, and of at most 1 MiB. No search looks into it;
         ``memory.value`` returns it.
+
+        ``importance`` is a whole number from 1 (mundane) to 10 (poignant), kept as metadata.
+        ``retrieval.score: generative`` ranks by it; without one, the tier stands for it.
+
+        ``supersedes`` is the id of a memory that this one supersedes, as if both had its key.
+        ``contradicts`` is the id of one that it contradicts: :meth:`links` shows it, and searches
+        find both.
+
+        ``evidence`` has the ids of the agent's memories that an insight is drawn from, up to 32.
+        :meth:`flags` says which of them no longer hold.
         """
+        if evidence is not None:
+            evidence = list(evidence)
+            for each in evidence:
+                self._found(each)
         options = {
             "kind": kind,
             "tags": tags,
@@ -94,9 +113,23 @@ class AgentMemory:
             "speaker": speaker,
             "key": key,
             "value": value,
+            "importance": importance,
+            "evidence": evidence,
         }
-        item = (self.agent_id, content, tier, metadata, options)
-        return adding.add_many(self.parts, [item])[0]
+        if supersedes is None and contradicts is None:
+            item: tuple[object, ...] = (self.agent_id, content, tier, metadata, options)
+            return adding.add_many(self.parts, [item])[0]
+        with self.parts.changing():
+            if supersedes is not None:
+                former = self.get(supersedes)
+                adding.check_is_live(self.parts, former)
+                options["key"] = linking.key_for(former, key)
+            against = None if contradicts is None else self.get(contradicts)
+            item = (self.agent_id, content, tier, metadata, options)
+            (memory,) = adding.add_many(self.parts, [item])
+            if against is not None:
+                linking.contradict(self.parts, memory, against)
+            return memory
 
     def add_many(
         self, items: Iterable[str | tuple[str] | tuple[str, TierLike] | tuple[object, ...]]
@@ -235,6 +268,39 @@ class AgentMemory:
         with self.parts.using():
             return telling.heard(self.parts, self.get(memory_id))
 
+    def retract(self, memory_id: str, correction: str | None = None) -> list[Told]:
+        """Take back a memory, and let the correction follow all that were told it.
+
+        The correction supersedes the memory. It is the text ``correction``; or the memory that
+        superseded this one already; or a memory that says that this one is retracted. Each agent
+        that told the memory tells the correction to those that it told, as ordinary tells. There
+        it supersedes their copies; a copy that its agent pinned stays, and is contradicted.
+        """
+        with self.parts.using():
+            return retracting.retract(self.parts, self.get(memory_id), correction)
+
+    def link(
+        self, memory_id: str, *, supersedes: str | None = None, contradicts: str | None = None
+    ) -> Links:
+        """Link a memory to another one of the agent.
+
+        The memory that it supersedes is archived: no search finds it, unless it is asked for.
+        """
+        if supersedes is None and contradicts is None:
+            raise InvalidInput("a link names a memory", hint="give supersedes or contradicts")
+        with self.parts.changing():
+            memory = self.get(memory_id)
+            if contradicts is not None:
+                linking.contradict(self.parts, memory, self.get(contradicts))
+            if supersedes is not None:
+                linking.supersede(self.parts, memory, self.get(supersedes))
+            return linking.links(self.parts, memory)
+
+    def links(self, memory_id: str) -> Links:
+        """What superseded a memory, and what contradicts it."""
+        with self.parts.using():
+            return linking.links(self.parts, self.get(memory_id))
+
     def trust(self, teller: str, trust: float) -> None:
         """Say how much the agent trusts what ``teller`` tells, from 0 to 1; 1 unless it is said.
 
@@ -247,6 +313,19 @@ class AgentMemory:
         """How much the agent trusts what ``teller`` tells."""
         with self.parts.using():
             return telling.trust_of(self.parts, self.agent_id, teller)
+
+    def post(self, group: str, content: str, tier: TierLike | None = None) -> Memory:
+        """Write to the board of a group of which the agent is a member."""
+        return groups.post(self.parts, group, self.agent_id, content, tier)
+
+    def leave(self, group: str) -> None:
+        """Leave a group: from now on, the agent neither reads nor writes its board."""
+        groups.leave(self.parts, group, self.agent_id)
+
+    def groups(self) -> list[str]:
+        """The groups of which the agent is a member, in alphabetical order."""
+        with self.parts.using():
+            return groups.groups_of(self.parts, self.agent_id)
 
     # Notes
 
@@ -466,6 +545,8 @@ class AgentMemory:
         since_tick: int | None = None,
         filters: Mapping[str, object] | None = None,
         include_cold: bool = False,
+        include_superseded: bool = False,
+        include_groups: bool = False,
     ) -> Hits:
         """The memories that matter for ``query``, best first.
 
@@ -482,12 +563,26 @@ class AgentMemory:
         ``{"metadata.day": {"$gte": 3}}``. The operators are ``$eq``, ``$ne``, ``$in``, ``$nin``,
         ``$gt``, ``$gte``, ``$lt``, ``$lte`` and ``$exists``; ``$and`` and ``$or`` take a list of
         filters, ``$not`` takes one. Pinned memories have to pass them, too.
+
+        With ``include_superseded``, memories that another one superseded take part as well. With
+        ``include_groups``, what is on the boards of the agent's groups takes part as well.
         """
         given = (tier, temperature, kind, tags, min_score, since_tick, filters)
         only, cold = parse_filter_and_cold(include_cold, *given)
         with self.parts.using():
             request = self._request(query, limit, context_tokens)
-            return self.parts.find(request._replace(only=only, with_cold=cold))[0]
+            request = request._replace(only=only, with_cold=cold)
+            if include_superseded and include_groups:
+                raise InvalidInput(
+                    "a search includes superseded memories or groups, not both",
+                    hint="leave one out",
+                )
+            if include_superseded:
+                former = reading.former(self.parts, self.agent_id, with_cold=cold)
+                request = request._replace(with_cold=True, shelved=former)
+            if include_groups:
+                return groups.search(self.parts, request)
+            return self.parts.find(request)[0]
 
     def get_relevant_memories(
         self, query: str, limit: int | None = None, *, context_tokens: int | None = None
@@ -532,6 +627,13 @@ class AgentMemory:
             hot = self.parts.movement.limits if context else None
             request = request._replace(only=only, with_cold=cold, hot=hot)
             return self.parts.search.explain(request, may_sync=self.parts.may_sync())
+
+    def flags(self, memory_id: str) -> list[str]:
+        """What speaks against a memory: evidence of it that was superseded, deleted or purged.
+
+        It is empty for a memory whose evidence holds, and for one without evidence.
+        """
+        return reading.flags(self.parts, self._found(memory_id))
 
     def _request(self, query: str, limit: int | None, tokens: int | None) -> SearchRequest:
         most, budget = self.parts.limits_of(limit, tokens)

@@ -2,7 +2,7 @@
 
 import asyncio
 import functools
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from os import PathLike
 from pathlib import Path
@@ -16,6 +16,7 @@ from ..storage.embedding.embedders import Embedder
 from ..storage.store_sync import Progress
 from .agent_memory import AgentMemory
 from .async_turns import INSIDE, Transaction, Turns
+from .group import Group
 from .memory_bank import MemoryBank
 
 __all__ = ["AsyncAgentMemory", "AsyncAgentNotes", "AsyncMemoryBank", "AsyncNoteWatch"]
@@ -151,6 +152,27 @@ class AsyncAgentNotes(_View[AgentNotes]):
 
 
 @final
+class AsyncGroup(_View[Group]):
+    """The methods of :class:`Group` as coroutines. Made by :meth:`AsyncMemoryBank.group`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"<AsyncGroup {self.name}>"
+
+    @property
+    def name(self) -> str:
+        """The group's name."""
+        return self._of.name
+
+    members = _awaited(Group.members)
+    join = _awaited(Group.join)
+    leave = _awaited(Group.leave)
+    post = _awaited(Group.post)
+    all = _awaited(Group.all)
+
+
+@final
 class AsyncAgentMemory(_View[AgentMemory]):
     """One agent's memories: the methods of :class:`AgentMemory` as coroutines.
 
@@ -184,6 +206,12 @@ class AsyncAgentMemory(_View[AgentMemory]):
     tell = _awaited(AgentMemory.tell)
     broadcast = _awaited(AgentMemory.broadcast)
     heard = _awaited(AgentMemory.heard)
+    retract = _awaited(AgentMemory.retract)
+    link = _awaited(AgentMemory.link)
+    links = _awaited(AgentMemory.links)
+    post = _awaited(AgentMemory.post)
+    leave = _awaited(AgentMemory.leave)
+    groups = _awaited(AgentMemory.groups)
     trust = _awaited(AgentMemory.trust)
     trust_of = _awaited(AgentMemory.trust_of)
     memory_search = _awaited(AgentMemory.memory_search)
@@ -364,6 +392,7 @@ class AsyncMemoryBank(_View[MemoryBank]):
     relevant_many = _awaited(MemoryBank.relevant_many)
     agents = _awaited(MemoryBank.agents)
     chain = _awaited(MemoryBank.chain)
+    groups = _awaited(MemoryBank.groups)
     compact = _awaited(MemoryBank.compact)
     prune = _awaited(MemoryBank.prune)
     sweep = _awaited(MemoryBank.sweep)
@@ -373,6 +402,10 @@ class AsyncMemoryBank(_View[MemoryBank]):
     sync = _awaited(MemoryBank.sync)
     repair_store = _awaited(MemoryBank.repair_store)
     mem0_config = _awaited(MemoryBank.mem0_config)
+
+    async def group(self, name: str, members: Iterable[str] = ()) -> AsyncGroup:
+        """:meth:`MemoryBank.group`."""
+        return AsyncGroup(await self.run(MemoryBank.group, name, members), self._turns)
 
     async def watch_notes(self, debounce: float | None = None) -> AsyncNoteWatch:
         """:meth:`MemoryBank.watch_notes`: ``async with await bank.watch_notes():``."""

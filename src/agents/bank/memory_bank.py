@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, Self, final
 
 from ..config.settings import Settings
-from ..engine import adding, clock, reading, telling, upkeep
+from ..engine import adding, clock, groups, reading, telling, upkeep
 from ..engine.open_bank import OpenBank
 from ..engine.status import Status
-from ..errors import BankError
+from ..errors import BankError, InvalidInput
 from ..memory.context import TokenCounter, approximate_tokens, render
 from ..memory.records import Hits, Memory
 from ..memory.requests import check_agent_id
@@ -25,6 +25,7 @@ from ..storage.store_sync import Progress
 from ..version import __version__
 from .agent_memory import AgentMemory
 from .embedder_change import reembed
+from .group import Group
 from .history import checkpoint_extra
 from .opening import Config, copy_of, open_folder, open_in_memory, open_restored
 from .tick_log import TickLog
@@ -174,6 +175,20 @@ class MemoryBank:
     def agent(self, agent_id: str) -> AgentMemory:
         """One agent's view of its own memories. An agent exists from its first memory on."""
         return AgentMemory(self.parts, check_agent_id(agent_id))
+
+    def group(self, name: str, members: Iterable[str] = ()) -> Group:
+        """A group of agents with a shared board. ``members`` join it, and make it if it is new."""
+        group = Group(self.parts, groups.board_of(name)[1:])
+        group.join(members)
+        with self.parts.using():
+            if not groups.exists(self.parts, name):
+                raise InvalidInput(f"there is no group {name}", hint="give its members")
+        return group
+
+    def groups(self) -> list[str]:
+        """The names of all groups, in alphabetical order."""
+        with self.parts.using():
+            return groups.groups(self.parts)
 
     def chain(self, memory: Memory) -> Chain:
         """The way of a memory back to its origin, from teller to teller.

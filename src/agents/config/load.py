@@ -88,7 +88,13 @@ def load_settings(
             "retrieval.mode: vector needs vectors, and embedder.provider is none",
             hint="use keyword or hybrid",
         )
-    return cast(Settings, _made(Settings, merged))
+    settings = cast(Settings, _made(Settings, merged))
+    if not any(settings.retrieval.generative[1:]):
+        raise ConfigError(
+            "retrieval.generative: recency, importance and relevance are all 0",
+            hint="give one of them a weight",
+        )
+    return settings
 
 
 def preset_settings(name: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ..errors import InvalidInput
+from ..rules.classic_weights import Generative
 from ..rules.spread_weights import Spread
 
 __all__ = [
@@ -76,6 +77,16 @@ class TierBoosts(NamedTuple):
     low: float
 
 
+class TierImportance(NamedTuple):
+    """The importance of a memory that was given none, by tier; from 1 to 10."""
+
+    pinned: float
+    critical: float
+    important: float
+    normal: float
+    low: float
+
+
 TIERS = TierBoosts._fields
 """The names of the tiers, from 0 to 4."""
 
@@ -100,6 +111,8 @@ class RetrievalSettings:
     """How memories are found."""
 
     mode: Literal["hybrid", "vector", "keyword"]
+    score: Literal["tiers", "generative", "forgetting", "recency"]
+    pins_first: bool
     fusion: Literal["sum", "rrf"]
     vector_weight: float
     text_weight: float
@@ -110,6 +123,8 @@ class RetrievalSettings:
     diversity: float
     trust: bool
     spread: Spread
+    generative: Generative
+    tier_importance: TierImportance
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +213,18 @@ class FlushSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ReflectionSettings:
+    """When agents of a simulation reflect, and on what."""
+
+    enabled: bool
+    threshold: float
+    memories: int
+    questions: int
+    insights: int
+    ratings: Literal["tier", "policy"]
+
+
+@dataclass(frozen=True, slots=True)
 class EmbedderSettings:
     """What turns text into vectors."""
 
@@ -283,6 +310,7 @@ class Settings:
     status: StatusSettings
     notes: NotesSettings
     flush: FlushSettings
+    reflection: ReflectionSettings
     embedder: EmbedderSettings
     store: StoreSettings
     storage: StorageSettings

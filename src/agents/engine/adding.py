@@ -14,12 +14,13 @@ from ..memory.tiers import Tier
 from ..rules.duplicates import normal_text, outlives
 from ..storage.note import note_of
 from ..storage.state.accesses import Accesses
+from ..storage.state.links import superseding
 from ..storage.state.versions import live_version
 from ..storage.vectors import Quantised
 from .agent_moves import set_tier
 from .open_bank import OpenBank
 
-__all__ = ["add_many", "add_new", "update"]
+__all__ = ["add_many", "add_new", "check_is_live", "retire", "update"]
 
 
 def add_many(bank: OpenBank, items: Iterable[tuple[object, ...]]) -> Sequence[Memory]:
@@ -109,7 +110,7 @@ def _stored_one(
     turn = (0, 0)
     if former is not None:
         turn = ledger.resident.block(agent_id).turns.of(former.sequence)
-        _retire(bank, former)
+        retire(bank, former)
     (memory,) = ledger.add_many(new, starts, vector, bank.caps, bank.movement.relieve_hot)
     if former is not None:
         ledger.succeed(memory, former, turn)
@@ -119,7 +120,7 @@ def _stored_one(
     return memory
 
 
-def _retire(bank: OpenBank, former: Memory) -> None:
+def retire(bank: OpenBank, former: Memory) -> None:
     """Archive a memory that is superseded, pinned or not."""
     agent_id, number = former.agent_id, former.sequence
     _check_is_no_chunk(bank, former)
@@ -199,7 +200,7 @@ class Repetitions:
 def check_is_live(bank: OpenBank, memory: Memory) -> None:
     """Raise :class:`InvalidInput` unless a new version can take the place of the memory."""
     if memory.retention is not Retention.ACTIVE:
-        now = live_version(bank.ledger.resident, memory.agent_id, memory.key or memory.id)
+        now = superseding(bank.ledger.resident, memory)
         raise InvalidInput(
             f"memory {memory.id} is archived",
             hint="restore it first, which makes it active again"

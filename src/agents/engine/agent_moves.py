@@ -16,6 +16,7 @@ from ..rules.transitions import Transition, demotion, permitted
 from ..search.request import SearchRequest
 from ..storage.note import note_of
 from ..storage.state.accesses import Accesses
+from ..storage.state.links import heir
 from ..storage.state.versions import live_version
 from .open_bank import OpenBank
 
@@ -258,10 +259,10 @@ def retain(bank: OpenBank, agent_id: str, memory: Memory, retention: Retention) 
 
 def _check_key(bank: OpenBank, memory: Memory) -> None:
     """Raise :class:`InvalidInput` if another memory is active under the key of this one."""
-    now = None
+    now, state = None, bank.ledger.resident
     if memory.retention is not Retention.ACTIVE:
-        now = live_version(bank.ledger.resident, memory.agent_id, memory.key or memory.id)
-    if now is not None:
+        now = live_version(state, memory.agent_id, memory.key or memory.id) or heir(state, memory)
+    if now is not None and now.retention is Retention.ACTIVE:
         raise InvalidInput(
             f"memory {memory.id} can't be active again: it was superseded, and {now.id} is "
             f"stored under its key {now.key or now.id!r:.80} now",

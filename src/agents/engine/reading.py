@@ -10,10 +10,21 @@ from ..memory.temperature import Temperature
 from ..memory.tiers import TIER_NAMES, Tier
 from ..rules.decay import score
 from ..storage.resident.fingerprint import fingerprint
+from ..storage.state.links import superseded, superseding
 from ..storage.state.versions import versions
 from .open_bank import OpenBank
 
-__all__ = ["active", "count", "decay_score", "find", "hidden", "history", "state_hash"]
+__all__ = [
+    "active",
+    "count",
+    "decay_score",
+    "find",
+    "flags",
+    "former",
+    "hidden",
+    "history",
+    "state_hash",
+]
 
 
 def find(bank: OpenBank, agent_id: str, memory_id: str, *, deleted: bool = False) -> Memory:
@@ -37,6 +48,32 @@ def find(bank: OpenBank, agent_id: str, memory_id: str, *, deleted: bool = False
             hint = f"it {word}; restore it first, which makes it active again"
         raise MemoryNotFound(f"{agent_id} has no memory {memory_id!r:.80}", hint=hint)
     return memory
+
+
+def flags(bank: OpenBank, memory: Memory) -> list[str]:
+    """What speaks against an insight: :meth:`AgentMemory.flags`."""
+    found = []
+    with bank.using():
+        for each in memory.evidence:
+            why = _why_lost(bank, memory.agent_id, each)
+            if why:
+                found.append(f"evidence {each} {why}")
+    return found
+
+
+def _why_lost(bank: OpenBank, agent_id: str, memory_id: str) -> str:
+    """Why a memory no longer holds; empty if it does. An archived memory may hold."""
+    resident = bank.ledger.resident
+    number = sequence_of(resident.block(agent_id).prefix, memory_id)
+    memory = None if number is None else resident.memory(agent_id, number)
+    if memory is None:
+        return "is gone"
+    if memory.retention is Retention.DELETED:
+        return "was deleted"
+    if memory.retention is not Retention.ARCHIVED:
+        return ""
+    later = superseding(resident, memory)
+    return "" if later is None else f"was superseded by {later.id}"
 
 
 def decay_score(bank: OpenBank, memory: Memory) -> float:
@@ -112,6 +149,13 @@ def history(bank: OpenBank, agent_id: str, key: str) -> list[Memory]:
         tick = resident.tick
     kept = [each for each in found if each.retention is not Retention.DELETED]
     return [each for each in kept if not each.is_expired(tick)]
+
+
+def former(bank: OpenBank, agent_id: str, *, with_cold: bool) -> list[int]:
+    """The memories of an agent that another one superseded; with the cold ones, if wanted."""
+    resident = bank.ledger.resident
+    cold = [each.sequence for each in resident.shelf.cold(agent_id)] if with_cold else []
+    return sorted([*superseded(resident, agent_id), *cold])
 
 
 def state_hash(bank: OpenBank) -> str:

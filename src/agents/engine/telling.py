@@ -23,10 +23,12 @@ from ..memory.sources import (
 from ..memory.temperature import Temperature
 from ..memory.tiers import Tier, parse_tier
 from ..storage.resident.holdings import NO_VALUES
-from ..storage.state.origins import copies_of
+from ..storage.state.origins import copies_of, origins_of
 from .adding import add_new
 from .agent_moves import warm
+from .linking import contradict, supersede
 from .open_bank import OpenBank
+from .reading import find
 
 __all__ = ["chain", "copied", "deliver", "heard", "telling", "trust", "trust_of"]
 
@@ -102,6 +104,10 @@ class _Delivery:
         """By listener and origin, new copies and their places in the result."""
 
     def take(self, one: Telling) -> None:
+        if one.corrects is not None:
+            self._store()
+            self._correct(one)
+            return
         key = one.receiver, one.source.origin_id
         if key in self._waiting:
             self._store()
@@ -111,6 +117,19 @@ class _Delivery:
             self._told.append(None)
         else:
             self._told.append(_counted(self._bank, known, one))
+
+    def _correct(self, one: Telling) -> None:
+        """Let a correction supersede the copy that its sender told; nobody else is told."""
+        copy = _copy_told(self._bank, one)
+        if copy is None:
+            return
+        (told,) = deliver(self._bank, [one._replace(corrects=None)])
+        self._told.append(told)
+        memory = find(self._bank, told.listener, told.memory_id)
+        if copy.tier is Tier.PINNED:  # only its agent unpins a memory
+            contradict(self._bank, memory, copy)
+        elif copy.retention is Retention.ACTIVE and copy.id != memory.id:
+            supersede(self._bank, memory, copy)
 
     def end(self) -> list[Told]:
         self._store()
@@ -148,6 +167,18 @@ def _known(bank: OpenBank, one: Telling) -> Memory | None:
         memory = state.memory(one.receiver, number)
         if memory is not None and memory.content == one.content and _is_there(memory, state.tick):
             return memory
+    return None
+
+
+def _copy_told(bank: OpenBank, one: Telling) -> Memory | None:
+    """The listener's copy of what a correction corrects, if its sender told it."""
+    state = bank.ledger.resident
+    block = state.blocks.get(one.receiver)
+    numbers = () if block is None else origins_of(state, block).by_teller.get(one.sender, ())
+    for copy in state.memories(one.receiver, numbers):
+        source = copy.source
+        if source is not None and source.memory_id == one.corrects and _is_there(copy, state.tick):
+            return copy
     return None
 
 

@@ -33,8 +33,15 @@ def agents(bank: OpenBank) -> list[str]:
     """The ids of all agents that ever stored a memory, in alphabetical order."""
     with bank.using():
         blocks = bank.ledger.resident.blocks
-        # An agent that only trusts or distrusts has a block, and no memory yet.
-        return sorted([name for name, own in blocks.items() if own.next_sequence > 1 or own.notes])
+        # An agent that only trusts or distrusts has a block, and no memory yet. A name that begins
+        # with a dot is the board of a group.
+        return sorted(
+            [
+                name
+                for name, own in blocks.items()
+                if (own.next_sequence > 1 or own.notes) and name[0] != "."
+            ]
+        )
 
 
 def _chosen(bank: OpenBank, agent_id: str | None) -> list[str]:

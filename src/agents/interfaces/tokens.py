@@ -28,7 +28,7 @@ __all__ = ["FILE", "Created", "Grant", "are_needed", "check", "create", "grants"
 
 FILE = "tokens.json"
 
-Permission = Literal["read", "write", "advance"]
+Permission = Literal["read", "write", "tell", "advance"]
 
 _PREFIX = "tm_"
 _VERSION = 1
@@ -42,7 +42,8 @@ class Grant(NamedTuple):
     """The token's name, for listing and revoking; no secret."""
     agent_id: str
     permission: Permission
-    """``write`` includes ``read``; ``advance``, which moves the bank's clock, includes both."""
+    """``write`` includes ``read``; ``tell``, which reaches the memories of other agents, includes
+    both; ``advance``, which moves the bank's clock, includes all."""
 
 
 class Created(NamedTuple):
@@ -66,7 +67,7 @@ def create(
     """
     if permission not in get_args(Permission):
         raise InvalidInput(
-            f"a token's permission is read, write or advance, not {permission!r:.40}"
+            f"a token's permission is read, write, tell or advance, not {permission!r:.40}"
         )
     check_agent_id(agent_id)
     if name is not None and (not isinstance(name, str) or not _NAME.fullmatch(name)):

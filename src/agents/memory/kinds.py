@@ -19,6 +19,7 @@ KINDS = (
     "observation",
     "action",
     "note",
+    "insight",
 )
 
 _MOST_TAGS, _LONGEST_TAG = 32, 64

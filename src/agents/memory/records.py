@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..errors import InvalidContent
+from .insights import evidence_of, given_importance
 from .retention import Retention
 from .sources import Source, source_of
 from .temperature import Temperature
@@ -96,6 +97,19 @@ class Memory(NamedTuple):
     def speaker(self) -> Scalar:
         """The speaker that the metadata names; None if it names none."""
         return self.metadata.get("speaker")
+
+    @property
+    def importance(self) -> float | None:
+        """From 1 (mundane) to 10 (poignant), if the memory was given an importance; else None.
+
+        A memory without one counts by its tier: ``retrieval.tier_importance``.
+        """
+        return given_importance(self.metadata)
+
+    @property
+    def evidence(self) -> tuple[str, ...]:
+        """The ids of the memories that an insight is drawn from; none for other memories."""
+        return evidence_of(self.metadata)
 
     @property
     def key(self) -> str | None:
@@ -295,7 +309,12 @@ class Explanation(NamedTuple):
     fusion: float = 0.0
     """The score made of ``vector`` and ``keyword`` together."""
     context: float = 0.0
-    """What session and speaker add or take: the score less ``fusion``."""
+    """What session and speaker add or take, or a classic score: the score less ``fusion``."""
+    recency: float = 0.0
+    """How recent the memory is, or how much of it is retained, where ``retrieval.score`` asks."""
+    importance: float = 0.0
+    """The importance, scaled over the memories of the search; for ``retrieval.score: generative``.
+    """
     trust: float = 1.0
     """The trust in the memory's teller, by which ``retrieval.trust`` multiplied score and boost."""
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 from ..errors import InvalidAgentId, InvalidContent, InvalidInput, InvalidMetadata
+from .insights import EVIDENCE, IMPORTANCE, check_importance, evidence_text
 from .json_value import value_text
 from .kinds import check_kind, check_tags
 from .metadata import KeptMetadata, SharedMetadata, check_metadata
@@ -59,13 +60,22 @@ class Options(NamedTuple):
 
 
 PLAIN_OPTIONS = Options()
-_IN_METADATA = {"session": "session", "speaker": "speaker", "key": KEY, "value": VALUE}
+_IN_METADATA = {
+    "session": "session",
+    "speaker": "speaker",
+    "key": KEY,
+    "value": VALUE,
+    "importance": IMPORTANCE,
+    "evidence": EVIDENCE,
+}
 """Options that the metadata keeps, and their names there."""
 _NAMES = (
     *[name for name in Options._fields if name != "keeps_tier"],
     "session",
     "speaker",
     "value",
+    "importance",
+    "evidence",
 )
 _LONGEST_KEY = 256
 
@@ -173,6 +183,10 @@ def _with_talk(metadata: object, options: Mapping[str, object]) -> tuple[object,
         check_key(own[KEY])
     if VALUE in own:
         own[VALUE] = value_text(own[VALUE])
+    if IMPORTANCE in own:
+        own[IMPORTANCE] = check_importance(own[IMPORTANCE])
+    if EVIDENCE in own:
+        own[EVIDENCE] = evidence_text(own[EVIDENCE])
     if isinstance(metadata, Mapping):
         for name, kept in _IN_METADATA.items():
             if kept in own and kept in metadata and metadata[kept] != own[kept]:

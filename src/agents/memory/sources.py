@@ -5,12 +5,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 __all__ = [
+    "CONTRADICTS",
     "HEARD",
+    "OF_A_MEMORY",
     "SOURCE",
+    "SUPERSEDED",
     "TOLD_NOTE",
     "TRUST",
     "Chain",
     "Heard",
+    "Links",
     "Source",
     "Telling",
     "Told",
@@ -23,6 +27,12 @@ SOURCE = "memory_source"
 """The name under which the metadata keeps a memory's source, as JSON text."""
 HEARD = "heard"
 """The topic under which an agent holds how often it was told a memory again."""
+SUPERSEDED = "superseded"
+"""The topic under which an agent holds which memory superseded which, by a link."""
+CONTRADICTS = "contradicts"
+"""The topic under which an agent holds which memories contradict each other."""
+OF_A_MEMORY = (HEARD, SUPERSEDED, CONTRADICTS)
+"""The topics whose names are the sequence numbers of memories."""
 TRUST = "trust"
 """The topic under which an agent holds how much it trusts each teller."""
 TOLD_NOTE = "told_note"
@@ -58,6 +68,8 @@ class Telling(NamedTuple):
     tags: Sequence[str]
     expires_tick: int | None
     metadata: Mapping[str, Any]
+    corrects: str | None = None
+    """The sender's memory that this one corrects, for listeners that the sender told it."""
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> "Telling":
@@ -84,6 +96,13 @@ class Heard(NamedTuple):
     """The last teller; None for a memory that nobody told."""
     tick: int | None
     """The tick in which it was told last."""
+
+
+class Links(NamedTuple):
+    """How a memory is linked to other memories of its agent, by their ids."""
+
+    superseded_by: str | None
+    contradicts: tuple[str, ...]
 
 
 class Chain(NamedTuple):

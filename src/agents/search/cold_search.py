@@ -16,6 +16,7 @@ from ..storage.shelf.shelf import ColdFact
 from ..storage.state.state import State
 from ..storage.store_sync import StoreSync
 from ..storage.vectors import Quantised
+from .classic_score import lives_of_shelved
 from .hybrid_score import ColdCandidates, HybridScore
 from .ranker import Ranker, similarities
 from .request import SearchRequest
@@ -89,9 +90,10 @@ class ColdSearch:
         most = wanted * self._ranker.multiplier
         records = self._found(block, asked, most, request, may_sync)
         if records:
-            asked.include(0, _away(records, asked.vectors[0]))
+            asked.include(0, self._away(records, asked))
         candidates = self._ranker.candidates(block, asked, most, scope)
-        candidates += self._hits(block, asked, records, most, only)
+        hidden = None if scope is None else scope.hidden
+        candidates += self._hits(block, asked, records, most, only, hidden)
         return self._ranker.merged(candidates, most)
 
     def newest(self, block: AgentColumns, scope: Scope | None, request: SearchRequest) -> list[Hit]:
@@ -178,6 +180,18 @@ class ColdSearch:
         chosen = {*order[:most], *worded[:_MOST_BY_WORDS]}
         return [records[at] for at in sorted(chosen)]
 
+    def _away(self, records: Sequence[Shelved], asked: HybridScore) -> ColdCandidates:
+        lives, classic = None, asked.classic
+        if classic is not None:
+            lives = lives_of_shelved(records, classic.by_tier, self._resident.tick)
+        return ColdCandidates(
+            _similarities(records, asked.vectors[0]),
+            np.array([any(record.vector) for record in records], bool),
+            [record.content for record in records],
+            [record.metadata for record in records],
+            lives,
+        )
+
     def _hits(
         self,
         block: AgentColumns,
@@ -185,11 +199,12 @@ class ColdSearch:
         records: Sequence[Shelved],
         most: int,
         only: Filter,
+        hidden: NDArray[np.bool_] | None,
     ) -> list[Hit]:
         """The ``most`` best of these cold memories."""
         if not records:
             return []
-        parts = asked.parts_away(0, similarities(block.vectors(), asked.vectors[0]))
+        parts = asked.parts_away(0, similarities(block.vectors(), asked.vectors[0]), hidden)
         hits = [
             self._ranker.hit(record.memory(block.agent_id, block.prefix), own)
             for record, own, evidence in zip(
@@ -284,15 +299,6 @@ class ColdSearch:
 
     def _is_seen(self, memory: Memory) -> bool:
         return not memory.is_expired(self._resident.tick)
-
-
-def _away(records: Sequence[Shelved], vector: Quantised) -> ColdCandidates:
-    return ColdCandidates(
-        _similarities(records, vector),
-        np.array([any(record.vector) for record in records], bool),
-        [record.content for record in records],
-        [record.metadata for record in records],
-    )
 
 
 def _similarities(records: Sequence[Shelved], vector: Quantised) -> NDArray[np.float64]:

@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ..memory.records import Explanation, Hit, Memory
+from ..memory.records import Explanation, Hit, Memory, memory_id
 from ..memory.retention import Retention
+from ..memory.sources import SUPERSEDED
 from ..memory.temperature import Temperature
 from ..memory.tiers import Tier
 from ..storage.resident.agent_columns import AgentColumns
@@ -19,7 +21,7 @@ from .ranker import similarities
 from .request import SearchRequest
 from .trusting import Trusting
 
-__all__ = ["Considered", "everything", "explained"]
+__all__ = ["OVER_BUDGET", "Considered", "everything", "explained"]
 
 OVER_BUDGET, BELOW = "over the token budget", "below the cut"
 _HIDDEN = ("over the limits of hot", "filtered", "expired", "cold", "archived")
@@ -38,6 +40,8 @@ class Considered(NamedTuple):
     multiplier: int
     asked: HybridScore | None
     """The query; None if it is blank."""
+    hidden: NDArray[np.bool_] | None = None
+    """The resident memories that the search does not see."""
 
 
 def explained(
@@ -57,8 +61,8 @@ def explained(
     agent. ``unscored`` makes the hit of a memory that the search did not score.
     """
     memories = list(memories)
-    heirs = _successors(memories)
-    parts = _parts(block, seen.asked)
+    heirs = _successors(memories, block)
+    parts = _parts(block, seen.asked, seen.hidden)
     rows: dict[int, Explanation] = {}
     trust_in = _full_trust if trusting is None else trusting.of
 
@@ -71,7 +75,7 @@ def explained(
                 rest: tuple[float, ...] = ()
                 if own is not None:
                     score = hit.score if trust == 1.0 else own[3]
-                    rest = (*own[:3], score - own[2])
+                    rest = (*own[:3], score - own[2], *own[4:])
                 rows[number] = Explanation(*hit, place, why, *rest)._replace(trust=trust)
 
     def hidden() -> Iterator[tuple[str, Hit]]:
@@ -85,7 +89,7 @@ def explained(
                 yield _why_hidden(memory, request, tick), hit
 
     is_in_context = request.hot is not None
-    tell(given, lambda memory: _part(memory, is_in_context))
+    tell(given, lambda memory: _part(memory, is_in_context, request.pinned_first))
     tell(unlimited, lambda _: OVER_BUDGET)
     tell(seen.near, lambda _: BELOW)
     outside = f"outside the {seen.wanted * seen.multiplier} candidates"
@@ -106,7 +110,7 @@ def _full_trust(_: Memory) -> float:
     return 1.0
 
 
-def _successors(memories: Iterable[Memory]) -> dict[int, str]:
+def _successors(memories: Iterable[Memory], block: AgentColumns) -> dict[int, str]:
     """For each memory of which a later version is stored, what says so, by sequence number."""
     later: dict[str, Memory] = {}
     told = {}
@@ -115,6 +119,9 @@ def _successors(memories: Iterable[Memory]) -> dict[int, str]:
         if key in later:
             told[memory.sequence] = f"superseded by {later[key].id}"
         later[key] = memory
+    if block.holdings is not None:
+        for former, heir in block.holdings.of(SUPERSEDED).items():
+            told[int(former)] = f"superseded by {memory_id(block.prefix, heir)}"
     return told
 
 
@@ -133,9 +140,9 @@ def everything(state: State, agent_id: str) -> list[Memory]:
 _GIVEN = ("pinned", "hot", "chosen")
 
 
-def _part(memory: Memory, is_in_context: bool) -> str:
+def _part(memory: Memory, is_in_context: bool, pinned_first: bool) -> str:
     """Why a memory was given. Only in a context do the hot memories come before the ranked ones."""
-    if memory.tier is Tier.PINNED:
+    if memory.tier is Tier.PINNED and pinned_first:
         return "pinned"
     return "hot" if is_in_context and memory.temperature is Temperature.HOT else "chosen"
 
@@ -156,13 +163,17 @@ def _why_hidden(memory: Memory, request: SearchRequest, tick: int) -> str:
 
 
 def _parts(
-    block: AgentColumns, asked: HybridScore | None
-) -> Mapping[int, tuple[float, float, float, float]]:
-    """For each resident memory: similarity, match of words, both together, and the score."""
+    block: AgentColumns, asked: HybridScore | None, hidden: NDArray[np.bool_] | None
+) -> Mapping[int, tuple[float, ...]]:
+    """For each resident memory: similarity, match of words, both together, and the score.
+
+    With a classic score: recency and importance, too.
+    """
     if asked is None or not block.size:
         return {}
-    own = asked.parts(0, similarities(block.vectors(), asked.vectors[0]))
+    own = asked.parts(0, similarities(block.vectors(), asked.vectors[0]), hidden=hidden)
     words = np.zeros(block.size) if own.keyword is None else own.keyword
-    columns = (own.vector.tolist(), words.tolist(), own.fused.tolist(), own.score.tolist())
-    numbers = [memory.sequence for memory in block.memories(range(block.size))]
+    more = [] if own.judged is None else [own.judged.recency, own.judged.importance]
+    columns = [each.tolist() for each in (own.vector, words, own.fused, own.score, *more)]
+    numbers = block.column("sequence").tolist()
     return dict(zip(numbers, zip(*columns, strict=True), strict=True))

@@ -6,9 +6,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..config.settings import RetrievalSettings
+from ..config.settings import RetrievalSettings, Settings
 from ..errors import EmbedderError
 from ..memory.metadata import KeptMetadata
+from ..rules.classics import Judged, Lives
 from ..rules.ranking import (
     Matches,
     Measure,
@@ -27,6 +28,7 @@ from ..storage.resident.agent_columns import AgentColumns
 from ..storage.resident.keyword_index import Query, Vocabulary
 from ..storage.resident.sessions import SESSION, Sessions
 from ..storage.vectors import Quantised, quantise
+from .classic_score import ClassicScore
 
 __all__ = ["ColdCandidates", "HybridScore", "Parts", "QueryReader", "ScoreSettings", "Wording"]
 
@@ -57,6 +59,8 @@ class ScoreSettings(NamedTuple):
     is_plain: bool
     """Whether a memory's score is its similarity, whatever other memories there are."""
     tick: int
+    classic: ClassicScore | None = None
+    """What makes another score of the match, if the settings name one."""
 
 
 class ColdCandidates(NamedTuple):
@@ -66,6 +70,8 @@ class ColdCandidates(NamedTuple):
     has_vector: Truths
     contents: Sequence[str]
     metadata: Sequence[KeptMetadata | None]
+    lives: Lives | None = None
+    """What became of them; None where nobody asks."""
 
 
 class Parts(NamedTuple):
@@ -79,6 +85,8 @@ class Parts(NamedTuple):
     """``fused`` with what memories of a session lend each other."""
     evidence: Floats
     """The largest of a memory's score, its similarity and its share of the query's words."""
+    judged: Judged | None = None
+    """The score of a classic agent, and its parts."""
 
 
 class HybridScore:
@@ -131,29 +139,60 @@ class HybridScore:
             wording = self._reader.wording_of(own.by, self._texts[index], away.contents)
         self._away[index] = (away, wording)
 
-    def parts(self, index: int, similarities: Floats, *, weighed: bool = True) -> Parts:
+    @property
+    def classic(self) -> ClassicScore | None:
+        """What makes another score of the match, if the settings name one."""
+        return self._asking.classic
+
+    def parts(
+        self,
+        index: int,
+        similarities: Floats,
+        *,
+        weighed: bool = True,
+        hidden: Truths | None = None,
+    ) -> Parts:
         """The parts of the scores of a query's resident memories, which have these similarities.
 
-        If not ``weighed``, nobody asks for the evidence, and the score stands for it.
+        If not ``weighed``, nobody asks for the evidence, and the score stands for it. The search
+        does not see the ``hidden`` memories.
         """
         if index in self._away:
-            return self._both(index, similarities)[0]
+            return self._both(index, similarities, hidden)[0]
         block, text, own = self._blocks[index], self._texts[index], self._wordings[index]
         known = own if own is not None and own.by.is_known else None
         keyword = None if known is None else known.keyword
         fused = self._fused(index, similarities, keyword, block.norms > 1.0)
         score, _ = self._with_context(block, text, fused, _NOWHERE.similar, _NOWHERE)
+        judged = self._judged(block, score, hidden, None)
+        if judged is not None:
+            score = judged.score
         evidence = score
         if weighed:
             covered = None if known is None else known.covered()
             evidence = _evidence(score, similarities, covered)
-        return Parts(similarities, keyword, fused, score, evidence)
+        return Parts(similarities, keyword, fused, score, evidence, judged)
 
-    def parts_away(self, index: int, similarities: Floats) -> Parts:
+    def parts_away(self, index: int, similarities: Floats, hidden: Truths | None) -> Parts:
         """The parts for the memories that :meth:`include` let take part."""
-        return self._both(index, similarities)[1]
+        return self._both(index, similarities, hidden)[1]
 
-    def _both(self, index: int, similarities: Floats) -> tuple[Parts, Parts]:
+    def _judged(
+        self, block: AgentColumns, relevance: Floats, hidden: Truths | None, away: Lives | None
+    ) -> Judged | None:
+        """What a classic agent makes of resident memories, and of those away, which come after."""
+        classic = self._asking.classic
+        if classic is None:
+            return None
+        lives = classic.lives(block, self._asking.tick)
+        seen = None if hidden is None else ~hidden
+        if away is not None:
+            lives = Lives(*map(np.concatenate, zip(lives, away, strict=True)))
+            if seen is not None:
+                seen = np.concatenate([seen, np.ones(len(away.idle), bool)])
+        return classic.judge(relevance, lives, seen)
+
+    def _both(self, index: int, similarities: Floats, hidden: Truths | None) -> tuple[Parts, Parts]:
         block, text, own = self._blocks[index], self._texts[index], self._wordings[index]
         # A row of zeros has the length 1.
         has_vector = block.norms > 1.0
@@ -170,7 +209,10 @@ class HybridScore:
         every = np.concatenate([has_vector, away.has_vector])
         fused = self._fused(index, vector, keyword, every)
         score = np.concatenate(self._with_context(block, text, fused[:size], fused[size:], away))
-        parts = Parts(vector, keyword, fused, score, _evidence(score, vector, covered))
+        judged = self._judged(block, score, hidden, away.lives)
+        if judged is not None:
+            score = judged.score
+        parts = Parts(vector, keyword, fused, score, _evidence(score, vector, covered), judged)
         return _slice(parts, slice(size)), _slice(parts, slice(size, None))
 
     def _fused(
@@ -237,9 +279,15 @@ def _evidence(score: Floats, vector: Floats, covered: Floats | None) -> Floats:
 
 
 def _slice(parts: Parts, rows: slice) -> Parts:
+    judged = None if parts.judged is None else Judged(*[each[rows] for each in parts.judged])
     keyword = None if parts.keyword is None else parts.keyword[rows]
     return Parts(
-        parts.vector[rows], keyword, parts.fused[rows], parts.score[rows], parts.evidence[rows]
+        parts.vector[rows],
+        keyword,
+        parts.fused[rows],
+        parts.score[rows],
+        parts.evidence[rows],
+        judged,
     )
 
 
@@ -256,12 +304,18 @@ class _Weighted(NamedTuple):
 class QueryReader:
     """Reads queries as vectors and as words, as the settings say."""
 
-    def __init__(self, embedder: CachedEmbedder, settings: RetrievalSettings) -> None:
-        self.settings = settings
+    def __init__(self, embedder: CachedEmbedder, every: Settings) -> None:
+        self.settings = settings = every.retrieval
+        self._classic = None if settings.score == "tiers" else ClassicScore(every)
         self._embedder = embedder
         weights = settings.spread
         self._spread = weights if any(weights[:3]) or weights.speaker else None
-        self._is_plain = settings.mode == "vector" and not settings.sif and self._spread is None
+        self._is_plain = (
+            settings.mode == "vector"
+            and not settings.sif
+            and self._spread is None
+            and self._classic is None
+        )
         self._language = None if settings.stemmer == "none" else settings.stemmer
         self._vocabulary = Vocabulary(self._language)
         self._weighs = settings.sif > 0.0 and settings.mode != "keyword" and embedder.is_additive
@@ -289,7 +343,7 @@ class QueryReader:
                     weights = word_weights(found, index.total, self.settings.sif)
                     weighted[place] = _Weighted(query, weights)
         vectors, notes = self._vectors_of(texts, weighted)
-        asking = ScoreSettings(self.settings, self._spread, self._is_plain, tick)
+        asking = ScoreSettings(self.settings, self._spread, self._is_plain, tick, self._classic)
         return HybridScore(asking, self, blocks, texts, vectors, wordings, notes)
 
     def plain(self, text: str) -> Quantised:

@@ -66,7 +66,10 @@ class Ranker:
         multiplier: int,
         diversity: float = 0.0,
         trusting: Trusting | None = None,
+        *,
+        pins_first: bool = True,
     ) -> None:
+        self._pins_first = pins_first
         self._boosts = tuple(boosts)
         self._boost_array = np.array(boosts, np.float64)
         self._boost_objects = np.array(self._boost_array.tolist(), object)
@@ -260,8 +263,11 @@ class Ranker:
     def newest(
         self, block: AgentColumns, most: int, scope: Scope | None
     ) -> tuple[list[Hit], list[Hit]]:
-        """For a blank query: the memories that come first, then the rest by tier and the newest."""
-        tiers = block.tiers
+        """For a blank query: the memories that come first, then the rest by tier and the newest.
+
+        Where no memories come first, tiers do not count.
+        """
+        tiers = block.tiers if self._pins_first else np.full(block.size, Tier.NORMAL)
         columns = np.lexsort((-np.arange(len(tiers)), tiers))
         open_to = tiers != Tier.PINNED
         if scope is not None and scope.hidden is not None:
@@ -367,7 +373,8 @@ def _score_group(
         for row, size, member in zip(scores, sizes, members, strict=True):
             scope = scopes[member]
             weighed = scope is not None and scope.min_score > 0.0
-            parts = asked.parts(member, row[:size].copy(), weighed=weighed)
+            hidden = None if scope is None else scope.hidden
+            parts = asked.parts(member, row[:size].copy(), weighed=weighed, hidden=hidden)
             row[:size] = parts.score
             evidence[member] = parts.evidence
     if padding is not None:

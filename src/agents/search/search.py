@@ -62,18 +62,22 @@ class Search:
         memory = settings.memory
         self.count_tokens = count_tokens
         self._resident = resident
-        self._reader = QueryReader(embedder, settings.retrieval)
+        self._reader = QueryReader(embedder, settings)
+        self._pins_first = settings.retrieval.pins_first
         self._trusting = Trusting(resident) if settings.retrieval.trust else None
         self._ranker = Ranker(
             memory.tier_boosts,
             memory.candidate_multiplier,
             settings.retrieval.diversity,
             self._trusting,
+            pins_first=self._pins_first,
         )
         self._cold = ColdSearch(resident, store, self._ranker)
 
     def read(self, request: SearchRequest) -> ReadRequest:
         """Read the queries of a request; the embedder may wait for somebody else's server."""
+        if not self._pins_first:
+            request = request._replace(hot=None, pinned_first=False)
         blocks, queries = self._resident.blocks_of(request.agents), request.queries
         worded = [i for i, query in enumerate(queries) if query and not query.isspace()]
         asked = self._reader.read(
@@ -129,6 +133,7 @@ class Search:
     def explain(self, request: SearchRequest, *, may_sync: bool = False) -> list[Explanation]:
         """What :meth:`run` makes of each memory of one agent: what it gives, then the rest."""
         read = self.read(request)
+        request = read.request
         given = unlimited = self.run(read, may_sync=may_sync).hits[0]
         if request.budget is not None:
             without = read._replace(request=request._replace(budget=None))
@@ -156,15 +161,14 @@ class Search:
         if not read.worded:
             everyone = request._replace(limit=block.next_sequence + pinned_in(block, scope))
             return Considered(self._newest(block, scope, everyone), [], wanted, multiplier, None)
-        asked = read.asked.one(0)
+        asked, hidden = read.asked.one(0), None if scope is None else scope.hidden
         if request.with_cold:
             near = self._cold.candidates(block, asked, scope, request, may_sync)
             rest, far = self._ranker.all_similar(block, asked, request.limit, scope)
             far = sorted([*rest, *far], key=lambda hit: (-hit.score, -hit.memory.sequence))
-            return Considered(near, far, most, multiplier, asked)
-        return Considered(
-            *self._ranker.all_similar(block, asked, request.limit, scope), wanted, multiplier, asked
-        )
+            return Considered(near, far, most, multiplier, asked, hidden)
+        seen = self._ranker.all_similar(block, asked, request.limit, scope)
+        return Considered(*seen, wanted, multiplier, asked, hidden)
 
     def _scopes(self, request: SearchRequest, blocks: Sequence[AgentColumns]) -> list[Scope | None]:
         """What each search sees of its agent's memories."""

@@ -14,7 +14,7 @@ from random import Random
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from ..memory.records import Hits, Scalar
+from ..memory.records import Hits, Memory, Scalar
 from ..memory.temperature import TemperatureLike
 from ..memory.tiers import Tier, TierLike
 
@@ -23,9 +23,12 @@ __all__ = [
     "Answer",
     "Ask",
     "Flushing",
+    "Insight",
     "Observation",
     "Outcome",
     "Policy",
+    "Rating",
+    "Reflecting",
     "Remark",
     "World",
     "WorldRandom",
@@ -181,14 +184,54 @@ class Flushing(Protocol):
         """
 
 
+class Insight(NamedTuple):
+    """What an agent concludes from memories. It becomes a memory of the kind ``insight``."""
+
+    text: str
+    evidence: Sequence[str]
+    """The ids of the agent's memories that it is drawn from, up to 32."""
+    importance: int | None = None
+    """From 1 to 10; without one, that of the tier."""
+    tier: TierLike = Tier.NORMAL
+
+
+@runtime_checkable
+class Reflecting(Protocol):
+    """A policy that concludes something from memories when enough has happened.
+
+    The loop asks it with ``reflection.enabled``. For other policies, an insight quotes its
+    evidence.
+    """
+
+    def reflect(
+        self, observation: Observation, memories: Sequence[Memory], rng: Random
+    ) -> Sequence[Insight] | Ask | Sequence[Ask]:
+        """What the agent concludes from its latest memories, oldest first. It may be nothing.
+
+        In place of insights, it may be questions to the agent's memory, once: the loop asks the
+        policy again, with ``observation.answers``.
+        """
+
+
+@runtime_checkable
+class Rating(Protocol):
+    """A policy that says how important new memories are. ``reflection.ratings: policy`` asks it."""
+
+    def rate_all(
+        self, observations: Sequence[Observation], texts: Sequence[Sequence[str]]
+    ) -> Sequence[Sequence[int | None]]:
+        """For each agent the importance of each of its texts, from 1 to 10; None to go by tier."""
+
+
 @runtime_checkable
 class World(Protocol):
     """Where the agents live. The scenario's ``world_options`` are its keyword arguments.
 
-    A world may have four more members. ``rules(**policy_options)`` gives the policy ``rules``;
+    A world may have five more members. ``rules(**policy_options)`` gives the policy ``rules``;
     ``actions``, a mapping of names to descriptions, tells an LLM what it can do; ``by_agent()``
     gives the report numbers per agent: ``{"loss": {"alice": 3.0}}``; ``may_tell(teller, listener)``
-    says who can hear whom now, when agents tell each other memories: everybody, without it.
+    says who can hear whom now, when agents tell each other memories: everybody, without it;
+    ``facts()`` says what is true, by subject: ``{"bridge": {"the bridge is open": True}}``.
     """
 
     def setup(self, rng: WorldRandom, agent_ids: Sequence[str]) -> None:

@@ -10,8 +10,7 @@ from ..config.settings import Settings
 from ..errors import ConfigError, TierMemError
 from ..simulation.policies.cassette import Cassette
 from ..simulation.protocols import Policy, World
-from ..simulation.runs.run import check_scenario
-from ..simulation.runs.scenario import first_memories, make_policy, make_world
+from ..simulation.runs.scenario import check_scenario, first_memories, make_policy, make_world
 from .laws import BrokenLaw, laws_of
 from .world_laws import WorldLaws
 

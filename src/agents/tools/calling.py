@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..bank.agent_memory import AgentMemory
 from ..engine import clock
 from ..errors import InvalidInput, TierMemError
-from .operation import Operation, allows
+from .operation import WHY_NOT, Operation, Permission, allows
 from .operations import OPERATIONS
 from .other_names import operations_with, renamed
 from .shapes import MOST_SAID, Schema
@@ -62,16 +62,19 @@ def call(
     *,
     observing: bool = False,
     may_advance: bool = False,
+    may_tell: bool = False,
 ) -> Outcome:
     """Run an operation. It never raises an exception: a failure is an outcome, too.
 
     With ``observing``, the memories that are found do not count as used. Only with ``may_advance``,
-    the operation may move the bank's clock. The log has the details of an error inside TierMem
+    the operation may move the bank's clock; only with it or ``may_tell``, it may reach the memories
+    of other agents. The log has the details of an error inside TierMem
     itself; the outcome does not.
     """
     try:
-        if not (may_advance or allows("write", find(name).permission)):
-            return Outcome(None, Failure("NotAllowed", f"{name} moves the clock of all agents"))
+        has: Permission = "advance" if may_advance else "tell" if may_tell else "write"
+        if not allows(has, needed := find(name).permission):
+            return Outcome(None, Failure("NotAllowed", f"{name} {WHY_NOT[needed]}"))
         clock.follow(memory.parts)
         with memory.parts.observing() if observing else nullcontext():
             return Outcome(run(memory, name, arguments), None)

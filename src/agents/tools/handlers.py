@@ -165,9 +165,12 @@ def query(memory: AgentMemory, arguments: Json) -> Json:
     given = _filtered(arguments)
     text, limit = given.pop("query", ""), given.pop("limit", 10)
     retention = _RETENTIONS[given.pop("retention", "active")]
+    more = {key: given.pop(key) for key in ("include_superseded", "include_groups") if key in given}
     only = parse_filter(**given)
+    if any(more.values()) and not (text.strip() and retention is Retention.ACTIVE):
+        raise InvalidInput(f"{min(more)} goes with a query", hint="say what to search for")
     if text.strip() and retention is Retention.ACTIVE:
-        hits = memory.search(text, limit, **given)
+        hits = memory.search(text, limit, **given, **more)
         return {"results": [_scored(memory, hit) for hit in hits[:limit]], "note": hits.note}
     if text.strip():
         raise InvalidInput(

@@ -7,10 +7,19 @@ from typing import Any, Literal, NamedTuple, get_args
 from ..bank.agent_memory import AgentMemory
 from .shapes import Schema
 
-__all__ = ["Operation", "Permission", "Route", "allows"]
+__all__ = ["WHY_NOT", "Operation", "Permission", "Route", "allows"]
 
-Permission = Literal["read", "write", "advance"]
+Permission = Literal["read", "write", "tell", "advance"]
 """What a caller may do; each permission includes those before it."""
+
+
+WHY_NOT: dict[Permission, str] = {
+    "read": "reads the memory",
+    "write": "changes the memory",
+    "tell": "reaches the memories of other agents",
+    "advance": "moves the clock of all agents",
+}
+"""What an operation does that a caller may not do, by the permission that it needs."""
 
 
 def allows(given: Permission, needed: Permission | None) -> bool:

@@ -32,6 +32,7 @@ from .shapes import (
     typed,
     whole,
 )
+from .social_operations import SOCIAL_OPERATIONS
 
 __all__ = ["ERROR", "OPERATIONS"]
 
@@ -126,6 +127,12 @@ OPERATIONS: dict[str, Operation] = {
                     ),
                     "speaker": typed("string", "Who said it.", **_NAME),
                     "value": VALUE,
+                    "supersedes": {**ID, "description": "The id of a memory that it replaces."},
+                    "contradicts": {**ID, "description": "The id of one that it contradicts."},
+                    "importance": whole("From 1, mundane, to 10, poignant.", 1, 10),
+                    "evidence": list_of(
+                        ID, minItems=1, maxItems=32, description="What an insight is drawn from."
+                    ),
                     "metadata": {
                         "type": "object",
                         "maxProperties": 64,
@@ -346,6 +353,8 @@ OPERATIONS: dict[str, Operation] = {
                     "since_tick": whole("Created in this tick or later.", 0, 2**53),
                     "session": _SESSION,
                     "filters": FILTERS,
+                    "include_superseded": typed("boolean", "Also what another one replaced."),
+                    "include_groups": typed("boolean", "Also what is on your groups' boards."),
                 },
             ),
             object_of({"results": list_of(SCORED), "note": _NOTE}),
@@ -405,5 +414,6 @@ OPERATIONS: dict[str, Operation] = {
             Route("POST", "/advance"),
             destroys=True,
         ),
+        *SOCIAL_OPERATIONS,
     )
 }

@@ -161,7 +161,13 @@ _SEEN = {
     "usage_count": typed("integer", "How often it was used: access_count by another name."),
     "decay_score": typed("number", "How little it has faded: 1 is not at all."),
 }
-_BESIDE = {"value": {"description": "The JSON that was stored beside the text."}}
+_BESIDE: dict[str, Schema] = {
+    "value": {"description": "The JSON that was stored beside the text."},
+    "evidence": list_of(ID, description="The memories that an insight is drawn from."),
+    "flags": list_of(
+        {"type": "string"}, description="Which of its evidence was superseded or deleted."
+    ),
+}
 MEMORY = object_of(_SEEN, _BESIDE)
 MATCHED = object_of({**_SEEN, "score": {"type": "number"}}, _BESIDE)
 SCORED = object_of(
@@ -246,6 +252,7 @@ def shown(bank: OpenBank, memory: Memory) -> dict[str, Any]:
     return {
         **memory_json(memory),
         **_value(memory),
+        **_insight(bank, memory),
         "usage_count": memory.usage_count,
         "decay_score": round(reading.decay_score(bank, memory), 6),
     }
@@ -257,6 +264,13 @@ def _value(memory: Memory) -> dict[str, Any]:
         return {}
     rest = {key: own for key, own in memory.metadata.items() if key != VALUE_KEY}
     return {"metadata": rest, "value": memory.value}
+
+
+def _insight(bank: OpenBank, memory: Memory) -> dict[str, Any]:
+    """The evidence of an insight, and what speaks against it; nothing for other memories."""
+    if not memory.evidence:
+        return {}
+    return {"evidence": list(memory.evidence), "flags": reading.flags(bank, memory)}
 
 
 def memory_json(memory: Memory) -> dict[str, Any]:

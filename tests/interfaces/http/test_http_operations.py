@@ -54,8 +54,12 @@ def test_the_table_and_the_memory_by_its_id_are_all_there_is() -> None:
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda endpoint: endpoint.name)
-def test_the_example_of_each_operation_works(endpoint: Endpoint, alice: httpx.Client) -> None:
+def test_the_example_of_each_operation_works(
+    endpoint: Endpoint, alice: httpx.Client, service: Served
+) -> None:
     arguments = dict(endpoint.operation.example)
+    service.bank.agent("bob").add("bob's own")
+    service.bank.group("guild", ["alice"])
     if "memory_id" in arguments:
         arguments["memory_id"] = add(alice)
     if "old" in arguments:

@@ -16,8 +16,9 @@ from http_service import COMMAND
 from inspected_sites import ask, looked_at, make_run
 
 from agents import MemoryBank
-from agents.interfaces.inspector.export import Nodes
-from agents.interfaces.inspector.page_files import MAP, hash_of
+from agents.interfaces.inspector.export import Nodes, exported
+from agents.interfaces.inspector.page_files import hash_of
+from agents.search.search import Search
 from waiting import LONG, ended
 from warm_children import Popen
 
@@ -87,6 +88,29 @@ def test_an_export_holds_the_answers_of_the_server(
         assert found["tick?run=0&tick=2"] == ask(site, "tick", tick=2)
 
 
+def test_an_export_searches_once_for_each_decision_and_says_how_far_it_is(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = make_run(tmp_path / "other", "market", 4, world_options={"scammers": 2})
+    searches: list[object] = []
+    run = Search.run
+
+    def counted(self: Search, *given: Any, **options: Any) -> Any:
+        searches.append(given)
+        return run(self, *given, **options)
+
+    monkeypatch.setattr(Search, "run", counted)
+    told: list[tuple[int, int]] = []
+    with looked_at(small, other) as site:
+        found = _contents(exported(site, lambda *each: told.append(each)).decode())
+        assert len(searches) == 2 * 5 * 4
+        assert told == [(done, 50) for done in range(1, 51)]
+        for tick in (0, 3):
+            here = {"agent": "agent_01", "tick": tick}
+            compared = json.loads(json.dumps(ask(site, "compare", **here)))
+            assert found[f"compare?agent=agent_01&tick={tick}"] == compared
+
+
 def test_an_exported_file_needs_no_network_and_runs_only_its_own_scripts(
     small: Path, tiermem: Command, tmp_path: Path
 ) -> None:
@@ -94,12 +118,17 @@ def test_an_exported_file_needs_no_network_and_runs_only_its_own_scripts(
     text = (tmp_path / "run.html").read_text()
     assert not re.findall(r'(?:src|href)="(?!data:)', text)
     (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]+)"', text)
-    assert "default-src 'none'" in policy
-    assert "connect-src" not in policy
-    found = MAP.search(text)
-    assert found is not None
-    assert hash_of(found["map"]) in policy
-    assert all(each.startswith("data:") for each in json.loads(found["map"])["imports"].values())
+    (script,) = re.findall(r'<script type="module">(.*?)</script>', text, re.DOTALL)
+    styles = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
+    assert re.findall(r"<script(?! type=\"(?:module|text/plain)\")", text) == []
+    assert dict(each.strip().split(" ", 1) for each in policy.split(";")) == {
+        "default-src": "'none'",
+        "script-src": hash_of(script),
+        "style-src": " ".join(map(hash_of, styles)),
+        "img-src": "data:",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
     refused = tiermem("inspect", small, "--export", "run.html", "-q")
     assert refused.is_one_error(2, "exists already", "--force")
     assert tiermem("inspect", small, "--export", "run.html", "-q", "--force").code == 0

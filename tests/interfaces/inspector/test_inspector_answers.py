@@ -1,5 +1,6 @@
 """What the inspector answers is what the Python API says, at any tick."""
 
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -10,6 +11,9 @@ from inspected_sites import ask, looked_at
 from agents import MemoryBank
 from agents.interfaces.inspector.agent_view import memory_row
 from agents.interfaces.inspector.site import Site
+from agents.memory.retention import RETENTION_NAMES
+from agents.memory.temperature import TEMPERATURE_NAMES
+from agents.memory.tiers import TIER_NAMES
 from agents.simulation.runs.compare import past_bank
 from agents.simulation.runs.decisions import as_json, decision
 from agents.simulation.runs.folder import read_folder
@@ -232,3 +236,46 @@ def test_the_population_is_counted_by_text(rumor: Path) -> None:
             share = len(texts[0] & texts[1]) / (len(texts[0] | texts[1]) or 1)
             assert found["agents"] == agents
             assert found["overlap"][0][1] == pytest.approx(share, abs=1e-4)
+
+
+def test_a_life_tells_where_the_memory_stood_after_any_tick(tmp_path: Path) -> None:
+    with MemoryBank.open(tmp_path / "bank", storage={"sync": "manual"}) as bank:
+        alice = bank.agent("alice")
+        ids = [alice.add(f"fact {number}", tier="normal").id for number in range(4)]
+        ids.append(alice.add("an errand", ttl=3).id)
+        states = [_states(bank, ids)]
+        moves: list[Callable[[], object]] = [
+            lambda: alice.pin(ids[0]),
+            lambda: alice.demote(ids[1]),
+            lambda: alice.unpin(ids[0]),
+            lambda: alice.archive(ids[2]),
+            lambda: alice.promote(ids[1]),
+            lambda: alice.restore(ids[2]),
+            lambda: alice.set_tier(ids[3], "critical"),
+        ]
+        for tick, move in enumerate(moves, start=1):
+            bank.advance(tick)
+            move()
+            states.append(_states(bank, ids))
+        bank.advance(len(moves) + 1)
+    with looked_at(tmp_path / "bank") as site:
+        for place, identifier in enumerate(ids):
+            events = ask(site, "memory", id=identifier)["events"]
+            for tick, known in enumerate(states):
+                *_, last = (event for event in events if event["tick"] <= tick)
+                is_active = last["retention"] == "active"
+                is_over = is_active and last["expires"] is not None and last["expires"] <= tick
+                found = last["tier"], last["temperature"], last["retention"], is_over
+                assert found == known[place], (identifier, tick)
+
+
+def _states(bank: MemoryBank, ids: list[str]) -> list[tuple[str, str, str, bool]]:
+    """Where memories of alice stand now: tier, temperature, retention, whether they are over."""
+    found = []
+    for identifier in ids:
+        memory = bank.parts.ledger.resident.memory("alice", int(identifier[-12:], 16))
+        assert memory is not None
+        names = TIER_NAMES[memory.tier], TEMPERATURE_NAMES[memory.temperature]
+        over = memory.is_expired(bank.tick)
+        found.append((*names, RETENTION_NAMES[memory.retention], over))
+    return found

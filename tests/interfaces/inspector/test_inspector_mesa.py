@@ -46,3 +46,27 @@ def test_a_decision_is_that_of_the_python_api(town: Path) -> None:
             assert [each["id"] for each in found["given"]] == [each["id"] for each in told["given"]]
             assert found["did"]
         assert ask(site, "memories", agent=last, tick=1)["total"] == 0
+
+
+def test_agents_who_come_while_the_run_is_followed_appear(tmp_path: Path) -> None:
+    town = walked(1, n=3, births=1, folder=tmp_path / "town")
+    try:
+        with looked_at(tmp_path / "town") as site:
+            before = ask(site, "about")["runs"][0]["agents"]
+            assert len(before) == 4
+            town.step()
+            town.step()
+            about = ask(site, "about")["runs"][0]
+            assert about["agents"][:4] == before
+            assert len(about["agents"]) == 6
+            for name in about["agents"]:
+                assert ask(site, "agent", agent=name, tick=3)["agent"] == name
+            newer = ask(site, "agent", agent=about["agents"][4], tick=3)
+            assert (newer["note"], bool(newer["did"])) == ("", True)
+            heat = ask(site, "heat", of="retrievals")
+            assert (heat["agents"], heat["total"]) == (about["agents"], 6)
+            assert heat["values"][4][-1] is not None
+            assert ask(site, "tick", tick=3)["events"]
+            assert ask(site, "about")["runs"][0]["damaged"] is None
+    finally:
+        town.memories.close(report=False)

@@ -66,16 +66,33 @@ def test_hostile_texts_are_shown_and_do_nothing(browser: Browser, tmp_path: Path
 
 
 def test_a_long_table_draws_the_rows_in_sight(browser: Browser, tmp_path: Path) -> None:
-    count = 3_000
+    count = 50_000
     with MemoryBank.open(tmp_path / "bank", storage={"sync": "manual"}) as bank:
         bank.agent("alice").add_many([f"memory number {number}" for number in range(count)])
         bank.advance(1)
     with served(tmp_path / "bank") as address:
         browser.open(address, "#/agent/alice?sort=created")
         browser.shows(f"#memories[data-ready=true][data-total='{count}'] .row")
+        browser.run(_WATCH)
+        for share in (0.001, 0.1, 0.5, 0.98, 0.3):
+            row = int(share * count)
+            browser.run(f"document.querySelector('#memories').scrollTop = {row * 26}")
+            browser.shows("#memories .row", f"memory number {row}")
         browser.run("document.querySelector('#memories').scrollTop = 1e9")
         browser.shows("#memories .row", f"memory number {count - 1}")
-        assert len(browser.all("#memories .row")) < 100
+        assert browser.run("return window.most") < 100
+        assert len(browser.all("#memories *")) < 2_000
+
+
+_WATCH = """
+const table = document.querySelector("#memories");
+window.most = 0;
+const count = () => {
+  window.most = Math.max(window.most, table.querySelectorAll(".row").length);
+};
+new MutationObserver(count).observe(table, { childList: true, subtree: true });
+"""
+"""Counts the rows after each change of the table."""
 
 
 def test_an_unfinished_run_is_followed(browser: Browser, tmp_path: Path) -> None:
@@ -133,6 +150,26 @@ def test_an_exported_file_has_the_same_views(browser: Browser, rumor: Path, tmp_
     browser.shows(".failed", "needs the server")
     assert browser.run("return performance.getEntriesByType('resource').length") == 0
     assert browser.complaints() == []
+
+
+def test_an_exported_file_refuses_scripts_that_somebody_adds(
+    browser: Browser, rumor: Path, tmp_path: Path
+) -> None:
+    with looked_at(rumor) as site:
+        write_export(site, tmp_path / "run.html")
+    added = (
+        "<script>window.bad = 1</script>"
+        "<script type=module src='data:text/javascript,window.bad = 2'></script>"
+        "<img src=x onerror='window.bad = 3'><style>body { display: none }</style>"
+    )
+    text = (tmp_path / "run.html").read_text().replace("</body>", f"{added}</body>")
+    (tmp_path / "run.html").write_text(text)
+    browser.open((tmp_path / "run.html").as_uri(), "#/overview?t=7")
+    browser.shows("#in-this-tick .events li")
+    assert browser.run("return window.bad ?? null") is None
+    assert browser.run("return getComputedStyle(document.body).display") != "none"
+    refused = [each for each in browser.complaints() if "Content Security Policy" in each]
+    assert len(refused) >= 4
 
 
 def test_a_damaged_run_says_so(browser: Browser, market: Path, tmp_path: Path) -> None:

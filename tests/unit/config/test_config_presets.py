@@ -25,6 +25,14 @@ IN_USE = {
 }
 OF_TEMPERATURE = ["hot-cold-session", "hot-warm-cold", "lifetime", "tiers"]
 OF_RETRIEVAL = ["hybrid", "vector", "weighted-sum"]
+CLASSIC = ["generative-agents", "memorybank", "recency"]
+NO_TIERS = {
+    "memory.max_pinned": 1_000_000,
+    "memory.max_critical": 1_000_000,
+    **{f"memory.tier_boosts.{tier}": 0.0 for tier in ("pinned", "critical", "important", "low")},
+    "retrieval.mode": "vector",
+    "retrieval.pins_first": False,
+}
 NOTHING_BUT_SIMILARITY = {
     "retrieval.sif": 0.0,
     "retrieval.spread.question": 0.0,
@@ -50,7 +58,7 @@ def leaves(value: object, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[st
 
 
 def test_the_presets_are_these() -> None:
-    assert sorted(OF_TEMPERATURE + OF_RETRIEVAL) == PRESETS
+    assert sorted(OF_TEMPERATURE + OF_RETRIEVAL + CLASSIC) == PRESETS
 
 
 @pytest.mark.parametrize("path", FILES, ids=PRESETS)
@@ -70,6 +78,8 @@ def test_this_is_the_default(preset: str) -> None:
 def test_a_preset_is_about_memories_or_about_finding_them(preset: str) -> None:
     text = (ROOT / "config" / "presets" / f"{preset}.yaml").read_text(encoding="utf-8")
     expected = {"retrieval"} if preset in OF_RETRIEVAL else {"temperature", "decay"}
+    if preset in CLASSIC:  # a design of its own for memories and for finding them
+        expected = {"memory", "retrieval", "temperature", "reflection"}
     assert yaml.safe_load(text).keys() <= expected
 
 
@@ -107,6 +117,16 @@ def test_a_preset_is_about_memories_or_about_finding_them(preset: str) -> None:
             },
         ),
         ("vector", {"retrieval.mode": "vector", **NOTHING_BUT_SIMILARITY}),
+        (
+            "memorybank",
+            {
+                **NO_TIERS,
+                **NOTHING_BUT_SIMILARITY,
+                "retrieval.score": "forgetting",
+                "temperature.min_score": 0.0,
+            },
+        ),
+        ("recency", {**NO_TIERS, **NOTHING_BUT_SIMILARITY, "retrieval.score": "recency"}),
         (
             "weighted-sum",
             {

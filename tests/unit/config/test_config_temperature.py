@@ -21,7 +21,7 @@ from default_rules import default_rules
 SCHEMA = yaml.safe_load((ROOT / "config" / "schema.yaml").read_text(encoding="utf-8"))
 DURATION = "a duration: ticks, or text such as 7d or 12h"
 PERIOD = "a duration of at least one tick: ticks, or text such as 7d or 12h"
-KIND = "message, fact, decision, preference, entity, context, observation, action or note"
+KIND = "message, fact, decision, preference, entity, context, observation, action, note or insight"
 TAG = "a tag: 1 to 64 characters without commas and without blanks around"
 
 

@@ -1,5 +1,6 @@
 """A preset does what its text says: each sentence that promises something is tried."""
 
+import math
 from collections.abc import Callable
 
 import pytest
@@ -100,6 +101,47 @@ def compaction_moves(alice: AgentMemory) -> None:
     assert found == [COLD, HOT, WARM]
 
 
+def recency_importance_and_relevance_add_up(alice: AgentMemory) -> None:
+    alice.add("old <1 0>", importance=10)
+    alice.parts.ledger.advance(10 * DAY)
+    alice.add("new <0 1>", importance=1)
+    rows = {row.memory.content: row for row in alice.explain("<1 0>", 2)}
+    old, new = rows["old <1 0>"], rows["new <0 1>"]
+    assert [(row.recency, row.importance, row.vector) for row in (old, new)] == [
+        (0, 1, 1),
+        (1, 0, 0),
+    ]
+    assert (old.score, new.score) == (pytest.approx(2 / 3), pytest.approx(1 / 3))
+
+
+def the_tier_is_the_importance(alice: AgentMemory) -> None:
+    alice.add("pin <1 0>", "pinned")
+    alice.add("low <1 0>", "low")
+    assert [row.importance for row in alice.explain("<1 0>", 2)] == [1.0, 0.0]
+
+
+def pinned_memories_are_ranked(alice: AgentMemory) -> None:
+    alice.add("pin <0 1>", "pinned")
+    alice.parts.ledger.advance(90 * DAY)
+    alice.add_many([("a <1 0>", 0), ("b <1 0>", 0)])
+    assert [hit.memory.content for hit in alice.search("<1 0>", 2)] == ["b <1 0>", "a <1 0>"]
+
+
+def each_search_adds_strength(alice: AgentMemory) -> None:
+    memory = alice.add("a <1 0>")
+    for recalls in range(4):
+        alice.parts.ledger.advance(alice.parts.tick + 2 * DAY)
+        (row,) = alice.explain("<1 0>", 1)
+        assert row.recency == pytest.approx(math.exp(-2 / (1 + recalls)), abs=1e-6)
+        assert alice.search("<1 0>", 1)[0].memory.id == memory.id
+
+
+def the_last_memories_come_whatever_is_asked(alice: AgentMemory) -> None:
+    alice.add_many([f"{n} <1 {n}>" for n in range(9)])
+    for query in ("<1 0>", "<0 1>"):
+        assert [hit.memory.content[0] for hit in alice.search(query, 3)] == ["8", "7", "6"]
+
+
 PROMISES: list[tuple[str, str, Callable[[AgentMemory], None]]] = [
     ("tiers", "use makes nothing hot", a_search_makes_nothing_hot),
     ("tiers", "nothing is moved between temperatures", nothing_moves_unless_asked),
@@ -113,6 +155,25 @@ PROMISES: list[tuple[str, str, Callable[[AgentMemory], None]]] = [
     ("lifetime", "or warm where hot is full", a_full_hot_leaves_the_rest_warm_and_findable),
     ("lifetime", "each doubling of the uses adds as much again", idle_days_fade),
     ("lifetime", "use (three accesses or more", use_makes_hot),
+    (
+        "generative-agents",
+        "importance (1 to 10) + relevance (the similarity of vectors), each scaled to 0 to 1",
+        recency_importance_and_relevance_add_up,
+    ),
+    (
+        "generative-agents",
+        "tier is the importance of a memory that was given none",
+        the_tier_is_the_importance,
+    ),
+    ("generative-agents", "pinned memory is ranked like all others", pinned_memories_are_ranked),
+    ("memorybank", "exp(-t/S), with t the days since its last access", each_search_adds_strength),
+    ("memorybank", "pinned memory is ranked like all others", pinned_memories_are_ranked),
+    (
+        "recency",
+        "as many as its limit, whatever is asked",
+        the_last_memories_come_whatever_is_asked,
+    ),
+    ("recency", "memory is ranked like all others", pinned_memories_are_ranked),
 ]
 
 

@@ -24,10 +24,10 @@ from agents.simulation.statistics import Interval, differences, summarise
 
 HOSTILE = "<script>alert(1)</script>\u202e\x1b[2J\n\"'&\u2028 $x_{ 世界 \ud800"
 CHARTS: dict[str, Callable[[], bytes]] = {
-    "curves": lambda: plots.curves({"loss": [1, 2.5, None]}, [0, 1, 2]),
-    "stacked": lambda: plots.stacked({"pinned": [1, 2], "low": [3, 9]}, [0, 1]),
+    "curves": lambda: plots.curves({"loss": [1, 2.5, None]}, [0, 1, 2]).png,
+    "stacked": lambda: plots.stacked({"pinned": [1, 2], "low": [3, 9]}, [0, 1]).png,
     "bars": lambda: plots.bars({"alice": 3.0, "bob": -1.0}, x_label="loss"),
-    "intervals": lambda: plots.intervals({"a": [Interval(3, 2, 1, 3), None]}, ["5", "9"]),
+    "intervals": lambda: plots.intervals({"a": [Interval(3, 2, 1, 3), None]}, ["5", "9"]).png,
     "side_by_side": lambda: plots.side_by_side(
         {"loss": [1, 2]}, {"loss": [1, 3, 4]}, left_x=[0, 1], right_x=[0, 1, 2], diverged=1
     ),
@@ -326,17 +326,55 @@ def test_points_of_a_grid_are_compared_with_one_of_them() -> None:
     assert "losslimit=3lower by 4.5" in text
 
 
-def test_a_run_with_a_report_is_linked() -> None:
+def test_a_run_with_a_report_is_linked_from_its_point_and_from_the_table() -> None:
     rows = [{**row, "cell": f"a b_{place}"} for place, row in enumerate(sweep().rows)]
     page = Page(render_sweep(sweep(rows=rows, reports={"a b_3": "cells/a b_3/report.html"})))
 
-    assert [link["href"] for link in page.all("a")] == ["cells/a%20b_3/report.html"]
+    assert [link["href"] for link in page.all("a")] == ["cells/a%20b_3/report.html"] * 2
+
+
+def test_a_report_leads_into_the_inspector_that_lies_beside_it() -> None:
+    memory = RemarkableMemory("a/b", "bob cheats", "pinned", 1, 17, id="0000-01")
+    plain = Page(render_run(run(most_retrieved=[memory], pinned_longest=[])))
+    assert plain.all("a") == []
+    page = Page(
+        render_run(run(most_retrieved=[memory], pinned_longest=[], inspector="inspector.html"))
+    )
+
+    assert [link["href"] for link in page.all("a")] == [
+        "inspector.html#/overview",
+        "inspector.html#/agent/a%2Fb?t=1",
+        "inspector.html#/memory/0000-01",
+    ]
+
+
+def test_the_memories_that_mattered_say_what_that_means(run_page: str) -> None:
+    assert run_page.count("A memory matters that") == 1
+
+
+def test_a_chart_tells_the_values_under_the_pointer(run_page: str) -> None:
+    titles = re.findall(r"<rect [^>]*><title>([^<]*)</title></rect>", run_page)
+
+    assert "tick 1: 1" in titles
+    assert "tick 2:\nlow 5\nnormal 42\nimportant 3\ncritical 2\npinned 1" in titles
+
+
+def test_the_places_of_a_chart_lie_side_by_side_over_its_axis() -> None:
+    chart = plots.curves({"a": [1.0] * 1000}, range(1000))
+
+    assert 100 <= len(chart.places) <= 120
+    ends = [(place.left, round(place.left + place.width, 4)) for place in chart.places]
+    assert [end for _, end in ends[:-1]] == [start for start, _ in ends[1:]]
+    assert 0 < ends[0][0] < ends[-1][1] < 1
+    assert 0 <= chart.top < chart.top + chart.height < 1
 
 
 def test_means_without_an_interval_can_be_drawn() -> None:
     unknown = Interval(1, 2.0, -math.inf, math.inf)
 
-    assert size(plots.intervals({"a": [unknown, Interval(3, 2, 1, 3)]}, ["5", "9"])) == (960, 540)
+    chart = plots.intervals({"a": [unknown, Interval(3, 2, 1, 3)]}, ["5", "9"])
+    assert size(chart.png) == (960, 540)
+    assert [place.text for place in chart.places] == ["5\na: 2", "9\na: 2 [1, 3]"]
 
 
 def test_every_run_of_a_sweep_is_in_its_table(sweep_page: str) -> None:
@@ -387,21 +425,21 @@ def test_a_chart_neither_follows_nor_changes_the_users_settings() -> None:
 def test_any_values_can_be_drawn(values: list[float | None]) -> None:
     x = range(len(values))
 
-    assert size(plots.curves({"a": values, "b": values}, x)) == (960, 540)
-    assert size(plots.stacked({"a": values}, x)) == (960, 540)
+    assert size(plots.curves({"a": values, "b": values}, x).png) == (960, 540)
+    assert size(plots.stacked({"a": values}, x).png) == (960, 540)
 
 
 def test_a_very_long_series_is_drawn_quickly() -> None:
     values = [float(tick * 7919 % 1013) for tick in range(200_000)]
 
-    assert len(plots.curves({"noise": values}, range(len(values)))) < 100_000
+    assert len(plots.curves({"noise": values}, range(len(values))).png) < 100_000
 
 
 def test_peaks_stay_when_a_long_series_is_thinned() -> None:
     early, late = ([float(x == peak) for x in range(50_000)] for peak in (11_415, 31_415))
     x = range(50_000)
 
-    assert plots.curves({"a": early}, x) != plots.curves({"a": late}, x)
+    assert plots.curves({"a": early}, x).png != plots.curves({"a": late}, x).png
 
 
 @pytest.mark.parametrize("name", ["$x_{$", "世界", "\u202eab\n", "\ud800", ""], ids=ascii)

@@ -17,7 +17,7 @@ from agents.tools import OPERATIONS
 from agents.tools.calling import _MOST_ITEMS, run
 
 NAMES = sorted(OPERATIONS)
-FOR_AGENTS = [name for name, each in OPERATIONS.items() if each.permission != "advance"]
+FOR_AGENTS = [n for n, each in OPERATIONS.items() if each.permission in ("read", "write")]
 Json = dict[str, Any]
 MakeBank = Callable[..., MemoryBank]
 
@@ -62,6 +62,10 @@ def example(name: str, memory: AgentMemory) -> Json:
         given["memory_id"] = memory.add("NEVER transfer to agent_X <1 0>").id
     if "old" in given:
         memory.notes.write(given["path"], given["old"])
+    if "to" in given and name == "memory_tell":
+        MemoryBank(memory.parts).agent("bob").add("bob's own")
+    if "group" in given:
+        MemoryBank(memory.parts).group(given["group"], [memory.agent_id])
     return given
 
 
@@ -72,7 +76,7 @@ def example(name: str, memory: AgentMemory) -> Json:
 def test_an_operation_is_described_whole(name: str) -> None:
     operation = OPERATIONS[name]
     assert operation.name == name
-    assert operation.permission in ("read", "write", "advance")
+    assert operation.permission in ("read", "write", "tell", "advance")
     assert operation.description.endswith(".")
     for each in operation.arguments["properties"].values():
         assert each["description"].endswith(".")

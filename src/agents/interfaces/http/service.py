@@ -87,7 +87,11 @@ class Service:
         except InvalidInput as error:
             raise Problem(422, "InvalidInput", str(error)) from None
         has = visit.grant.permission
-        allowed = {"observing": has == "read", "may_advance": has == "advance"}
+        allowed = {
+            "observing": has == "read",
+            "may_advance": has == "advance",
+            "may_tell": has == "tell",
+        }
         outcome = tools.call(memory, endpoint.operation.name, given, **allowed)
         if outcome.failure is not None:
             raise self._problem(outcome.failure)

@@ -1,5 +1,7 @@
 """The answers about one agent at a tick: its decision, its memories, and why not others."""
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import orjson
@@ -10,7 +12,8 @@ from ...memory.context import line, render
 from ...memory.events import Added, Event, decode
 from ...memory.records import Explanation, Hit, Hits, Memory
 from ...memory.temperature import TEMPERATURE_NAMES, parse_temperature
-from ...memory.tiers import TIER_NAMES, parse_tier
+from ...memory.tiers import TIER_NAMES, Tier, parse_tier
+from ...search.explain import OVER_BUDGET
 from ...simulation.loop.decisions import Kept
 from ...simulation.runs.decisions import FORGOTTEN, Decision, as_json, retold
 from .inspected import Inspected
@@ -65,15 +68,12 @@ def _decision(run: Inspected, agent: str, tick: int) -> tuple[Decision, str]:
     """A decision, and the text that the agent read."""
     item, kept = _kept(run, agent, tick)
     with run.past.after(agent, tick - 1, deciding=True) as bank:
-        query = kept.query
-        if query is not None:
-            run.past.remember_query(bank, query)
-        texts = born_in(item)
-        errors = _errors(run, tick - 1, agent)
-        found = retold(bank, agent, kept, texts, errors, run.exchanges(agent, tick))
+        explain = partial(run.past.explained, bank, agent)
+        texts, errors = born_in(item), run.errors(agent, tick - 1)
+        found = retold(bank, agent, kept, texts, errors, run.exchanges(agent, tick), explain)
         if found.note:
             return found, _context(bank, agent, kept)
-        return found, bank.agent(agent).get_relevant_memories(found.query)
+        return found, _rendered(explain(found.query))
 
 
 def _kept(run: Inspected, agent: str, tick: int) -> tuple[Item, Kept]:
@@ -88,13 +88,13 @@ def _kept(run: Inspected, agent: str, tick: int) -> tuple[Item, Kept]:
     return item, Kept(*item.kept)
 
 
-def _errors(run: Inspected, tick: int, agent: str) -> tuple[str, ...]:
-    """What the agent was told of its actions in a tick."""
-    with run.journal() as journal:
-        row = next(iter(journal.tick_rows(tick - 1)), None)
-        if row is None or row.tick != tick or row.packed_state is None:
-            return ()
-        return tuple(row.state()["errors"].get(agent, ()))
+def _rendered(rows: Sequence[Explanation]) -> str:
+    """The text of what a search gave: ``AgentMemory.get_relevant_memories``."""
+    hits = Hits([Hit(*row[:4]) for row in rows if row.rank])
+    hits.pinned_left_out = tuple(
+        [row.memory for row in rows if row.reason == OVER_BUDGET and row.memory.tier is Tier.PINNED]
+    )
+    return render(hits)
 
 
 def _context(bank: MemoryBank, agent: str, kept: Kept) -> str:
@@ -149,7 +149,7 @@ def memory_row(memory: Memory) -> dict[str, Any]:
     }
 
 
-def memories(run: Inspected, given: Parameters, most: int = _MOST_ROWS) -> dict[str, Any]:
+def memories(run: Inspected, given: Parameters) -> dict[str, Any]:
     """The agent's active memories after a tick, filtered, sorted and paged."""
     agent, tick = run.agent(given), run.tick(given)
     sort = given.text("sort", "created")
@@ -157,7 +157,7 @@ def memories(run: Inspected, given: Parameters, most: int = _MOST_ROWS) -> dict[
     tier = parse_tier(given.text("tier")) if given.has("tier") else None
     heat = parse_temperature(given.text("temperature")) if given.has("temperature") else None
     text = given.text("text", "").casefold()
-    offset, limit = given.whole("offset", 0), given.whole("limit", 100, most)
+    offset, limit = given.whole("offset", 0), given.whole("limit", 100, _MOST_ROWS)
     run.need(tick)
     with run.past.after(agent, tick) as bank:
         found = bank.agent(agent).all(tier, temperature=heat)
@@ -200,9 +200,8 @@ def explain(run: Inspected, given: Parameters, most: int = _MOST_ROWS) -> dict[s
             observed = next(iter(texts.values()), "") if kept.has_text else ""
             query = observed if kept.query is None else kept.query
     with run.past.after(agent, tick - 1 if deciding else tick, deciding=deciding) as bank:
-        run.past.remember_query(bank, query)
         try:
-            found = bank.agent(agent).explain(query, context=True)
+            found = run.past.explained(bank, agent, query)
         except TierMemError as error:  # the embedder may be a server that does not answer
             raise CantTell(f"it can't be explained: {error.why}", hint=error.hint) from error
     rows = [_explained(row) for row in found[offset : offset + limit]]

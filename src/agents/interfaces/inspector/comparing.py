@@ -72,17 +72,23 @@ def _items(run: Inspected, agent: str, tick: int) -> list[tuple[Any, Any]]:
 
 
 def compare(
-    left: Inspected, right: Inspected, parting: Parting, given: Parameters
+    runs: Sequence[Inspected],
+    parting: Parting,
+    given: Parameters,
+    sides: Sequence[Any] | None = None,
 ) -> dict[str, Any]:
-    """Two runs side by side: an agent's decision in a tick, and its memories after it."""
+    """Two runs side by side: an agent's decision in a tick, and its memories after it.
+
+    ``sides`` are both decisions, where they are known.
+    """
     agent = given.text("agent")
-    tick = given.whole("tick", min(left.last_tick(), right.last_tick()))
+    tick = given.whole("tick", min(run.last_tick() for run in runs))
     both = Parameters({"agent": agent, "tick": str(tick)})
-    seen = [_side(run, both) for run in (left, right)]
+    seen = [_side(run, both) for run in runs] if sides is None else sides
     if seen[0] is None and seen[1] is None:
         raise NotThere(f"neither run has agent {agent!r:.60} in tick {tick}", hint="see api/about")
     after = [
-        _memories(run, both) if own else [] for run, own in zip((left, right), seen, strict=True)
+        [] if own is None else _memories(run, both) for run, own in zip(runs, seen, strict=True)
     ]
     only_left, only_right = only_in(*after)
     return {

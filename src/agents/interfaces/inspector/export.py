@@ -2,9 +2,8 @@
 
 import base64
 import gzip
-import json
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -12,11 +11,13 @@ from urllib.parse import quote
 import orjson
 
 from ...errors import ConfigError, RunError
+from ...memory.records import Memory
+from ...storage.gc_pause import gc_paused
 from ...storage.private_files import SHARED_MODE, replace_file
-from .agent_view import agent_at, explain, memories
+from .agent_view import agent_at, explain, memory_row
+from .document import document
 from .inspected import Inspected
 from .life_view import lives
-from .page_files import MAP, hash_of, page_file
 from .parameters import CantTell, Parameters
 from .site import Site
 from .tick_view import happened, heat
@@ -25,15 +26,15 @@ __all__ = ["Nodes", "exported", "write_export"]
 
 _MOST_DECISIONS = 3_500
 """Decisions in a file, of all agents; a longer run keeps every second tick, or fewer."""
-_LONG = 1e6
-"""Seconds: an export waits until the whole journal is read."""
 _MOST_LIVES = 50_000
 """Memories in a file with their lives; of more, each agent's newest."""
 _MOST_NOT_GIVEN = 40
 _MOST_ROWS = 1_000_000
-_STYLE = re.compile(r'<link rel="stylesheet" href="\./(?P<name>[^"]+)">')
-_ENTRY = re.compile(r'<script type="module" src="\./(?P<name>[^"]+)"></script>')
 Progress = Callable[[int, int], None]
+
+
+class Node(int):
+    """The number of a node, for a value that was put before."""
 
 
 class Nodes:
@@ -42,24 +43,62 @@ class Nodes:
     def __init__(self) -> None:
         self.nodes: list[Any] = []
         self._places: dict[Any, int] = {}
+        """By the numbers of the parts of a list or an object."""
+        self._leaves: dict[type, dict[Any, int]] = {}
+        """By type: 1 and True are equal, and two nodes."""
+        self._memories: dict[tuple[Any, ...], Node] = {}
 
     def put(self, value: Any) -> int:
         """The number of a value's node."""
-        key: Any
-        if isinstance(value, dict):
-            node: Any = {str(name): self.put(own) for name, own in value.items()}
-            key = (dict, *node.items())
-        elif isinstance(value, list | tuple):
-            node = [self.put(own) for own in value]
-            key = (list, *node)
+        kind = type(value)
+        if kind is Node:
+            return int(value)
+        if kind is dict:
+            parts = self._parts(value.values())
+            key = (*map(str, value), *parts)
+        elif kind is list or kind is tuple:
+            parts = self._parts(value)
+            key = (None, *parts)
         else:
-            node = value
-            key = (type(value), value)
+            return self._parts((value,))[0]
         place = self._places.get(key)
-        if place is None:
-            place = self._places[key] = len(self.nodes)
-            self.nodes.append(node)
+        if place is not None:
+            return place
+        node = dict(zip(map(str, value), parts, strict=True)) if kind is dict else parts
+        return self._new(self._places, key, node)
+
+    def _parts(self, values: Iterable[Any]) -> list[int]:
+        """The nodes of some values. Most are numbers and texts: no call is made for them."""
+        parts, leaves = [], self._leaves
+        for value in values:
+            kind = type(value)
+            if kind in _NO_LEAVES:
+                parts.append(self.put(value))
+                continue
+            own = leaves.get(kind)
+            if own is None:
+                own = leaves[kind] = {}
+            place = own.get(value)
+            parts.append(self._new(own, value, value) if place is None else place)
+        return parts
+
+    def _new(self, places: dict[Any, int], key: Any, node: Any) -> int:
+        place = places[key] = len(self.nodes)
+        self.nodes.append(node)
         return place
+
+    def memory(self, memory: Memory) -> Node:
+        """The node of a memory's row. Most memories of a tick are as they were in the last one."""
+        key = (*memory[:_METADATA], *memory[_METADATA + 1 :], *memory.metadata.items())
+        place = self._memories.get(key)
+        if place is None:
+            place = self._memories[key] = Node(self.put(memory_row(memory)))
+        return place
+
+
+_NO_LEAVES = frozenset([dict, list, tuple, Node])
+_METADATA = Memory._fields.index("metadata")
+"""The field that is no value of a dictionary's key."""
 
 
 def write_export(
@@ -81,18 +120,19 @@ def exported(site: Site, progress: Progress | None = None) -> bytes:
     """The page with its answers, as one HTML file."""
     nodes = Nodes()
     answers: dict[str, int] = {}
-    ticks = [_ticks(run) for run in site.runs]
-    total = sum(len(own) * (len(run.agents) + 1) for own, run in zip(ticks, site.runs, strict=True))
     for run in site.runs:
-        run.past.is_patient = True
-        run.need(run.last_tick(), _LONG)
-    for done, (key, answer) in enumerate(_answers(site, ticks), start=1):
+        run.hold()
+    ticks = [_ticks(run) for run in site.runs]
+    total = sum(len(own) * len(run.agents) for own, run in zip(ticks, site.runs, strict=True))
+    done = 0
+    for key, answer in chain(_answers(site, ticks, nodes), _compared(site, ticks, answers)):
         answers[key] = nodes.put(answer)
-        if progress is not None and done <= total:
+        if progress is not None and key.startswith("memories?"):
+            done += 1
             progress(done, total)
     data = orjson.dumps({"nodes": nodes.nodes, "answers": answers}, default=str)
     packed = base64.b64encode(gzip.compress(data, 6, mtime=0)).decode()
-    return _document(packed).encode()
+    return document(packed).encode()
 
 
 def _ticks(run: Inspected) -> list[int]:
@@ -103,7 +143,7 @@ def _ticks(run: Inspected) -> list[int]:
     return sorted({*range(first, last + 1, step), last})
 
 
-def _answers(site: Site, ticks: list[list[int]]) -> Iterator[tuple[str, Any]]:
+def _answers(site: Site, ticks: list[list[int]], nodes: Nodes) -> Iterator[tuple[str, Any]]:
     about = site.about(Parameters({}))
     for run, own in zip(about["runs"], ticks, strict=True):
         run["ticks"], run["is_finished"] = own, True
@@ -111,21 +151,35 @@ def _answers(site: Site, ticks: list[list[int]]) -> Iterator[tuple[str, Any]]:
     if site.sweep is not None:
         yield "sweep?", site.points(Parameters({}))
     for number, (run, own) in enumerate(zip(site.runs, ticks, strict=True)):
-        yield from _of_run(site, run, number, own)
-    if len(site.runs) > 1:
+        yield from _of_run(site, run, number, own, nodes)
+
+
+def _compared(
+    site: Site, ticks: list[list[int]], answers: Mapping[str, int]
+) -> Iterator[tuple[str, Any]]:
+    """Two runs side by side, from the ``answers`` about each of them."""
+    if len(site.runs) < 2:
+        return
+    for agent in site.runs[0].agents:
         for tick in sorted({*ticks[0]} & {*ticks[1]}):
-            for agent in site.runs[0].agents:
-                yield _asked(site, "compare", agent=agent, tick=tick)
+            keys = [_key("agent", agent=agent, run=number, tick=tick)[0] for number in (0, 1)]
+            sides = [Node(answers[key]) if key in answers else None for key in keys]
+            key, given = _key("compare", agent=agent, tick=tick)
+            yield key, site.compare(Parameters(given), sides)
 
 
-def _of_run(site: Site, run: Inspected, number: int, ticks: list[int]) -> Iterator[tuple[str, Any]]:
+def _of_run(
+    site: Site, run: Inspected, number: int, ticks: list[int], nodes: Nodes
+) -> Iterator[tuple[str, Any]]:
     yield _asked(site, "series", run=number)
     for name in run.about()["per_agent"]:
         key, given = _key("heat", of=name, run=number)
         yield key, heat(run, _all(given), _MOST_ROWS)
     for agent in run.agents:
-        for tick in ticks:
-            yield from _of_agent(run, number, agent, tick)
+        with gc_paused():
+            for tick in ticks:
+                yield from _of_agent(run, number, agent, tick)
+                yield _memories(run, number, agent, tick, nodes)
     for tick in ticks:
         key, given = _key("tick", run=number, tick=tick)
         yield key, happened(run, _all(given))
@@ -144,8 +198,6 @@ def _of_agent(run: Inspected, number: int, agent: str, tick: int) -> Iterator[tu
     """The answers about one agent at a tick."""
     key, given = _key("agent", agent=agent, run=number, tick=tick)
     yield key, agent_at(run, Parameters(given))
-    key, given = _key("memories", agent=agent, run=number, tick=tick)
-    yield key, memories(run, _all(given), _MOST_ROWS)
     key, given = _key("explain", agent=agent, run=number, tick=tick)
     try:
         found = explain(run, _all({**given, "when": "deciding"}), _MOST_ROWS)
@@ -161,6 +213,13 @@ def _of_agent(run: Inspected, number: int, agent: str, tick: int) -> Iterator[tu
         if row["rank"] is not None or left >= 0:
             rows.append(row)
     yield key, {**found, "rows": rows, "reasons": reasons}
+
+
+def _memories(run: Inspected, number: int, agent: str, tick: int, nodes: Nodes) -> tuple[str, Any]:
+    with run.past.after(agent, tick) as bank:
+        found = [nodes.memory(each) for each in bank.agent(agent).all()]
+    key, _ = _key("memories", agent=agent, run=number, tick=tick)
+    return key, {"total": len(found), "rows": found}
 
 
 def _all(given: dict[str, str]) -> Parameters:
@@ -181,41 +240,3 @@ def _key(name: str, **given: object) -> tuple[str, dict[str, str]]:
 
 _UNESCAPED = "!'()*~-._"
 """What encodeURIComponent leaves as it is, besides letters and digits."""
-
-
-# The document
-
-
-def _document(packed: str) -> str:
-    """The page's HTML with its modules, its style sheets and the data in it."""
-    page = _text("index.html")
-    page = _STYLE.sub(lambda found: f"<style>\n{_text(found['name'])}</style>", page)
-    found, entry = MAP.search(page), _ENTRY.search(page)
-    if found is None or entry is None:
-        raise RunError("the page has no import map or no entry", hint="install TierMem again")
-    modules = {
-        name: _as_data(_text(place.removeprefix("./")))
-        for name, place in json.loads(found["map"])["imports"].items()
-    }
-    imports = json.dumps({"imports": {**modules, "#entry": _as_data(_text(entry["name"]))}})
-    start = 'import "#entry";'
-    policy = (
-        f"default-src 'none'; script-src {hash_of(imports)} {hash_of(start)} data:; "
-        "style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
-    )
-    page = page.replace(entry[0], f'<script type="module">{start}</script>')
-    data = f'<script type="text/plain" id="inspector-data">{packed}</script>\n'
-    page = page.replace(found[0], f'{data}<script type="importmap">{imports}</script>')
-    meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-    return page.replace('<meta charset="utf-8">', f'<meta charset="utf-8">\n{meta}', 1)
-
-
-def _text(name: str) -> str:
-    found = page_file(name)
-    if found is None:
-        raise RunError(f"the page lacks {name}", hint="install TierMem again")
-    return found.data.decode()
-
-
-def _as_data(module: str) -> str:
-    return f"data:text/javascript;base64,{base64.b64encode(module.encode()).decode()}"

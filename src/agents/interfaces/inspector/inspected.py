@@ -18,16 +18,19 @@ from ...simulation.policies.cassette import Cassette, Exchange
 from ...simulation.runs.sharded import reading
 from ...simulation.worlds.outside import is_outside
 from ...storage.journal.journal import Journal
+from ...storage.journal.ticks import TickRow
 from ...storage.signals import first
 from .parameters import CantTell, NotThere, Parameters, Reading
 from .past import PastBanks
-from .reader import Reader
+from .reader import Reader, agents_in
 from .world_numbers import WorldNumbers
 
 __all__ = ["Inspected"]
 
 _PATIENCE = 0.12
 """Seconds that a request waits for ticks that are not read yet."""
+_LONG = 1e6
+"""Seconds: who holds a view waits until the whole journal is read."""
 COUNTED = ("retrievals", "actions", "refusals")
 """Numbers of an agent that count what happened in a tick."""
 
@@ -45,7 +48,9 @@ class Inspected:
         self._path = journal_of(self.bank_folder)
         with self.journal() as journal:
             identity = journal.get("bank")
-            self._own = [] if self.settings is None else _agents_of(journal, self.settings)
+            self._own: list[str] = []
+            if self.settings is not None:
+                self._own = _agents_of(journal, self.settings)
         if identity is None:
             raise CantTell(
                 f"the journal in {self.bank_folder} is empty: no bank was made there",
@@ -53,7 +58,8 @@ class Inspected:
             )
         self.seed: int = identity["seed"]
         world = self.settings and WorldNumbers.of_run(folder, self.settings)
-        self.reader = Reader(self._path, self._own, world or None)
+        self._is_outside = self.settings is not None and is_outside(self.settings)
+        self.reader = Reader(self._path, self._own, world or None, is_outside=self._is_outside)
         self.past = PastBanks(self.reader, self.bank_folder, self.settings)
         self._warming = threading.Thread(target=self._warm_up, daemon=True)
         self._lock = threading.Lock()
@@ -61,6 +67,16 @@ class Inspected:
         self._world_names = world.names() if world else []
         self._cassette: tuple[float, Cassette] | None = None
         self._prefixes: dict[str, str] = {}
+        self._held: tuple[int, int] | None = None
+        """The first and the last tick, while the view stands still."""
+        self._errors: dict[int, dict[str, list[str]]] = {}
+
+    def hold(self) -> None:
+        """Read all there is, and stand still: what the run does from now on is not shown."""
+        first, last = self.first_tick(), self.last_tick()
+        self.past.is_patient = True
+        self.need(last, _LONG)
+        self._held = first, last
 
     def start(self) -> None:
         """Begin to read the journal."""
@@ -98,7 +114,14 @@ class Inspected:
     @property
     def agents(self) -> list[str]:
         """The agents of the run, or those that the bank has had so far."""
-        return self._own or list(self.reader.slices.agents)
+        if self._own and not self._is_outside:
+            return self._own
+        known = list(self.reader.slices.agents)  # others may come with any tick
+        return [*known, *(name for name in self._own if name not in self.reader.slices.places)]
+
+    def deciders(self, row: TickRow) -> list[str]:
+        """The agents of the run in a tick, in the order of its decisions."""
+        return agents_in(row) if self._is_outside else self._own
 
     def agent(self, given: Parameters) -> str:
         """The agent that a request names."""
@@ -141,6 +164,8 @@ class Inspected:
 
     def need(self, tick: int, seconds: float = _PATIENCE) -> None:
         """Wait a moment until a tick is read; :class:`Reading` says that it takes longer."""
+        if self._held is not None:
+            return
         reader = self.reader
         if self._is_read(tick) or reader.wait_for(lambda _: self._is_read(tick), seconds):
             return
@@ -158,11 +183,15 @@ class Inspected:
 
     def last_tick(self) -> int:
         """The last tick so far."""
+        if self._held is not None:
+            return self._held[1]
         with self.journal() as journal:
             return journal.tick
 
     def first_tick(self) -> int:
         """The tick before which nothing is known."""
+        if self._held is not None:
+            return self._held[0]
         with self.journal() as journal:
             return journal.base_tick
 
@@ -178,6 +207,8 @@ class Inspected:
                 last, begins = journal.tick, journal.base_tick
                 has_decisions = first(journal.decisions()) is not None
                 row = journal.last_tick()
+                if self._is_outside and self.settings is not None:
+                    self._own = _agents_of(journal, self.settings)
                 metrics = [] if row is None else [*orjson.loads(row.record)["metrics"]]
         except TierMemError as error:
             damaged = error.why
@@ -236,6 +267,19 @@ class Inspected:
             "temperatures": {n: [e.get(n) for e in records] for n in TEMPERATURE_NAMES.values()},
         }
 
+    def errors(self, agent: str, tick: int) -> tuple[str, ...]:
+        """What an agent was told of its actions in a tick of a run."""
+        found = self._errors.get(tick)
+        if found is None:
+            with self.journal() as journal:
+                row = first(journal.tick_rows(tick - 1))
+                if row is None or row.tick != tick or row.packed_state is None:
+                    return ()
+                found = row.state()["errors"]
+            if self._held is not None:
+                self._errors[tick] = found
+        return tuple(found.get(agent, ()))
+
     def exchanges(self, agent: str, tick: int) -> tuple[Exchange, ...]:
         """What a language model was asked for an agent in a tick, from the run's cassette."""
         path = self.folder / "cassette.jsonl"
@@ -262,4 +306,4 @@ def _agents_of(journal: Journal, settings: Settings) -> list[str]:
     if not is_outside(settings):
         return settings.simulation.agent_ids()
     row = journal.last_tick()
-    return [] if row is None or row.packed_state is None else row.state()["world"]["agents"]
+    return [] if row is None else agents_in(row)

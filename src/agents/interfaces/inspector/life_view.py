@@ -1,11 +1,23 @@
 """The answers about one memory, and about words in memories."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from ...memory.events import Added, Event, Moved, Purged, Retained, Succeeded, TierChanged
-from ...memory.records import Memory, Metadata, memory_id
-from ...memory.retention import RETENTION_NAMES
+from ...memory.events import (
+    Added,
+    Event,
+    Lasted,
+    Moved,
+    Purged,
+    Retained,
+    Succeeded,
+    TierChanged,
+)
+from ...memory.records import NEVER, Memory, Metadata, memory_id
+from ...memory.retention import RETENTION_NAMES, Retention
+from ...memory.temperature import TEMPERATURE_NAMES, Temperature
+from ...memory.tiers import TIER_NAMES, Tier
+from ...rules.transitions import end_after
 from ...simulation.loop.decisions import Kept
 from ...simulation.runs.decisions import FORGOTTEN, RESULTS, part_of
 from ...simulation.runs.life import told
@@ -24,8 +36,8 @@ _TRIGRAM = 3
 def memory(run: Inspected, given: Parameters) -> dict[str, Any]:
     """A memory's life: what happened to it, and every decision that it took part in."""
     identifier = given.text("id")
-    agent, number = run.owner(identifier)
     run.need(run.last_tick())
+    agent, number = run.owner(identifier)
     (answer,) = lives(run, agent, [number])
     if answer is None:
         raise NotThere(f"{run.name} has no memory {identifier!r:.80}", hint="it was never stored")
@@ -58,7 +70,52 @@ def concerned(event: Event) -> Sequence[int]:
         return event.sequence, event.former
     if isinstance(event, Added | TierChanged):
         return (event.sequence,)
-    return event.sequences if isinstance(event, Moved | Retained | Purged) else ()
+    return event.sequences if isinstance(event, Moved | Retained | Lasted | Purged) else ()
+
+
+class _State(NamedTuple):
+    """Where a memory stands; None for what this journal does not tell."""
+
+    tier: Tier | None = None
+    temperature: Temperature | None = None
+    retention: Retention | None = None
+    expires: int | None = None
+
+    def after(self, event: Event, tick: int) -> "_State":
+        """Where it stands after an event about it in a tick."""
+        if isinstance(event, Added):
+            tier = Tier(event.tier)
+            heat, expires = Temperature.WARM, None
+            if event.start is not None:
+                heat, expires = Temperature(event.start.temperature), event.start.expires_tick
+            return _State(tier, Temperature.HOT if tier is Tier.PINNED else heat, _ACTIVE, expires)
+        if isinstance(event, TierChanged):
+            if event.tier == Tier.PINNED:
+                return _State(Tier.PINNED, Temperature.HOT, _ACTIVE, self.expires)
+            heat_now = Temperature.WARM if self.tier is Tier.PINNED else self.temperature
+            return self._replace(tier=Tier(event.tier), temperature=heat_now)
+        if isinstance(event, Moved):
+            return self._replace(temperature=Temperature(event.temperature))
+        if isinstance(event, Retained):
+            retention, expires = Retention(event.retention), self.expires
+            if expires is not None and end_after(retention, expires, tick) == NEVER:
+                expires = None
+            return self._replace(retention=retention, expires=expires)
+        return self._replace(expires=event.expires_tick) if isinstance(event, Lasted) else self
+
+    def named(self) -> dict[str, Any]:
+        """As the page reads it."""
+        return {
+            "tier": None if self.tier is None else TIER_NAMES[self.tier],
+            "temperature": None
+            if self.temperature is None
+            else TEMPERATURE_NAMES[self.temperature],
+            "retention": None if self.retention is None else RETENTION_NAMES[self.retention],
+            "expires": self.expires,
+        }
+
+
+_ACTIVE = Retention.ACTIVE
 
 
 class _Life:
@@ -69,6 +126,7 @@ class _Life:
         self._agent = agent
         self._number = number
         self._born: Added | None = None
+        self._state = _State()
         self._events: list[dict[str, Any]] = []
         self._decisions: list[dict[str, Any]] = []
 
@@ -83,11 +141,13 @@ class _Life:
                 self._note(tick, "succeeded", "another memory took its place", by)
                 return
             by = memory_id(self._prefix, event.former)
+        self._state = self._state.after(event, tick)
         for what, text in told(event, self._agent, self._number):
             self._note(tick, what, text, by)
 
     def _note(self, tick: int, what: str, text: str, by: str | None) -> None:
-        self._events.append({"tick": tick, "what": what, "text": text, "by": by})
+        row = {"tick": tick, "what": what, "text": text, "by": by}
+        self._events.append({**row, **self._state.named()})
 
     def decided(self, item: Item, own: Kept) -> None:
         """Note a decision for which the memory was given or found."""

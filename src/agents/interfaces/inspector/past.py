@@ -19,6 +19,7 @@ from ...config.settings import Settings
 from ...engine.open_bank import OpenBank
 from ...memory.context import approximate_tokens
 from ...memory.events import decode
+from ...memory.records import Explanation
 from ...storage.embedding.embedders import Embedder
 from ...storage.guard import Guard
 from ...storage.identity import prepare
@@ -83,6 +84,9 @@ class PastBanks:
         self._stages: dict[str, list[_Stage]] = {}
         """By agent, oldest first; the agent that was used last is at the end."""
         self._versions: dict[str, tuple[int, int]] = {}
+        self._place: tuple[object, ...] = ()
+        """Where the bank stands that is in use."""
+        self._explained: tuple[tuple[object, ...], list[Explanation]] | None = None
         self._how: tuple[Settings, Guard, dict[str, object], bool] | None = None
         self._embedder: Embedder | None = None
 
@@ -115,10 +119,22 @@ class PastBanks:
                 len(self._banks) > _MOST_BANKS or self._size() > _MOST_MEMORIES
             ):
                 self._forget(self._banks[:1])
+            self._place = (agent, tick, deciding, self._versions[agent])
             with found.bank.parts.observing():
                 yield found.bank
 
-    def remember_query(self, bank: MemoryBank, query: str) -> None:
+    def explained(self, bank: MemoryBank, agent: str, query: str) -> list[Explanation]:
+        """What a context for a query has, and why it lacks the rest; inside :meth:`after`.
+
+        The last answer is kept: the views of a decision ask the same.
+        """
+        asked = (*self._place, query)
+        if self._explained is None or self._explained[0] != asked:
+            self._remember_query(bank, query)
+            self._explained = asked, bank.agent(agent).explain(query, context=True)
+        return self._explained[1]
+
+    def _remember_query(self, bank: MemoryBank, query: str) -> None:
         """Give a bank the vector of a query that the run's bank keeps, if it does."""
         if getattr(bank.parts.embedder.embedder, "reproducible", False):
             return

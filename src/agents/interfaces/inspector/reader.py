@@ -23,7 +23,7 @@ from ...storage.signals import first
 from .slices import Item, NewRow, Slices, digest_of
 from .world_numbers import WorldNumbers
 
-__all__ = ["Reader"]
+__all__ = ["Reader", "agents_in"]
 
 logger = logging.getLogger(__name__)
 
@@ -38,10 +38,18 @@ _SPEAKERS = ("speaker", "source")
 class Reader:
     """Reads the journal of a bank into slices, and goes on while the journal grows.
 
-    ``agents`` are the agents of the bank's run, if it has one: they keep their places.
+    ``agents`` are the agents of the bank's run, if it has one: they keep their places. More may
+    come with any tick of a run whose ticks a program makes: it ``is_outside``.
     """
 
-    def __init__(self, path: Path, agents: Sequence[str], world: WorldNumbers | None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        agents: Sequence[str],
+        world: WorldNumbers | None,
+        *,
+        is_outside: bool = False,
+    ) -> None:
         self.path = path
         self.slices = Slices()
         self.records: list[dict[str, Any]] = []
@@ -51,7 +59,9 @@ class Reader:
         self.damaged: str | None = None
         """What is wrong with the journal; None while nothing is."""
         self.has_decisions = False
-        self._agents = list(agents)
+        self.agents = list(agents)
+        """The agents of the run, in the order of its decisions."""
+        self._is_outside = is_outside
         self._world = world
         self._last = (0, bytes(32))
         self._current: dict[int, float] = {}
@@ -83,7 +93,7 @@ class Reader:
         return self._last
 
     def _begin(self) -> None:
-        for agent in self._agents:
+        for agent in self.agents:
             self.slices.place(agent)
         self._last = (0, bytes(32))
         self.read_tick = -1
@@ -131,6 +141,8 @@ class Reader:
 
     def _take(self, journal: Journal, commit: Commit) -> None:
         row = first(journal.tick_rows(commit.tick - 1)) if commit.note else None
+        if row is not None and self._is_outside:
+            self._welcome(agents_in(row))
         kept = self._kept(journal, commit.tick, row)
         events: dict[int, list[list[Any]]] = {}
         vectors: dict[int, list[bytes]] = {}
@@ -155,14 +167,22 @@ class Reader:
             elif event[0] in ("tier", "move", "retain", "purge"):
                 changes.append((len(new), agent, event))
         self._change(new, changes)
-        for agent in events.keys() | (range(len(kept)) if kept else ()):
-            log = kept[agent] if kept and agent < len(kept) else None
+        logs = dict(zip(map(self.slices.place, self.agents), kept or (), strict=False))
+        for agent in events.keys() | logs.keys():
+            log = logs.get(agent)
             item = Item(commit.id, commit.tick, events.get(agent, []), log and list(log))
             self.slices.put(agent, item, b"".join(vectors.get(agent, ())))
         self._count(commit.tick, row, kept)
         self.slices.end_commit()
         self._last = (commit.id, commit.hash)
         self.read_tick = commit.tick
+
+    def _welcome(self, agents: Sequence[str]) -> None:
+        """Agents that came to the run get places."""
+        if len(agents) > len(self.agents):
+            self.agents = list(agents)
+            for agent in agents:
+                self.slices.place(agent)
 
     def _kept(self, journal: Journal, tick: int, row: TickRow | None) -> list[Kept] | None:
         """What the decision log has of each agent of the run in this tick."""
@@ -172,7 +192,7 @@ class Reader:
         if found is None or found[0] != tick:
             return None
         self.has_decisions = True
-        return unpack(found[1], row.retrieved, self._agents)
+        return unpack(found[1], row.retrieved, self.agents)
 
     # Memories
 
@@ -240,23 +260,28 @@ class Reader:
         """Keep the numbers of a tick that has a record; of a bank without a run, of any tick."""
         count = len(self.slices.agents)
         numbers = {"memories": _column(self._current, count)} if self._is_whole else {}
-        if self._agents:
+        if self.agents:
             if row is None:
                 return
-            logged = len(self._agents) if kept is None else len(kept)
+            logged = len(self.agents) if kept is None else len(kept)
             sizes = np.frombuffer(row.retrieved, "<u4")[:logged]
             if len(sizes) == logged:
-                numbers["retrievals"] = _padded(sizes.tolist(), len(self._agents))
+                numbers["retrievals"] = self._by_place(sizes.tolist())
             if kept is not None:
-                did = [len(own.did) for own in kept]
                 refused = [sum(each[2] == REFUSAL for each in own.did) for own in kept]
-                numbers["actions"] = _padded(did, len(self._agents))
-                numbers["refusals"] = _padded(refused, len(self._agents))
+                numbers["actions"] = self._by_place([len(own.did) for own in kept])
+                numbers["refusals"] = self._by_place(refused)
             if self._world is not None:
                 numbers |= self._world.of(row)
         else:
             self._count_bank(tick)
         self.slices.add_numbers(tick, numbers)
+
+    def _by_place(self, values: Sequence[int]) -> NDArray[np.float64]:
+        """The numbers of the first agents of the run; agents who came later have none."""
+        column = np.full(len(self.slices.agents), np.nan)
+        column[[self.slices.place(agent) for agent in self.agents[: len(values)]]] = values
+        return column
 
     def _count_bank(self, tick: int) -> None:
         """A record of a tick of a bank that no run made: how many memories are where."""
@@ -297,6 +322,9 @@ def _column(values: dict[int, float], count: int) -> NDArray[np.float64]:
     return np.array([values.get(place, 0) for place in range(count)], np.float64)
 
 
-def _padded(values: list[int], size: int) -> NDArray[np.float64]:
-    """The numbers of the first agents; the other agents came later, and have none."""
-    return np.array(values + [np.nan] * (size - len(values)), np.float64)
+def agents_in(row: TickRow) -> list[str]:
+    """The agents that a program's run had in a tick."""
+    if row.packed_state is None:
+        return []
+    agents: list[str] = row.state()["world"]["agents"]
+    return agents

@@ -85,11 +85,11 @@ class Site:
             raise NotThere(f"there is no run {number}", hint="see api/about")
         return self.runs[number]
 
-    def compare(self, given: Parameters) -> dict[str, Any]:
-        """Two runs side by side."""
+    def compare(self, given: Parameters, sides: Sequence[Any] | None = None) -> dict[str, Any]:
+        """Two runs side by side; ``sides`` are the answers about each, where they are known."""
         if self._parting is None or len(self.runs) < 2:
             raise CantTell("only one run is open", hint="tiermem inspect RUN RUN2")
-        return comparing.compare(self.runs[0], self.runs[1], self._parting, given)
+        return comparing.compare(self.runs[:2], self._parting, given, sides)
 
     def points(self, given: Parameters) -> dict[str, Any]:
         """The sweep as a grid."""

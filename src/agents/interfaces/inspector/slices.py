@@ -3,9 +3,11 @@
 import sqlite3
 import threading
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from hashlib import blake2b
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +40,8 @@ CREATE VIRTUAL TABLE words USING fts5(text, content='', tokenize='trigram');
 _MOST_WAITING = 16 << 20
 """Bytes that wait in memory before they are written."""
 _MOST_COMMITS = 64
+_MOST_READ = 4 << 20
+"""Bytes of the blocks that stay read."""
 
 
 class Item(NamedTuple):
@@ -49,6 +53,14 @@ class Item(NamedTuple):
     """The agent's events, each as a list of its fields."""
     kept: list[Any] | None
     """The fields of what the decision log has of the agent; None if it has nothing."""
+
+
+class _Part(NamedTuple):
+    """A block of an agent that is read; nobody changes it."""
+
+    items: list[Any]
+    vectors: bytes
+    size: int
 
 
 class NewRow(NamedTuple):
@@ -93,6 +105,9 @@ class Slices:
         self._db.execute("PRAGMA cache_size = -32000")
         self._db.executescript(_SCHEMA)
         self._waiting: dict[int, list[tuple[int, int, bytes, bytes]]] = {}
+        self._read: dict[tuple[int, ...], _Part] = {}
+        """The block that was used last is at the end."""
+        self._read_size = 0
         self._size = self._commits = 0
 
     def close(self) -> None:
@@ -197,20 +212,19 @@ class Slices:
 
     def items(self, agent: int, last: int | None = None) -> Iterator[Item]:
         """What the commits that left the bank at a tick up to ``last`` have of an agent."""
-        for data, _ in self._parts(agent):
-            for raw in orjson.loads(data):
+        for part in self._parts(agent, -1, last):
+            for raw in part.items:
                 if last is not None and raw[1] > last:
                     return
-                self._redact(agent, raw[2])
                 yield Item(*raw)
 
     def between(self, agent: int, after: int, last: int) -> tuple[list[Any], bytes]:
         """An agent's events after one tick and up to another, and the vectors of its memories."""
         events: list[Any] = []
         vectors: list[bytes] = []
-        for data, own in self._parts(agent, after, last):
+        for part in self._parts(agent, after, last):
             skipped, start = 0, len(events)
-            for raw in orjson.loads(data):
+            for raw in part.items:
                 if raw[1] > last:
                     break
                 if raw[1] <= after:
@@ -218,52 +232,59 @@ class Slices:
                 else:
                     events += raw[2]
             end = skipped + sum(event[0] == "add" for event in events[start:])
-            vectors.append(own[skipped * self.dims : end * self.dims])
-        self._redact(agent, events)
+            vectors.append(part.vectors[skipped * self.dims : end * self.dims])
         return events, b"".join(vectors)
-
-    def _redact(self, agent: int, events: list[Any]) -> None:
-        """Take out the texts of memories that were purged since."""
-        if gone := self.purged.get(agent):
-            for event in events:
-                if event[0] == "add" and event[2] in gone:
-                    event[4:] = [None, None, None]
 
     def item(self, agent: int, tick: int) -> Item | None:
         """What the commit that ended a tick has of an agent, with its decision."""
-        with self._lock:
-            waiting = list(self._waiting.get(agent, ()))
-            row = self._db.execute(
-                "SELECT items FROM blocks WHERE agent = ? AND tick <= ? "
-                "ORDER BY first DESC LIMIT 1",
-                (agent, tick),
-            ).fetchone()
-        parts = [zlib.decompress(row[0])] if row else []
-        if waiting and waiting[0][1] <= tick:
-            parts.append(_listed(waiting))
-        for data in parts:
-            for raw in orjson.loads(data):
+        for part in self._parts(agent, tick - 1, tick):
+            for raw in part.items:
                 if raw[1] == tick and raw[3] is not None:
-                    self._redact(agent, raw[2])
                     return Item(*raw)
         return None
 
-    def _parts(
-        self, agent: int, after: int = -1, last: int | None = None
-    ) -> Iterable[tuple[bytes, bytes]]:
+    def _parts(self, agent: int, after: int, last: int | None) -> Iterator[_Part]:
         """The blocks that hold what commits after a tick and up to another have of an agent."""
         with self._lock:
-            rows = self._db.execute(
-                "SELECT items, vectors FROM blocks WHERE agent = ?1 AND tick <= ?3 AND first >= "
+            firsts = self._db.execute(
+                "SELECT first FROM blocks WHERE agent = ?1 AND tick <= ?3 AND first >= "
                 "ifnull((SELECT max(first) FROM blocks WHERE agent = ?1 AND tick <= ?2), 0) "
                 "ORDER BY first",
                 (agent, after, 1 << 60 if last is None else last),
             ).fetchall()
             waiting = list(self._waiting.get(agent, ()))
-        for items, vectors in rows:
-            yield zlib.decompress(items), vectors
+            own = self.generation, agent
+        for (first,) in firsts:
+            yield self._part((*own, first, 0), partial(self._block, agent, first))
         if waiting:
-            yield _listed(waiting), _joined(waiting)
+            key = (*own, waiting[0][0], len(waiting))
+            yield self._part(key, lambda: (_listed(waiting), _joined(waiting)))
+
+    def _block(self, agent: int, first: int) -> tuple[bytes, bytes]:
+        """A block that is written, as it was before."""
+        rows = self.ask(
+            "SELECT items, vectors FROM blocks WHERE agent = ? AND first = ?", (agent, first)
+        )
+        return (zlib.decompress(rows[0][0]), rows[0][1]) if rows else (b"[]", b"")
+
+    def _part(self, own: tuple[int, ...], made: Callable[[], tuple[bytes, bytes]]) -> _Part:
+        """A block, without the texts of memories that were purged since."""
+        gone = self.purged.get(own[1], ())
+        key = (*own, len(gone))
+        with self._lock:
+            found = self._read.pop(key, None)
+            if found is None:
+                data, vectors = made()
+                found = _Part(orjson.loads(data), vectors, len(data) + len(vectors))
+                for event in chain.from_iterable(raw[2] for raw in found.items if gone):
+                    if event[0] == "add" and event[2] in gone:
+                        event[4:] = [None, None, None]
+                self._read_size += found.size
+            self._read[key] = found
+            while self._read_size > _MOST_READ:
+                oldest = next(iter(self._read))
+                self._read_size -= self._read.pop(oldest).size
+        return found
 
 
 def _listed(items: Sequence[tuple[int, int, bytes, bytes]]) -> bytes:

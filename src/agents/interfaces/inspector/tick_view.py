@@ -64,7 +64,8 @@ def _decided(
     found = None if row is None else first(journal.decisions(row.tick - 1))
     if row is None or found is None or found[0] != row.tick:
         return
-    for agent, own in zip(run.agents, unpack(found[1], row.retrieved, run.agents), strict=False):
+    agents = run.deciders(row)
+    for agent, own in zip(agents, unpack(found[1], row.retrieved, agents), strict=False):
         if only not in (None, agent):
             continue
         for query, *_ in own.asked:

@@ -16,7 +16,7 @@ from ...engine import clock
 from ...errors import InvalidInput, NoteRefused, TierMemError
 from ...notes.flush import FLUSH_PROMPT
 from ...tools import OPERATIONS, Failure, Operation, Outcome
-from ...tools.operation import Permission, allows
+from ...tools.operation import WHY_NOT, Permission, allows
 from ...tools.shapes import QUERY
 from .sdk import Context, build, error, make, types
 
@@ -106,7 +106,7 @@ class _Offer:
         if operation is not None and not allows(access.permission, operation.permission):
             why = f"{params.name} changes the memory, and here it may only be read"
             if access.may_write:
-                why = f"{params.name} moves the clock of all agents, and here it may not be moved"
+                why = f"{params.name} {WHY_NOT[operation.permission]}, which is not allowed here"
             return _result(Outcome(None, Failure("NotAllowed", why)))
         return _result(
             await access.memory.run(
@@ -115,6 +115,7 @@ class _Offer:
                 params.arguments,
                 observing=not access.may_write,
                 may_advance=allows(access.permission, "advance"),
+                may_tell=allows(access.permission, "tell"),
             )
         )
 

@@ -26,6 +26,7 @@ from .asking import answers
 
 __all__ = [
     "ASK_ACTIONS",
+    "LINKS",
     "MEMORY_ACTIONS",
     "NOTE_ACTIONS",
     "NO_OP",
@@ -47,7 +48,8 @@ MEMORY_ACTIONS: Mapping[str, str] = {
     "store_memory": "keep a text: content, and optionally tier (pinned, critical, important, "
     "normal or low), kind (such as fact, decision or preference), tags (a list), ttl (ticks), "
     "temperature (hot, warm or cold), session, speaker, key (the text replaces the one that you "
-    "stored under this key before), value (JSON to keep beside the text)",
+    "stored under this key before), value (JSON to keep beside the text), supersedes or "
+    "contradicts (the memory_id of one that it replaces or contradicts)",
     "set_memory_tier": "move a memory to a tier: memory_id, tier",
     "pin_memory": "keep a memory in view always: memory_id",
     "unpin_memory": "end that: memory_id",
@@ -62,6 +64,8 @@ TELL_ACTIONS: Mapping[str, str] = {
     "(its id), memory_id, and optionally as_tier (critical, important, normal or low), note",
     "broadcast": "tell several agents a memory of yours: memory_id, and optionally to (a list of "
     "ids; all that can hear you, if it is left out), as_tier, note",
+    "retract": "tell those whom you told a memory that another memory of yours superseded it: "
+    "memory_id",
 }
 """The actions by which memories cross from agent to agent. A world that has an action of the same
 name in its ``actions`` does that action itself."""
@@ -107,12 +111,17 @@ _REQUIRED = {
     "set_trust": ("agent", "trust"),
     "tell": ("to", "memory_id"),
     "broadcast": ("memory_id",),
+    "retract": ("memory_id",),
     _RECALL: ("query",),
     "append_note": ("text",),
     "write_note": ("path", "text"),
     "edit_note": ("path", "old", "new"),
 }
-_OF_A_MEMORY = ("kind", "tags", "ttl", "temperature", "session", "speaker", "key", "value")
+LINKS = ("supersedes", "contradicts")
+_OF_A_MEMORY = (
+    "kind", "tags", "ttl", "temperature", "session", "speaker", "key", "value", "importance",
+    *LINKS,
+)  # fmt: skip
 _OPTIONAL = {
     "store_memory": ("tier", *_OF_A_MEMORY),
     "demote_memory": ("to",),
@@ -169,7 +178,7 @@ def memory_to_store(action: Action) -> tuple[object, Tier | None, dict[str, obje
     """
     arguments = checked(action)
     options = {name: arguments[name] for name in _OF_A_MEMORY if name in arguments}
-    tier = None if "key" in arguments else Tier.NORMAL
+    tier = None if "key" in arguments or "supersedes" in arguments else Tier.NORMAL
     if "tier" in arguments:
         tier = parse_tier(arguments["tier"])
     return arguments["content"], tier, options or None

@@ -19,7 +19,17 @@ from ...memory.tiers import Tier
 from ...storage.journal.ticks import deflated, inflated
 from ..protocols import NO_ARGUMENTS, Action, Answer, Observation
 
-__all__ = ["DONE", "FAILED", "REFUSAL", "UNANSWERED", "DecisionLog", "Kept", "plain", "unpack"]
+__all__ = [
+    "DONE",
+    "FAILED",
+    "REFUSAL",
+    "UNANSWERED",
+    "DecisionLog",
+    "Kept",
+    "asked_first",
+    "plain",
+    "unpack",
+]
 
 DONE, FAILED, UNANSWERED, REFUSAL = range(4)
 """What came of an action: done, done without success, a policy without an answer, refused."""
@@ -110,6 +120,17 @@ def plain(data: bytes) -> bytes:
         raise ValueError("the decisions have a form that this version does not know")
     end = 5 + int.from_bytes(data[1:5], "little")
     return inflated(data[5:end], "a log of decisions") + data[end:]
+
+
+def asked_first(data: bytes) -> list[tuple[str | None, bool]]:
+    """For each agent its query, None if it was the text of the observation, and if it had one.
+
+    It takes a tenth of the time of :func:`unpack`.
+    """
+    parts = plain(data)
+    (size,) = np.frombuffer(parts[:4], "<u4").tolist()
+    queries, _, heard = orjson.loads(parts[12 : 12 + size])
+    return [(query, bool(own % 2)) for query, own in zip(queries, heard, strict=True)]
 
 
 def unpack(data: bytes, retrieved: bytes, agents: Sequence[str]) -> list[Kept]:

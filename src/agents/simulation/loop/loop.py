@@ -16,6 +16,8 @@ from .flushing import Contexts
 from .keeping import changed_metrics, metrics_of, not_kept
 from .observing import observe
 from .recording import Recording
+from .remembering import remember
+from .standing import NO_RULES, Standing
 from .streams import Streams
 from .tick_end import do_what_is_due, record_tick
 
@@ -30,14 +32,20 @@ class Loop:
     """
 
     def __init__(
-        self, bank: MemoryBank, world: World, policy: Policy, agent_ids: Sequence[str]
+        self,
+        bank: MemoryBank,
+        world: World,
+        policy: Policy,
+        agent_ids: Sequence[str],
+        rules: Standing = NO_RULES,
     ) -> None:
         self._bank = bank
         self._world = world
         self._policy = policy
         self._agents = list(agent_ids)
         version = bank.settings.simulation.streams
-        self._streams = Streams(bank.settings.seed, self._agents, version)
+        self._rules = rules
+        self._streams = Streams(bank.settings.seed, self._agents, version, rules)
         self._errors: dict[str, list[str]] = {}
         self._spent = False
         self._names: list[str] | None = None
@@ -94,26 +102,33 @@ class Loop:
             bank.advance(number)
             streams.begin(number)
             seen = dict(zip(agents, observe(self._world, agents, number), strict=True))
+            if self._rules:
+                seen = self._rules.heard(seen, number)
             decided = decide(bank, self._policy, streams.agents, seen, self._errors)
-            log = DecisionLog(decided.observations, decided.given)
+            log = DecisionLog(
+                list(map(self._rules.remembered, decided.observations)), decided.given
+            )
             actions = dict(zip(agents, decided.actions, strict=True))
             deeds = act(self._world, streams.order(), actions, number)
-            recording = Recording(bank, self._contexts)
-            recording.deeds(decided, deeds, log)
-            recording.deliver(told_in(deeds))
-            recording.flushes(self._policy, decided, streams.agents)
+            recording = remember(
+                bank, self._policy, streams.agents, self._contexts, self._rules,
+                decided, deeds, told_in(deeds), log,
+            )  # fmt: skip
             self._errors = recording.errors
             self._call("end_tick")
             do_what_is_due(bank)
-            return self._record(decided.given.hits, log, recording.no_ops)
+            return self._record(decided.given.hits, log, recording)
 
     def _record(
-        self, found: Sequence[Hits], log: DecisionLog | None = None, no_ops: int = 0
+        self,
+        found: Sequence[Hits],
+        log: DecisionLog | None = None,
+        recording: Recording | None = None,
     ) -> dict[str, Any]:
         metrics, state = self._metrics(), self._call("get_state")
         try:
             return record_tick(
-                self._bank, self._contexts, log, found, metrics, state, self._errors, no_ops
+                self._bank, self._contexts, log, found, metrics, state, self._errors, recording
             )
         except (InvalidInput, ValueError) as error:
             raise not_kept(self._world, self._bank.tick, error) from error

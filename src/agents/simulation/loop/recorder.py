@@ -1,5 +1,6 @@
 """The recorder turns observations, outcomes and memory actions into memories."""
 
+from collections.abc import Callable
 from random import Random
 
 from ...bank.memory_bank import MemoryBank
@@ -9,6 +10,7 @@ from ...memory.requests import PLAIN_OPTIONS, Options, check_content, check_new
 from ...memory.tiers import Tier
 from ..protocols import Action, Flushing, Observation, Outcome
 from .actions import (
+    LINKS,
     NOTE_ACTIONS,
     OWN_ACTIONS,
     REFUSED,
@@ -20,6 +22,8 @@ from .actions import (
     refusal,
 )
 from .flushing import Contexts
+from .rating import Item
+from .standing import NO_RULES, Standing
 
 __all__ = ["Recorder", "save"]
 
@@ -31,11 +35,14 @@ _NO_OPTIONS = (None, (), None, None, None, None)
 class Recorder:
     """Collects a tick's new memories and stores them in batches.
 
-    ``contexts`` count the outcomes of actions.
+    ``contexts`` count the outcomes of actions; ``rules`` say what is never remembered.
     """
 
-    def __init__(self, bank: MemoryBank, contexts: Contexts | None = None) -> None:
+    def __init__(
+        self, bank: MemoryBank, contexts: Contexts | None = None, rules: Standing = NO_RULES
+    ) -> None:
         self._bank = bank
+        self._rules = rules
         self._contexts = contexts
         memory = bank.settings.memory
         caps = {Tier.PINNED: memory.max_pinned, Tier.CRITICAL: memory.max_critical}
@@ -43,8 +50,11 @@ class Recorder:
         self._refusing = {tier for tier, cap in caps.items() if reject or cap == 0}
         self._most = memory.max_content_bytes
         self._new: list[tuple[object, ...]] = []
+        self.rate: Callable[[list[Item]], list[Item]] = list
+        """Gives new memories an importance."""
 
     def observed(self, seen: Observation) -> None:
+        seen = self._rules.remembered(seen)
         agent = seen.agent_id
         if seen.text and not seen.text.isspace():
             options = _options(_OBSERVED, seen[6:12])
@@ -56,7 +66,8 @@ class Recorder:
 
     def happened(self, agent: str, name: str, outcome: Outcome) -> bool:
         """Whether the outcome becomes a memory: a blank text does not."""
-        if outcome.text and not outcome.text.isspace():
+        never = self._rules.is_never(agent, self._bank.tick, outcome.text)
+        if outcome.text and not outcome.text.isspace() and not never:
             own = {"action_type": name, "success": outcome.success}
             if outcome.metadata:
                 own.update(outcome.metadata)
@@ -78,18 +89,24 @@ class Recorder:
             change_memory(self._bank.agent(agent), action)
             return False
         content, tier, options = memory_to_store(action)
+        if self._rules.is_never(agent, self._bank.tick, content):
+            return False
+        if options is not None and not options.keys().isdisjoint(LINKS):
+            self.flush()
+            self._bank.agent(agent).add(content, tier, **options)  # type: ignore[arg-type]
+            return True
         new = (agent, content, tier) if options is None else (agent, content, tier, None, options)
         check_new(new, self._most)
         if tier is None or tier in self._refusing:  # alone: a refusal is about this memory only
             self.flush()
-            self._bank.add_many([new])
+            self._bank.add_many(self.rate([new]))
         else:
             self._new.append(new)
         return True
 
     def flush(self) -> None:
         """Store the collected memories, in one batch."""
-        waiting, self._new = self._new, []
+        waiting, self._new = self.rate(self._new), []
         try:
             try:
                 self._bank.add_many(waiting)
@@ -119,7 +136,13 @@ def _options(plain: Options, given: tuple[object, ...]) -> Options | dict[str, o
 
 
 def save(
-    policy: Flushing, seen: Observation, hits: Hits, rng: Random, prompt: str, bank: MemoryBank
+    policy: Flushing,
+    seen: Observation,
+    hits: Hits,
+    rng: Random,
+    prompt: str,
+    bank: MemoryBank,
+    rules: Standing = NO_RULES,
 ) -> list[str]:
     """Give an agent its flush: do what its policy saves. The result are the refusals."""
     answer = policy.flush(seen, hits, rng, prompt)
@@ -128,7 +151,7 @@ def save(
             f"{type(policy).__name__}.flush() gave {answer!r:.60} for {seen.agent_id} in tick "
             f"{seen.tick}; a list of actions is needed"
         )
-    recorder = Recorder(bank)
+    recorder = Recorder(bank, rules=rules)
     told: list[str] = []
     for given in answer:
         name = "an action"

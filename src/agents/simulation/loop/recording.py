@@ -15,7 +15,10 @@ from .deciding import Decided
 from .decisions import DONE, REFUSAL, UNANSWERED, DecisionLog
 from .failures import failed
 from .flushing import Contexts, Saving
+from .rating import Rate
 from .recorder import Recorder, save
+from .reflecting import reflect
+from .standing import NO_RULES, Standing
 
 __all__ = ["Recording"]
 
@@ -23,16 +26,27 @@ __all__ = ["Recording"]
 class Recording:
     """Records a tick in a bank. Afterwards it has what the agents and the tick's record are told.
 
-    ``contexts`` are those of the agents, if they are flushed.
+    ``contexts`` are those of the agents, if they are flushed. ``rate`` says how important new
+    memories are, if their tiers don't.
     """
 
-    def __init__(self, bank: MemoryBank, contexts: Contexts | None) -> None:
+    def __init__(
+        self,
+        bank: MemoryBank,
+        contexts: Contexts | None,
+        rate: Rate | None = None,
+        rules: Standing = NO_RULES,
+    ) -> None:
+        self._rate = rate
         self.errors: dict[str, list[str]] = {}
         """What was wrong with the agents' actions."""
         self.no_ops = 0
         """The decisions without an answer."""
+        self.reflected = self.insights = 0
+        """How many agents reflected, and what came of it."""
         self._bank = bank
         self._contexts = contexts
+        self._rules = rules
 
     def deeds(
         self, decided: Decided, deeds: Mapping[str, Sequence[Deed]], log: DecisionLog | None
@@ -44,7 +58,9 @@ class Recording:
         if self._contexts is not None:
             self._contexts.begin_tick(decided.observations, decided.given.hits)
         seen = {each.agent_id: each for each in decided.observations}
-        recorder = Recorder(self._bank, self._contexts)
+        recorder = Recorder(self._bank, self._contexts, self._rules)
+        if (rate := self._rate) is not None:
+            recorder.rate = lambda items: rate(items, seen)
         for agent, done in deeds.items():
             recorder.observed(seen[agent])
             for deed in done:
@@ -53,6 +69,8 @@ class Recording:
 
     def deliver(self, told: Sequence[Telling]) -> None:
         """Store what agents of the bank were told, in this order."""
+        if self._rules:
+            told = [each for each in told if not self._rules.is_unheard(each, self._bank.tick)]
         if told:
             telling.deliver(self._bank.parts, told)
 
@@ -60,6 +78,13 @@ class Recording:
         """Flush and compact the contexts that are full enough."""
         if self._contexts is not None:
             self._contexts.end_tick(self._saving(policy, decided, rngs))
+
+    def reflections(self, policy: Policy, decided: Decided, rngs: Mapping[str, Random]) -> None:
+        """Let the agents reflect that lived through enough."""
+        done = reflect(self._bank, policy, decided.observations, rngs)
+        self.reflected, self.insights = done.agents, done.insights
+        for agent, told in done.errors.items():
+            self.errors.setdefault(agent, []).extend(told)
 
     def _deed(self, agent: str, deed: Deed, recorder: Recorder, log: DecisionLog | None) -> None:
         action, result, outcome, _ = deed
@@ -95,7 +120,7 @@ class Recording:
 
         def saving(agent: str, prompt: str) -> None:
             try:
-                told = save(policy, *given[agent], rngs[agent], prompt, self._bank)
+                told = save(policy, *given[agent], rngs[agent], prompt, self._bank, self._rules)
             except TierMemError:
                 raise
             except Exception as error:  # a user's own policy may raise anything

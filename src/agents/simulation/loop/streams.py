@@ -11,6 +11,7 @@ from typing import Any
 
 from ...errors import InvalidInput
 from ..protocols import WorldRandom
+from .standing import NO_RULES, Standing
 
 __all__ = ["Streams"]
 
@@ -165,18 +166,23 @@ class WorldStream(Stream, WorldRandom):
 class Streams:
     """The generators of one run.
 
-    ``version`` is the setting ``simulation.streams``: with 1, a world has one generator.
+    ``version`` is the setting ``simulation.streams``: with 1, a world has one generator. ``rules``
+    may give a branch another future.
     """
 
-    def __init__(self, seed: int, agent_ids: Sequence[str], version: int = 2) -> None:
+    def __init__(
+        self, seed: int, agent_ids: Sequence[str], version: int = 2, rules: Standing = NO_RULES
+    ) -> None:
         self._seed = seed
+        self._rules = rules
         self.world = WorldStream(named=version > 1)
         self._order = Stream("order")
         self.agents = {agent: Stream(f"agent\0{agent}") for agent in agent_ids}
 
     def begin(self, tick: int) -> None:
         """Seed all generators for a tick."""
-        begin = hashlib.sha256(f"tiermem\0{self._seed}\0{tick}\0".encode())
+        own = f"tiermem\0{self._seed}\0{tick}\0{self._rules.future(tick)}"
+        begin = hashlib.sha256(own.encode())
         for stream in (self.world, self._order, *self.agents.values()):
             stream.begin(begin)
 

@@ -9,8 +9,9 @@ from ...memory.tiers import TIER_NAMES
 from .decisions import DecisionLog
 from .flushing import Contexts
 from .keeping import check_keys
+from .recording import Recording
 
-__all__ = ["do_what_is_due", "record_tick", "tick_counts", "tick_record"]
+__all__ = ["do_what_is_due", "later_counts", "record_tick", "tick_counts", "tick_record"]
 
 
 def do_what_is_due(bank: MemoryBank) -> None:
@@ -52,6 +53,19 @@ def tick_counts(
     }
 
 
+def later_counts(
+    bank: MemoryBank, contexts: Contexts | None, recording: Recording | None
+) -> dict[str, int]:
+    """What a record counts where flushes or reflections are on; it comes after the metrics."""
+    counts: dict[str, int] = {}
+    if contexts is not None:
+        counts |= {"flushes": contexts.flushes, "flush_failures": contexts.failures}
+    if bank.settings.reflection.enabled:
+        counts["reflections"] = recording.reflected if recording else 0
+        counts["insights"] = recording.insights if recording else 0
+    return counts
+
+
 def record_tick(
     bank: MemoryBank,
     contexts: Contexts | None,
@@ -60,18 +74,18 @@ def record_tick(
     metrics: Mapping[str, float],
     world: object,
     errors: Mapping[str, Sequence[str]],
-    no_ops: int = 0,
+    recording: Recording | None = None,
 ) -> dict[str, Any]:
     """Record a tick in the bank, with the state of the world after it; the tick's record.
 
     ValueError or InvalidInput for a state that can't be kept.
     """
     told = sum(map(len, errors.values()))
+    no_ops = recording.no_ops if recording else 0
     record = tick_record(bank, found, metrics, errors=told, no_ops=no_ops)
+    record |= later_counts(bank, contexts, recording)
     state = {"world": world, "errors": errors}
     if contexts is not None:
-        record["flushes"] = contexts.flushes
-        record["flush_failures"] = contexts.failures
         state["contexts"] = contexts.get_state()
     check_keys(state)
     kept = (log.retrieved, log.packed()) if log else (b"", b"")

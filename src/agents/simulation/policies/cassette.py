@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -91,10 +91,11 @@ class Cassette:
             places = [at for key, at in self._index().items() if key[:2] == (tick, agent)]
             return [self._read(*place) for place in sorted(places)]
 
-    def exchanges(self) -> list[Exchange]:
+    def __iter__(self) -> Iterator[Exchange]:
         """All exchanges, in the order of the answers."""
         with self._lock:
-            return [self._read(*place) for place in sorted(self._index().values())]
+            places = sorted(self._index().values())
+        return (self._read(*place) for place in places)
 
     def record(self, exchange: Exchange) -> Exchange:
         """Write an exchange to the file. If its key has an earlier exchange, give that instead."""

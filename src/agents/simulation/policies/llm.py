@@ -12,14 +12,24 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Protocol, final
 
-from ...errors import ChatFailed, ConfigError
+from ...config.load import load_settings
+from ...config.settings import ReflectionSettings
+from ...errors import ChatFailed, ConfigError, InvalidInput
 from ...memory.context import one_line, render
-from ...memory.records import Hits
+from ...memory.records import Hits, Memory
 from ...notes.flush import SILENT_REPLY
 from ..loop.actions import ASK_ACTIONS, NO_OP, OWN_ACTIONS
-from ..protocols import Action, Answer, Ask, Observation
+from ..protocols import Action, Answer, Ask, Insight, Observation
 from . import as_actions, check_keepable
 from .cassette import Cassette, Exchange, hash_prompt
+from .reflection_prompts import (
+    insights_in,
+    insights_prompt,
+    questions_in,
+    questions_prompt,
+    ratings_in,
+    ratings_prompt,
+)
 
 __all__ = ["DEFAULT_TIMEOUT", "Llm", "Model"]
 
@@ -54,7 +64,8 @@ class Llm:
     attempt waits ``pause`` seconds, and twice as long each time.
 
     ``world_actions`` and ``own_actions``, on memories and notes, are descriptions by name;
-    ``system`` is the scenario's own text.
+    ``system`` is the scenario's own text. ``reflection`` says how many questions and insights a
+    reflection has.
     """
 
     def __init__(
@@ -63,6 +74,7 @@ class Llm:
         cassette: Cassette,
         world_actions: Mapping[str, str],
         own_actions: Mapping[str, str] = OWN_ACTIONS,
+        reflection: ReflectionSettings | None = None,
         *,
         system: str = "",
         retries: int = 2,
@@ -80,6 +92,8 @@ class Llm:
         self._cassette = cassette
         self._system = _system_text(system, world_actions, own_actions)
         self._can_ask = "search_memory" in own_actions
+        self._persona = system.strip()
+        self._reflection = reflection or load_settings().reflection
         self._attempts = retries + 1
         self._timeout = timeout
         self._concurrency = concurrency
@@ -96,7 +110,7 @@ class Llm:
     ) -> Sequence[Sequence[Action] | Sequence[Ask]]:
         """The actions of each agent, or its questions, in the order of ``observations``."""
         turns = [
-            _Turn(seen, self._messages(_user_text(seen, hits)), self._attempts, _actions_in)
+            _Turn(seen, self._messages(_user_text(seen, hits)), self._attempts, _decided_in)
             for seen, hits in zip(observations, memories, strict=True)
         ]
         self._decide(turns)
@@ -121,6 +135,51 @@ class Llm:
         if turn.failure is not None:
             raise ChatFailed("NoUsableReply", turn.failure)
         return turn.actions
+
+    def reflect(
+        self, observation: Observation, memories: Sequence[Memory], rng: Random
+    ) -> Sequence[Insight] | Sequence[Ask]:
+        """Questions about an agent's latest memories, and then insights from what they found.
+
+        It is ChatFailed if no reply is usable.
+        """
+        own, agent = self._reflection, observation.agent_id
+        if not observation.answers:
+            prompt = questions_prompt(agent, memories, own.questions)
+            turn = self._thought(observation, prompt, questions_in(own.questions))
+            self._decide([turn])
+            _check_one([turn])
+            return [Ask(question) for question in turn.actions]
+        turns = []
+        for answer in observation.answers:
+            if found := [hit.memory for hit in answer.hits]:
+                prompt = insights_prompt(agent, answer.ask.query, found, own.insights)
+                turns.append(self._thought(observation, prompt, insights_in(found, own.insights)))
+        self._decide(turns)
+        _check_one(turns)
+        return [insight for turn in turns for insight in turn.actions]
+
+    def rate_all(
+        self, observations: Sequence[Observation], texts: Sequence[Sequence[str]]
+    ) -> Sequence[Sequence[int | None]]:
+        """The importance of each text, agent by agent; None if no reply is usable."""
+        turns = [
+            self._thought(seen, ratings_prompt(seen.agent_id, own), ratings_in(len(own)))
+            for seen, own in zip(observations, texts, strict=True)
+        ]
+        self._decide(turns)
+        return [
+            turn.actions if turn.failure is None else [None] * len(own)
+            for turn, own in zip(turns, texts, strict=True)
+        ]
+
+    def _thought(
+        self, seen: Observation, prompt: str, read: Callable[[str], list[object]]
+    ) -> "_Turn":
+        messages = [{"role": "user", "content": prompt}]
+        if self._persona:
+            messages.insert(0, {"role": "system", "content": self._persona})
+        return _Turn(seen, messages, self._attempts, read)
 
     def _messages(self, text: str) -> _Messages:
         return [{"role": "system", "content": self._system}, {"role": "user", "content": text}]
@@ -149,10 +208,10 @@ class Llm:
             problem = f"{exchange.kind}: {exchange.error}"
         else:
             try:
-                turn.actions = as_actions(turn.read(exchange.reply))
+                turn.actions = turn.read(exchange.reply)
                 turn.is_over = True
                 return
-            except (ValueError, RecursionError) as error:
+            except (ValueError, RecursionError, InvalidInput) as error:
                 problem = f"not the form asked for: {error}"
         if turn.attempt >= turn.attempts:
             times = "1 attempt" if turn.attempt == 1 else f"{turn.attempt} attempts"
@@ -200,7 +259,7 @@ class _Turn:
     attempts: int
     """The most attempts."""
     read: Callable[[str], list[object]]
-    """Gives the actions in a reply; ValueError if the reply has the wrong form."""
+    """Gives the actions in a reply, or what else it has; ValueError for the wrong form."""
     attempt: int = 0
     failed: bool = False
     is_over: bool = False
@@ -218,6 +277,13 @@ class _Turn:
         if isinstance(reply, ChatFailed):
             return made._replace(kind=reply.kind, error=str(reply))
         raise reply
+
+
+def _check_one(turns: Sequence[_Turn]) -> None:
+    """Raise ChatFailed if there are turns, and none of them has a usable reply."""
+    failures = [turn.failure for turn in turns if turn.failure is not None]
+    if failures and len(failures) == len(turns):
+        raise ChatFailed("NoUsableReply", failures[0])
 
 
 def _call(
@@ -293,6 +359,10 @@ def _lines(texts: Sequence[str]) -> str:
     return "\n".join(f"- {text if text.isprintable() else json.dumps(text)}" for text in texts)
 
 
+def _decided_in(reply: str) -> list[object]:
+    return as_actions(_actions_in(reply))
+
+
 def _actions_in(reply: str) -> list[object]:
     """The list of actions, unchecked; ValueError if the reply has no list.
 
@@ -310,7 +380,7 @@ def _actions_in(reply: str) -> list[object]:
 
 def _actions_to_save(reply: str) -> list[object]:
     """The list of actions; empty if the reply says that nothing needs saving."""
-    return [] if reply.strip().casefold() == SILENT_REPLY.casefold() else _actions_in(reply)
+    return [] if reply.strip().casefold() == SILENT_REPLY.casefold() else _decided_in(reply)
 
 
 def _finite(text: str) -> float:

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ...memory.context import one_line
+from .hover import Chart
 from .plots import number
 
 __all__ = [
@@ -80,9 +81,10 @@ def headline(kind: str, name: str) -> str:
     return f'<p class="kind">{kind}</p>\n<h1>{escape(name)}</h1>'
 
 
-def link(path: str, text: str) -> str:
-    """A link to a file beside the page."""
-    return f'<a href="{html.escape(quote(path, errors="replace"))}">{escape(text)}</a>'
+def link(path: str, text: str, view: str = "") -> str:
+    """A link to a file beside the page; ``view`` is the part of the address behind ``#``."""
+    place = quote(path, errors="replace") + (f"#{view}" if view else "")
+    return f'<a href="{html.escape(place)}">{escape(text)}</a>'
 
 
 def definitions(facts: Mapping[str, object], *, code: bool = False) -> str:
@@ -106,15 +108,27 @@ def charts(figures: Iterable[str]) -> str:
     return f'<div class="charts">{"".join(figures)}</div>'
 
 
-def figure(title: str, png: bytes, caption: str, *, alt: str = "") -> str:
+def figure(title: str, chart: Chart | bytes, caption: str, *, alt: str = "") -> str:
     """A chart with its title and caption. Both are also the text for readers who can't see it."""
     head = f"<h3>{escape(title)}</h3>" if title else ""
+    png, over = (chart, "") if isinstance(chart, bytes) else (chart.png, _hover(chart))
     source = base64.b64encode(png).decode()
     return (
-        f'<figure>{head}<img src="data:image/png;base64,{source}"'
-        f' alt="{escape(f"Chart of {alt or title}. {caption}")}">'
+        f'<figure>{head}<div class="chart"><img src="data:image/png;base64,{source}"'
+        f' alt="{escape(f"Chart of {alt or title}. {caption}")}">{over}</div>'
         f"<figcaption>{escape(caption)}</figcaption></figure>"
     )
+
+
+def _hover(chart: Chart) -> str:
+    """The places of a chart, each with the values that a browser shows under the pointer."""
+    places = "".join(
+        f'<rect x="{place.left}" y="{chart.top}" width="{place.width}" height="{chart.height}">'
+        f"<title>{chr(10).join(map(escape, place.text.split(chr(10))))}</title></rect>"
+        for place in chart.places
+    )
+    box = 'viewBox="0 0 1 1" preserveAspectRatio="none" aria-hidden="true"'
+    return f"<svg {box}>{places}</svg>" if places else ""
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: int) -> str:

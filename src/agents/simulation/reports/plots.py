@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..statistics import Interval
+from .hover import Chart, columns, stretches
+from .numbers import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,26 +73,7 @@ _SETTINGS: Any = {  # Matplotlib has a type for each name
 }
 
 
-def number(value: object, digits: int = 4) -> str:
-    """A number as people write it: ``12,345``, ``0.1235``, ``−3``; None is ``–``.
-
-    Fractions have ``digits`` significant digits; whole numbers and thousands have all digits.
-    """
-    if value is None or isinstance(value, bool) or not isinstance(value, int | float):
-        return "–" if value is None else str(value)
-    if not math.isfinite(value):
-        return "–" if math.isnan(value) else ("∞" if value > 0 else "−∞")
-    size = abs(value)
-    if size >= 1e15:
-        text = f"{size:.{digits}g}"
-    elif size >= 1_000 or size == int(size):
-        text = f"{round(size):,}"
-    else:
-        text = f"{size:.{digits}g}"
-    return f"−{text}" if value < 0 and text != "0" else text
-
-
-def curves(series: Mapping[str, Values], x: Sequence[int]) -> bytes:
+def curves(series: Mapping[str, Values], x: Sequence[int]) -> Chart:
     """One line for each series over the ticks ``x``; a gap where a value is None or not finite."""
     with _figure() as (figure, png):
         axes = _axes(figure, "tick")
@@ -99,10 +82,10 @@ def curves(series: Mapping[str, Values], x: Sequence[int]) -> bytes:
         _span(axes, x)
         _fit(axes, *series.values())
         _legend(axes, len(series))
-    return png[0]
+    return Chart.of(png[0], axes, *stretches(series, x))
 
 
-def stacked(series: Mapping[str, Values], x: Sequence[int]) -> bytes:
+def stacked(series: Mapping[str, Values], x: Sequence[int]) -> Chart:
     """The memories of each tier or temperature over the ticks ``x``, the first at the bottom."""
     with _figure() as (figure, png):
         axes = _axes(figure, "tick", "memories")
@@ -122,7 +105,9 @@ def stacked(series: Mapping[str, Values], x: Sequence[int]) -> bytes:
         _span(axes, x)
         axes.set_ylim(0, 1.05 * max(bottom, default=0) or 1)
         _legend(axes, len(series))
-    return png[0]
+    # The first is at the bottom, and the last line of a title is.
+    upwards = dict(reversed(list(series.items())))
+    return Chart.of(png[0], axes, *stretches(upwards, x))
 
 
 def bars(values: Mapping[str, float | None], x_label: str = "") -> bytes:
@@ -165,7 +150,7 @@ def intervals(
     x_label: str = "",
     y_label: str = "",
     connected: bool = True,
-) -> bytes:
+) -> Chart:
     """Means with their intervals: a colour for each variant, over the grid's values in ``labels``.
 
     Each variant has one interval for each label. A line connects a variant's means, if the labels
@@ -205,7 +190,7 @@ def intervals(
         ]
         _fit(axes, *edges)
         _legend(axes, 0 if alone else len(points))
-    return png[0]
+    return Chart.of(png[0], axes, *columns(points, labels))
 
 
 def _bar(length: float) -> float:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from ...memory.tiers import TIER_NAMES
 from . import html as page
@@ -22,6 +23,10 @@ _TEMPERATURES = ("hot", "warm", "cold")
 _FIRST_FACTS = ("world", "policy", "agents", "seed", "ticks")
 _MOST_MEMORIES = 20
 _MOST_CHARTS = 24
+_MATTERED = (
+    "A memory matters that agents were given often before they decided, or that stayed pinned, so "
+    "that it was in front of its agent in each tick: neither says that it was right."
+)
 
 
 class RemarkableMemory(NamedTuple):
@@ -35,6 +40,7 @@ class RemarkableMemory(NamedTuple):
     """How often the memory was retrieved, or for how many ticks it was pinned."""
     state: str = ""
     """What has become of the memory, unless it is active: archived, deleted, expired or gone."""
+    id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,10 @@ class RunResults:
     pinned_longest: Sequence[RemarkableMemory] = ()
     by_agent: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Numbers for each agent, for example ``{"loss": {"alice": 3.0}}``."""
+    sections: Sequence[str] = ()
+    """More parts of the page, as HTML."""
+    inspector: str = ""
+    """The name of the file beside the report that ``tiermem inspect --export`` wrote; or empty."""
 
 
 def render_run(results: RunResults) -> str:
@@ -63,20 +73,26 @@ def render_run(results: RunResults) -> str:
         f'<p class="lead">{_story(results, last)}</p>',
         _facts(results),
         _final(results, last),
+        _looking(results),
     ]
     if records:
         body += [_metric_section(records), _tier_section(records), _temperature_section(records)]
         body.append(_activity_section(records))
     body += [
         "<h2>Memories that mattered most</h2>",
-        _memories("Retrieved most", "times", results.most_retrieved, "No memory was retrieved."),
+        f'<p class="note">{_MATTERED}</p>',
+        _memories(
+            "Retrieved most", "times", results, results.most_retrieved, "No memory was retrieved."
+        ),
         _memories(
             "Pinned longest, of those pinned at the end",
             "ticks",
+            results,
             results.pinned_longest,
             "No memory is pinned at the end.",
         ),
         _agent_section(results.by_agent),
+        *results.sections,
         "<h2>Settings</h2>",
         page.details("All settings of this run", page.settings(results.scenario)),
     ]
@@ -121,6 +137,14 @@ def _final(results: RunResults, last: Mapping[str, Any]) -> str:
         name: value for name, value in results.summary.items() if name.endswith("_hash")
     }
     return f"<h2>In the end</h2>{numbers}{page.definitions(hashes, code=True)}"
+
+
+def _looking(results: RunResults) -> str:
+    """Where the run can be looked at, tick by tick."""
+    if not results.inspector:
+        return ""
+    words = "Look at any tick, agent and memory of this run"
+    return f"<p>{page.link(results.inspector, words, '/overview')}</p>"
 
 
 def _metric_section(records: Sequence[Mapping[str, Any]]) -> str:
@@ -197,21 +221,43 @@ def _sums(series: Mapping[str, Sequence[int]]) -> str:
     return ", ".join(f"{number(sum(values))} {name}" for name, values in series.items())
 
 
-def _memories(title: str, unit: str, memories: Sequence[RemarkableMemory], nothing: str) -> str:
+def _memories(
+    title: str,
+    unit: str,
+    results: RunResults,
+    memories: Sequence[RemarkableMemory],
+    nothing: str,
+) -> str:
     if not memories:
         return f'<h3>{title}</h3><p class="note">{nothing}</p>'
     rows = []
     for memory in memories[:_MOST_MEMORIES]:
         tier = memory.tier if memory.tier in _TIERS else ""
         parts = [
-            page.escape(memory.agent_id),
+            _agent(results, memory),
             f'<span class="tier {tier}">{page.escape(memory.tier)}</span>' if memory.tier else "",
             "" if memory.created_tick is None else f"from tick {number(memory.created_tick)}",
             page.escape(memory.state),
+            _life(results, memory),
         ]
         about = f'<span class="about">{" · ".join(filter(None, parts))}</span>'
         rows.append([page.clipped(memory.content) + about, number(memory.number)])
     return f"<h3>{title}</h3>" + page.table(["Memory", unit.capitalize()], rows, numbers=1)
+
+
+def _agent(results: RunResults, memory: RemarkableMemory) -> str:
+    """The agent's name; with an inspector, it leads to the agent when the memory was born."""
+    if not results.inspector:
+        return page.escape(memory.agent_id)
+    at = "" if memory.created_tick is None else f"?t={memory.created_tick}"
+    view = f"/agent/{quote(memory.agent_id, safe='', errors='replace')}{at}"
+    return page.link(results.inspector, memory.agent_id, view)
+
+
+def _life(results: RunResults, memory: RemarkableMemory) -> str:
+    if not results.inspector or not memory.id:
+        return ""
+    return page.link(results.inspector, "its life", f"/memory/{quote(memory.id)}")
 
 
 def _agent_section(by_agent: Mapping[str, Mapping[str, float]]) -> str:

@@ -189,11 +189,23 @@ def _interval_table(
             if place in means:
                 mean = interval_of(means[place])
                 texts = [_between(mean, widths), *_gap(apart.get(place), widths)]
-                rows.append([*map(page.escape, (*point, variant)), *texts, number(mean.n)])
+                runs = _reports(results, variant, point) or number(mean.n)
+                rows.append([*map(page.escape, (*point, variant)), *texts, runs])
     base = page.escape(arm_of(results.baseline, results.baseline))
     heads = [*map(page.escape, results.grid), "Variant", "Mean"]
-    heads += [f"Against {base}", "p (Holm)", "Missing", "Runs"]
+    heads += [f"Against {base}", "p (Holm)", "Missing"]
+    heads.append("Runs by seed" if results.reports else "Runs")
     return page.table(heads, rows, numbers=5)
+
+
+def _reports(results: SweepResults, variant: str, point: _Point) -> str:
+    """Links to the reports of a place's runs, each by its seed; nothing if none was kept."""
+    return " ".join(
+        page.link(results.reports[row["cell"]], page.shown(row["seed"]))
+        for row in results.rows
+        if row.get("cell") in results.reports
+        and (row["variant"], _point(row, results.grid)) == (variant, point)
+    )
 
 
 def _widths(intervals: Sequence[Interval]) -> list[float]:

@@ -18,7 +18,7 @@ from ...version import __version__
 from ..worlds.outside import check_inside
 from .compare import last_tick
 from .folder import as_run_error, make_folder, places_of_code
-from .run import check_scenario
+from .scenario import check_scenario
 from .sharded import reading
 from .trusting import check_run, is_trusted_run, seal_run
 
@@ -26,8 +26,8 @@ __all__ = ["branch", "read_edits"]
 
 _FORM = (
     "an edit is {agent: alice, do: add, content: …, tier: pinned}, or "
-    "{agent: alice, do: pin|unpin|set_tier|delete, memory: ID} with `matching: text` in the place "
-    "of `memory` for every memory that holds this text"
+    "{agent: alice, do: pin|unpin|set_tier|delete|forget, memory: ID} with `matching: text` in the "
+    "place of `memory` for every memory that holds this text"
 )
 _CHOICE = ("agent", "do", "memory", "matching")
 _KEYS = {
@@ -36,6 +36,7 @@ _KEYS = {
     "unpin": _CHOICE,
     "set_tier": (*_CHOICE, "tier"),
     "delete": _CHOICE,
+    "forget": _CHOICE,
 }
 """The keys of an edit, by its ``do``."""
 
@@ -47,9 +48,14 @@ def branch(
     *,
     assignments: Iterable[str] = (),
     edits: Sequence[Mapping[str, Any]] = (),
+    rules: Sequence[Mapping[str, Any]] = (),
     force: bool = False,
 ) -> None:
-    """Make the folder of a run that starts from ``parent`` after ``tick``, and apply the edits."""
+    """Make the folder of a run that starts from ``parent`` after ``tick``, and apply the edits.
+
+    ``rules`` hold in every tick of the new run, beside those of ``parent``: see
+    :mod:`tiermem.simulation.loop.standing`.
+    """
     settings, about = reading(parent)
     check_inside(settings)
     last = last_tick(parent)
@@ -95,6 +101,8 @@ def branch(
         "scenario": about.get("scenario"),
         "parent": {"run": str(parent.absolute()), "tick": tick, "edits": len(edits)},
     }
+    if standing := [*about.get("rules", ()), *rules]:
+        made["rules"] = standing
     make_folder(folder, changed, made, code, force=force, fill=fill)
 
 
@@ -145,6 +153,9 @@ def _apply(agent: AgentMemory, edit: Mapping[str, Any]) -> None:
             agent.unpin(memory.id)
         elif do == "set_tier":
             agent.set_tier(memory.id, edit["tier"])
+        elif do == "forget":  # also a pinned memory: an edit is not the agent's own doing
+            agent.unpin(memory.id)
+            agent.forget(memory.id)
         else:
             agent.delete(memory.id)
 

@@ -2,8 +2,9 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice, repeat
 from pathlib import Path
 from shlex import quote
@@ -134,11 +135,14 @@ def retold(
     texts: Mapping[int, str],
     errors: tuple[str, ...],
     exchanges: tuple[Exchange, ...],
+    explain: Callable[[str], list[Explanation]] | None = None,
 ) -> Decision:
     """A decision, from what the log has of it and the bank as it was when the agent decided.
 
     ``texts`` are the agent's new memories of the tick, ``errors`` what it was told before.
+    ``explain`` is asked what the agent's query gives, instead of the bank.
     """
+    explain = explain or partial(bank.agent(agent).explain, context=True)
     prefix = id_prefix(bank.settings.seed, agent)
     ids = iter(texts)
     first = [texts[each] for each in islice(ids, kept.has_text + kept.heard)]
@@ -150,7 +154,7 @@ def retold(
         text = texts.get(number, "") if number is not None else ""
         deeds.append(Deed(name or "no action", arguments, RESULTS[result], own, text))
     query = observed if kept.query is None else kept.query
-    given, not_given, asked, note = _seen_before(bank, agent, query, kept)
+    given, not_given, asked, note = _seen_before(bank, agent, query, kept, explain)
     return Decision(
         agent=agent,
         tick=bank.tick,
@@ -236,7 +240,11 @@ def _errors(bank: MemoryBank, tick: int, agent: str) -> tuple[str, ...]:
 
 
 def _seen_before(
-    bank: MemoryBank, agent: str, query: str, kept: Kept
+    bank: MemoryBank,
+    agent: str,
+    query: str,
+    kept: Kept,
+    explain: Callable[[str], list[Explanation]],
 ) -> tuple[tuple[Given, ...], tuple[Explanation, ...], tuple[Question, ...], str]:
     """The memories that the agent was given, those that it was not given, questions, a note."""
     boosts = bank.settings.memory.tier_boosts
@@ -269,7 +277,7 @@ def _seen_before(
     if is_outside(bank.settings) and kept.query is None:
         return shown, (), asked, "it was given nothing in this tick: the program did not ask"
     try:
-        rows = bank.agent(agent).explain(query, context=True)
+        rows = explain(query)
     except TierMemError as error:  # the embedder may be a server that does not answer
         return shown, (), asked, f"why other memories were not given can't be told: {error.why}"
     again = [(row.memory.sequence, row.score) for row in rows if row.rank]

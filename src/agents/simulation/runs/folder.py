@@ -6,6 +6,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -20,11 +21,13 @@ from ...errors import BankError, ConfigError, RunError
 from ...storage import private_files
 from ...storage.leftovers import is_alive
 from ...storage.private_files import replace_file
+from ..loop.standing import check_rules
 
 __all__ = [
     "FORMAT",
     "Say",
     "as_run_error",
+    "branched_from",
     "changed_code",
     "checkpoint_tick",
     "checkpoints",
@@ -116,6 +119,7 @@ def read_folder(folder: Path) -> tuple[Settings, dict[str, Any]]:
         about = json.loads((folder / "run.json").read_text())
         known = about["format"]
         scenario, parent = about.get("scenario"), about.get("parent")
+        check_rules(about.get("rules", []))
         sound = isinstance(scenario, str | None) and (
             parent is None
             or (
@@ -146,9 +150,15 @@ def read_folder(folder: Path) -> tuple[Settings, dict[str, Any]]:
         raise RunError(
             f"{folder} is missing config.yaml, without which it can't go on", hint=_FROM_A_COPY
         )
-    settings = load_settings(folder / "config.yaml")
-    before = settings_of_before(read_file(folder / "config.yaml").value)
-    return (load_settings(settings, overrides=before) if before else settings), about
+    return _settings(folder / "config.yaml", (folder / "config.yaml").read_bytes()), about
+
+
+@lru_cache(maxsize=64)
+def _settings(path: Path, data: bytes) -> Settings:
+    """The settings in a run's file, which has these bytes: an experiment reads it many times."""
+    settings = load_settings(path)
+    before = settings_of_before(read_file(path).value)
+    return load_settings(settings, overrides=before) if before else settings
 
 
 def settings_of_before(config: object) -> dict[str, Any]:
@@ -159,6 +169,15 @@ def settings_of_before(config: object) -> dict[str, Any]:
     scenario = config.get("simulation") if isinstance(config, dict) else None
     known = scenario if isinstance(scenario, dict) else {}
     return {f"simulation.{key}": value for key, value in _BEFORE.items() if key not in known}
+
+
+def branched_from(about: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Where a run branched from another run, without a path: a checkpoint may move elsewhere."""
+    parent = about.get("parent")
+    if not parent:
+        return None
+    rules = {"rules": about["rules"]} if about.get("rules") else {}
+    return {"tick": parent["tick"], "edits": parent["edits"], **rules}
 
 
 @contextmanager

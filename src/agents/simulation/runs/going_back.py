@@ -19,10 +19,18 @@ from ...errors import (
     TickNotKept,
 )
 from ...storage.checkpoint import file as checkpoint
-from .folder import Say, checkpoint_tick, checkpoints, quiet, read_folder, settings_of_before
+from .folder import (
+    Say,
+    branched_from,
+    checkpoint_tick,
+    checkpoints,
+    quiet,
+    read_folder,
+    settings_of_before,
+)
 from .sharded import gather
 
-__all__ = ["branched", "go_back", "is_of_run", "restore_newest"]
+__all__ = ["go_back", "is_of_run", "restore_newest"]
 
 
 def go_back(folder: Path, tick: int, *, say: Say = quiet) -> None:
@@ -106,12 +114,6 @@ def _read_whole(path: Path, settings: Settings, about: Mapping[str, Any], say: S
     return False
 
 
-def branched(about: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Where a run branched from another run, without a path: a checkpoint may move elsewhere."""
-    parent = about.get("parent")
-    return {"tick": parent["tick"], "edits": parent["edits"]} if parent else None
-
-
 def is_of_run(
     found: checkpoint.Checkpoint, path: Path, settings: Settings, about: Mapping[str, Any]
 ) -> bool:
@@ -123,5 +125,5 @@ def is_of_run(
     except (KeyError, ConfigError):
         return False
     same = made.to_dict(redact=True) == settings.to_dict(redact=True)
-    same = same and found.extra.get("branched") == branched(about)
+    same = same and found.extra.get("branched") == branched_from(about)
     return same and found.tick == checkpoint_tick(path)

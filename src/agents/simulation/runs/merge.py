@@ -11,7 +11,8 @@ from ..shards.merging import gather_cassettes
 from ..shards.splitting import CASSETTE, SHARDS, base_of
 from .compare import last_tick
 from .folder import as_run_error, make_folder, places_of_code
-from .run import Run, check_scenario
+from .run import Run
+from .scenario import check_scenario
 from .sharded import LOCAL, is_spread, reading
 from .trusting import check_run, is_trusted_run, seal_run
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,16 +25,33 @@ from ...memory.records import Memory
 from ...memory.retention import RETENTION_NAMES
 from ...memory.tiers import TIER_NAMES
 from ...storage.private_files import replace_file
+from ..analysis.figures import section
 from ..loop.keeping import check_number
 from ..protocols import World
 from ..reports.report import RemarkableMemory, RunResults, render_run
 from ..worlds.outside import agents_of
 from .decision_table import decision_table
+from .studying import study_run
 
-__all__ = ["by_agent_of", "metric_rows", "most_retrieved", "rows_of", "table", "tick_rows", "write"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "by_agent_of",
+    "metric_rows",
+    "most_retrieved",
+    "parquet",
+    "rows_of",
+    "table",
+    "tick_rows",
+    "write",
+]
 
 _MOST_SHOWN = 15
 _SUMMED = ("added", "demoted", "errors", "no_ops")
+
+INSPECTOR = "inspector.html"
+"""What ``tiermem inspect --export`` wrote, if it is beside the report: the report links to it."""
 
 
 def write(
@@ -67,6 +84,8 @@ def write(
                 most_retrieved=most_retrieved(bank, agents, kept),
                 pinned_longest=_pinned_longest(bank),
                 by_agent=by_agent,
+                sections=[section(study_run(folder, settings, world))],
+                inspector=INSPECTOR if (folder / INSPECTOR).is_file() else "",
             )
             replace_file(folder / "report.html", render_run(results))
     except OSError as error:
@@ -92,11 +111,17 @@ def tick_rows(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def table(rows: Sequence[Mapping[str, Any]]) -> bytes:
     """The rows as a Parquet file."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     columns = {name: [row.get(name) for row in rows] for name in (rows[0] if rows else ())}
+    return parquet(pa.table(columns))
+
+
+def parquet(columns: "pa.Table") -> bytes:
+    """A table as a Parquet file."""
+    import pyarrow.parquet as pq
+
     buffer = BytesIO()
-    pq.write_table(pa.table(columns), buffer)
+    pq.write_table(columns, buffer)
     return buffer.getvalue()
 
 
@@ -176,7 +201,9 @@ def _pinned_longest(bank: MemoryBank) -> list[RemarkableMemory]:
 
 def _remarkable(memory: Memory, number: int) -> RemarkableMemory:
     tier = TIER_NAMES[memory.tier]
-    return RemarkableMemory(memory.agent_id, memory.content, tier, memory.created_tick, number)
+    return RemarkableMemory(
+        memory.agent_id, memory.content, tier, memory.created_tick, number, id=memory.id
+    )
 
 
 def _summary(

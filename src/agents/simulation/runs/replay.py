@@ -14,6 +14,7 @@ from ...storage.checkpoint import file as checkpoint
 from ...storage.signals import first
 from ..loop.decisions import plain
 from ..loop.loop import Loop
+from ..loop.standing import Standing
 from ..policies.cassette import Cassette
 from ..worlds.outside import check_inside
 from . import outputs
@@ -84,7 +85,8 @@ class Replay:
         else:
             with as_run_error(f"{folder} can't be replayed from tick {start}"):
                 self._bank = MemoryBank.at(folder / "bank", start, self._settings)
-        self._loop = Loop(self._bank, self._world, policy, self._settings.simulation.agent_ids())
+        agents, rules = self._settings.simulation.agent_ids(), Standing(about.get("rules", ()))
+        self._loop = Loop(self._bank, self._world, policy, agents, rules)
 
     def ticks(self) -> Iterator[Divergence | None]:
         """None for each tick that equals its record; the first difference ends the replay."""

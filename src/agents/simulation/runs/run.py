@@ -39,6 +39,7 @@ from ...storage.private_files import replace_file
 from ...storage.store_sync import Progress
 from ...version import __version__
 from ..loop.loop import Loop
+from ..loop.standing import Standing
 from ..policies.cassette import Cassette
 from ..shards.driver import Driver
 from ..shards.splitting import SHARDS, split
@@ -48,6 +49,7 @@ from .decisions import Decision, decision
 from .folder import (
     FORMAT,
     Say,
+    branched_from,
     changed_code,
     checkpoints,
     make_folder,
@@ -57,16 +59,9 @@ from .folder import (
     remove_leftovers,
     write_settings,
 )
-from .going_back import branched, go_back, is_of_run, restore_newest
+from .going_back import go_back, is_of_run, restore_newest
 from .life import Life, life
-from .scenario import (
-    check_repeatable,
-    code_of,
-    first_memories,
-    make_policy,
-    make_world,
-    set_up,
-)
+from .scenario import check_scenario, first_memories, make_policy, make_world
 from .sharded import (
     LOCAL,
     Engine,
@@ -93,6 +88,8 @@ class Run:
         about: Mapping[str, Any],
         say: Say = quiet,
         engine: Engine = LOCAL,
+        *,
+        offline: bool = False,
     ) -> None:
         """Callers use :meth:`create` and :meth:`open`."""
         self.folder = folder
@@ -105,7 +102,7 @@ class Run:
         self._bank: MemoryBank | None = None
         self._driver: Driver | None = None
         self._places = places_of_code(folder, about)
-        self._cassette = Cassette(folder / "cassette.jsonl")
+        self._cassette = Cassette(folder / "cassette.jsonl", replay=offline)
         try:
             if engine.kind == "local" or not self._goes_on_spread():
                 gather(folder, settings, about)
@@ -159,12 +156,14 @@ class Run:
         assignments: Iterable[str] = (),
         *,
         say: Say = quiet,
+        offline: bool = False,
         engine: Engine | None = None,
     ) -> Self:
         """The run in ``folder``, after its last whole tick; ``engine`` may be another than before.
 
         ``assignments`` give the secrets that ``config.yaml`` leaves out. If the journal is lost or
-        damaged, the run tells the user and goes on from the newest whole checkpoint.
+        damaged, the run tells the user and goes on from the newest whole checkpoint. With
+        ``offline``, no language model is asked: a prompt without a recorded answer is an error.
         """
         settings, about = read_folder(folder)
         texts = tuple(assignments)
@@ -177,7 +176,8 @@ class Run:
                 )
         check_run(folder, settings)
         settings = without_engine(load_settings(settings, assignments=texts))
-        return cls(folder, settings, about, say, engine or engine_of(settings, about=about))
+        engine = engine or engine_of(settings, about=about)
+        return cls(folder, settings, about, say, engine, offline=offline)
 
     def close(self, *, sync: bool = True) -> None:
         """Close the bank: see :meth:`MemoryBank.close`. End the workers, if there are some."""
@@ -242,7 +242,7 @@ class Run:
         if not path.exists():
             extra = {
                 "config": self.settings.to_dict(redact=True),
-                "branched": branched(self.about),
+                "branched": branched_from(self.about),
                 "cassette": self._cassette.position,
             }
             self.bank.checkpoint(path, extra, progress=self.progress)
@@ -320,7 +320,8 @@ class Run:
         self._world = make_world(self.settings, *self._places)
         policy = make_policy(self.settings, self._world, self._cassette, *self._places)
         agents = self.settings.simulation.agent_ids()
-        self._loop = Loop(self.bank, self._world, policy, agents)
+        rules = Standing(self.about.get("rules", ()))
+        self._loop = Loop(self.bank, self._world, policy, agents, rules)
         self._tell(self._loop.begin(first_memories(self.settings)))
         if self.tick and self.tick % self.settings.checkpoint.every == 0:
             self.checkpoint()  # a kill may have come between the tick and its checkpoint
@@ -357,7 +358,9 @@ class Run:
             self._bank.parts.release()
             self._bank = None
         self._world = make_world(self.settings, *self._places)
-        self._driver = start_driver(self.folder, self.settings, self._world, self._engine)
+        self._driver = start_driver(
+            self.folder, self.settings, self._world, self._engine, self.about
+        )
         self._tell(self._driver.differences)
         return self._driver
 
@@ -368,14 +371,3 @@ class Run:
             f"the traceback is in {self.folder / 'error.txt'}; {mend} with: tiermem resume "
             f"{quote(str(self.folder))}"
         )
-
-
-def check_scenario(settings: Settings, places: list[Path]) -> dict[str, Path]:
-    """Refuse a scenario that can't run; otherwise give the user's own modules, by name."""
-    check_inside(settings)
-    check_repeatable(settings)
-    world = make_world(settings, *places)
-    make_policy(settings, world, Cassette(Path("cassette.jsonl"), replay=True), *places)
-    first_memories(settings)
-    set_up(world, settings)
-    return code_of(settings, *places)

@@ -21,10 +21,11 @@ from ..policies.llm import DEFAULT_TIMEOUT, Llm
 from ..policies.scripted import Scripted
 from ..protocols import Policy, World
 from ..worlds import WORLDS
-from ..worlds.outside import Outside, is_outside
+from ..worlds.outside import Outside, check_inside, is_outside
 
 __all__ = [
     "check_repeatable",
+    "check_scenario",
     "code_of",
     "first_memories",
     "make_policy",
@@ -34,6 +35,17 @@ __all__ = [
 
 _PACKAGE = __name__.partition(".")[0]
 _WORLD_METHODS = ("setup", "observe", "apply", "end_tick", "metrics", "get_state", "set_state")
+
+
+def check_scenario(settings: Settings, places: list[Path]) -> dict[str, Path]:
+    """Refuse a scenario that can't run; otherwise give the user's own modules, by name."""
+    check_inside(settings)
+    check_repeatable(settings)
+    world = make_world(settings, *places)
+    make_policy(settings, world, Cassette(Path("cassette.jsonl"), replay=True), *places)
+    first_memories(settings)
+    set_up(world, settings)
+    return code_of(settings, *places)
 
 
 def make_world(settings: Settings, *folders: Path) -> World:
@@ -119,7 +131,7 @@ def make_policy(settings: Settings, world: World, cassette: Cassette, *folders: 
         own = {**own, **TELL_ACTIONS}
         if settings.simulation.asks:
             own = {**own, **ASK_ACTIONS}
-        policy = _call(where, Llm, options, model, cassette, actions, own)
+        policy = _call(where, Llm, options, model, cassette, actions, own, settings.reflection)
     elif ":" in name:
         policy = _make("simulation.policy", name, options, folders)
     else:

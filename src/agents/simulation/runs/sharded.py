@@ -18,6 +18,7 @@ from ...bank.memory_bank import MemoryBank
 from ...config.settings import Settings
 from ...errors import BankError, ConfigError, RunError, Untrusted
 from ...storage.lock import lock_folder
+from ..loop.standing import Standing
 from ..policies.cassette import Cassette
 from ..protocols import Policy, World
 from ..shards.cell import of_cells
@@ -95,14 +96,18 @@ def policy_of(
     return make_policy(settings, make_world(settings, *places), cassette, *places)
 
 
-def start_driver(folder: Path, settings: Settings, world: World, engine: Engine) -> Driver:
+def start_driver(
+    folder: Path, settings: Settings, world: World, engine: Engine, about: Mapping[str, Any]
+) -> Driver:
     """Start the workers of a run that is spread over cells."""
+    rules = about.get("rules", ())
     if engine.kind == "processes":
-        return Driver(folder, settings, world, engine.workers, lambda: ProcessLink(_WORKER))
+        start = partial(ProcessLink, _WORKER)
+        return Driver(folder, settings, world, engine.workers, start, rules=rules)
     cluster = Cluster(engine.address, engine.workers)
     try:
-        start = partial(cluster.start, _WORKER)
-        return Driver(folder, settings, world, engine.workers, start, cluster.close)
+        begin = partial(cluster.start, _WORKER)
+        return Driver(folder, settings, world, engine.workers, begin, cluster.close, rules)
     except BaseException:
         cluster.close()
         raise
@@ -183,10 +188,12 @@ def _merge(folder: Path, bank: MemoryBank, settings: Settings, about: Mapping[st
     if first is None:
         return
     policy: Policy = NoPolicy()
-    if settings.flush.enabled:  # only then a policy has a say in what is recorded
+    own = settings.reflection
+    if settings.flush.enabled or own.enabled or own.ratings == "policy":
+        # Only then a policy has a say in what is recorded.
         check_run(folder, settings)
         policy = policy_of(folder, settings, Cassette(folder / CASSETTE), about)
-    merging = Merging(bank, base.cells, policy)
+    merging = Merging(bank, base.cells, policy, Standing(about.get("rules", ())))
     merging.tick(first)
     for entry in entries:
         merging.tick(entry)

@@ -16,11 +16,12 @@ from ...storage.resident.fingerprint import fingerprint
 from ..loop.acting import Deed, read_action
 from ..loop.deciding import Decided, decide
 from ..loop.flushing import Contexts
-from ..loop.recording import Recording
+from ..loop.remembering import remember
 from ..loop.speaking import Speech
+from ..loop.standing import Standing
 from ..loop.streams import Streams
-from ..loop.tick_end import do_what_is_due, tick_counts
-from ..protocols import Ask, Flushing, Observation, Policy
+from ..loop.tick_end import do_what_is_due, later_counts, tick_counts
+from ..protocols import Ask, Flushing, Observation, Policy, Reflecting
 from . import wire
 
 __all__ = ["Cell", "Logged", "of_cells", "policy_again"]
@@ -42,15 +43,15 @@ class Logged:
         return asked[number] if number < len(asked) else []
 
 
-def policy_again(policy: Policy, contexts: Contexts | None, asked: Mapping[str, Any]) -> Policy:
+def policy_again(policy: Policy, settings: Settings, asked: Mapping[str, Any]) -> Policy:
     """Who decides when a tick is done again.
 
-    A policy that flushes draws from its agents' generators after it has decided, so it decides
-    again: from its cassette, if it is a language model.
+    A policy that flushes or reflects draws from its agents' generators after it has decided, so it
+    decides again: from its cassette, if it is a language model.
     """
-    if contexts is not None and isinstance(policy, Flushing):
-        return policy
-    return Logged(wire.asks_of(asked))
+    flushes = settings.flush.enabled and isinstance(policy, Flushing)
+    reflects = settings.reflection.enabled and isinstance(policy, Reflecting)
+    return policy if flushes or reflects else Logged(wire.asks_of(asked))
 
 
 def of_cells(settings: Settings) -> Settings:
@@ -70,7 +71,12 @@ class Cell:
     """
 
     def __init__(
-        self, folder: Path, settings: Settings, policy: Policy, embedder: Embedder | None
+        self,
+        folder: Path,
+        settings: Settings,
+        policy: Policy,
+        rules: Standing,
+        embedder: Embedder | None,
     ) -> None:
         own = of_cells(settings)
         self.bank = MemoryBank.open(folder, own, create=False, apply_caps=False, embedder=embedder)
@@ -78,7 +84,8 @@ class Cell:
         kept = self.bank.ticks.state()
         self.agents: list[str] = kept["agents"]
         self._errors: dict[str, list[str]] = kept["errors"]
-        self._streams = Streams(settings.seed, self.agents, settings.simulation.streams)
+        self._streams = Streams(settings.seed, self.agents, settings.simulation.streams, rules)
+        self._rules = rules
         self._contexts: Contexts | None = None
         if settings.flush.enabled:
             self._contexts = Contexts(self.bank, self.agents)
@@ -123,7 +130,7 @@ class Cell:
     def again(self, tick: int, seen: bytes, decided: bytes, deeds: bytes) -> dict[str, Any]:
         """Do a tick again from the log."""
         actions, asked = wire.decode(decided)
-        self.decide(tick, seen, policy_again(self._policy, self._contexts, asked))
+        self.decide(tick, seen, policy_again(self._policy, self.bank.settings, asked))
         self._actions = actions
         return self.record(deeds)
 
@@ -131,18 +138,17 @@ class Cell:
         bank, decided = self.bank, self._decided
         if decided is None:
             raise RuntimeError("a tick is recorded after it was decided")
-        recording = Recording(bank, self._contexts)
-        recording.deeds(decided, dict(zip(self.agents, deeds, strict=True)), None)
-        recording.deliver(told)
-        recording.flushes(self._policy, decided, self._streams.agents)
+        recording = remember(
+            bank, self._policy, self._streams.agents, self._contexts, self._rules,
+            decided, dict(zip(self.agents, deeds, strict=True)), told, None,
+        )  # fmt: skip
         self._errors = recording.errors
         do_what_is_due(bank)
         errors = sum(map(len, self._errors.values()))
         counts = tick_counts(bank, decided.given.hits, errors=errors, no_ops=recording.no_ops)
+        counts |= later_counts(bank, self._contexts, recording)
         state: dict[str, Any] = {"agents": self.agents, "errors": self._errors}
         if self._contexts is not None:
-            counts["flushes"] = self._contexts.flushes
-            counts["flush_failures"] = self._contexts.failures
             state["contexts"] = self._contexts.get_state()
         bank.ticks.record({"tick": bank.tick}, state)
         self._open.close()

@@ -7,7 +7,7 @@ from typing import Any
 __all__ = ["combined", "state_hash"]
 
 _LARGEST = ("retrieved_most", "hot_utilization")
-_AFTER_METRICS = ("flushes", "flush_failures")
+_AFTER_METRICS = ("flushes", "flush_failures", "reflections", "insights")
 
 
 def combined(

@@ -17,6 +17,7 @@ from ..loop.acting import Deed, act, told_in
 from ..loop.failures import call
 from ..loop.keeping import changed_metrics, check_keys, metrics_of, not_kept
 from ..loop.observing import observe
+from ..loop.standing import Standing
 from ..loop.streams import Streams
 from ..protocols import World
 from . import wire
@@ -36,7 +37,8 @@ class Driver:
     """Runs the ticks of a run whose agents live in cells, which the workers have.
 
     ``start`` starts a worker, and ``at_end`` is called when all have ended. After an error, the
-    driver can't go on; a new one can, from the last tick in the log.
+    driver can't go on; a new one can, from the last tick in the log. ``rules`` are the standing
+    rules of the run.
     """
 
     def __init__(
@@ -47,10 +49,14 @@ class Driver:
         workers: int,
         start: Callable[[], Link],
         at_end: Callable[[], None] = lambda: None,
+        rules: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         self._folder, self._settings, self._world = folder, settings, world
+        self._rules_given, self._rules = list(rules), Standing(rules)
         self._agents = settings.simulation.agent_ids()
-        self._streams = Streams(settings.seed, self._agents, settings.simulation.streams)
+        self._streams = Streams(
+            settings.seed, self._agents, settings.simulation.streams, self._rules
+        )
         self._names: list[str] | None = None
         self._states: dict[str, tuple[int, bytes]] = {}
         self._spent = False
@@ -106,6 +112,8 @@ class Driver:
         self.tick = number  # errors name it
         try:
             seen = dict(zip(self._agents, observe(world, self._agents, number), strict=True))
+            if self._rules:
+                seen = self._rules.heard(seen, number)
             frames = [
                 self._encoded(wire.plain_seen([seen[agent] for agent in own]), "observe")
                 for own in self._members
@@ -188,7 +196,7 @@ class Driver:
         settings = self._settings.to_dict()
         run = str(self._folder.absolute())
         for link, cells in zip(self._links, self._cells, strict=True):
-            self._send(link, ["open", run, settings, cells], [])
+            self._send(link, ["open", run, settings, self._rules_given, cells], [])
         opened = [self._answer(link)[0] for link in self._links]
         behind: dict[int, int] = {}
         for cells, told in zip(self._cells, opened, strict=True):

@@ -15,7 +15,8 @@ from ..loop.acting import Deed
 from ..loop.deciding import decide
 from ..loop.decisions import DecisionLog
 from ..loop.flushing import Contexts
-from ..loop.recording import Recording
+from ..loop.remembering import remember
+from ..loop.standing import Standing
 from ..loop.streams import Streams
 from ..loop.tick_end import do_what_is_due, record_tick
 from ..policies.cassette import Cassette
@@ -32,10 +33,13 @@ __all__ = ["Merging", "gather_cassettes"]
 class Merging:
     """Does logged ticks in a bank that has all agents; ``policy`` flushes, if it can."""
 
-    def __init__(self, bank: MemoryBank, cells: int, policy: Policy) -> None:
+    def __init__(self, bank: MemoryBank, cells: int, policy: Policy, rules: Standing) -> None:
         self._bank, self._policy = bank, policy
         self._agents = bank.settings.simulation.agent_ids()
-        self._streams = Streams(bank.settings.seed, self._agents, bank.settings.simulation.streams)
+        self._streams = Streams(
+            bank.settings.seed, self._agents, bank.settings.simulation.streams, rules
+        )
+        self._rules = rules
         self._members = members(self._agents, cells)
         kept = bank.ticks.state()
         self._errors = kept["errors"]
@@ -54,21 +58,23 @@ class Merging:
                 hint="restore the run from a copy",
             )
         seen, deeds, told, asked = self._read(entry)
-        policy = policy_again(self._policy, self._contexts, asked)
+        policy = policy_again(self._policy, bank.settings, asked)
         with bank.transaction():
             bank.advance(entry.tick)
             streams.begin(entry.tick)
             decided = decide(bank, policy, streams.agents, seen, self._errors)
-            log = DecisionLog(decided.observations, decided.given)
-            recording = Recording(bank, self._contexts)
-            recording.deeds(decided, {agent: deeds[agent] for agent in streams.order()}, log)
-            recording.deliver(told)
-            recording.flushes(self._policy, decided, streams.agents)
+            log = DecisionLog(
+                list(map(self._rules.remembered, decided.observations)), decided.given
+            )
+            recording = remember(
+                bank, self._policy, streams.agents, self._contexts, self._rules,
+                decided, {agent: deeds[agent] for agent in streams.order()}, told, log,
+            )  # fmt: skip
             self._errors = recording.errors
             do_what_is_due(bank)
             return record_tick(
                 bank, self._contexts, log, decided.given.hits, entry.metrics,
-                json.loads(entry.state), self._errors, recording.no_ops,
+                json.loads(entry.state), self._errors, recording,
             )  # fmt: skip
 
     def _read(
@@ -95,7 +101,7 @@ def gather_cassettes(shards: Path, cells: int, into: Cassette) -> None:
     found = [
         exchange
         for cell in range(cells)
-        for exchange in Cassette(cell_folder(shards, cell) / CASSETTE, replay=True).exchanges()
+        for exchange in Cassette(cell_folder(shards, cell) / CASSETTE, replay=True)
     ]
     found.sort(key=lambda each: (each.tick, each.agent))
     for exchange in found:

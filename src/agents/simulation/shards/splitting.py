@@ -152,7 +152,7 @@ def _share_cassette(
     cassette: Cassette, shards: Path, agents: Sequence[str], cells: int, tick: int
 ) -> None:
     """Give each cell the recorded answers of the ticks to come, which a branch may have."""
-    found = [each for each in cassette.exchanges() if each.tick > tick]
+    found = [each for each in cassette if each.tick > tick]
     if not found:
         return
     cell_of = {agent: at for at, own in enumerate(members(agents, cells)) for agent in own}

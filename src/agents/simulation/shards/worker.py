@@ -9,6 +9,7 @@ from typing import Any
 from ...config.load import load_settings
 from ...config.settings import Settings
 from ...errors import BankLocked, TierMemError
+from ..loop.standing import Standing
 from ..policies.cassette import Cassette
 from ..protocols import Policy
 from . import wire
@@ -41,7 +42,9 @@ class Worker:
             why = f"a worker failed: {error!r}\n{traceback.format_exc()}"
             return _told("SimulationError", why, "")
 
-    def _open(self, run: str, plain: dict[str, Any], cells: list[int]) -> tuple[Any, list[bytes]]:
+    def _open(
+        self, run: str, plain: dict[str, Any], rules: list[Any], cells: list[int]
+    ) -> tuple[Any, list[bytes]]:
         """Open the cells; the tick of each, and the states of its agents."""
         settings, folder = load_settings(plain), Path(run)
         shards = folder / "shards"
@@ -50,7 +53,9 @@ class Worker:
             own = cell_folder(shards, cell)
             policy = self._make_policy(folder, settings, Cassette(own / CASSETTE))
             # A worker of a driver that was killed may be about to end.
-            opened = wait_for(partial(Cell, own, settings, policy, embedder), BankLocked)
+            opened = wait_for(
+                partial(Cell, own, settings, policy, Standing(rules), embedder), BankLocked
+            )
             embedder = opened.bank.parts.embedder.embedder
             self._cells[cell] = opened
         return [[each.bank.tick, each.states()] for each in self._cells.values()], []

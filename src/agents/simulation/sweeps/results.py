@@ -128,4 +128,4 @@ def _plot(sweep: Sweep, statistics: Sequence[Mapping[str, Any]], metric: str) ->
         x_label=", ".join(sweep.grid),
         y_label=metric,
         connected=len(sweep.grid) == 1,
-    )
+    ).png

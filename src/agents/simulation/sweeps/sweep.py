@@ -3,15 +3,11 @@
 import hashlib
 import itertools
 import json
-import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any, cast
 
 import yaml
@@ -24,7 +20,7 @@ from ...storage.lock import lock_folder
 from ...storage.private_files import make_folder, replace_file
 from ..runs.run import Run
 from ..runs.scenario import code_of, make_world, set_up
-from .worker import Worker, hold_ctrl_c
+from .worker import KILLED, in_processes
 
 __all__ = ["Cell", "Sweep", "read_sweep", "run_cells"]
 
@@ -244,42 +240,9 @@ def _run_waiting(
             waiting.append(cell)
         else:
             yield cell, done
-    workers = min(workers or os.cpu_count() or 1, max(1, len(waiting)))
-    with ExitStack() as ended, ThreadPoolExecutor(workers, initializer=hold_ctrl_c) as threads:
-        idle = SimpleQueue[Worker]()
-        for _ in range(workers):
-            idle.put(worker := Worker())
-            ended.callback(worker.end)
-        try:
-            jobs = {
-                threads.submit(
-                    _try_cell, idle, (sweep, cell, folder / "cells" / cell.name, keep_runs)
-                ): cell
-                for cell in waiting
-            }
-            for job in as_completed(jobs):
-                yield jobs[job], job.result()
-        except BaseException:
-            threads.shutdown(wait=False, cancel_futures=True)
-            ended.close()
-            raise
-
-
-_Job = tuple[Sweep, Cell, Path, bool]
-"""The arguments of :func:`_run_cell`."""
-
-
-def _try_cell(idle: "SimpleQueue[Worker]", job: _Job) -> dict[str, Any] | str:
-    """Run a cell in an idle worker, and once more if the worker is killed."""
-    for _ in range(2):
-        worker = idle.get()
-        try:
-            result = worker.run(_run_cell, *job)
-        finally:
-            idle.put(worker)
-        if result is not None:
-            return result
-    return "its process was killed, twice; it may need more memory than there is"
+    calls = [(sweep, cell, folder / "cells" / cell.name, keep_runs) for cell in waiting]
+    for place, result in in_processes(_run_cell, calls, workers):
+        yield waiting[place], KILLED if result is None else result
 
 
 def _prepare(sweep: Sweep, folder: Path, force: bool) -> None:

@@ -1,4 +1,4 @@
-"""The built-in worlds: a market, a household, a rumour mill and a building site.
+"""The built-in worlds: a market, a household, a rumour mill, a building site and a town.
 
 A scenario names a world as ``world: market``, or its user's own world as ``world: module:Class``.
 A world is imported when a run uses it.
@@ -17,6 +17,7 @@ WORLDS: Mapping[str, str] = {
     "household": f"{__name__}.household:Household",
     "rumor": f"{__name__}.rumor:Rumor",
     "site": f"{__name__}.site:Site",
+    "town": f"{__name__}.town:Town",
 }
 """The class of each built-in world, as ``module:Class``, by name."""
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ...memory.kinds import PLAIN, Traits
 from ...memory.metadata import KeptMetadata
 from ...memory.records import NEVER, Memory, id_prefix, memories_of
-from ...memory.sources import HEARD
+from ...memory.sources import OF_A_MEMORY
 from ...memory.temperature import Temperature
 from ...memory.tiers import Tier
 from ...rules.caps import Occupant, age
@@ -137,6 +137,12 @@ class AgentColumns:
         rows = list(rows)
         if not rows:
             return []
+        if len(rows) > _FEW:
+            places = np.array(rows, np.intp) + self.start
+            numbers_of = self.table.numbers.take(places, axis=0)
+            return self.table.memories(
+                places, numbers_of, repeat(self.agent_id), repeat(self.prefix)
+            )
         # As the table does for many agents at once; of a few memories, this takes a tenth of that.
         cells, numbers, records = self.cells, self._numbers, self._use_records
         contents, tiers, temperatures = cells.contents, cells.tiers.item, cells.temperatures.item
@@ -374,7 +380,8 @@ class AgentColumns:
         self.turns.forget(sequences)
         if self.holdings is not None:
             for sequence in sequences:
-                self.holdings.hold(HEARD, str(sequence), None)
+                for topic in OF_A_MEMORY:
+                    self.holdings.hold(topic, str(sequence), None)
 
     def front_changed(self) -> None:
         """Other memories than before may be pinned or hot."""

@@ -21,6 +21,7 @@ from ..signals import telling
 if TYPE_CHECKING:
     from ....bank.agent_memory import AgentMemory
     from ....bank.memory_bank import MemoryBank
+    from ....memory.records import Memory
     from ....simulation.reports.sweep_report import SweepResults
 
 __all__ = ["diff", "explained", "report", "show", "sweep"]
@@ -100,6 +101,7 @@ def show(
                 "created": each.created_tick,
                 "in tier since": each.tier_tick,
                 "memory": each.content,
+                **_flags(memory, each, as_json),
             }
             for each in memory.all()
         ]
@@ -109,8 +111,18 @@ def show(
             table(title, [*rows, *notes], as_json)
             return
         table(f"{title}: {len(rows)} memories", rows, as_json)
+        for each in memory.all():
+            for flag in memory.flags(each.id):
+                say(f"the insight {each.id}: {flag}")
         if notes:
             table(f"{title}: {len(notes)} notes", notes, as_json)
+
+
+def _flags(memory: "AgentMemory", each: "Memory", as_json: bool) -> dict[str, Any]:
+    """For JSON, the evidence of an insight, and what speaks against it."""
+    if not as_json or not each.evidence:
+        return {}
+    return {"evidence": list(each.evidence), "flags": memory.flags(each.id)}
 
 
 def _show_checkpoint(path: Path, as_json: bool) -> None:
@@ -155,16 +167,23 @@ def explained(
     found = memory.explain(query, limit, **options)
     near = ("over the token budget", "below the cut")
     shown = [each for each in found if everything or each.rank or each.reason in near]
+    is_classic = any(each.recency or each.importance for each in found)
     rows = [
         {
             "rank": each.rank,
             "score": round(each.score, 4),
+            **(
+                {"recency": round(each.recency, 4), "importance": round(each.importance, 4)}
+                if is_classic
+                else {}
+            ),
             "boost": each.boost,
             "total": round(each.boosted_score, 4),
             "why": each.reason,
             "tier": TIER_NAMES[each.memory.tier],
             **({"id": each.memory.id} if as_json else {}),
             "memory": each.memory.content,
+            **_flags(memory, each.memory, as_json),
         }
         for each in shown
     ]

@@ -65,6 +65,12 @@ def mcp(
     read_only: Annotated[
         bool, Option("--read-only", help="Offer only the tools that change nothing.")
     ] = False,
+    tell: Annotated[
+        bool,
+        Option(
+            "--tell", help="Offer the tools that reach other agents; with --http, tokens decide."
+        ),
+    ] = False,
     advance: Annotated[
         bool,
         Option(
@@ -97,6 +103,11 @@ def mcp(
         "--rate": rate,
     }
     _check(agent, http, only_http)
+    if tell and (http or read_only):
+        raise InvalidInput(
+            "--tell goes neither with --read-only nor with --http, where a token decides",
+            hint="make such a token with: tiermem token create BANK --agent NAME --tell",
+        )
     if advance and (http or read_only):
         raise InvalidInput(
             "--advance goes neither with --read-only nor with --http, where a token decides",
@@ -109,7 +120,7 @@ def mcp(
 
     with stopping() as asked_to_stop:
         if not http:
-            permission: Permission = "write"
+            permission: Permission = "tell" if tell else "write"
             if read_only or advance:
                 permission = "read" if read_only else "advance"
             _over_streams(agent or "", permission, folder, opened, asked_to_stop)

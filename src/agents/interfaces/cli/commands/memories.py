@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ....bank.memory_bank import MemoryBank
     from ....memory.records import Memory, Scalar
 
-__all__ = ["add", "history", "pin", "search", "unpin", "update"]
+__all__ = ["MemoryId", "add", "full_id", "history", "pin", "search", "unpin", "update"]
 
 _SEQUENCE_DIGITS = 12
 
@@ -63,11 +63,24 @@ def add(
         str | None, Option(metavar="NAME", help="The conversation it is part of.")
     ] = None,
     speaker: Annotated[str | None, Option(metavar="NAME", help="Who said it.")] = None,
+    importance: Annotated[
+        int | None, Option(min=1, max=10, help="From 1, mundane, to 10; else by the tier.")
+    ] = None,
+    evidence: Annotated[
+        list[str] | None,
+        Option(metavar="ID", help="A memory that an insight is drawn from; can be repeated."),
+    ] = None,
     metadata: Annotated[
         list[str] | None,
         Option("--meta", metavar="KEY=VALUE", help="A value of your own; can be repeated."),
     ] = None,
     value: Beside = None,
+    supersedes: Annotated[
+        str | None, Option(metavar="ID", help="The memory that it supersedes.")
+    ] = None,
+    contradicts: Annotated[
+        str | None, Option(metavar="ID", help="A memory that it contradicts.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Store a memory of an agent. It is on disk when the command returns.
@@ -96,6 +109,10 @@ def add(
                 session=session,
                 speaker=speaker,
                 value=beside,
+                importance=importance,
+                supersedes=supersedes and full_id(bank, agent, supersedes),
+                contradicts=contradicts and full_id(bank, agent, contradicts),
+                evidence=[full_id(bank, agent, each) for each in evidence or ()] or None,
             )
 
 
@@ -119,7 +136,7 @@ def update(
     with changed(folder) as bank:
         check_agent(bank, folder, agent)
         memory = bank.agent(agent)
-        identifier = _full_id(bank, agent, memory_id)
+        identifier = full_id(bank, agent, memory_id)
         before = _ranked(memory)
         with storing(bank, lambda: _tell(memory, new, before, "remembers", as_json)):
             moved = None if tier is None else _tier(tier)
@@ -138,7 +155,7 @@ def history(
     """
     with copied(folder, agent) as bank:
         memory = bank.agent(agent)
-        versions = memory.history(key) or memory.history(_full_id(bank, agent, key))
+        versions = memory.history(key) or memory.history(full_id(bank, agent, key))
         if as_json:
             from ....tools.shapes import shown
 
@@ -196,6 +213,12 @@ def search(
     include_cold: Annotated[
         bool, Option("--include-cold", help="Search the cold memories, too.")
     ] = False,
+    include_groups: Annotated[
+        bool, Option("--groups", help="Search the boards of the agent's groups, too.")
+    ] = False,
+    include_superseded: Annotated[
+        bool, Option("--superseded", help="Search what other memories superseded, too.")
+    ] = False,
     explain: Annotated[
         bool, Option("--explain", help="Show for each memory why it is found, or why not.")
     ] = False,
@@ -223,6 +246,15 @@ def search(
         raise InvalidInput(
             "what an agent reads has no filters", hint="leave out --context, or them"
         )
+    more: dict[str, Any] = {
+        "include_groups": include_groups,
+        "include_superseded": include_superseded,
+    }
+    if any(more.values()) and (context or explain):
+        raise InvalidInput(
+            "--groups and --superseded go with a plain search",
+            hint="leave out --context and --explain, or them",
+        )
     if tiers:
         only["tier"] = [_tier(each) for each in tiers]
     query = " ".join(words)
@@ -237,7 +269,7 @@ def search(
         if context:
             (hits,) = bank.context_many([(agent, query)], limit)
         else:
-            hits = memory.search(query, limit, **only)
+            hits = memory.search(query, limit, **only, **more)
         if as_json:
             from ....tools.shapes import shown
 
@@ -290,7 +322,7 @@ def _move(folder: Path, agent: str, memory_id: str, as_json: bool, to: str | Non
     with changed(folder) as bank:
         check_agent(bank, folder, agent)
         memory = bank.agent(agent)
-        identifier = _full_id(bank, agent, memory_id)
+        identifier = full_id(bank, agent, memory_id)
         before = _ranked(memory)
         moved = memory.pin(identifier) if to is None else memory.unpin(identifier, _tier(to))
         _tell(memory, moved, before, "has", as_json)
@@ -301,7 +333,7 @@ def _ranked(memory: "AgentMemory") -> "list[Memory]":
     return [*memory.all("pinned"), *memory.all("critical")]
 
 
-def _full_id(bank: "MemoryBank", agent: str, given: str) -> str:
+def full_id(bank: "MemoryBank", agent: str, given: str) -> str:
     """The memory's id, of which ``given`` may be the last digits."""
     if len(given) > _SEQUENCE_DIGITS or not (given.isascii() and given.isalnum()):
         return given

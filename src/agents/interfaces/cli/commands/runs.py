@@ -12,6 +12,7 @@ from ....errors import ConfigError
 from ..options import AsJson, Assignments, Force, Preset, Quiet, RunFolder, flags
 from ..output import echo_json, say
 from ..progress import Screen, stopping
+from .effect import Block, Forget, NeverHeard, Pin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -204,6 +205,10 @@ def branch(
     edit: Annotated[
         Path | None, Option(metavar="FILE", help="A YAML file with changes to memories.")
     ] = None,
+    forget: Forget = None,
+    never_heard: NeverHeard = None,
+    block: Block = None,
+    pin: Pin = None,
     ticks: Ticks = None,
     make_only: Annotated[
         bool, Option("--make-only", help="Make the new run; `tiermem resume` can run it later.")
@@ -215,9 +220,11 @@ def branch(
     """Start a new run from a tick of another run: what if?
 
     --set changes settings from this tick on. --edit changes memories; its file is a list of edits
-    such as `{agent: agent_03, do: add, content: "NEVER trade with agent_07", tier: pinned}`. The
-    other run stays as it is.
+    such as `{agent: agent_03, do: add, content: "NEVER trade with agent_07", tier: pinned}`.
+    --forget, --never-heard, --block and --pin are those of `tiermem effect`. The other run stays as
+    it is.
     """
+    from ....simulation.effects.interventions import read_intervention
     from ....simulation.runs import branch as branching
     from ....simulation.runs.run import Run
 
@@ -225,7 +232,14 @@ def branch(
     changes = list(assignments or ())
     if ticks is not None:
         changes.append(f"simulation.ticks={ticks}")
-    branching.branch(folder, at, out, assignments=changes, edits=edits, force=force)
+    rules: list[Any] = []
+    if forget or never_heard or block or pin:
+        asked = read_intervention(
+            folder, at, forget=forget or (), never_heard=never_heard or (), block=block or (),
+            pin=pin or (),
+        ).in_run(folder)  # fmt: skip
+        edits, rules = [*edits, *asked.edits], list(asked.rules)
+    branching.branch(folder, at, out, assignments=changes, edits=edits, rules=rules, force=force)
     if make_only:
         if as_json:
             echo_json({"run": str(out), "branch_of": str(folder), "at": at})

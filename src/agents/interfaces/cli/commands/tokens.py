@@ -34,6 +34,10 @@ def create(
         bool,
         Option("--advance", help="A token that can also move the clock, for all agents."),
     ] = False,
+    tell: Annotated[
+        bool,
+        Option("--tell", help="A token that can also tell other agents, and write to boards."),
+    ] = False,
     name: Annotated[str | None, Option(help="The token's name; without it, the agent's.")] = None,
     make: Annotated[
         bool, Option("--create", help="Make the folder, for `tiermem serve --create`.")
@@ -48,6 +52,10 @@ def create(
         raise InvalidInput(
             "a token that only reads moves no clock", hint="leave out --read-only or --advance"
         )
+    if read_only and tell:
+        raise InvalidInput(
+            "a token that only reads tells nothing", hint="leave out --read-only or --tell"
+        )
     check_bank(folder, make, "--create makes the folder for one")
     try:
         make_folder(folder)
@@ -55,12 +63,14 @@ def create(
         raise BankError(
             f"{folder} can't hold a bank: {error.strerror or error}", hint="name another folder"
         ) from None
+    may: tokens.Permission = "tell" if tell else "write"
     token, made = tokens.create(
-        folder, agent, "read" if read_only else "advance" if advance else "write", name
+        folder, agent, "read" if read_only else "advance" if advance else may, name
     )
     say(token)
     verb = "read" if read_only else "write"
-    more = ", and move the clock of the bank" if advance else ""
+    more = ", and tell other agents" if tell or advance else ""
+    more += ", and move the clock of the bank" if advance else ""
     say(
         f"the token {made.name} lets its bearer {verb} the memory of {made.agent_id}{more}; "
         "it is not shown again",

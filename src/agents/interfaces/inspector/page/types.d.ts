@@ -30,7 +30,10 @@ export type Decision = {
 export type Explained = { query: string | null; when: string; tick: number; total: number; rows: Given[]; reasons?: Record<string, number> };
 export type Life = {
   memory: { id: string; agent: string; text: string; tier: string; kind: string; created: number; [name: string]: any };
-  events: { tick: number; what: string; text: string; by: string | null }[];
+  events: {
+    tick: number; what: string; text: string; by: string | null; tier: string | null; temperature: string | null;
+    retention: string | null; expires: number | null;
+  }[];
   decisions: { tick: number; agent: string; part: string; place: number; score: number | null; did: any[]; outcome: string[] }[];
   note: string | null;
 };

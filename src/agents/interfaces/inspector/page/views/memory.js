@@ -2,7 +2,7 @@
 import { html } from "#vendor/htm-preact";
 import { link } from "#address";
 import { useAnswer } from "#answers";
-import { AgentLink, Copy, Panel, Tier, missing, useSize } from "#bits";
+import { AgentLink, Copy, Panel, Temperature, Tier, missing, useSize } from "#bits";
 import { shareOf } from "#cursor";
 import { Block, Line, Num, asText, counted } from "#text";
 import { moveTo, span } from "#time";
@@ -33,7 +33,8 @@ function Whole({ life, index, tick }) {
     <p class="facts">
       ${memory.kind && html`<span>${memory.kind}</span>`} <span><span class="soft">of</span> <${AgentLink} name=${memory.agent} tick=${memory.created} run=${index} /></span>
       <span><span class="soft">born in tick</span> <${Num} of=${memory.created} /></span>
-      <span><span class="soft">in the end</span> <${Tier} name=${memory.tier} /></span>
+      <${At} life=${life} tick=${tick} />
+      ${memory.tier && html`<span id="in-the-end"><span class="soft">in the end</span> <${Tier} name=${memory.tier} /> <${Temperature} name=${memory.temperature} /></span>`}
       <span class="id"><span class="soft">id</span> <code>${memory.id}</code> <${Copy} text=${memory.id} /></span>
     </p>
     ${others.length > 0 && html`<p class="facts small">${others.map(([name, value]) => html`<span class="argument"><span class="soft">${name.replaceAll("_", " ")}</span> ${typeof value === "number" ? html`<${Num} of=${value} />` : html`<${Line} text=${asText(value)} most=${160} />`}</span> `)}</p>`}
@@ -51,6 +52,20 @@ function Whole({ life, index, tick }) {
         ${decisions.length > 0 ? html`<${Decisions} decisions=${decisions} index=${index} tick=${tick} />` : html`<p class="soft">It was never given to an agent.</p>`}
       <//>
     </div>`;
+}
+
+/** Where the memory stands after the tick of the cursor.
+ * @param {{life: Life, tick: number}} props */
+function At({ life, tick }) {
+  const { memory, events } = life;
+  const last = events.filter((event) => event.tick <= tick).at(-1);
+  if (memory.created !== null && tick < memory.created) {
+    return html`<span id="at-tick"><span class="soft">in tick ${tick}</span> not born yet</span>`;
+  }
+  if (!last?.tier || !last.temperature) return null; // Its journal began after its birth.
+  const isExpired = last.expires !== null && last.expires <= tick && last.tier !== "pinned";
+  const word = last.what === "gone" ? "gone" : last.retention !== "active" ? last.retention : isExpired ? "expired" : "";
+  return html`<span id="at-tick"><span class="soft">after tick ${tick}</span> <${Tier} name=${last.tier} /> <${Temperature} name=${last.temperature} />${word && ` · ${word}`}</span>`;
 }
 
 /** @param {{by: string, index: number, tick: number}} props */

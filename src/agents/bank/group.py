@@ -1,0 +1,54 @@
+"""A group of agents, and the board that its members share."""
+
+from collections.abc import Iterable
+from typing import final
+
+from ..engine import groups, reading
+from ..engine.open_bank import OpenBank
+from ..errors import InvalidInput
+from ..memory.records import Memory
+from ..memory.tiers import TierLike
+
+__all__ = ["Group"]
+
+
+@final
+class Group:
+    """A group of agents with an append-only board, made by :meth:`MemoryBank.group`.
+
+    Members find what is on the board by ``search(..., include_groups=True)``. The board belongs to
+    no agent: no other call of an agent reaches it.
+    """
+
+    __slots__ = ("name", "parts")
+
+    def __init__(self, parts: OpenBank, name: str) -> None:
+        self.name = name
+        self.parts = parts
+        """The open bank itself, for the code of this package; its form may change."""
+
+    def __repr__(self) -> str:
+        return f"<Group {self.name}: {len(self.members())} members>"
+
+    def members(self) -> dict[str, int]:
+        """The members, each with the tick in which it joined, in alphabetical order."""
+        with self.parts.using():
+            return groups.members(self.parts, groups.board_of(self.name))
+
+    def join(self, agents: Iterable[str]) -> None:
+        """Make agents members; they find all that is on the board, also what was there before."""
+        if isinstance(agents, str):
+            raise InvalidInput("join() takes a list of agents", hint="use join([name]) for one")
+        groups.join(self.parts, self.name, agents)
+
+    def leave(self, agent_id: str) -> None:
+        """End a membership: from now on, the agent neither reads nor writes the board."""
+        groups.leave(self.parts, self.name, agent_id)
+
+    def post(self, agent_id: str, content: str, tier: TierLike | None = None) -> Memory:
+        """Let a member write to the board. ``memory.speaker`` is the writer."""
+        return groups.post(self.parts, self.name, agent_id, content, tier)
+
+    def all(self) -> list[Memory]:
+        """What is on the board, oldest first, whoever asks: a look from outside the simulation."""
+        return reading.active(self.parts, groups.board_of(self.name), None, None)

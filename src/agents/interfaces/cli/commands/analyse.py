@@ -1,0 +1,162 @@
+"""The command analyse: what a population knows, as tables and plots."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument, Option
+
+from ....errors import ConfigError, InvalidInput
+from ..options import AsJson, Force
+from ..output import counted, echo_json, say, short, table
+
+if TYPE_CHECKING:
+    from ....analysis import Spread, Study
+
+__all__ = ["analyse"]
+
+_MOST_ROWS = 10
+_MOST_JSON = 1000
+_MOST_LINES = 100
+
+
+def analyse(
+    folder: Annotated[Path, Argument(metavar="FOLDER", help="The folder of a run or of a bank.")],
+    tick: Annotated[
+        int | None, Option("--tick", "-t", min=0, help="Look at nothing after this tick.")
+    ] = None,
+    memory: Annotated[
+        str | None, Option("--memory", metavar="ID", help="Tell how this memory spread instead.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        Option(metavar="DIR", help="Write all tables as Parquet, and plots as PNG, here."),
+    ] = None,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Tell what a population knows: what spread, who told whom, what lasted, what was needed.
+
+    It reads the journal of a run or a bank, and changes nothing: the run can be in use. Tables on
+    the screen have their first rows; --json has up to 1,000 of each, and --out all.
+    """
+    from ....analysis import study
+
+    if memory is not None and out is not None:
+        raise ConfigError("--memory tells of one memory, and --out writes the tables of all")
+    found = study(folder, tick)
+    if memory is not None:
+        _tell_spread(found.spread(memory), as_json)
+        return
+    written = [] if out is None else _write(found, out, force=force)
+    if as_json:
+        tables = {
+            name: {"rows": each.num_rows, "first": each.slice(0, _MOST_JSON).to_pylist()}
+            for name, each in found.tables().items()
+        }
+        about = {"name": found.name, "tick": found.tick, "agents": len(found.agents)}
+        echo_json({**about, "memories": len(found.columns), "tables": tables, "files": written})
+        return
+    _tell(found)
+    for path in written:
+        say(f"wrote {path}")
+
+
+def _tell(found: "Study") -> None:
+    people = counted(len(found.agents), "agent")
+    held = counted(len(found.columns), "memory", "memories")
+    say(f"{found.name}: {people}, {held} up to tick {found.tick}")
+    if not found.columns.is_whole:
+        say("it was restored from a checkpoint: what was before is not known")
+    _tell_rows("spread most", found.spreads(), {"origin": "id"}, last="text")
+    _tell_rows("who informs whom", found.tells())
+    _tell_rows("beliefs in common", found.overlap())
+    table("how long memories lasted", _lasting(found))
+    if found.has_decisions:
+        _tell_rows("forgotten and then needed", found.needed(), {"memory_id": "id"}, last="text")
+    else:
+        say("forgotten and then needed: it keeps no decisions, so nobody can tell")
+    if found.facts:
+        _tell_rows("truth and rumour: agents that believe each at the end", found.overtaking())
+
+
+def _tell_rows(
+    title: str, rows: Any, names: dict[str, str] | None = None, last: str | None = None
+) -> None:
+    """The first rows of a table; ``last`` names a column of texts that comes last, shortened."""
+    shown = []
+    for row in rows.slice(0, _MOST_ROWS).to_pylist():
+        own = {(names or {}).get(name, name): _shown(value) for name, value in row.items()}
+        if last is not None:
+            own["memory"] = short(own.pop(last) or "(forgotten)")
+        shown.append(own)
+    more = rows.num_rows - len(shown)
+    table(f"{title}: the first {len(shown)} of {rows.num_rows:,}" if more else title, shown)
+
+
+def _shown(value: Any) -> Any:
+    return round(value, 4) if isinstance(value, float) else value
+
+
+def _lasting(found: "Study") -> list[dict[str, Any]]:
+    """For each group of memories, how many are gone, and the age that half of them reached."""
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in found.survival().to_pylist():
+        groups.setdefault((row["by"], row["group"]), []).append(row)
+    return [
+        {
+            "by": by,
+            "group": group,
+            "gone": sum(row["gone"] for row in rows),
+            "half are gone at age": next(
+                (row["age"] for row in rows if row["survived"] <= 0.5), None
+            ),
+            "lasting": round(rows[-1]["survived"], 4),
+        }
+        for (by, group), rows in groups.items()
+    ]
+
+
+def _tell_spread(found: "Spread", as_json: bool) -> None:
+    if as_json:
+        echo_json({**found._asdict(), "table": found.table.to_pylist()})
+        return
+    say(f"{found.origin}: {found.text or '(forgotten)'}")
+    if found.by == "text":
+        say("nobody told it; these are the agents that have a memory of the same text")
+    say(
+        f"{counted(found.holders, 'agent')} had it, it was told {counted(found.tells, 'time')}, "
+        f"R {found.r:.2f}, through {counted(found.depth, 'hand')} at most, "
+        f"half of them had it after {counted(found.half_life, 'tick')}"
+    )
+    lines = found.lines()
+    for line in lines[:_MOST_LINES]:
+        say(f"  {line}")
+    if len(lines) > _MOST_LINES:
+        say(f"  … {len(lines) - _MOST_LINES:,} more; --json has all")
+
+
+def _write(found: "Study", folder: Path, *, force: bool) -> list[str]:
+    """Write the tables and the plots, and name the files."""
+    from ....simulation.analysis.figures import figures
+    from ....simulation.runs.outputs import parquet
+    from ....storage.private_files import replace_file
+
+    tables = {"memories": found.memories(), **found.tables()}
+    files = {f"{name}.parquet": parquet(each) for name, each in tables.items()}
+    files |= {f"{_safe(name)}.png": png for name, (_, png, _) in figures(found).items()}
+    if folder.exists() and not folder.is_dir():
+        raise InvalidInput(f"{folder} is no folder", hint="name another with --out")
+    taken = [name for name in files if (folder / name).exists()]
+    if taken and not force:
+        raise InvalidInput(
+            f"{folder / taken[0]} exists already", hint="replace it with --force, or name another"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, data in files.items():
+        replace_file(folder / name, data)
+    return [str(folder / name) for name in files]
+
+
+def _safe(name: str) -> str:
+    """A subject of a world's facts as a part of a file's name."""
+    return "".join(each if each.isalnum() or each in "-_" else "-" for each in name)[:60]

@@ -1,0 +1,244 @@
+"""The command effect: what did this memory do?"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Option
+
+from ....errors import InvalidInput
+from ..options import AsJson, Assignments, Force, Quiet, RunFolder
+from ..output import counted, echo_json, say, short, table
+from ..progress import Screen
+
+if TYPE_CHECKING:
+    from ....simulation.effects import Effect, Ranked
+
+__all__ = ["Block", "Forget", "NeverHeard", "Pin", "effect"]
+
+_MOST_REACHED = 12
+_MEMORY = "AGENT:ID, or AGENT:part of its text"
+Forget = Annotated[
+    list[str] | None,
+    Option(metavar="AGENT:ID", help=f"A memory that is forgotten, pinned or not: {_MEMORY}."),
+]
+NeverHeard = Annotated[
+    list[str] | None,
+    Option(metavar="AGENT:ID", help=f"A memory that never comes into being: {_MEMORY}."),
+]
+Block = Annotated[
+    list[str] | None,
+    Option(metavar="FROM→TO", help="What FROM says no longer reaches TO; FROM->TO is the same."),
+]
+Pin = Annotated[
+    list[str] | None, Option(metavar="AGENT:ID", help=f"A memory that is pinned: {_MEMORY}.")
+]
+
+
+def effect(
+    folder: RunFolder,
+    at: Annotated[
+        int | None, Option(min=0, metavar="TICK", help="The last tick before the change.")
+    ] = None,
+    forget: Forget = None,
+    never_heard: NeverHeard = None,
+    block: Block = None,
+    pin: Pin = None,
+    assignments: Assignments = None,
+    seeds: Annotated[
+        int, Option(min=1, max=10_000, help="Compare this run and fresh ones of other seeds.")
+    ] = 1,
+    futures: Annotated[
+        int, Option(min=1, max=10_000, help="Let the same past go on so often, by another chance.")
+    ] = 1,
+    metrics: Annotated[
+        str | None, Option(metavar="NAMES", help="The metrics to show, with commas between them.")
+    ] = None,
+    which: Annotated[
+        bool, Option("--which", help="Find the memories that mattered most to --metric.")
+    ] = False,
+    metric: Annotated[str | None, Option(metavar="NAME", help="The metric of --which.")] = None,
+    agent: Annotated[
+        str | None, Option("--agent", "-a", help="With --which: memories of this agent alone.")
+    ] = None,
+    budget: Annotated[
+        int, Option(min=1, max=10_000, help="With --which: how many memories are tested.")
+    ] = 10,
+    out: Annotated[
+        Path | None,
+        Option("--out", "-o", metavar="FOLDER", help="Keep the branches, tables and a report."),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        Option("--workers", "-w", min=1, help="Processes at once; without it, one for each core."),
+    ] = None,
+    offline: Annotated[
+        bool, Option("--offline", help="Ask no language model; a new prompt ends the branch.")
+    ] = False,
+    dry_run: Annotated[
+        bool, Option("--dry-run", help="Only say what would be run, and asked of a model.")
+    ] = False,
+    force: Force = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Tell what a memory did: the same run with one thing changed.
+
+    A branch in which nothing changes must be the run itself, or the command refuses. Then a branch
+    with the change is compared with it: metrics, the first decision that is another, and how the
+    change went from agent to agent.
+    """
+    names = [name.strip() for name in (metrics or "").split(",") if name.strip()]
+    changes: dict[str, Any] = {
+        "forget": forget or (), "never_heard": never_heard or (), "block": block or (),
+        "pin": pin or (), "set": assignments or (),
+    }  # fmt: skip
+    if which:
+        if any(changes.values()) or names or seeds > 1 or offline or dry_run:
+            raise InvalidInput(
+                "--which tries memories by itself",
+                hint="it takes --metric, --at, --agent, --budget, --futures and --out",
+            )
+        if metric is None:
+            raise InvalidInput("--which needs a metric", hint="name it with --metric")
+        _which(folder, metric, at, agent, budget, futures, out, workers, force, quiet, as_json)
+        return
+    if metric is not None or agent is not None:
+        raise InvalidInput("--metric and --agent belong to --which", hint="add --which")
+    if dry_run:
+        _say_cost(folder, at, seeds, futures, changes, as_json)
+        return
+    from ....simulation.effects import effect as measure
+
+    with Screen(quiet=quiet or as_json) as screen:
+        found = measure(
+            folder, at=at, **changes, seeds=seeds, futures=futures, metrics=names, out=out,
+            workers=workers, offline=offline, force=force, progress=screen.meter("pairs", "pairs"),
+        )  # fmt: skip
+    if as_json:
+        echo_json(found.to_dict())
+    elif not quiet:
+        _tell(found, out)
+
+
+def _say_cost(
+    folder: Path, at: int | None, seeds: int, futures: int, changes: dict[str, Any], as_json: bool
+) -> None:
+    from ....simulation.effects import expected_cost
+
+    cost = expected_cost(folder, at=at, seeds=seeds, futures=futures, **changes)
+    if as_json:
+        echo_json(cost._asdict())
+        return
+    say(f"{counted(cost.branches, 'branch or run', 'branches and runs')}, {cost.ticks:,} ticks")
+    if cost.calls:
+        say(
+            f"at most {cost.calls:,} calls to the language model, about {cost.prompt_tokens:,} "
+            f"tokens of prompts and {cost.reply_tokens:,} of replies; a prompt that is the same "
+            "is not asked again"
+        )
+    else:
+        say("no language model is asked")
+
+
+def _tell(found: "Effect", out: Path | None) -> None:
+    for words in found.words:
+        say(f"changed: {words}")
+    many = any(row["n"] > 1 for row in found.statistics)
+    table(
+        f"the difference after tick {found.until}",
+        [_line(row, found, many) for row in found.statistics],
+    )
+    for note in found.notes:
+        say(f"note: {note}")
+    first = found.parted
+    if first is None:
+        say("no decision was another")
+    else:
+        say(f"first decision that was another: {first.agent} in tick {first.tick}")
+        say(f"  as it was: {'; '.join(first.was) or 'nothing'}")
+        say(f"  changed:   {'; '.join(first.changed) or 'nothing'}")
+        for text in first.missed:
+            say(f"  it was given then, and not now: {short(text)}")
+    say(f"it reached {counted(len(found.reached), 'agent')}")
+    for each in found.reached[:_MOST_REACHED]:
+        through = f" through {', '.join(each.through)}" if each.through else ""
+        did = "" if each.decided is None else f", decided otherwise in tick {each.decided}"
+        say(f"  tick {each.tick}: {each.agent}{through}{did}")
+    for line in found.missing:
+        say(f"left out: {line}")
+    if out is not None:
+        say(f"report in {out / 'report.html'}")
+
+
+def _line(row: Any, found: "Effect", many: bool) -> dict[str, Any]:
+    from ....simulation.effects.results import interval
+
+    if not many:
+        (pair,) = [each for each in found.pairs if each["metric"] == row["metric"]]
+        return {
+            "metric": row["metric"],
+            "as it was": pair["as-it-was"],
+            "changed": pair["changed"],
+            "difference": row["mean"],
+        }
+    return {
+        "metric": row["metric"],
+        "pairs": row["n"],
+        "mean difference": row["mean"],
+        "95 % interval": interval(row),
+        "p, by Holm": row["p_holm"],
+    }
+
+
+def _which(
+    folder: Path,
+    metric: str,
+    at: int | None,
+    agent: str | None,
+    budget: int,
+    futures: int,
+    out: Path | None,
+    workers: int | None,
+    force: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    from ....simulation.effects import which
+
+    with Screen(quiet=quiet or as_json) as screen:
+        ranked = which(
+            folder, metric, at=at, agent=agent, budget=budget, futures=futures, out=out,
+            workers=workers, force=force, progress=screen.meter("branches", "branches"),
+        )  # fmt: skip
+    if as_json:
+        echo_json(ranked.to_dict())
+    elif not quiet:
+        _tell_ranking(ranked, futures)
+
+
+def _tell_ranking(ranked: "Ranked", futures: int) -> None:
+    from ....simulation.effects.results import interval
+
+    table(
+        f"{ranked.metric}, if the memory is forgotten",
+        [
+            {
+                "difference": each.difference,
+                **({"95 % interval": interval(each._asdict())} if futures > 1 else {}),
+                "agent": each.candidate.agent,
+                "after tick": each.at,
+                "decisions": each.candidate.decisions,
+                "memory": short(each.candidate.text),
+                "id": each.candidate.memory_id,
+            }
+            for each in ranked.tested
+        ],
+    )
+    for line in ranked.failed:
+        say(f"not tried: {line}")
+    say(
+        f"tested {len(ranked.tested)} of {counted(ranked.candidates, 'memory', 'memories')} that "
+        "took part in decisions, those that stood in front first; the others were not tested"
+    )
+    if futures == 1:
+        say("one future: each difference is exact in this run; --futures gives intervals")

@@ -1,0 +1,171 @@
+"""How memories spread: who had one when and from whom, how far it came and how fast."""
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .columns import Columns, Numbers
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Spread", "spread_of", "spreads"]
+
+
+class Spread(NamedTuple):
+    """The spread of one memory from agent to agent."""
+
+    origin: str
+    """The id of the first memory of the chain that is known."""
+    text: str
+    by: str
+    """``source`` if memories say where they came from; ``text`` if only their text is the same."""
+    holders: int
+    tells: int
+    """How often it was told, to whoever had it already, too."""
+    r: float
+    """How many agents an agent brought it to, on average: see :func:`reproduction`."""
+    depth: int
+    """Through how many hands it came at most."""
+    half_life: int
+    """Ticks from the first memory until half of all holders had it."""
+    table: "pa.Table"
+    """For each holder its first memory: tick, agent, memory_id, teller, parent_id, hands, gone."""
+
+    def lines(self) -> list[str]:
+        """The tree as lines: below each agent and farther in, those whom it told."""
+        rows = self.table.select(["tick", "agent", "teller"]).to_pylist()
+        known = {row["agent"] for row in rows}
+        below: dict[str | None, list[dict[str, Any]]] = {}
+        for row in rows:
+            below.setdefault(row["teller"] if row["teller"] in known else None, []).append(row)
+        waiting = [(0, row) for row in reversed(below.get(None, ()))]
+        found = []
+        while waiting:
+            depth, row = waiting.pop()
+            said = f", told by {row['teller']}" if not depth and row["teller"] else ""
+            found.append(f"{'  ' * depth}{row['agent']}, tick {row['tick']}{said}")
+            waiting += [(depth + 1, each) for each in reversed(below.get(row["agent"], ()))]
+        return found
+
+
+class _Firsts(NamedTuple):
+    """The first memory of each origin in each agent, origin after origin."""
+
+    rows: Numbers
+    starts: Numbers
+    """Where each origin begins in ``rows``."""
+    origins: Numbers
+
+
+def spreads(columns: Columns, least: int = 2) -> "pa.Table":
+    """The memories that ``least`` agents or more had at some time, the most spread first."""
+    import pyarrow as pa
+
+    firsts = _firsts(columns, columns.origin)
+    counts = np.diff(firsts.starts, append=len(firsts.rows))
+    depths, half_lives, rs = _numbers(columns, firsts, counts)
+    tells = np.bincount(columns.origin[columns.told.row], minlength=len(columns))
+    order = np.lexsort((firsts.origins, -counts))
+    order = order[counts[order] >= least]
+    chosen = firsts.origins[order]
+    return pa.table(
+        {
+            "origin": [columns.id_of(row) for row in chosen.tolist()],
+            "agent": [columns.agents[place] for place in columns.agent[chosen].tolist()],
+            "tick": columns.born[chosen],
+            "text": [columns.text[row] for row in chosen.tolist()],
+            "holders": counts[order],
+            "tells": tells[chosen],
+            "r": rs[order],
+            "depth": depths[order],
+            "half_life": half_lives[order],
+        }
+    )
+
+
+def spread_of(columns: Columns, row: int) -> Spread:
+    """The spread of the memory in a row, from the first memory of its chain on."""
+    origin = int(columns.origin[row])
+    group, by = np.where(columns.origin == origin, origin, -1), "source"
+    if (group == origin).sum() == 1 and columns.text[row] is not None:
+        same = np.array([text == columns.text[row] for text in columns.text])
+        origin, by = int(np.flatnonzero(same)[0]), "text"
+        group = np.where(same, origin, -1)
+    rows = np.flatnonzero(group == origin)
+    told = np.isin(columns.told.row, rows)
+    _, places = np.unique(columns.agent[rows], return_index=True)
+    rows = rows[np.sort(places)]
+    counts = np.array([len(rows)])
+    firsts = _Firsts(rows, np.zeros(1, np.int64), np.array([origin]))
+    depths, half_lives, rs = _numbers(columns, firsts, counts)
+    return Spread(
+        columns.id_of(origin),
+        columns.text[origin] or "",
+        by,
+        len(rows),
+        int(told.sum()),
+        float(rs[0]),
+        int(depths[0]),
+        int(half_lives[0]),
+        _tree(columns, rows),
+    )
+
+
+def reproduction(holders: Numbers, before_last: Numbers) -> NDArray[np.float64]:
+    """Harris' estimate of R: those who were told, for each one who could tell.
+
+    Who could tell are the holders of all generations but the last; a generation is a number of
+    hands. Without anybody who was told it is 0.
+    """
+    return np.where(before_last > 0, (holders - 1) / np.maximum(before_last, 1), 0.0)
+
+
+def _firsts(columns: Columns, origin: Numbers) -> _Firsts:
+    keys = (origin << 32) | columns.agent
+    keys, rows = np.unique(keys, return_index=True)
+    origins, starts = np.unique(keys >> 32, return_index=True)
+    return _Firsts(rows, starts, origins)
+
+
+def _numbers(
+    columns: Columns, firsts: _Firsts, counts: Numbers
+) -> tuple[Numbers, Numbers, NDArray[np.float64]]:
+    """Depth, half-life and R of each origin."""
+    if not len(firsts.rows):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
+    hands, born = columns.hands[firsts.rows], columns.born[firsts.rows]
+    depths = np.maximum.reduceat(hands, firsts.starts)
+    before_last = np.add.reduceat(hands < np.repeat(depths, counts), firsts.starts)
+    group = np.repeat(np.arange(len(counts)), counts)
+    in_time = born[np.lexsort((born, group))]
+    half = in_time[firsts.starts + (counts + 1) // 2 - 1] - in_time[firsts.starts]
+    return depths, half, reproduction(counts, before_last)
+
+
+def _tree(columns: Columns, rows: Numbers) -> "pa.Table":
+    import pyarrow as pa
+
+    rows = rows[np.lexsort((rows, columns.born[rows]))]
+    tellers = _first_tellers(columns, rows)
+    return pa.table(
+        {
+            "tick": columns.born[rows],
+            "agent": [columns.agents[place] for place in columns.agent[rows].tolist()],
+            "memory_id": [columns.id_of(row) for row in rows.tolist()],
+            "teller": pa.array(tellers, pa.string()),
+            "parent_id": pa.array(
+                [None if row < 0 else columns.id_of(row) for row in columns.parent[rows].tolist()],
+                pa.string(),
+            ),
+            "hands": columns.hands[rows],
+            "gone": pa.array(columns.gone[rows], mask=columns.gone[rows] < 0),
+        }
+    )
+
+
+def _first_tellers(columns: Columns, rows: Numbers) -> list[str | None]:
+    told = columns.told
+    known = {int(told.row[at]): told.teller[at] for at in np.flatnonzero(told.is_new).tolist()}
+    return [known.get(row) for row in rows.tolist()]

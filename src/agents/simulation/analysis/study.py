@@ -1,0 +1,201 @@
+"""A study of a run or a bank: every table about its population, each made when it is asked for."""
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import InvalidInput, MemoryNotFound, RunError
+from ...memory.tiers import TIER_NAMES, Tier
+from ...storage.embedding.embedders import OfflineEmbedder
+from ...storage.journal.journal import Journal
+from ...storage.vectors import quantise
+from . import needed as forgetting
+from . import overlap as sharing
+from . import spread, survival, tells, truth
+from .columns import Columns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["NEAR", "Study"]
+
+NEAR = 0.6
+"""From this cosine on, a memory that is gone counts as near to a query."""
+
+Opened = Callable[[], AbstractContextManager[Journal]]
+
+
+@final
+class Study:
+    """The population of a run or a bank, up to a tick. Tables are of pyarrow.
+
+    Made by :func:`tiermem.analysis.study`. It has read the journal, and changes nothing.
+    """
+
+    def __init__(
+        self, name: str, columns: Columns, facts: truth.Facts, logged: int, journal: Opened
+    ) -> None:
+        self.name = name
+        self.columns = columns
+        self.facts = facts
+        """What the world says is true; empty if it says nothing."""
+        self._logged = logged
+        """How many agents the decision log has."""
+        self._journal = journal
+
+    @property
+    def tick(self) -> int:
+        """The last tick that is looked at."""
+        return self.columns.last_tick
+
+    @property
+    def agents(self) -> list[str]:
+        """The agents, in the order of the run."""
+        return list(self.columns.agents)
+
+    def memories(self) -> "pa.Table":
+        """Every memory that there was: who had it, when, from whom, and until when."""
+        import pyarrow as pa
+
+        columns, told = self.columns, self.columns.told
+        tellers: list[str | None] = [None] * len(columns)
+        for at in np.flatnonzero(told.is_new).tolist():
+            tellers[told.row[at]] = told.teller[at]
+        names = [TIER_NAMES[Tier(tier)] for tier in range(len(TIER_NAMES))]
+        return pa.table(
+            {
+                "id": pa.array(map(columns.id_of, range(len(columns))), pa.string()),
+                "agent": pa.DictionaryArray.from_arrays(columns.agent, columns.agents),
+                "tick": columns.born,
+                "tier": pa.DictionaryArray.from_arrays(columns.tier, names),
+                "kind": pa.array(columns.kind, pa.string()).dictionary_encode(),
+                "text": pa.array(columns.text, pa.string()),
+                "gone": pa.array(columns.gone, mask=columns.gone < 0),
+                "cause": pa.array(columns.cause, pa.string()).dictionary_encode(),
+                "teller": pa.array(tellers, pa.string()),
+                "origin": pa.array(map(columns.id_of, columns.origin.tolist()), pa.string()),
+                "hands": columns.hands,
+            }
+        )
+
+    def spreads(self, least: int = 2) -> "pa.Table":
+        """The memories that ``least`` agents or more had, the most spread first.
+
+        ``r`` is how many agents a holder brought it to, ``depth`` the most hands, ``half_life`` the
+        ticks until half of all holders had it.
+        """
+        return spread.spreads(self.columns, least)
+
+    def spread(self, memory_id: str) -> spread.Spread:
+        """The spread of one memory, from the first of its chain on; any copy's id will do."""
+        row = self.columns.row_of(memory_id) if isinstance(memory_id, str) else None
+        if row is None:
+            raise MemoryNotFound(
+                f"{self.name} has no memory {memory_id!r:.80} up to tick {self.tick}",
+                hint="tiermem analyse, show and why give ids; the ids of another run are others",
+            )
+        return spread.spread_of(self.columns, row)
+
+    @cached_property
+    def _tells(self) -> "pa.Table":
+        return tells.tells(self.columns)
+
+    def tells(self) -> "pa.Table":
+        """Who informs whom: an edge for each teller and listener, the most used first."""
+        return self._tells
+
+    def centrality(self) -> "pa.Table":
+        """How central each agent is in what was told; it needs networkx, ``tiermem[analysis]``."""
+        return tells.centrality(self._tells)
+
+    def overlap(self, agents: Sequence[str] | None = None) -> "pa.Table":
+        """How much each two agents believe the same, exactly and by nearness."""
+        if agents is None:
+            return sharing.overlap(self.columns)
+        known = {name: place for place, name in enumerate(self.columns.agents)}
+        for name in agents:
+            if name not in known:
+                raise InvalidInput(f"{self.name} has no agent {name!r:.60}")
+        return sharing.overlap(self.columns, sorted({known[name] for name in agents}))
+
+    def survival(self) -> "pa.Table":
+        """How long memories last, by tier and by source: Kaplan and Meier."""
+        return survival.survival(self.columns)
+
+    def truth(self) -> "pa.Table":
+        """For each subject of the world's facts and each tick, who believes truth and lie."""
+        return truth.truth(self.columns, self.facts)
+
+    def overtaking(self) -> "pa.Table":
+        """For each subject of the world's facts, when truth overtook the lie."""
+        return truth.overtaking(self.truth())
+
+    @cached_property
+    def has_decisions(self) -> bool:
+        """Whether the journal keeps queries of decisions, up to this tick."""
+        with self._journal() as journal:
+            first = next(journal.decisions(), None)
+            return bool(self._logged) and first is not None and first[0] <= self.tick
+
+    def needed(self, near: float = NEAR) -> "pa.Table":
+        """Memories that were gone, and to which a later query was nearer than to all given ones."""
+        if not self.has_decisions:
+            raise RunError(
+                f"{self.name} keeps no decisions, so nobody can tell what was needed",
+                hint="a run of a scenario keeps them; a bank that no run made does not",
+            )
+        with self._journal() as journal:
+            return forgetting.needed(
+                self.columns, _decisions(journal), self._logged, _embed_of(journal), near
+            )
+
+    def tables(self) -> dict[str, "pa.Table"]:
+        """All tables that there is something for, by name.
+
+        Without decisions there is no ``needed``, without facts no ``truth`` and no ``overtaking``.
+        """
+        found = {
+            "spreads": self.spreads(),
+            "tells": self.tells(),
+            "overlap": self.overlap(),
+            "survival": self.survival(),
+        }
+        if self.has_decisions:
+            found["needed"] = self.needed()
+        if self.facts:
+            found |= {"truth": self.truth(), "overtaking": self.overtaking()}
+        return found
+
+
+def _decisions(journal: Journal) -> Iterator[tuple[int, bytes, bytes]]:
+    """The tick, the log and what was retrieved, of each tick that has a log."""
+    rows = journal.tick_rows()
+    for tick, log in journal.decisions():
+        row = next((row for row in rows if row.tick >= tick), None)
+        if row is not None and row.tick == tick:
+            yield tick, log, row.retrieved
+
+
+def _embed_of(journal: Journal) -> forgetting.Embed:
+    """What gives queries their vectors: the offline embedder, or what the journal keeps."""
+    kept: dict[str, Any] = journal.get("bank")["embedder"]
+    offline = OfflineEmbedder()
+
+    def embed(texts: Sequence[str]) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
+        if not texts:
+            return np.zeros((0, kept["dims"]), np.int8), np.zeros(0, np.bool_)
+        if kept["name"] == offline.name:
+            vectors = quantise(offline.embed(list(texts)), offline.dims, len(texts))
+            return vectors, np.ones(len(texts), np.bool_)
+        keys = [hashlib.sha256(text.encode()).digest() for text in texts]
+        known = journal.embeddings(keys)
+        data = b"".join(known.get(key, bytes(kept["dims"])) for key in keys)
+        vectors = np.frombuffer(data, np.int8).reshape(len(texts), -1)
+        return vectors, np.array([key in known for key in keys])
+
+    return embed

@@ -1,0 +1,13 @@
+"""Causal experiments: what did a memory do?
+
+>>> from tiermem.simulation.effects import effect
+>>> found = effect("runs/market", at=60, forget="agent_00:Never accept an offer")
+
+A branch in which nothing changes must be the run itself; then a branch in which one thing changes
+shows what that thing did. See docs/architecture/effects.md.
+"""
+
+from .experiment import Effect, effect, expected_cost
+from .which import Ranked, which
+
+__all__ = ["Effect", "Ranked", "effect", "expected_cost", "which"]

@@ -1,0 +1,154 @@
+"""The arms of an experiment: branches of a run, each run to its end in a folder."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ...bank.memory_bank import MemoryBank
+from ...config.load import load_settings
+from ...errors import Diverged, RunError, SimulationError, TierMemError
+from ..loop.decisions import plain
+from ..runs.branch import branch
+from ..runs.folder import read_folder
+from ..runs.replay import Replay
+from ..runs.run import Run
+from .interventions import Change, Intervention
+
+__all__ = ["Arm", "Pair", "check_null", "future_pair", "run_arm", "seed_pair"]
+
+
+class Arm(NamedTuple):
+    """What came of a branch."""
+
+    metrics: dict[str, float]
+    """In its last tick."""
+    by_agent: dict[str, dict[str, float]]
+    ended: int
+    """Its last tick."""
+    stopped: str = ""
+    """Why it ended before its parent did: a prompt to which no answer is recorded."""
+    no_ops: int = 0
+    """The decisions after the branching tick to which a language model gave no answer."""
+
+
+class Pair(NamedTuple):
+    """One run as it was and changed."""
+
+    where: str
+    """The seed, or the future, such as ``seed 8``."""
+    number: int
+    was: Arm | None
+    changed: Arm | None
+    missing: str = ""
+    """Why this run has no such change."""
+
+
+def run_arm(
+    parent: Path, folder: Path, change: Change, until: int, *, offline: bool = False
+) -> Arm:
+    """Branch ``parent``, and run the branch up to ``until``.
+
+    With ``offline``, the first prompt without a recorded answer ends it, and what came before is
+    kept.
+    """
+    settings = ["storage.sync=manual", *change.assignments]
+    branch(parent, change.at, folder, assignments=settings, edits=change.edits, rules=change.rules)
+    with Run.open(folder, change.secrets, offline=offline) as run:
+        try:
+            for _ in run.advance(until):
+                pass
+            return _arm(run, change.at, "")
+        except SimulationError as error:
+            if not isinstance(error.__cause__, Diverged):
+                raise
+            stopped = error.__cause__.why
+    with Run.open(
+        folder, change.secrets, offline=offline
+    ) as run:  # as it was after its last whole tick
+        return _arm(run, change.at, stopped)
+
+
+def _arm(run: Run, at: int, stopped: str) -> Arm:
+    summary = run.finish(report=False)
+    no_ops = sum(record["no_ops"] for record, _ in run.bank.ticks.records(after=at))
+    return Arm(summary["metrics"], summary["by_agent"], run.tick, stopped, no_ops)
+
+
+def check_null(original: Path, null: Path, at: int) -> None:
+    """Refuse a run whose branch without a change is not the run itself, hash for hash."""
+    one, other = _told(original, at), _told(null, at)
+    if one == other:
+        return
+    tick = next(tick for tick in sorted({*one, *other}) if one.get(tick) != other.get(tick))
+    why = f"tick {tick} is another"
+    replay = Replay(original, at)
+    try:
+        why = next((str(found) for found in replay.ticks() if found), why)
+    finally:
+        replay.close()
+    raise RunError(
+        f"a branch of {original} in which nothing was changed is another run ({why}), so a "
+        "difference would say nothing",
+        hint="its world or policy keeps state outside get_state(), or reads a clock: tiermem "
+        "check-world finds where",
+    )
+
+
+def _told(folder: Path, after: int) -> dict[int, Any]:
+    """What is recorded of each tick: state hash, counts, metrics, what was given, decisions."""
+    with MemoryBank.at(folder / "bank") as bank:
+        decided = {tick: plain(data) for tick, data in bank.ticks.decisions(after)}
+        return {
+            record["tick"]: (record, given, decided.get(record["tick"]))
+            for record, given in bank.ticks.records(after)
+        }
+
+
+def seed_pair(
+    run: Path, folder: Path, intervention: Intervention, seed: int, until: int, offline: bool
+) -> Pair:
+    """A fresh run of the scenario with another seed, and its branch with the same change."""
+    where, fresh = f"seed {seed}", folder / "as-it-was"
+    settings, about = read_folder(run)
+    own = {"seed": seed, "storage.sync": "manual", "simulation.ticks": until}
+    code = run / "code"
+    scenario = code if code.is_dir() else about["scenario"] and Path(about["scenario"])
+    try:
+        other = load_settings(settings, assignments=intervention.secrets, overrides=own)
+        with Run.create(fresh, other, scenario=scenario) as new:
+            for _ in new.advance(until):
+                pass
+            was = _arm(new, 0, "")
+    except TierMemError as error:
+        return Pair(where, seed, None, None, error.why)
+    try:
+        change = intervention.in_run(fresh)
+    except RunError as error:
+        return Pair(where, seed, was, None, error.why)
+    return _changed(Pair(where, seed, was, None), fresh, folder, change, until, offline)
+
+
+def future_pair(
+    run: Path, folder: Path, change: Change, number: int, until: int, offline: bool
+) -> Pair:
+    """The same past with another future, as it was and changed."""
+    rule = {"do": "future", "number": number, "after": change.at}
+    null = Change(change.at, rules=(rule,), secrets=change.secrets)
+    pair = Pair(f"future {number}", number, None, None)
+    try:
+        was = run_arm(run, folder / "as-it-was", null, until, offline=offline)
+    except TierMemError as error:
+        return pair._replace(missing=error.why)
+    if was.stopped:
+        return pair._replace(missing=was.stopped)
+    other = change._replace(rules=(*change.rules, rule))
+    return _changed(pair._replace(was=was), run, folder, other, until, offline)
+
+
+def _changed(
+    pair: Pair, parent: Path, folder: Path, change: Change, until: int, offline: bool
+) -> Pair:
+    try:
+        arm = run_arm(parent, folder / "changed", change, until, offline=offline)
+    except TierMemError as error:
+        return pair._replace(missing=error.why)
+    return pair._replace(missing=arm.stopped) if arm.stopped else pair._replace(changed=arm)

@@ -1,0 +1,245 @@
+"""What an experiment changes, and where the same thing is in a run of another seed."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from shlex import quote
+from typing import Any, NamedTuple
+
+from ...bank.memory_bank import MemoryBank
+from ...config.settings import Settings, is_secret
+from ...errors import InvalidInput, RunError
+from ...memory.context import one_line
+from ...memory.events import Added
+from ...memory.records import id_prefix, memory_id, sequence_of
+from ..runs.compare import last_tick, past_bank
+from ..runs.folder import as_run_error, read_folder
+
+__all__ = ["Change", "Intervention", "Target", "read_intervention"]
+
+ANYBODY = "*"
+_ARROWS = ("→", "->")
+
+
+class Target(NamedTuple):
+    """A memory: by its whole text and the tick of its birth, or by a part of its text."""
+
+    agent: str
+    """``*`` for whoever has the oldest such memory."""
+    text: str
+    is_whole: bool
+    """Whether ``text`` is all of the memory's text."""
+    born: int | None = None
+
+    def fits(self, text: str) -> bool:
+        """Whether this is the text of the memory."""
+        return text == self.text if self.is_whole else self.text in text
+
+    def __str__(self) -> str:
+        whose = "anybody" if self.agent == ANYBODY else self.agent
+        return f"{whose}: {one_line(self.text)[:80]!r}"
+
+
+class Change(NamedTuple):
+    """What a branch of one run is given."""
+
+    at: int
+    """The last tick that both share."""
+    edits: tuple[dict[str, Any], ...] = ()
+    rules: tuple[dict[str, Any], ...] = ()
+    assignments: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    """What is changed, for people."""
+    secrets: tuple[str, ...] = ()
+    """Settings such as an API key, which a run's folder does not keep."""
+
+
+class Intervention(NamedTuple):
+    """What is changed, in the words that hold for every run of the scenario."""
+
+    at: int | None
+    """None: before the birth of what is never heard."""
+    forget: tuple[Target, ...] = ()
+    never_heard: tuple[Target, ...] = ()
+    pin: tuple[Target, ...] = ()
+    block: tuple[tuple[str, str], ...] = ()
+    assignments: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
+
+    def in_run(self, folder: Path) -> Change:
+        """The change of this run; :class:`RunError` says what the run does not have."""
+        settings, _ = read_folder(folder)
+        born = [_birth(folder, settings, target) for target in self.never_heard]
+        at = self.at if self.at is not None else min((max(b.tick - 1, 0) for b in born), default=0)
+        edits, rules, words = [], [], []
+        for birth in born:
+            words.append(f"{birth.agent} never hears {_shown(birth.text)} of tick {birth.tick}")
+            if birth.tick == 0:
+                edits.append({"agent": birth.agent, "do": "forget", "memory": birth.id})
+                continue
+            if birth.tick <= at:
+                raise RunError(
+                    f"{birth.agent} had {_shown(birth.text)} in tick {birth.tick} already, before "
+                    f"a branch at {at}",
+                    hint=f"branch at tick {birth.tick - 1} or before, or leave --at out",
+                )
+            rules.append(
+                {"do": "never", "agent": birth.agent, "tick": birth.tick, "content": birth.text}
+            )
+        if self.forget or self.pin:
+            with past_bank(folder, at) as bank:
+                for do, targets in (("forget", self.forget), ("pin", self.pin)):
+                    for target in targets:
+                        agent, identifier, text = _held(bank, settings, target)
+                        edits.append({"agent": agent, "do": do, "memory": identifier})
+                        words.append(f"{agent} {do}s {_shown(text)} after tick {at}")
+        for speaker, listener in self.block:
+            rules.append({"do": "block", "from": speaker, "to": listener, "after": at})
+            words.append(f"what {speaker} says does not reach {listener} after tick {at}")
+        words += [f"{each} after tick {at}" for each in self.assignments]
+        return Change(at, tuple(edits), tuple(rules), self.assignments, tuple(words), self.secrets)
+
+
+def read_intervention(
+    folder: Path,
+    at: int | None,
+    *,
+    forget: Iterable[str] = (),
+    never_heard: Iterable[str] = (),
+    pin: Iterable[str] = (),
+    block: Iterable[str] = (),
+    assignments: Iterable[str] = (),
+) -> Intervention:
+    """What a user asks for: a memory as ``AGENT:ID`` or ``AGENT:part of its text``.
+
+    An id is looked up, because a run of another seed has other ids.
+    """
+    settings, _ = read_folder(folder)
+    never = tuple(_target(folder, settings, text) for text in never_heard)
+    given = tuple(assignments)
+    secrets = tuple(text for text in given if is_secret(text.partition("=")[0]))
+    made = Intervention(
+        at,
+        tuple(_target(folder, settings, text) for text in forget),
+        never,
+        tuple(_target(folder, settings, text) for text in pin),
+        tuple(_pair(settings, text) for text in block),
+        tuple(text for text in given if text not in secrets),
+        secrets,
+    )
+    if not any(made[1:6]):
+        raise InvalidInput(
+            "an experiment changes something",
+            hint="name it with --forget, --never-heard, --block, --pin or --set",
+        )
+    if at is None and not never:
+        raise InvalidInput(
+            "an experiment begins after a tick", hint="name the last tick that is shared: --at"
+        )
+    last = last_tick(folder)
+    if at is not None and not 0 <= at < last:
+        raise RunError(
+            f"{folder} has ticks 0 to {last}; nothing can change after tick {at}",
+            hint=f"give --at a tick from 0 to {last - 1}" if last else "let it run first",
+        )
+    return made
+
+
+class _Birth(NamedTuple):
+    agent: str
+    tick: int
+    text: str
+    id: str
+
+
+def _target(folder: Path, settings: Settings, text: str) -> Target:
+    known = settings.simulation.agent_ids()
+    agent = next((name for name in [*known, ANYBODY] if text.startswith(f"{name}:")), None)
+    if agent is None or len(text) == len(agent) + 1:
+        raise InvalidInput(
+            f"{text!r:.80} names no memory of an agent of {folder}",
+            hint="write AGENT:ID or AGENT:part of its text; the agents are listed by: tiermem "
+            f"show {quote(str(folder))}",
+        )
+    what = text[len(agent) + 1 :]
+    if agent == ANYBODY or sequence_of(id_prefix(settings.seed, agent), what) is None:
+        return Target(agent, what, is_whole=False)
+    for birth in _births(folder, settings):
+        if birth.agent == agent and birth.id == what:
+            return Target(agent, birth.text, is_whole=True, born=birth.tick)
+    raise RunError(
+        f"{folder} has no memory {what} of {agent}, or its text was forgotten",
+        hint="tiermem show and tiermem why give ids; the ids of another run are others",
+    )
+
+
+def _pair(settings: Settings, text: str) -> tuple[str, str]:
+    known = settings.simulation.agent_ids()
+    for arrow in _ARROWS:
+        speaker, found, listener = text.partition(arrow)
+        if found and listener.strip() in known and speaker.strip():
+            return speaker.strip(), listener.strip()
+    raise InvalidInput(
+        f"{text!r:.80} says not who is kept from whom",
+        hint="write FROM→TO or FROM->TO; TO is an agent of the run",
+    )
+
+
+def _births(folder: Path, settings: Settings) -> Iterator[_Birth]:
+    """Every memory with a text that was born in the run, oldest first; parts of notes are none."""
+    prefixes = {name: id_prefix(settings.seed, name) for name in settings.simulation.agent_ids()}
+    with (
+        as_run_error(f"the memories of {folder} can't be read"),
+        MemoryBank.at(folder / "bank", None, settings) as bank,
+    ):
+        for tick, events in bank.ticks.events():
+            for event in events:
+                if not isinstance(event, Added) or event.content is None:
+                    continue
+                if event.start is not None and event.start.kind == "note":
+                    continue
+                prefix = prefixes.get(event.agent_id)
+                if prefix is not None:
+                    own = memory_id(prefix, event.sequence)
+                    yield _Birth(event.agent_id, tick, event.content, own)
+
+
+def _birth(folder: Path, settings: Settings, target: Target) -> _Birth:
+    """The birth of a memory in this run; the nearest in time, if there are several."""
+    fitting = [
+        birth
+        for birth in _births(folder, settings)
+        if target.agent in (birth.agent, ANYBODY) and target.fits(birth.text)
+    ]
+    if not fitting:
+        raise RunError(f"there never was a memory of {target}", hint=_OTHER_SEED)
+    near = 0 if target.born is None else target.born
+    return min(fitting, key=lambda birth: abs(birth.tick - near))
+
+
+def _held(bank: MemoryBank, settings: Settings, target: Target) -> tuple[str, str, str]:
+    """Agent, id and text of a memory that somebody has after the bank's tick."""
+    names: Sequence[str] = settings.simulation.agent_ids()
+    if target.agent != ANYBODY:
+        names = [target.agent]
+    fitting = [
+        memory
+        for name in names
+        for memory in bank.agent(name).all()
+        if target.fits(memory.content) and memory.kind != "note"
+    ]
+    if not fitting:
+        raise RunError(
+            f"after tick {bank.tick} there is no memory of {target}",
+            hint=_OTHER_SEED,
+        )
+    near = 0 if target.born is None else target.born
+    found = min(fitting, key=lambda memory: abs(memory.created_tick - near))
+    return found.agent_id, found.id, found.content
+
+
+def _shown(text: str) -> str:
+    line = one_line(text)
+    return repr(line if len(line) <= 60 else line[:59] + "…")
+
+
+_OTHER_SEED = "tiermem show lists what agents have; `AGENT:part of its text` fits in more runs"

@@ -1,0 +1,206 @@
+"""How a change spread: what each agent perceived, was given, did and remembered, in two runs."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ...bank.memory_bank import MemoryBank
+from ...memory.events import Added
+from ...memory.records import id_prefix, memory_id
+from ...memory.sources import source_of
+from ..runs.decision_table import kept_decisions
+from ..runs.decisions import FORGOTTEN, RESULTS
+from ..runs.folder import as_run_error, read_folder
+
+__all__ = ["Parted", "Reached", "Step", "Turn", "compare", "story_of"]
+
+
+class Turn(NamedTuple):
+    """One agent in one tick. Memories are named by their texts: ids may be others in a branch."""
+
+    perceived: tuple[str, ...]
+    facts: Any
+    given: tuple[str, ...]
+    did: tuple[tuple[str, Any, str], ...]
+    """Name, arguments and result of each action."""
+    born: tuple[str, ...]
+    """The texts of the memories that it has since."""
+    told_by: Mapping[str, str]
+    """Who said it, by text; where the world or the teller says so."""
+
+
+Story = Mapping[int, Mapping[str, Turn]]
+"""The turns by tick and agent."""
+
+
+class Step(NamedTuple):
+    """What is another with an agent in a tick."""
+
+    tick: int
+    agent: str
+    perceived: bool
+    given: bool
+    did: bool
+    remembers: bool
+
+
+class Parted(NamedTuple):
+    """The first decision that is another: what was done as it was, and what was done then."""
+
+    tick: int
+    agent: str
+    was: tuple[str, ...]
+    changed: tuple[str, ...]
+    missed: tuple[str, ...]
+    """What the agent was given before, and is not given now."""
+    more: tuple[str, ...]
+    """What it is given now alone."""
+
+
+class Reached(NamedTuple):
+    """The tick in which the change reached an agent, and through whom."""
+
+    agent: str
+    tick: int
+    through: tuple[str, ...]
+    """Agents that it had reached before, and that said or did what this one perceived; empty for
+    the first ones, or if only the world can tell."""
+    decided: int | None
+    """The first tick in which the agent decided otherwise."""
+
+
+def story_of(folder: Path, after: int) -> Story:
+    """What a run's journal tells of the ticks after ``after``."""
+    settings, _ = read_folder(folder)
+    names = settings.simulation.agent_ids()
+    prefixes = {name: id_prefix(settings.seed, name) for name in names}
+    story: dict[int, dict[str, Turn]] = {}
+    with (
+        as_run_error(f"the decisions of {folder} can't be read"),
+        MemoryBank.at(folder / "bank", None, settings) as bank,
+    ):
+        texts: dict[tuple[str, int], str] = {}
+        new: dict[int, dict[str, list[tuple[str, str | None]]]] = {}
+        for tick, events in bank.ticks.events():
+            # The first commit of a tick is its own; a later one is somebody's edit.
+            here = new.setdefault(tick, {}) if tick > after and tick not in new else None
+            for event in events:
+                if isinstance(event, Added):
+                    text = FORGOTTEN if event.content is None else event.content
+                    texts[event.agent_id, event.sequence] = text
+                    is_note = event.start is not None and event.start.kind == "note"
+                    if here is not None and not is_note:
+                        here.setdefault(event.agent_id, []).append((text, _speaker(event)))
+        by_id = {memory_id(prefixes[name], number): text
+                 for (name, number), text in texts.items() if name in prefixes}  # fmt: skip
+        for tick, kept in kept_decisions(bank, names):
+            if tick <= after:
+                continue
+            story[tick] = {}
+            for name, own in zip(names, kept, strict=False):
+                born = new.get(tick, {}).get(name, [])
+                story[tick][name] = Turn(
+                    tuple(text for text, _ in born[: own.has_text + own.heard]),
+                    own.facts,
+                    tuple(texts.get((name, number), FORGOTTEN) for number in own.sequences),
+                    tuple(
+                        (str(action), _by_text(arguments, by_id), RESULTS[result])
+                        for action, arguments, result, _ in own.did
+                    ),
+                    tuple(text for text, _ in born),
+                    {text: speaker for text, speaker in born if speaker},
+                )
+    return story
+
+
+def compare(was: Story, changed: Story) -> tuple[list[Step], Parted | None, list[Reached]]:
+    """Where two stories differ, the first decision that does, and how the change went around."""
+    steps = list(_steps(was, changed))
+    first = next((step for step in steps if step.did), None)
+    parted = first and _parted(first, was[first.tick][first.agent],
+                               changed[first.tick][first.agent])  # fmt: skip
+    return steps, parted, _reached(steps, was, changed)
+
+
+def _steps(was: Story, changed: Story) -> Iterator[Step]:
+    for tick in sorted(was.keys() & changed.keys()):
+        for agent, one in was[tick].items():
+            other = changed[tick].get(agent)
+            if other is not None and one[:5] != other[:5]:
+                perceived = (one.perceived, one.facts) != (other.perceived, other.facts)
+                given = one.given != other.given
+                yield Step(
+                    tick, agent, perceived, given, one.did != other.did, one.born != other.born
+                )
+
+
+def _parted(step: Step, one: Turn, other: Turn) -> Parted:
+    before, now = Counter(one.given), Counter(other.given)
+    return Parted(
+        step.tick,
+        step.agent,
+        _deeds(one),
+        _deeds(other),
+        tuple((before - now).elements()),
+        tuple((now - before).elements()),
+    )
+
+
+def _deeds(turn: Turn) -> tuple[str, ...]:
+    """The actions in words, without those that both a reader and the memory have elsewhere."""
+    return tuple(
+        f"{name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())}): {result}"
+        if isinstance(arguments, Mapping)
+        else f"{name}: {result}"
+        for name, arguments, result in turn.did
+    )
+
+
+def _reached(steps: list[Step], was: Story, changed: Story) -> list[Reached]:
+    """Who was reached when: by another perception, another memory or another decision."""
+    found: dict[str, Reached] = {}
+    decided: dict[str, int] = {}
+    for step in steps:
+        if step.did:
+            decided.setdefault(step.agent, step.tick)
+    for step in steps:
+        if step.agent in found:
+            continue
+        earlier = [name for name, each in found.items() if each.tick < step.tick]
+        one, other = was[step.tick][step.agent], changed[step.tick][step.agent]
+        through = _through(one, other, earlier)
+        first = decided.get(step.agent)
+        found[step.agent] = Reached(step.agent, step.tick, through, first)
+    return list(found.values())
+
+
+def _through(one: Turn, other: Turn, earlier: list[str]) -> tuple[str, ...]:
+    """The agents whose words, or names, are in what was perceived in one of the runs alone."""
+    told = {**one.told_by, **other.told_by}
+    said = {told[text] for text in _in_one(one.born, other.born) if text in told}
+    apart = _in_one(one.perceived, other.perceived)
+    named = {name for name in earlier if any(name in text for text in apart)}
+    return tuple(sorted((said & set(earlier)) or named))
+
+
+def _in_one(one: Sequence[str], other: Sequence[str]) -> list[str]:
+    """The texts that one of the two has alone."""
+    before, now = Counter(one), Counter(other)
+    return [*(before - now), *(now - before)]
+
+
+def _speaker(event: Added) -> str | None:
+    metadata: Mapping[str, Any] = dict(event.metadata or {})
+    source = source_of(metadata)
+    speaker = metadata.get("speaker") if source is None else source.teller
+    return speaker if isinstance(speaker, str) else None
+
+
+def _by_text(value: Any, texts: Mapping[str, str]) -> Any:
+    """Arguments with the text of a memory in the place of its id."""
+    if isinstance(value, str):
+        return texts.get(value, value)
+    if isinstance(value, Mapping):
+        return {key: _by_text(each, texts) for key, each in value.items()}
+    return [_by_text(each, texts) for each in value] if isinstance(value, list) else value

@@ -1,0 +1,255 @@
+"""Which memories mattered most: candidates by their part in decisions, tested by removal."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ...bank.memory_bank import MemoryBank
+from ...errors import InvalidInput, RunError
+from ...memory.events import Added
+from ...memory.records import id_prefix, memory_id
+from ...storage.private_files import make_folder
+from ..runs.compare import last_tick
+from ..runs.decision_table import kept_decisions
+from ..runs.folder import as_run_error, read_folder
+from ..statistics import differences
+from ..sweeps.worker import KILLED
+from .arms import Pair, check_null, future_pair, run_arm
+from .experiment import AS_IT_WAS, CHANGED, arms_folder, results_of
+from .interventions import Change
+
+__all__ = ["Candidate", "Ranked", "Tested", "which"]
+
+_LEAST_BUDGET, _MOST_BUDGET = 1, 10_000
+
+
+class Candidate(NamedTuple):
+    """A memory, and how often it took part in a decision."""
+
+    agent: str
+    memory_id: str
+    text: str
+    born: int
+    decisions: int
+    """For how many decisions it was given, or found by a question."""
+    weight: float
+    """The same, where a memory that was given in second place counts as a half, and so on."""
+
+
+class Tested(NamedTuple):
+    """A memory that was removed, and by how much the metric changed."""
+
+    candidate: Candidate
+    at: int
+    """It was forgotten after this tick."""
+    difference: float
+    """In the run itself; with futures, the mean."""
+    low: float | None
+    high: float | None
+    p_holm: float | None
+    """Corrected for all memories that were tested; None without futures."""
+    n: int
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """The memories that were tested, the largest effect first, and what was not tested."""
+
+    metric: str
+    tested: Sequence[Tested]
+    candidates: int
+    """How many memories took part in decisions."""
+    untested: Sequence[Candidate]
+    """The candidates beyond the budget, by how often they took part."""
+    failed: Sequence[str]
+    """Candidates whose removal could not be tried, and why."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The ranking as JSON values."""
+        return {
+            "metric": self.metric,
+            "candidates": self.candidates,
+            "tested": [{**each.candidate._asdict(), **each._asdict(),
+                        "candidate": each.candidate.memory_id} for each in self.tested],
+            "untested": [each._asdict() for each in self.untested],
+            "failed": list(self.failed),
+        }  # fmt: skip
+
+
+def which(
+    run: str | Path,
+    metric: str,
+    *,
+    at: int | None = None,
+    agent: str | None = None,
+    budget: int = 10,
+    futures: int = 1,
+    out: str | Path | None = None,
+    workers: int | None = None,
+    force: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> Ranked:
+    """Which memories changed ``metric`` most: the ``budget`` most used ones are removed in turn.
+
+    Each is forgotten right after its birth, or after ``at``. With ``futures``, the same past goes
+    on so many times, and each effect has an interval.
+    """
+    folder = Path(run)
+    _check(folder, metric, agent, budget, futures, out)
+    found = candidates(folder, at, agent)
+    chosen, until = found[:budget], last_tick(folder)
+    with arms_folder(out, force) as place:
+        tested, failed = _tested(folder, place, chosen, at, metric, futures, workers, progress)
+        ranked = Ranked(metric, tested, len(found), found[budget:], failed)
+        if out is not None:
+            from .results import write_ranking
+
+            write_ranking(ranked, place, str(folder), until)
+    return ranked
+
+
+def candidates(run: Path, at: int | None, agent: str | None) -> list[Candidate]:
+    """The memories that took part in decisions, those with most weight first.
+
+    What fills up a context stands behind what matters: a place in it counts by its reciprocal.
+    Parts of notes are no candidates.
+    """
+    settings, _ = read_folder(run)
+    names = settings.simulation.agent_ids()
+    parts: Counter[tuple[str, int]] = Counter()
+    weights: defaultdict[tuple[str, int], float] = defaultdict(float)
+    births: dict[tuple[str, int], tuple[int, str]] = {}
+    with (
+        as_run_error(f"the decisions of {run} can't be read"),
+        MemoryBank.at(run / "bank", None, settings) as bank,
+    ):
+        for tick, events in bank.ticks.events():
+            for event in events:
+                is_note = isinstance(event, Added) and event.start and event.start.kind == "note"
+                if isinstance(event, Added) and event.content is not None and not is_note:
+                    births[event.agent_id, event.sequence] = (tick, event.content)
+        for tick, kept in kept_decisions(bank, names):
+            if at is not None and tick <= at:
+                continue
+            for name, own in zip(names, kept, strict=False):
+                if agent not in (None, name):
+                    continue
+                places: dict[int, int] = {}
+                for given in (own.sequences, *(question[3] for question in own.asked)):
+                    for place, number in enumerate(given, start=1):
+                        places[number] = min(place, places.get(number, place))
+                for number, place in places.items():
+                    parts[name, number] += 1
+                    weights[name, number] += 1 / place
+    prefixes = {name: id_prefix(settings.seed, name) for name in names}
+    found = [
+        Candidate(name, memory_id(prefixes[name], number), births[name, number][1],
+                  births[name, number][0], count, weights[name, number])
+        for (name, number), count in parts.items()
+        if (name, number) in births and (at is None or births[name, number][0] <= at)
+    ]  # fmt: skip
+    return sorted(found, key=lambda each: (-each.weight, each.born, each.agent, each.memory_id))
+
+
+def _tested(
+    run: Path,
+    place: Path,
+    chosen: Sequence[Candidate],
+    at: int | None,
+    metric: str,
+    futures: int,
+    workers: int | None,
+    progress: Callable[[int, int], None] | None,
+) -> tuple[list[Tested], list[str]]:
+    until = last_tick(run)
+    begins = [each.born if at is None else at for each in chosen]
+    if not chosen:
+        return [], []
+    first = min(begins)
+    null = run_arm(run, place / AS_IT_WAS, Change(first), until, offline=True)
+    check_null(run, place / AS_IT_WAS, first)
+    calls = []
+    for rank, (each, begin) in enumerate(zip(chosen, begins, strict=True)):
+        edit = {"agent": each.agent, "do": "forget", "memory": each.memory_id}
+        for number in range(futures):
+            folder = place / f"memory-{rank + 1}" / f"future-{number}"
+            calls.append((run, folder, Change(begin, (edit,)), number, until))
+            make_folder(folder.parent)
+            make_folder(folder)
+    pairs: dict[int, Pair] = {}
+    for index, pair in results_of(_removed, calls, workers):
+        pairs[index] = pair or Pair("", 0, None, None, KILLED)
+        if progress is not None:
+            progress(len(pairs), len(calls))
+    rows, failed = list[dict[str, Any]](), list[str]()
+    for index, pair in sorted(pairs.items()):
+        rank, number = divmod(index, futures)
+        was = null if number == 0 else pair.was
+        if was is None or pair.changed is None:
+            failed.append(f"{chosen[rank].agent}, {chosen[rank].memory_id}: {pair.missing}")
+            continue
+        for name, arm in ((AS_IT_WAS, was), (CHANGED, pair.changed)):
+            rows.append({"rank": rank, "arm": name, "pair": number, metric: arm.metrics[metric]})
+    return _ranked(rows, chosen, begins, metric), failed
+
+
+def _removed(run: Path, folder: Path, change: Change, number: int, until: int) -> Pair:
+    """One memory removed: in the run's own future, or with the same past in another one."""
+    if number:
+        return future_pair(run, folder, change, number, until, offline=True)
+    try:
+        arm = run_arm(run, folder / CHANGED, change, until, offline=True)
+    except RunError as error:
+        return Pair("the run itself", 0, None, None, error.why)
+    missing = arm.stopped
+    return Pair("the run itself", 0, None, None if missing else arm, missing)
+
+
+def _ranked(
+    rows: Sequence[dict[str, Any]],
+    chosen: Sequence[Candidate],
+    begins: Sequence[int],
+    metric: str,
+) -> list[Tested]:
+    found = [
+        Tested(
+            chosen[row["rank"]], begins[row["rank"]], row["mean"], row["low"], row["high"],
+            row["p_holm"] if row["n"] > 2 else None, row["n"],
+        )
+        for row in differences(rows, ["rank"], [metric], baseline=AS_IT_WAS, variant="arm",
+                               pair="pair")
+    ]  # fmt: skip
+    return sorted(found, key=lambda each: (-abs(each.difference), -each.candidate.decisions,
+                                           each.candidate.memory_id))  # fmt: skip
+
+
+def _check(
+    run: Path, metric: str, agent: str | None, budget: int, futures: int, out: object
+) -> None:
+    settings, _ = read_folder(run)
+    known = _metrics(run)
+    if metric not in known:
+        raise InvalidInput(
+            f"the world has no metric {metric!r:.60}", hint=f"it has {', '.join(known)}"
+        )
+    if agent is not None and agent not in settings.simulation.agent_ids():
+        raise InvalidInput(f"{run} has no agent {agent!r:.60}", hint="tiermem show lists them")
+    for name, number in (("budget", budget), ("futures", futures)):
+        if not isinstance(number, int) or not _LEAST_BUDGET <= number <= _MOST_BUDGET:
+            raise InvalidInput(f"{name} is {number!r:.40}", hint="a number from 1 to 10000")
+    if settings.simulation.policy == "llm":
+        raise InvalidInput(
+            "a language model would be asked for every candidate",
+            hint="test one memory at a time: --forget, with --dry-run first",
+        )
+
+
+def _metrics(run: Path) -> list[str]:
+    def last() -> Iterator[list[str]]:
+        with as_run_error(f"{run} can't be read"), MemoryBank.at(run / "bank") as bank:
+            for record, _ in bank.ticks.records(bank.tick - 1):
+                yield list(record["metrics"])
+
+    return next(last(), [])

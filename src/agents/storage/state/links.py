@@ -1,0 +1,64 @@
+"""Links between the memories of one agent: which superseded which, and which contradict."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...memory.records import KEY, Memory
+from ...memory.retention import Retention
+from ...memory.sources import CONTRADICTS, SUPERSEDED
+from ..resident.holdings import NO_VALUES
+from .state import State
+from .versions import versions
+
+__all__ = ["contradicted", "heir", "superseded", "superseding"]
+
+
+def heir(state: State, memory: Memory) -> Memory | None:
+    """The memory that superseded this one, by a link or under its key."""
+    number = _held(state, memory.agent_id, SUPERSEDED).get(str(memory.sequence))
+    linked = None if number is None else state.memory(memory.agent_id, number)
+    if linked is not None:
+        return linked
+    for each in versions(state, memory.agent_id, memory.key or memory.id):
+        if each.sequence > memory.sequence:
+            return each
+    return None
+
+
+def superseding(state: State, memory: Memory) -> Memory | None:
+    """The memory that stands in the place of this one: the heir, its heir, and so on."""
+    found, last = heir(state, memory), None
+    while found is not None and (last is None or found.sequence > last.sequence):
+        last, found = found, heir(state, found)
+    return last
+
+
+def contradicted(state: State, memory: Memory) -> Sequence[Memory]:
+    """The memories that contradict this one, oldest first."""
+    numbers = _held(state, memory.agent_id, CONTRADICTS).get(str(memory.sequence), ())
+    return state.memories(memory.agent_id, numbers)
+
+
+def superseded(state: State, agent_id: str) -> list[int]:
+    """The sequence numbers of an agent's archived memories that another memory superseded."""
+    block, shelf = state.block(agent_id), state.shelf
+    archived = shelf.of_agent(agent_id, Retention.ARCHIVED)
+    newest: dict[str, int] = {}
+    """The newest memory under each key."""
+    for own in block.memories(range(block.size)) if not state.table.all_plain else ():
+        newest[own.key or ""] = own.sequence
+    for record in (*archived, *shelf.of_agent(agent_id, Retention.ACTIVE)):
+        key = None if record.metadata is None else record.metadata.get(KEY)
+        if isinstance(key, str):
+            newest[key] = max(newest.get(key, 0), record.sequence)
+    linked = _held(state, agent_id, SUPERSEDED)
+    return [
+        each.sequence
+        for each in (record.memory(agent_id, block.prefix) for record in archived)
+        if str(each.sequence) in linked or newest.get(each.key or each.id, 0) > each.sequence
+    ]
+
+
+def _held(state: State, agent_id: str, topic: str) -> Mapping[str, Any]:
+    holdings = state.block(agent_id).holdings
+    return NO_VALUES if holdings is None else holdings.of(topic)

@@ -1,0 +1,102 @@
+"""The commands between agents: tell, believe and group; tokens that may tell."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents import MemoryBank
+
+Command = Callable[..., Any]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    with MemoryBank.open(tmp_path / "bank", storage={"sync": "manual"}) as bank:
+        bank.agent("alice").add("agent_X cheats")
+    return tmp_path / "bank"
+
+
+def test_tell_and_take_back(tiermem: Command, folder: Path) -> None:
+    told = tiermem("tell", folder, "-a", "alice", "1", "--to", "bob", "--to", "carol")
+    assert told == (0, "alice told bob\nalice told carol\n", "")
+    again = tiermem("tell", folder, "-a", "alice", "1", "--to", "bob", "--json").json
+    assert [(each["listener"], each["is_new"]) for each in again["told"]] == [("bob", False)]
+    back = tiermem("tell", folder, "-a", "alice", "1", "--retract", "--correction", "It is honest")
+    assert back.out == "alice told bob\nalice told carol\n"
+    found = tiermem("search", folder, "-a", "bob", "agent_X", "--json").json["results"]
+    assert [each["content"] for each in found] == ["It is honest"]
+    former = tiermem("search", folder, "-a", "bob", "agent_X", "--superseded", "--json").json
+    assert {each["content"] for each in former["results"]} == {"It is honest", "agent_X cheats"}
+
+
+def test_add_links_memories(tiermem: Command, folder: Path) -> None:
+    tiermem("add", folder, "-a", "alice", "--contradicts", "1", "agent_X never cheats")
+    tiermem("add", folder, "-a", "alice", "--supersedes", "1", "agent_X cheated once")
+    with MemoryBank.open(folder) as bank:
+        alice = bank.agent("alice")
+        assert {each.content for each in alice.all()} == {
+            "agent_X never cheats",
+            "agent_X cheated once",
+        }
+        first = alice.find(1)
+        assert first is not None
+        assert len(alice.links(first.id).contradicts) == 1
+
+
+def test_believe_sets_and_shows(tiermem: Command, folder: Path) -> None:
+    assert tiermem("believe", folder, "-a", "alice", "bob").out == "alice trusts bob: 1\n"
+    assert tiermem("believe", folder, "-a", "alice", "bob", "0.2").out == "alice trusts bob: 0.2\n"
+    assert tiermem("believe", folder, "-a", "alice", "bob", "--json").json["trust"] == 0.2
+
+
+def test_a_group_is_made_written_and_left(tiermem: Command, folder: Path) -> None:
+    assert tiermem("group", folder, "guild", "--join", "alice", "--join", "bob").code == 0
+    done = tiermem("group", folder, "guild", "--post", "noon", "-a", "bob", "--json").json
+    assert done["members"] == ["alice", "bob"]
+    assert [(row["by"], row["text"]) for row in done["board"]] == [("bob", "noon")]
+    found = tiermem("search", folder, "-a", "alice", "noon", "--groups", "--json").json["results"]
+    assert found[0]["content"] == "noon"
+    assert tiermem("group", folder, "guild", "--leave", "alice").code == 0
+    listed = tiermem("group", folder, "--json").json
+    assert "bob" in str(listed)
+    assert "alice" not in str(listed)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("tell", "-a", "alice", "1"),
+        ("tell", "-a", "alice", "1", "--to", "alice"),
+        ("tell", "-a", "alice", "1", "--to", "*"),
+        ("tell", "-a", "alice", "1", "--to", "bob", "--tier", "pinned"),
+        ("tell", "-a", "alice", "1", "--to", "bob", "--retract"),
+        ("tell", "-a", "alice", "1", "--to", "bob", "--correction", "x"),
+        ("tell", "-a", "alice", "1", "--retract", "--note", "x"),
+        ("believe", "-a", "alice", "bob", "2"),
+        ("believe", "-a", "alice", "alice", "0.5"),
+        ("group", "guild"),
+        ("group", ".guild", "--join", "alice"),
+        ("group", "guild", "--post", "x"),
+        ("group", "--join", "alice"),
+        ("search", "-a", "alice", "x", "--groups", "--explain"),
+        ("token", "create", "-a", "alice", "--read-only", "--tell"),
+    ],
+)
+def test_a_mistake_gets_three_lines(
+    tiermem: Command, folder: Path, arguments: tuple[str, ...]
+) -> None:
+    name, *rest = arguments
+    place = [name, rest.pop(0), folder, *rest] if name == "token" else [name, folder, *rest]
+    done = tiermem(*place)
+    assert (done.code, done.out) == (2, "")
+    assert len(done.err.splitlines()) == 3
+    with MemoryBank.open(folder) as bank:
+        assert (bank.agents(), bank.groups()) == (["alice"], [])
+
+
+def test_a_token_may_tell(tiermem: Command, folder: Path) -> None:
+    done = tiermem("token", "create", folder, "-a", "alice", "--tell")
+    assert "and tell other agents" in done.err
+    assert "tell" in tiermem("token", "list", folder).out

@@ -1,0 +1,165 @@
+"""Groups: a board that members write and search, and nobody else."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from agents import (
+    AgentMemory,
+    AsyncMemoryBank,
+    InvalidAgentId,
+    InvalidInput,
+    InvalidTier,
+    MemoryBank,
+    MemoryNotFound,
+)
+from banks import OpenBank, everything, undone
+
+PLAN = "we meet at the bridge <1 0>"
+
+
+def found(agent: AgentMemory, **options: Any) -> list[str]:
+    return [hit.memory.content for hit in agent.search("<1 0>", include_groups=True, **options)]
+
+
+def test_members_find_what_is_on_the_board(bank: MemoryBank, alice: AgentMemory) -> None:
+    guild = bank.group("guild", members=["alice", "bob"])
+    bob = bank.agent("bob")
+    own = alice.add("her own <9 1>")
+    posted = bob.post("guild", PLAN)
+    assert (posted.speaker, posted.content) == ("bob", PLAN)
+    assert found(alice) == [PLAN, own.content]
+    assert found(bob) == [PLAN]
+    assert [hit.memory for hit in alice.search("<1 0>")] == [own]
+    assert guild.all() == [posted]
+    assert (guild.members(), alice.groups()) == ({"alice": 0, "bob": 0}, ["guild"])
+    assert bank.groups() == ["guild"]
+    assert bank.agents() == ["alice"]
+    assert guild.all()[0].access_count == 2
+
+
+def test_who_is_no_member_neither_reads_nor_writes(bank: MemoryBank, alice: AgentMemory) -> None:
+    bank.group("guild", ["bob"]).post("bob", PLAN)
+    posted = bank.group("guild").all()[0]
+    assert found(alice) == []
+    with pytest.raises(InvalidInput, match="no member"):
+        alice.post("guild", "let me in")
+    with pytest.raises(InvalidInput, match="no member"):
+        alice.leave("guild")
+    for call in (alice.get, alice.forget, alice.pin, alice.restore):
+        with pytest.raises(MemoryNotFound):
+            call(posted.id)
+    with pytest.raises(MemoryNotFound):
+        alice.tell("bob", posted.id)
+    for name in (".guild", "..guild"):
+        with pytest.raises(InvalidAgentId):
+            bank.agent(name)
+        with pytest.raises(InvalidAgentId):
+            bank.add_many([(name, "forged")])
+
+
+def test_members_can_only_append(bank: MemoryBank, alice: AgentMemory) -> None:
+    bank.group("guild", ["alice"])
+    posted = alice.post("guild", PLAN)
+    for call in (alice.get, alice.delete, alice.forget, alice.archive):
+        with pytest.raises(MemoryNotFound):
+            call(posted.id)
+    for tier in ("pinned", "critical"):
+        with pytest.raises(InvalidTier):
+            alice.post("guild", "push the rest out", tier)
+
+
+def test_leaving_ends_access_from_that_tick_on(bank: MemoryBank, alice: AgentMemory) -> None:
+    guild = bank.group("guild", ["alice", "bob"])
+    alice.post("guild", PLAN)
+    bank.advance(5)
+    assert found(alice) == [PLAN]
+    alice.leave("guild")
+    bank.agent("bob").post("guild", "without alice <1 0>")
+    assert found(alice) == []
+    assert len(found(bank.agent("bob"))) == 2
+    with pytest.raises(InvalidInput, match="no member"):
+        alice.post("guild", "again")
+    bank.group("guild", ["alice"])
+    assert guild.members() == {"alice": 5, "bob": 0}
+    assert len(found(alice)) == 2
+
+
+def test_pinned_memories_of_ones_own_come_first(bank: MemoryBank, alice: AgentMemory) -> None:
+    bank.group("guild", ["alice"])
+    alice.post("guild", PLAN, "important")
+    pin = alice.add("never forget <0 1>", "pinned")
+    assert found(alice) == [pin.content, PLAN]
+    assert found(alice, limit=1) == [pin.content]
+    assert found(alice, limit=2) == [pin.content, PLAN]
+    hits = alice.search("", include_groups=True)
+    assert [hit.memory.content for hit in hits] == [pin.content, PLAN]
+
+
+def test_two_boards_and_a_budget(bank: MemoryBank, alice: AgentMemory) -> None:
+    for name in ("guild", "town"):
+        bank.group(name, ["alice"])
+        alice.post(name, f"{name} <1 0>")
+    assert found(alice) == ["guild <1 0>", "town <1 0>"]
+    assert found(alice, limit=1) == ["guild <1 0>"]
+    assert len(found(alice, context_tokens=5)) == 1
+
+
+def test_a_group_is_kept(open_bank: OpenBank, snapshots_on_close: None) -> None:
+    bank = open_bank()
+    bank.group("guild", ["alice", "bob"]).post("bob", PLAN)
+    bank.agent("bob").leave("guild")
+    before, state = everything(bank), bank.state_hash()
+    with undone(bank):
+        bank.group("other", ["alice"]).post("alice", "undone")
+    assert (bank.groups(), bank.state_hash()) == (["guild"], state)
+    for _ in range(2):
+        bank = open_bank()
+        assert (everything(bank), bank.state_hash()) == (before, state)
+    assert found(bank.agent("alice")) == [PLAN]
+    assert found(bank.agent("bob")) == []
+
+
+@pytest.mark.parametrize("name", ["", ".guild", "a b", "*", "x" * 128, None, 3])
+def test_a_groups_name_is_like_an_agents(bank: MemoryBank, name: Any) -> None:
+    with pytest.raises(InvalidInput):
+        bank.group(name, ["alice"])
+    assert bank.groups() == []
+
+
+def test_a_group_has_members_first(bank: MemoryBank, alice: AgentMemory) -> None:
+    with pytest.raises(InvalidInput, match="there is no group"):
+        bank.group("guild")
+    with pytest.raises(InvalidInput):
+        bank.group("guild", ["alice", "*"])
+    with pytest.raises(InvalidInput, match="takes a list"):
+        bank.group("guild", "alice")
+    assert bank.groups() == []
+    bank.group("guild", ["alice"])
+    alice.leave("guild")
+    assert bank.group("guild").members() == {}
+
+
+def test_a_group_and_an_agent_may_share_a_name(bank: MemoryBank) -> None:
+    guild = bank.agent("guild").add("an agent's own")
+    bank.group("guild", ["guild"])
+    posted = bank.agent("guild").post("guild", PLAN)
+    assert posted.id != guild.id
+    assert bank.agent("guild").all() == [guild]
+
+
+async def _awaited() -> list[str]:
+    async with AsyncMemoryBank.ephemeral(preset="vector") as bank:
+        guild = await bank.group("guild", ["alice", "bob"])
+        alice = bank.agent("alice")
+        await alice.post("guild", "a plan")
+        await guild.post("bob", "another")
+        await guild.leave("bob")
+        assert await alice.groups() == await bank.groups() == ["guild"]
+        assert list(await guild.members()) == ["alice"]
+        return [each.content for each in await guild.all()]
+
+
+def test_groups_can_be_awaited() -> None:
+    assert asyncio.run(_awaited()) == ["a plan", "another"]

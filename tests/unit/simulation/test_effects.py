@@ -1,0 +1,304 @@
+"""What a change did: two arms, the first decision that parts them, and how it goes around."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.config.load import load_settings
+from agents.errors import InvalidInput, RunError, TierMemError
+from agents.simulation.effects import effect, expected_cost, which
+from agents.simulation.loop.streams import Streams
+from agents.simulation.runs.branch import branch
+from agents.simulation.runs.replay import Replay
+from agents.simulation.runs.run import Run
+
+WORLD = '''
+from tiermem.simulation import Action, Observation, Remark
+
+class Wells:
+    """Ann hears in tick 2 from Bob that the north well is dry; whoever goes there is thirsty."""
+    kept = 0
+    def setup(self, rng, agent_ids):
+        self.rng, self.tick, self.thirst, self.went = rng, 1, dict.fromkeys(agent_ids, 0), {}
+    def observe(self, agent_id):
+        heard = [Remark(f"{who} went {where}", speaker=who)
+                 for who, where in self.went.items() if agent_id == "cat" and who == "ann"]
+        if self.tick == 2 and agent_id == "ann":
+            heard.append(Remark("the north well is dry", tier="pinned", speaker="bob"))
+        if self.tick == 3 and agent_id == "ann":
+            heard.append(Remark("the weather is fine", speaker="cat"))
+        return Observation("Which well today?", heard=heard)
+    def apply(self, agent_id, action):
+        where = action.arguments["where"]
+        self.went[agent_id] = where
+        self.thirst[agent_id] += where == "north"
+        return f"I went {where}"
+    def end_tick(self):
+        self.tick += 1
+    def metrics(self):
+        return {"thirst": sum(self.thirst.values()), "ticks": self.tick}
+    def by_agent(self):
+        return {"thirst": dict(self.thirst)}
+    def get_state(self):
+        return {"tick": self.tick, "thirst": dict(self.thirst), "went": dict(self.went)}
+    def set_state(self, state):
+        self.tick, self.thirst, self.went = state["tick"], dict(state["thirst"]), state["went"]
+
+class Walks:
+    def decide(self, observation, memories, rng):
+        known = any("north well is dry" in hit.memory.content for hit in memories)
+        return [Action("go", {"where": "south" if known else "north"})]
+'''
+TICKS, AT = 8, 4
+WARNING = "ann:north well is dry"
+
+
+@pytest.fixture(scope="module")
+def wells(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run, which no test changes."""
+    return made(tmp_path_factory.mktemp("wells"))
+
+
+def made(place: Path, world: str = WORLD, **options: Any) -> Path:
+    (place / "wells.py").write_text(world)
+    settings = load_settings(
+        {
+            "seed": 7,
+            "storage": {"sync": "manual"},
+            "simulation": {
+                "world": "wells:Wells",
+                "policy": "wells:Walks",
+                "agents": ["ann", "bob", "cat"],
+                "ticks": TICKS,
+                **options,
+            },
+        }
+    )
+    with Run.create(place / "run", settings, scenario=place) as run:
+        list(run.advance(TICKS))
+        run.finish(report=False)
+    return place / "run"
+
+
+def warning_id(run: Path) -> str:
+    with Run.open(run) as opened:
+        (memory,) = opened.bank.agent("ann").get_pinned_memories()
+        return memory.id
+
+
+def test_a_pinned_memory_is_forgotten_and_its_effect_is_exact(wells: Path) -> None:
+    found = effect(wells, at=AT, forget=f"ann:{warning_id(wells)}")
+    assert found.difference("thirst")["mean"] == TICKS - AT
+    assert found.difference("ticks")["mean"] == 0
+    assert found.by_agent == {"thirst": {"ann": TICKS - AT}}
+    assert found.parted is not None
+    assert found.parted[:2] == (AT + 1, "ann")
+    assert found.parted.was == ("go(where='south'): done",)
+    assert found.parted.changed == ("go(where='north'): done",)
+    assert found.parted.missed == ("the north well is dry",)
+    assert [each[:3] for each in found.reached] == [
+        ("ann", AT + 1, ()),
+        ("cat", AT + 2, ("ann",)),
+    ]
+    assert found.statistics[0]["p"] is None  # one run is no evidence about others
+    assert found.words == (f"ann forgets 'the north well is dry' after tick {AT}",)
+
+
+def test_what_is_never_heard_is_in_no_memory_from_its_birth_on(wells: Path) -> None:
+    found = effect(wells, never_heard=WARNING)
+    assert (found.at, found.difference("thirst")["mean"]) == (1, TICKS - 2)
+    steps = {(step.tick, step.agent) for step in found.steps if step.perceived}
+    assert min(steps) == (2, "ann")
+
+
+def test_what_one_says_does_not_reach_the_other(wells: Path) -> None:
+    heard = effect(wells, at=1, block="bob→ann")
+    assert heard.difference("thirst")["mean"] == TICKS - 2
+    assert effect(wells, at=2, block="bob->ann").parted is None
+    other = effect(wells, at=1, block="cat→ann")  # talk of the weather
+    assert (other.parted, other.difference("thirst")["mean"]) == (None, 0)
+    assert [each.agent for each in other.reached] == ["ann"]
+
+
+def test_a_memory_is_pinned_and_settings_are_changed(wells: Path) -> None:
+    found = effect(wells, at=AT, pin="ann:weather is fine", set="memory.max_pinned=1")
+    assert found.difference("thirst")["n"] == 1
+    assert len(found.words) == 2
+
+
+def test_a_rule_holds_after_a_stop_and_in_a_replay(wells: Path, tmp_path: Path) -> None:
+    rule = {"do": "never", "agent": "ann", "tick": 2, "content": "the north well is dry"}
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    for folder in (whole, stopped):
+        branch(wells, 0, folder, rules=[rule])
+    with Run.open(whole) as run:
+        hashes = [record["state_hash"] for record in run.advance(TICKS)]
+    again = []
+    for tick in (1, 2, TICKS):
+        with Run.open(stopped) as run:
+            again += [record["state_hash"] for record in run.advance(tick)]
+    assert again == hashes
+    replay = Replay(whole)
+    assert not [found for found in replay.ticks() if found]
+    replay.close()
+    child = tmp_path / "child"
+    branch(whole, 1, child)
+    with Run.open(child) as run:
+        assert [record["state_hash"] for record in run.advance(TICKS)] == hashes[1:]
+        assert run.decision("ann", 2).heard == ()
+
+
+def test_the_log_of_decisions_stays_true_where_something_is_dropped(
+    wells: Path, tmp_path: Path
+) -> None:
+    rules = [
+        {"do": "never", "agent": "ann", "tick": 2, "content": "Which well today?"},
+        {"do": "never", "agent": "ann", "tick": 3, "content": "I went south"},
+    ]
+    branch(wells, 0, tmp_path / "other", rules=rules)
+    with Run.open(tmp_path / "other") as run:
+        list(run.advance(3))
+        second, third = run.decision("ann", 2), run.decision("ann", 3)
+        texts = [memory.content for memory in run.bank.agent("ann").all()]
+    assert (second.observed, second.query, second.heard) == (
+        "", "Which well today?", ("the north well is dry",),
+    )  # fmt: skip
+    assert second.did[0].text == "I went north"
+    assert (third.heard, third.did[0].memory_id) == (("the weather is fine",), None)
+    assert texts.count("Which well today?") == 2
+    assert "I went south" not in texts
+
+
+def test_another_future_has_the_same_past(wells: Path, tmp_path: Path) -> None:
+    drawn = WORLD.replace('f"I went {where}"', 'f"I went {where} {self.rng.random()}"')
+    run = made(tmp_path, drawn)
+    for number in (0, 1, 2):
+        rule = {"do": "future", "number": number, "after": AT}
+        branch(run, 2, tmp_path / f"f{number}", rules=[rule] if number else [])
+    hashes = []
+    for number in (0, 1, 2):
+        with Run.open(tmp_path / f"f{number}") as opened:
+            hashes.append([record["state_hash"] for record in opened.advance(TICKS)])
+    assert hashes[0][: AT - 2] == hashes[1][: AT - 2] == hashes[2][: AT - 2]
+    assert len({each[-1] for each in hashes}) == 3
+
+
+def test_over_futures_and_over_seeds(wells: Path, tmp_path: Path) -> None:
+    found = effect(wells, at=AT, forget=WARNING, futures=3, workers=1, metrics=["thirst"])
+    row = found.difference("thirst")
+    assert (row["n"], row["mean"], found.over) == (3, TICKS - AT, "future")
+    out = tmp_path / "out"
+    found = effect(wells, at=AT, forget=f"ann:{warning_id(wells)}", seeds=3, workers=1, out=out)
+    assert [row["pair"] for row in found.pairs if row["metric"] == "thirst"] == [
+        "the run itself", "seed 8", "seed 9",
+    ]  # fmt: skip
+    assert found.difference("thirst")["mean"] == TICKS - AT
+    assert {path.name for path in out.iterdir()} >= {
+        "as-it-was", "changed", "seed-8", "seed-9", "effect.json", "effect.png", "report.html",
+        "pairs.parquet", "statistics.parquet", "spread.parquet",
+    }  # fmt: skip
+    assert json.loads((out / "effect.json").read_text())["statistics"][0]["n"] == 3
+    assert "the north well is dry" in (out / "report.html").read_text()
+    with pytest.raises(RunError, match="exists already"):
+        effect(wells, at=AT, forget=WARNING, out=out)
+
+
+def test_a_seed_without_the_memory_is_left_out_and_named(tmp_path: Path) -> None:
+    by_luck = WORLD.replace(
+        "self.rng, self.tick,", "self.luck = rng.random(); self.rng, self.tick,"
+    )
+    run = made(
+        tmp_path, by_luck.replace("self.tick == 2 and", "self.tick == 2 and self.luck < .4 and")
+    )
+    seeds = [seed for seed in range(7, 11) if _luck(seed) < 0.4]
+    assert (_luck(7) < 0.4, len(seeds)) == (True, 3)
+    found = effect(run, at=AT, forget=WARNING, seeds=4, workers=1)
+    assert (found.difference("thirst")["n"], len(found.missing)) == (3, 1)
+    assert "there is no memory of ann" in found.missing[0]
+    assert any("3 of 4 pairs have the change" in note for note in found.notes)
+
+
+def _luck(seed: int) -> float:
+    streams = Streams(seed, ())
+    streams.begin(0)
+    return streams.world.random()
+
+
+def test_a_world_that_keeps_something_elsewhere_is_refused(tmp_path: Path) -> None:
+    leaky = WORLD.replace(
+        'self.thirst[agent_id] += where == "north"',
+        'Wells.kept += 1; self.thirst[agent_id] += Wells.kept',
+    )  # fmt: skip
+    run = made(tmp_path, leaky)
+    with pytest.raises(RunError, match="nothing was changed is another run") as refused:
+        effect(run, at=AT, forget=WARNING)
+    assert "thirst" in str(refused.value)
+
+
+def test_which_memory_mattered_most(wells: Path) -> None:
+    ranked = which(wells, "thirst", budget=1, workers=1)
+    (best,) = ranked.tested
+    assert (best.candidate.agent, best.candidate.text) == ("ann", "the north well is dry")
+    assert (best.at, best.difference, best.low) == (2, TICKS - 2, None)
+    assert ranked.candidates == 1 + len(ranked.untested)
+    assert json.dumps(ranked.to_dict())
+
+
+def test_the_memories_of_one_agent_are_tested_with_intervals(wells: Path) -> None:
+    only = which(wells, "thirst", agent="bob", budget=2, at=AT, futures=6, workers=1)
+    assert {each.candidate.agent for each in only.tested} == {"bob"}
+    assert [(each.n, each.difference, each.low, each.high) for each in only.tested] == [
+        (6, 0, 0, 0)
+    ] * 2
+
+
+def test_the_cost_without_a_language_model_is_in_ticks(wells: Path) -> None:
+    cost = expected_cost(wells, at=AT, forget=WARNING, seeds=3)
+    assert (cost.branches, cost.ticks, cost.calls) == (6, 2 * 4 + 2 * (8 + 4), 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        ({"at": AT}, "an experiment changes something"),
+        ({"forget": WARNING}, "begins after a tick"),
+        ({"at": TICKS, "forget": WARNING}, "nothing can change after tick 8"),
+        ({"at": 1, "forget": WARNING}, "after tick 1 there is no memory of ann"),
+        ({"at": AT, "never_heard": WARNING}, "had 'the north well is dry' in tick 2 already"),
+        ({"never_heard": "ann:no such words"}, "there never was a memory of ann"),
+        ({"at": AT, "forget": "eve:well"}, "names no memory of an agent"),
+        ({"at": AT, "forget": "ann:"}, "names no memory of an agent"),
+        ({"at": AT, "block": "bob"}, "says not who is kept from whom"),
+        ({"at": AT, "block": "bob→eve"}, "says not who is kept from whom"),
+        ({"at": AT, "forget": WARNING, "seeds": 2, "futures": 2}, "not over both"),
+        ({"at": AT, "forget": WARNING, "seeds": 0}, "seeds is 0"),
+        ({"at": AT, "forget": WARNING, "metrics": ["x"]}, "no metric 'x'"),
+        ({"at": AT, "set": "seed=9"}, "seed can't be changed in a branch"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(wells: Path, arguments: dict[str, Any], part: str) -> None:
+    with pytest.raises(TierMemError, match=part):
+        effect(wells, **arguments)
+
+
+@pytest.mark.parametrize(
+    "rules",
+    ["x", [{"do": "never"}], [{"do": "block", "from": "a", "to": "b", "after": "1"}], [5]],
+)
+def test_rules_that_were_changed_are_noticed(wells: Path, tmp_path: Path, rules: object) -> None:
+    branch(wells, 1, tmp_path / "other")
+    about = json.loads((tmp_path / "other" / "run.json").read_text())
+    (tmp_path / "other" / "run.json").write_text(json.dumps({**about, "rules": rules}))
+    with pytest.raises(RunError, match=r"run\.json can't be read"):
+        Run.open(tmp_path / "other")
+
+
+def test_a_budget_and_a_metric_are_checked(wells: Path) -> None:
+    with pytest.raises(InvalidInput, match="no metric"):
+        which(wells, "luck")
+    with pytest.raises(InvalidInput, match="budget is 0"):
+        which(wells, "thirst", budget=0)
+    with pytest.raises(InvalidInput, match="no agent 'eve'"):
+        which(wells, "thirst", agent="eve")

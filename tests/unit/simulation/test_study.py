@@ -1,0 +1,285 @@
+"""Studies of a population: what a journal tells, against the bank and against sums by hand."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agents import MemoryBank, analysis
+from agents.config.load import load_settings
+from agents.errors import BankDamaged, BankError, MemoryNotFound, RunError
+from agents.simulation.analysis.study import Study
+from agents.simulation.analysis.survival import kaplan_meier
+from agents.simulation.loop.loop import Loop
+from agents.simulation.protocols import Action, Observation
+from agents.simulation.runs.studying import facts_of, study_run
+from golden.histories import bank_history
+from worlds import Diary, Mind
+
+SETTINGS: dict[str, Any] = {"storage": {"sync": "manual"}}
+LIE, TRUTH = "the bridge is closed", "the bridge is open"
+
+
+@pytest.fixture
+def bank(tmp_path: Path) -> Iterator[MemoryBank]:
+    with MemoryBank.open(tmp_path / "bank", SETTINGS) as opened:
+        yield opened
+
+
+def study(bank: MemoryBank, tick: int | None = None) -> Study:
+    assert bank.folder is not None
+    return analysis.study(bank.folder, tick)
+
+
+def with_facts(found: Study) -> Study:
+    return Study("bank", found.columns, {"bridge": {LIE: False, TRUTH: True}}, 0, found._journal)
+
+
+def passed_on(bank: MemoryBank) -> dict[str, str]:
+    """Alice tells Bob and Dora, Bob tells Carol; who knows what, by name."""
+    ids = {"alice": bank.agent("alice").add("the mill burns").id}
+    for tick, (teller, listener) in enumerate(
+        [("alice", "bob"), ("bob", "carol"), ("alice", "dora"), ("carol", "bob")], start=1
+    ):
+        bank.advance(tick)
+        told = bank.agent(teller).tell(listener, ids[teller])
+        ids.setdefault(listener, told.memory_id)
+    return ids
+
+
+def test_a_spread_is_a_tree_from_its_origin_whichever_copy_is_named(bank: MemoryBank) -> None:
+    ids = passed_on(bank)
+    found = [study(bank).spread(each) for each in ids.values()]
+    assert {each[:-1] for each in found} == {found[0][:-1]}
+    spread = found[0]
+    assert spread[:-1] == (ids["alice"], "the mill burns", "source", 4, 4, 1.0, 2, 1)
+    rows = spread.table.to_pylist()
+    assert [(row["tick"], row["agent"], row["teller"], row["hands"]) for row in rows] == [
+        (0, "alice", None, 0),
+        (1, "bob", "alice", 1),
+        (2, "carol", "bob", 2),
+        (3, "dora", "alice", 1),
+    ]
+    assert [row["parent_id"] for row in rows] == [None, ids["alice"], ids["bob"], ids["alice"]]
+    assert spread.lines() == [
+        "alice, tick 0", "  bob, tick 1", "    carol, tick 2", "  dora, tick 3",
+    ]  # fmt: skip
+    (row,) = study(bank).spreads().to_pylist()
+    assert (row["origin"], row["holders"], row["tells"]) == (ids["alice"], 4, 4)
+    assert (row["r"], row["depth"], row["half_life"]) == (1.0, 2, 1)
+
+
+def test_nothing_after_the_tick_is_looked_at(bank: MemoryBank) -> None:
+    ids = passed_on(bank)
+    assert study(bank, 2).spread(ids["bob"]).holders == 3
+    assert study(bank, 0).spreads().num_rows == 0
+    with pytest.raises(MemoryNotFound, match="up to tick 1"):
+        study(bank, 1).spread(ids["carol"])
+
+
+def test_edges_count_what_was_told_again(bank: MemoryBank) -> None:
+    passed_on(bank)
+    rows = {(row["teller"], row["listener"]): row for row in study(bank).tells().to_pylist()}
+    assert set(rows) == {("alice", "bob"), ("bob", "carol"), ("alice", "dora"), ("carol", "bob")}
+    assert [rows["carol", "bob"][name] for name in ("times", "new", "first_tick")] == [1, 0, 4]
+    assert rows["alice", "bob"]["new"] == 1
+    ranks = {row["agent"]: row for row in study(bank).centrality().to_pylist()}
+    assert max(ranks, key=lambda name: ranks[name]["told"]) == "alice"
+    assert ranks["dora"]["told"] == 0
+
+
+def test_chains_are_acyclic_and_end_at_their_origin(bank: MemoryBank) -> None:
+    rng, names = Random(5), [f"agent_{number}" for number in range(8)]
+    for name in names[:3]:
+        bank.agent(name).add(f"{name} found gold")
+    for tick in range(1, 60):
+        bank.advance(tick)
+        teller, listener = rng.sample(names, 2)
+        known = bank.agent(teller).all()
+        if known:
+            bank.agent(teller).tell(listener, rng.choice(known).id)
+    columns = study(bank).columns
+    assert (columns.parent < np.arange(len(columns))).all()
+    assert (columns.hands > 2).any()
+    for row in range(len(columns)):
+        memory = bank.agent(columns.agents[columns.agent[row]]).get(columns.id_of(row))
+        chain, at = [columns.id_of(row)], row
+        while columns.parent[at] >= 0:
+            at = int(columns.parent[at])
+            chain.append(columns.id_of(at))
+        assert chain == [each.id for each in bank.chain(memory).memories]
+        assert at == columns.origin[row]
+        assert len(chain) - 1 == columns.hands[row]
+
+
+@pytest.mark.parametrize("preset", ["lifetime", "hot-warm-cold"])
+def test_it_has_the_memories_that_the_bank_had_after_each_tick(preset: str, tmp_path: Path) -> None:
+    bank_history(preset, tmp_path / "bank")
+    last = analysis.study(tmp_path / "bank").tick
+    for tick in {last // 3, last // 2, last}:
+        columns = analysis.study(tmp_path / "bank", tick).columns
+        # A copy of the past does not show memories that were purged since.
+        known = [row for row in np.flatnonzero(columns.is_there()).tolist() if columns.text[row]]
+        there = {columns.id_of(row) for row in known}
+        with MemoryBank.at(tmp_path / "bank", tick) as past:
+            held = {memory.id for name in past.agents() for memory in past.agent(name).all()}
+        assert there == held
+        assert (columns.gone != -1).any()
+
+
+def test_survival_is_that_of_a_hand_computed_table() -> None:
+    # The remissions of 21 patients with 6-MP: Freireich and others, 1963.
+    lost = [6, 6, 6, 7, 10, 13, 16, 22, 23]
+    left = [6, 9, 10, 11, 17, 19, 20, 25, 32, 32, 34, 35]
+    ages, is_gone = np.array(lost + left), np.array([True] * len(lost) + [False] * len(left))
+    at, risk, gone, share, low, high = kaplan_meier(ages, is_gone)
+    assert at.tolist() == [6, 7, 10, 13, 16, 22, 23]
+    assert risk.tolist() == [21, 17, 15, 12, 11, 7, 6]
+    assert gone.tolist() == [3, 1, 1, 1, 1, 1, 1]
+    assert share.round(3).tolist() == [0.857, 0.807, 0.753, 0.69, 0.627, 0.538, 0.448]
+    assert low.round(3).tolist() == [0.62, 0.563, 0.503, 0.432, 0.368, 0.268, 0.188]
+    assert high.round(3).tolist() == [0.952, 0.923, 0.889, 0.849, 0.805, 0.747, 0.68]
+
+
+def test_survival_is_told_by_tier_and_by_source(bank: MemoryBank) -> None:
+    alice = bank.agent("alice")
+    first, _, pinned = (
+        alice.add(f"fact {n}", tier=t) for n, t in enumerate(("low", "low", "pinned"))
+    )
+    told = alice.tell("bob", pinned.id)
+    bank.advance(4)
+    alice.delete(first.id)
+    bank.agent("bob").delete(told.memory_id)
+    rows = {(row["by"], row["group"]): row for row in study(bank).survival().to_pylist()}
+    assert set(rows) == {("all", "all"), ("tier", "low"), ("tier", "important"), ("source", "own"),
+                         ("source", "told")}  # fmt: skip
+    assert [rows["tier", "low"][name] for name in ("age", "at_risk", "gone", "survived")] == [
+        4, 2, 1, 0.5,
+    ]  # fmt: skip
+    assert rows["source", "told"]["survived"] == 0.0
+
+
+def test_overlap_counts_beliefs_of_one_origin(bank: MemoryBank) -> None:
+    passed_on(bank)
+    bank.agent("bob").add("I like tea")
+    bank.agent("emil").add("the mill burns")
+    rows = {(row["agent"], row["other"]): row for row in study(bank).overlap().to_pylist()}
+    assert [rows["alice", "bob"][name] for name in ("shared", "exact")] == [1, 0.5]
+    assert [rows["alice", "dora"][name] for name in ("shared", "exact", "near")] == [1, 1.0, 1.0]
+    assert [rows["alice", "emil"][name] for name in ("shared", "exact", "near")] == [0, 0.0, 1.0]
+    assert rows["alice", "bob"]["near"] < 1.0
+    few = study(bank).overlap(["alice", "emil"]).to_pylist()
+    assert [(row["agent"], row["other"]) for row in few] == [("alice", "emil")]
+
+
+def test_what_was_forgotten_and_then_needed_is_found(tmp_path: Path) -> None:
+    text, world = "The cellar key hangs behind the clock", Diary()
+    world.says = lambda agent: Observation("", f"the garden is green {world.count}")
+
+    def does(seen: Observation) -> list[Action]:
+        if seen.tick == 1:
+            return [Action("store_memory", {"content": each}) for each in (text, "I like tea")]
+        return (
+            [Action("forget_memory", {"memory_id": held[seen.agent_id]})] if seen.tick == 3 else []
+        )
+
+    with MemoryBank.open(tmp_path / "bank", SETTINGS) as bank:
+        loop = Loop(bank, world, Mind(does), ["alice", "bob"])
+        loop.begin()
+        loop.tick()
+        held = {name: bank.agent(name).all()[0].id for name in ("alice", "bob")}
+        for _ in range(3):
+            loop.tick()
+        world.says = lambda agent: Observation(
+            "", "Where does the cellar key hang?" if agent == "bob" else ""
+        )
+        loop.tick()
+        loop.tick()
+    settings = load_settings(overrides={"simulation": {"agents": ["alice", "bob"]}})
+    found = study_run(tmp_path, settings, world)
+    (row,) = found.needed().to_pylist()
+    assert (row["agent"], row["memory_id"], row["text"]) == ("bob", held["bob"], text)
+    assert (row["gone"], row["times"], row["first_tick"]) == (3, 2, 5)
+    assert row["score"] > 0.6 > row["best_given"]
+    assert found.needed(near=0.99).num_rows == 0
+    assert not analysis.study(tmp_path / "bank").has_decisions  # a bank does not name its agents
+
+
+def test_truth_overtakes_the_lie_when_more_believe_it(bank: MemoryBank) -> None:
+    for tick, who, text in [
+        (1, "alice", LIE), (1, "bob", LIE), (2, "carol", TRUTH), (3, "alice", f"{TRUTH}, I saw it"),
+        (4, "alice", TRUTH), (5, "dora", TRUTH),
+    ]:  # fmt: skip
+        bank.advance(max(tick, bank.tick))
+        bank.agent(who).add(text)
+    bank.agent("carol").add(f"who asks whether {LIE}?", kind="observation")
+    found = with_facts(study(bank))
+    rows = found.truth().to_pylist()
+    assert [(row["true"], row["false"]) for row in rows] == [
+        (0, 0), (0, 2), (1, 2), (1, 1), (2, 1), (3, 1),
+    ]  # fmt: skip
+    assert found.overtaking().to_pylist() == [
+        {"subject": "bridge", "true": 3, "false": 1, "most_false": 2, "overtook": 3}
+    ]
+
+
+def test_a_world_that_gives_no_sentences_is_told_how() -> None:
+    world = Diary()
+    assert facts_of(world) == {}
+    world.facts = lambda: ["the bridge is open"]  # type: ignore[attr-defined]
+    with pytest.raises(Exception, match=r"Diary\.facts\(\) did not give sentences by subject"):
+        facts_of(world)
+
+
+def test_memories_without_a_source_spread_by_their_text(bank: MemoryBank) -> None:
+    one = bank.agent("alice").add("the mill burns")
+    bank.advance(3)
+    bank.agent("bob").add("the mill burns", metadata={"speaker": "alice"})
+    spread = study(bank).spread(one.id)
+    assert (spread.by, spread.holders, spread.lines()) == (
+        "text", 2, ["alice, tick 0", "  bob, tick 3"],
+    )  # fmt: skip
+    assert study(bank).tells().to_pylist()[0]["teller"] == "alice"
+
+
+def test_a_bank_that_was_restored_has_what_it_began_with(bank: MemoryBank, tmp_path: Path) -> None:
+    ids = passed_on(bank)
+    bank.checkpoint(tmp_path / "one.tmck")
+    with MemoryBank.restore(tmp_path / "one.tmck", into=tmp_path / "other") as other:
+        other.agent("carol").tell("emil", ids["carol"])
+    found = analysis.study(tmp_path / "other")
+    assert not found.columns.is_whole
+    assert found.spread(ids["alice"]).holders == 5
+    assert found.memories().num_rows == 5
+    assert found.overlap().num_rows == 10
+
+
+def test_what_is_wrong_is_said(bank: MemoryBank, tmp_path: Path) -> None:
+    bank.agent("alice").add("one")
+    found = study(bank)
+    with pytest.raises(MemoryNotFound, match="has no memory 'nonsense'"):
+        found.spread("nonsense")
+    with pytest.raises(RunError, match="keeps no decisions"):
+        found.needed()
+    with pytest.raises(RunError, match="has ticks 0 to 0, and no tick 7"):
+        study(bank, 7)
+    with pytest.raises(RunError, match="not a whole number"):
+        study(bank, True)
+    with pytest.raises(BankError, match="no bank"):
+        analysis.study(tmp_path / "nowhere")
+
+
+def test_a_damaged_journal_is_named(tmp_path: Path) -> None:
+    with MemoryBank.open(tmp_path / "bank", SETTINGS) as bank:
+        for number in range(50):
+            bank.agent("alice").add(f"fact {number}")
+    path = tmp_path / "bank" / "journal.db"
+    data = bytearray(path.read_bytes())
+    at = data.index(b"fact 33")
+    data[at : at + 4] = b"gone"
+    path.write_bytes(data)
+    with pytest.raises(BankDamaged, match="not what was written"):
+        analysis.study(tmp_path / "bank")
