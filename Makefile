@@ -13,7 +13,7 @@ LOWEST := tests/unit/test_golden_histories.py tests/unit/bank tests/unit/search 
 	tests/interfaces/mcp/test_mcp_server.py tests/interfaces/cli/test_exchange_commands.py \
 	tests/faults/test_bombs.py
 
-.PHONY: help setup test test-all lowest adapters check demo bench bench-simulation bench-scaling bench-million bench-temperature bench-compaction bench-mem0 bench-why bench-inspector bench-safety bench-recall bench-http bench-calibration quality reference inspector faults chaos load format clean
+.PHONY: help setup test test-all lowest adapters check demo bench bench-simulation bench-shards bench-scaling bench-million bench-temperature bench-compaction bench-mem0 bench-why bench-inspector bench-safety bench-recall bench-http bench-calibration quality reference inspector faults chaos load format clean
 help:            ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /	/' | expand -t 14
 
@@ -61,6 +61,9 @@ bench: $(STAMP)  ## a tick loop against mem0, Chroma and LangGraph, then a simul
 
 bench-simulation: $(STAMP) ## a simulation's tick, checkpoint and long run
 	$(BIN)/python benchmarks/simulation.py $(ARGS)
+
+bench-shards: $(STAMP) ## runs spread over workers, against one process
+	$(BIN)/python benchmarks/shards.py $(ARGS)
 
 bench-temperature: $(STAMP) ## use, decay, compaction, status and cold memories
 	$(BIN)/python benchmarks/temperature.py $(ARGS)

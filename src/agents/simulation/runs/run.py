@@ -204,6 +204,11 @@ class Run:
         return self.bank.tick if self._driver is None else self._driver.tick
 
     @property
+    def driver(self) -> Driver | None:
+        """The driver of the workers; None while the agents are in the bank."""
+        return self._driver
+
+    @property
     def bank(self) -> MemoryBank:
         """The run's bank. The agents of a run that is spread over workers come back to it."""
         if self._bank is None:
