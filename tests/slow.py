@@ -19,6 +19,7 @@ FILES = {
     "test_reembed_kill.py",
     "test_run_kill.py",
     "test_spread_kills.py",
+    "test_spread_over_ray.py",
     "test_temperature_kills.py",
 }
 

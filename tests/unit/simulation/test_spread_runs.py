@@ -3,17 +3,20 @@
 import json
 import os
 import resource
+import shutil
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agents import BankLocked, MemoryBank, RunError, SimulationError
+from agents import BankLocked, ConfigError, MemoryBank, RunError, SimulationError
 from agents.simulation.runs.compare import last_tick
 from agents.simulation.runs.merge import merge
 from agents.simulation.runs.replay import Replay, verify_files
 from agents.simulation.runs.run import Run, go_back
+from agents.simulation.runs.sharded import Engine
 from agents.simulation.shards import driver as driving
 from agents.simulation.shards.cells import MOST_CELLS, cells_for, members, placed
 from agents.simulation.shards.driver import Driver
@@ -195,6 +198,32 @@ def test_no_process_is_left(tmp_path: Path) -> None:
         processes = [link.process for link in links_of(run)]
         assert [each.poll() for each in processes] == [None, None]
     assert all(each.poll() is not None for each in processes)
+
+
+def test_a_cell_that_is_lost_is_made_anew_from_the_bank_and_the_log(
+    tmp_path: Path, local: Path
+) -> None:
+    folder, said = tmp_path / "run", list[str]()
+    with started(folder) as run:
+        list(run.advance(4))
+        assert (folder / "checkpoints" / "tick-000004" / "manifest.json").is_file()
+    shutil.rmtree(folder / "shards" / "cell-03")
+    with Run.open(folder, engine=engine(2), say=said.append) as run:
+        assert run.tick == 4
+    assert any("made anew" in each for each in said)
+    assert finish(folder, workers=2) == results(local)
+
+
+def test_without_ray_the_error_names_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with started(tmp_path / "run", workers=0) as run:
+        run._engine = Engine("ray", 2)
+        with pytest.raises(ConfigError, match=r"needs Ray") as caught:
+            next(run.advance(1))
+    assert "tiermem[ray]" in caught.value.hint
+    assert not [name for name in os.environ if name.startswith("RAY_")]
 
 
 # The parts

@@ -80,6 +80,8 @@ class Cell:
     ) -> None:
         own = of_cells(settings)
         self.bank = MemoryBank.open(folder, own, create=False, apply_caps=False, embedder=embedder)
+        # A power cut may take a cell's last commits: the log, which is synced, has them.
+        self.bank.parts.ledger.journal.file.db.execute("PRAGMA synchronous = NORMAL")
         self._policy = policy
         kept = self.bank.ticks.state()
         self.agents: list[str] = kept["agents"]
