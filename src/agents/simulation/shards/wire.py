@@ -7,7 +7,7 @@ if it has any that are not the default. Nothing is unpickled: a log may come fro
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import orjson
 
@@ -38,6 +38,9 @@ __all__ = [
 
 _OWN = -1
 """The result of an action on the agent's own memory, which is not done yet."""
+_PLAIN: dict[type, tuple[Any, ...]] = {
+    kind: kind("") for kind in (Observation, Outcome, Remark, Ask)
+}
 _Sparse = TypeVar("_Sparse", Observation, Outcome, Remark, Ask)
 
 
@@ -177,13 +180,13 @@ def deeds_of(actions: Iterable[Sequence[Any]], plain: Iterable[Sequence[Any]]) -
     ]
 
 
-def _sparse(value: NamedTuple, size: int) -> list[Any]:
+def _sparse(value: Observation | Outcome | Remark | Ask, size: int) -> list[Any]:
     """The first field, and the others up to ``size`` that are not the default, by name."""
-    defaults = value._field_defaults
+    plain = _PLAIN.get(type(value)) or type(value)(value[0])
     more = {
         name: [_sparse(remark, 9) for remark in own] if name == "heard" else own
-        for name, own in zip(value._fields[1:size], value[1:size], strict=True)
-        if own is not defaults[name]
+        for name, own, default in zip(value._fields[1:size], value[1:size], plain[1:], strict=False)
+        if own is not default
     }
     return [value[0], more] if more else [value[0]]
 
