@@ -182,10 +182,13 @@ def deeds_of(actions: Iterable[Sequence[Any]], plain: Iterable[Sequence[Any]]) -
 
 def _sparse(value: Observation | Outcome | Remark | Ask, size: int) -> list[Any]:
     """The first field, and the others up to ``size`` that are not the default, by name."""
+    fields: tuple[Any, ...] = value
     plain = _PLAIN.get(type(value)) or type(value)(value[0])
     more = {
         name: [_sparse(remark, 9) for remark in own] if name == "heard" else own
-        for name, own, default in zip(value._fields[1:size], value[1:size], plain[1:], strict=False)
+        for name, own, default in zip(
+            value._fields[1:size], fields[1:size], plain[1:], strict=False
+        )
         if own is not default
     }
     return [value[0], more] if more else [value[0]]
