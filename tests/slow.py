@@ -53,6 +53,13 @@ FILES_OF_CASES = {
 
 # By file: tests whose behaviour a cheaper test shows as well.
 TESTS = {
+    "test_documents.py": {
+        "test_the_page_on_testing_is_a_program_that_passes_and_fails_as_it_says",
+    },
+    "test_mesa_documents.py": {"test_the_program_runs_and_traders_refuse_cheats"},
+    "test_mesa_runs.py": {"test_grateful_agents_give_to_those_who_gave"},
+    "test_storage_laws.py": {"test_scores_of_a_large_agent_equal_exact_arithmetic"},
+    "test_results_page.py": {"test_the_page_agrees_with_a_fresh_run"},
     "test_effects.py": {
         "test_a_memory_is_pinned_and_settings_are_changed",
         "test_a_seed_without_the_memory_is_left_out_and_named",
@@ -138,6 +145,13 @@ TESTS = {
     },
     "test_mcp_http.py": {"test_what_was_answered_before_the_end_is_kept"},
     "test_mem0_store.py": {"test_many_memories_are_written_in_batches"},
+    "test_server_store.py": {
+        "test_a_plain_mem0_reads_what_is_on_the_server",
+        "test_a_server_that_goes_away_is_caught_up_with",
+        "test_a_server_that_is_emptied_is_filled_again",
+        "test_no_file_log_or_error_has_the_password",
+        "test_what_is_added_changed_and_deleted_is_on_the_server",
+    },
     "test_serve_command.py": {
         "test_a_second_signal_waits_for_no_operation",
         "test_killed_it_still_has_what_it_acknowledged",
@@ -182,6 +196,9 @@ TESTS = {
 
 # By file: tests of which the first case is quick.
 TESTS_OF_CASES = {
+    "test_hostile_arguments.py": {"test_it_is_one_clear_error_and_nothing_is_changed"},
+    "test_http_access.py": {"test_no_attempt_of_one_agent_reaches_another"},
+    "test_planted_bugs.py": {"test_a_bug_breaks_a_law_that_the_message_names"},
     "test_mcp_http.py": {"test_no_attempt_reaches_the_others_memory"},
     "test_damaged_pages.py": {
         "test_a_damaged_page_under_cold_memories_is_named",

@@ -26,7 +26,7 @@ __all__ = ["BANKS", "RECORDED", "SCENARIOS", "bank_history", "run_history"]
 RECORDED = Path(__file__).parent / "histories.json"
 SIMULATIONS = Path(__file__).parent.parent.parent / "simulations"
 SCENARIOS = (
-    "market", "household", "rumor",
+    "market", "household", "rumor", "town",
     "market with one stream", "household with one stream", "rumor with one stream",
     "market of before", "household of before", "rumor of before",
 )  # fmt: skip

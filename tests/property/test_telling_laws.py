@@ -1,13 +1,14 @@
 """Laws of telling: nobody reads what it was not told, and every chain ends where it began."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
-from agents import Memory, MemoryBank, MemoryNotFound, TierMemError
+from agents import Memory, MemoryBank, MemoryNotFound, Tier, TierMemError
 from agents.bank.history import branch, rewind
 from agents.memory.retention import Retention
 from agents.storage.state.ledger import Ledger
@@ -67,10 +68,12 @@ class World:
 
     def lose(self, agent: str) -> None:
         memory = self._any(agent)
-        if memory is not None:
+        if memory is not None and memory.tier is not Tier.PINNED:
             own = self.bank.agent(agent)
             purge = own.forget if self.forgets else own.delete
-            self.rng.choice([own.archive, own.delete, purge, _cool(own)])(memory.id)
+            self.rng.choice([own.archive, own.delete, purge, partial(own.demote, to="cold")])(
+                memory.id
+            )
 
     def post(self, agent: str) -> None:
         group, text = self.rng.choice(GROUPS), self._text(agent)
@@ -154,14 +157,6 @@ class World:
                     assert {each.content for each in chain.memories} == {memory.content}
                 else:
                     assert len(ids) <= source.hands
-
-
-def _cool(own: Any) -> Callable[[str], object]:
-    def cool(memory_id: str) -> None:
-        if own.get(memory_id).tier:
-            own.demote(memory_id, "cold")
-
-    return cool
 
 
 SETTINGS: dict[str, Any] = {

@@ -41,7 +41,10 @@ GUIDES = (
     "simulations",
     "howto/write-a-world",
     "howto/test-your-own",
+    "howto/classic-agents",
     "howto/analyse",
+    "howto/effect",
+    "howto/telling",
 )
 EXAMPLES = [
     match["code"]
@@ -89,10 +92,14 @@ def test_the_temperature_page_names_every_preset() -> None:
     page = (ROOT / "docs/temperature.md").read_text()
     presets = sorted(path.stem for path in (ROOT / "config/presets").iterdir())
     about_finding = ["hybrid", "vector", "weighted-sum"]
-    assert len(presets) == 4 + len(about_finding)
-    assert all(f"| `{name}` |" in page for name in presets if name not in about_finding)
+    classic = ["generative-agents", "memorybank", "recency"]
+    others = [name for name in presets if name not in (*about_finding, *classic)]
+    assert len(others) == 4
+    assert all(f"| `{name}` |" in page for name in others)
     finding = (ROOT / "docs/recall.md").read_text()
     assert all(f"| `{name}` |" in finding for name in about_finding)
+    agents = (ROOT / "docs/howto/classic-agents.md").read_text()
+    assert all(f"`{name}`" in agents for name in classic)
 
 
 def test_the_world_of_the_guide_is_the_one_that_new_world_writes_and_runs(tmp_path: Path) -> None:
@@ -157,7 +164,7 @@ def test_the_settings_edits_and_sweep_of_the_guide_are_taken(tmp_path: Path) -> 
         path = tmp_path / f"{number}.yaml"
         path.write_text(block)
         if block.startswith("- "):
-            assert len(read_edits(path)) == 5
+            assert len(read_edits(path)) == 6
             kinds.append("edits")
         elif block.startswith("scenario:"):
             shutil.copy(ROOT / "simulations/market.yaml", tmp_path)

@@ -261,7 +261,8 @@ class MemoryBank:
 
         The file appears when all of it is on disk, and replaces an older file of that name.
         ``extra`` holds JSON values of your own. Where ``storage.sync`` is checkpoint, mem0's store
-        is brought up to date afterwards. :class:`BankError` inside a transaction.
+        is brought up to date afterwards; if that fails, :meth:`status` says so, and the next
+        :meth:`sync` goes on. :class:`BankError` inside a transaction.
         """
         with self.parts.using():
             if self.parts.ledger.in_transaction:
@@ -269,7 +270,7 @@ class MemoryBank:
             self.parts.ledger.commit()
             checkpoint.write(Path(path), self.parts.ledger, __version__, extra or {})
             if self.parts.folder is not None and self.settings.storage.sync == "checkpoint":
-                self.sync(progress)
+                self.parts.store.keep_up(progress)
 
     checkpoint_extra = staticmethod(checkpoint_extra)
     reembed = staticmethod(reembed)

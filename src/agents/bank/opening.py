@@ -10,7 +10,7 @@ from typing import Any
 
 from ..config.load import load_settings
 from ..config.settings import Settings
-from ..engine import clock, upkeep
+from ..engine import clock
 from ..engine.open_bank import OpenBank
 from ..errors import ConfigError, InvalidInput
 from ..memory.context import TokenCounter, approximate_tokens
@@ -93,8 +93,7 @@ def open_folder(
         if apply_caps:
             with parts.changing():
                 parts.ledger.relieve(parts.caps)
-                for agent in upkeep.agents(parts):
-                    parts.movement.relieve_hot(agent, ())
+                parts.movement.relieve_all_hot()
         if settings.storage.sync != "manual":
             parts.store.catch_up()
         open_notes(parts)

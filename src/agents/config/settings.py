@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
+from urllib.parse import unquote
 
 from ..errors import InvalidInput
 from ..rules.classic_weights import Generative
@@ -21,7 +22,9 @@ __all__ = [
     "StoreSettings",
     "TemperatureSettings",
     "is_secret",
+    "passwords_in",
     "thawed",
+    "without_password",
 ]
 
 Duration: TypeAlias = int | str
@@ -30,6 +33,9 @@ Duration: TypeAlias = int | str
 WITH_PROVIDER = ("embedder", "store", "llm")
 """The sections that name a provider and hold its options."""
 _DURATION = re.compile("[0-9]{1,9}[dh]?")
+_PASSWORD = re.compile(r"://[^:/@\s]*:([^\s]+)@|(?:^|[\s?&])password=('[^']+'|[^\s&']+)", re.I)
+_USER_PART = r"(?<=://)[^\s]+@|(?:^|(?<=[\s?&]))password=('[^']*'|[^\s&']*)"
+"""A password in ``postgresql://user:password@host``, or in ``host=… password=…``."""
 _SECRET_ENDINGS = ("key", "token", "password", "secret", "credentials")
 
 
@@ -323,7 +329,7 @@ class Settings:
         """A copy of the settings as plain values, in the shape of the YAML file.
 
         ``load_settings`` of the copy gives equal settings. ``redact=True`` leaves out the options
-        of a provider that are named like a secret, at any depth.
+        of a provider that are named like a secret, and addresses with a password, at any depth.
         """
         return {
             each.name: thawed(getattr(self, each.name), redact and each.name in WITH_PROVIDER)
@@ -332,13 +338,13 @@ class Settings:
 
 
 def thawed(value: Any, redact: bool = False) -> Any:
-    """A copy as plain values; ``redact`` leaves out what is named like a secret."""
+    """A copy as plain values; ``redact`` leaves out what is a secret by name or by its text."""
     if is_dataclass(value):
         return {each.name: thawed(getattr(value, each.name), redact) for each in fields(value)}
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         value = value._asdict()
     if isinstance(value, Mapping):
-        kept = {key: child for key, child in value.items() if not (redact and is_secret(key))}
+        kept = {key: child for key, child in value.items() if not (redact and _hides(key, child))}
         return {key: thawed(child, redact) for key, child in kept.items()}
     if isinstance(value, list | tuple):
         return [thawed(child, redact) for child in value]
@@ -348,3 +354,18 @@ def thawed(value: Any, redact: bool = False) -> Any:
 def is_secret(name: str) -> bool:
     """Whether an option is named like a secret: ``api_key``, ``authToken``, ``password``."""
     return name.lower().endswith(_SECRET_ENDINGS)
+
+
+def passwords_in(text: str) -> list[str]:
+    """The passwords in an address or in a list of options, as databases take them."""
+    found = [each.strip("'") for pair in _PASSWORD.findall(text) for each in pair if each]
+    return [*found, *[own for each in found if (own := unquote(each)) != each]]
+
+
+def _hides(name: str, value: object) -> bool:
+    return is_secret(name) or (isinstance(value, str) and bool(passwords_in(value)))
+
+
+def without_password(address: str) -> str:
+    """An address without its user and password."""
+    return re.sub(_USER_PART, "", address, flags=re.I)

@@ -1,7 +1,5 @@
 """Reading memories, wherever they are: resident, cold, archived or deleted."""
 
-import hashlib
-
 from ..errors import MemoryNotFound
 from ..memory.records import Memory, sequence_of
 from ..memory.requests import check_key
@@ -9,7 +7,6 @@ from ..memory.retention import Retention
 from ..memory.temperature import Temperature
 from ..memory.tiers import TIER_NAMES, Tier
 from ..rules.decay import score
-from ..storage.resident.fingerprint import fingerprint
 from ..storage.state.links import superseded, superseding
 from ..storage.state.versions import versions
 from .open_bank import OpenBank
@@ -161,9 +158,4 @@ def former(bank: OpenBank, agent_id: str, *, with_cold: bool) -> list[int]:
 def state_hash(bank: OpenBank) -> str:
     """:meth:`MemoryBank.state_hash`."""
     with bank.using():
-        resident = bank.ledger.resident
-        result = hashlib.sha256(f"{resident.seed} {resident.dims} {resident.tick}".encode())
-        for agent, block in sorted(resident.blocks.items()):
-            result.update(b"\0%s\0%d\0" % (agent.encode(), block.next_sequence))
-            result.update(fingerprint(block))
-        return result.hexdigest()
+        return bank.ledger.resident.hash()

@@ -24,7 +24,7 @@ from ..storage.resident.table import WIDTH
 from ..storage.vectors import product_dtype
 from .open_bank import OpenBank
 
-__all__ = ["AgentStatus", "Amount", "Status", "TierAmount", "look"]
+__all__ = ["AgentStatus", "Amount", "Status", "StoreStatus", "TierAmount", "look"]
 
 _MOST_COMPARED = 1_000
 """How many of an agent's newest resident memories are compared for duplicates, at most."""
@@ -73,6 +73,17 @@ class AgentStatus(NamedTuple):
         return max(self.token_utilization, self.fact_utilization)
 
 
+class StoreStatus(NamedTuple):
+    """How far mem0's store is in step with the journal."""
+
+    provider: str
+    """``none`` for a bank without a store."""
+    behind: int
+    """How many commits the store lacks."""
+    problem: str | None
+    """Why the last write to it failed, in this process; None if it did not."""
+
+
 class Status(NamedTuple):
     """How full a bank is, or one agent's part of it."""
 
@@ -82,6 +93,7 @@ class Status(NamedTuple):
     clock: ClockSettings
     embedder: str
     """The name of the embedder that the bank's vectors come from."""
+    store: StoreStatus
     agents: int
     temperatures: dict[str, Amount]
     """Active memories. Hot counts the tokens of context lines, warm and cold those of texts."""
@@ -107,6 +119,7 @@ class Status(NamedTuple):
         return {
             **self._asdict(),
             "clock": thawed(self.clock),
+            "store": self.store._asdict(),
             "temperatures": {name: each._asdict() for name, each in self.temperatures.items()},
             "fullest": [each._asdict() for each in self.fullest],
             "tiers": {name: each._asdict() for name, each in self.tiers.items()},
@@ -132,7 +145,9 @@ class _Look:
         self._resident = resident = bank.ledger.resident
         self._movement, self._settings, self._caps = bank.movement, bank.settings, bank.caps
         self._count, self._agent_id = bank.search.count_tokens, agent_id
-        self._store_problem, self._embedder = bank.store.problem, bank.embedder.embedder.name
+        self._embedder = bank.embedder.embedder.name
+        provider, behind = bank.settings.store.provider, bank.store.commits_behind
+        self._store = StoreStatus(provider, behind, bank.store.problem)
         names = sorted(resident.blocks) if agent_id is None else [agent_id]
         self._blocks = [resident.block(name) for name in names]
         self._shelf = resident.shelf.counts(agent_id)
@@ -153,6 +168,7 @@ class _Look:
             self._resident.tick,
             self._settings.clock,
             self._embedder,
+            self._store,
             len(self._blocks),
             self._temperatures(),
             limits.tokens,
@@ -259,8 +275,8 @@ class _Look:
         return sorted(found, key=lambda each: _ORDER.index(each.what))  # stable: by agent
 
     def _syncs(self) -> Iterator[Suggestion]:
-        if self._agent_id is None and self._store_problem is not None:
-            yield Suggestion("sync", "", f"mem0's store lacks memories: {self._store_problem}", ())
+        if self._agent_id is None and self._store.problem is not None:
+            yield Suggestion("sync", "", f"mem0's store lacks memories: {self._store.problem}", ())
 
     def _spills(self) -> Iterator[Suggestion]:
         limits, above = self._movement.limits, self._settings.status.spill_above
@@ -323,7 +339,7 @@ class _Look:
             idle = tick - np.maximum(crowd.last[mine], crowd.created[mine])
             found[block.agent_id] = idle.tolist(), ids
         for block in self._blocks:  # cold memories may be stale too
-            for memory in block.critical_elsewhere.values():
+            for memory in () if block.is_common else block.critical_elsewhere.values():
                 used = max(memory.created_tick, memory.last_access_tick or 0)
                 if tick - max(used, memory.tier_tick) >= after and not memory.is_expired(tick):
                     idle_ticks, ids = found.setdefault(block.agent_id, ([], []))

@@ -7,6 +7,7 @@ from ..config.settings import TemperatureSettings
 from ..memory.context import TokenCounter, cost, cost_of
 from ..memory.records import Memory, memory_id
 from ..memory.temperature import Temperature
+from ..memory.tiers import Tier
 from ..rules.relevance import is_promoted, promotion, rank
 from ..rules.spill import HotFact, HotLimits, choose_spill, destination, least_relevant, to_free
 from ..storage.resident.agent_columns import AgentColumns
@@ -53,6 +54,14 @@ class Hot:
         hot = [fact for fact in hot if fact.sequence not in left.moved]
         leaving = choose_spill(hot, self.limits, newcomers)
         return self._spill(block, hot, leaving, left, newcomers)
+
+    def relieve_all(self) -> None:
+        """:meth:`relieve` every agent."""
+        resident, table = self._ledger.resident, self._ledger.resident.table
+        # Pinned memories never leave.
+        is_hot = (table.temperatures == int(Temperature.HOT)) & (table.tiers != int(Tier.PINNED))
+        for agent in resident.with_more(is_hot, 0):
+            self.relieve(agent, ())
 
     def spill(
         self,

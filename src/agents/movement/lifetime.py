@@ -76,7 +76,7 @@ def expire_of(ledger: Ledger, agents: Iterable[str]) -> None:
     blocks, tick = ledger.resident.blocks, ledger.resident.tick
     for agent_id in agents:
         block = blocks.get(agent_id)
-        if block is not None and (block.next_expiry <= tick or block.critical_elsewhere):
+        if block is not None and (block.next_expiry <= tick or not block.is_common):
             expire(ledger, agent_id)
 
 
@@ -90,7 +90,7 @@ def expire(ledger: Ledger, agent_id: str, *, everywhere: bool = False) -> None:
         for expired, _ in resident.shelf.due(resident.tick, -1, agent_id).values():
             ledger.retain(agent_id, expired, Retention.DELETED, "expire")
     block, tick = resident.blocks.get(agent_id), resident.tick
-    if block is None or (block.next_expiry > tick and not block.critical_elsewhere):
+    if block is None or (block.next_expiry > tick and block.is_common):
         return
     elsewhere = [
         sequence for sequence, memory in block.critical_elsewhere.items() if memory.is_expired(tick)

@@ -38,6 +38,7 @@ class Movement:
         self.starts = Starts(settings).starts
         self.expire, self.expire_of = partial(expire, ledger), partial(expire_of, ledger)
         self.relieve_hot, self.spill = self.hot.relieve, self.hot.spill
+        self.relieve_all_hot = self.hot.relieve_all
         self.promotion = self.hot.promotion
         self.too_large_for_hot, self.utilization = self.hot.too_large_for, self.hot.utilization
         compactor = Compactor(ledger, own, rules, count_tokens)

@@ -70,7 +70,11 @@ def _agents(bank: OpenBank) -> list[str]:
     """The agents with notes on disk or in the journal; all agents, if there are extra paths."""
     is_shared = bool(bank.settings.notes.extra_paths)
     blocks = bank.ledger.resident.blocks
-    found = {agent for agent, block in blocks.items() if block.notes or is_shared}
+    found = {
+        agent
+        for agent, block in blocks.items()
+        if is_shared or (not block.is_common and block.notes)
+    }
     return sorted(found | set(filter(None, map(agent_of_folder, _folders(bank)))))
 
 

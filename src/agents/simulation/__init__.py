@@ -7,7 +7,18 @@ give. :class:`Loop` runs a world on any bank, :class:`Run` runs one in a folder.
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidAction
-from .protocols import Action, Answer, Ask, Observation, Outcome, Policy, Remark, World, WorldRandom
+from .protocols import (
+    Action,
+    Answer,
+    Ask,
+    Insight,
+    Observation,
+    Outcome,
+    Policy,
+    Remark,
+    World,
+    WorldRandom,
+)
 
 if TYPE_CHECKING:
     from .loop.loop import Loop
@@ -17,6 +28,7 @@ __all__ = [
     "Action",
     "Answer",
     "Ask",
+    "Insight",
     "InvalidAction",
     "Loop",
     "Observation",

@@ -91,10 +91,10 @@ def of_activity(sequence: int, count: int, last: int, use_record: float) -> byte
 def of_activities(
     sequences: NDArray[np.int64],
     counts: NDArray[np.int64],
-    last: int,
+    last: int | NDArray[np.int64],
     use_records: NDArray[np.float64],
 ) -> list[bytes]:
-    """:func:`of_activity` of the memories used in one tick."""
+    """:func:`of_activity` of many memories; those used in one tick have one ``last``."""
     numbers = np.empty((len(sequences), 4), "<i8")
     numbers[:, 0], numbers[:, 1], numbers[:, 2] = sequences, counts, last
     numbers.view("<f8")[:, 3] = use_records

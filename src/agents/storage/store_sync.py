@@ -113,6 +113,13 @@ class StoreSync:
         return self._is_stale or self._cursor.commit < self._journal.head
 
     @property
+    def commits_behind(self) -> int:
+        """How many commits the store lacks; 0 for a bank that writes none."""
+        if self._folder is None or self._settings.provider == "none":
+            return 0
+        return self._journal.head - (0 if self._is_stale else self._cursor.commit)
+
+    @property
     def _is_stale(self) -> bool:
         """Whether the journal lacks the commits that lead from the store's state to its own."""
         cursor = self._cursor
@@ -167,6 +174,11 @@ class StoreSync:
                 self.forget(purged)
                 if push:
                     self.push()
+
+    def keep_up(self, progress: Progress | None = None) -> None:
+        """Write what the store lacks; an error is reported apart, and the next sync goes on."""
+        with self._apart():
+            self.push(progress)
 
     @contextmanager
     def _apart(self, *raised: type[Exception]) -> Iterator[None]:
@@ -299,11 +311,18 @@ class StoreSync:
 
     def _everything(self) -> Iterator[tuple[list[Memory], Quantised]]:
         """Every active memory, in chunks: first the resident memories, then the cold ones."""
+        waiting, vectors = list[Memory](), list[Quantised]()
         for agent in sorted(self._resident.blocks):
             block = self._resident.blocks[agent]
             for start in range(0, len(block), _CHUNK):
                 stop = min(start + _CHUNK, len(block))
-                yield block.memories(range(start, stop)), block.vectors(slice(start, stop))
+                waiting += block.memories(range(start, stop))
+                vectors.append(block.vectors(slice(start, stop)))
+                if len(waiting) >= _CHUNK:
+                    yield waiting, np.concatenate(vectors)
+                    waiting, vectors = [], []
+        if waiting:
+            yield waiting, np.concatenate(vectors)
         with self._journal.reading():
             cold, block_of = self._journal.shelf.active(), self._resident.block
             while chunk := list(islice(cold, _CHUNK)):

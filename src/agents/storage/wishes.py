@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 
-from ..config.settings import EmbedderSettings, LlmSettings, StoreSettings
+from ..config.settings import EmbedderSettings, LlmSettings, StoreSettings, without_password
 
 __all__ = ["embedder_wish", "has_pickles", "lies_inside", "llm_wish", "notes_wish", "store_wish"]
 
@@ -70,9 +70,10 @@ def _named(kind: str, section: EmbedderSettings | LlmSettings | StoreSettings) -
 def _address(config: Mapping[str, object]) -> str:
     """The options that say where a provider is."""
     found = [
-        str(value)
+        without_password(value)
         for key, value in config.items()
-        if key.endswith(("url", "host", "path", "endpoint")) and isinstance(value, str)
+        if key.endswith(("url", "host", "path", "endpoint", "connection_string"))
+        and isinstance(value, str)
     ]
     return ", ".join(found)[:200]
 

@@ -143,7 +143,7 @@ def test_a_folder_that_is_neither_run_nor_bank_is_named(tiermem: Command, tmp_pa
 @pytest.mark.parametrize(
     ("sql", "part"),
     [
-        ("UPDATE decisions SET data = x'00' WHERE tick = 9", "decisions of tick 9"),
+        ("UPDATE decisions SET data = x'00' WHERE tick = 1", "decisions of tick 1"),
         ("UPDATE commits SET events = '[' WHERE id = 9", "commit 9 is not what was written"),
         ("UPDATE commits SET vectors = x'' WHERE id = 9", "commit 9 is not what was written"),
         ("DELETE FROM commits WHERE id = 9", "commit 9 is not what was written"),

@@ -61,6 +61,8 @@ def hostile() -> Iterator[list[str]]:
         yield ["branch", folder, "--at", "1", "--out", "new"]
         yield ["merge", folder, "--out", "new"]
         yield ["why", folder, "-a", "alice", "-t", "1"]
+        yield ["effect", folder, "--at", "1", "--forget", "alice:x"]
+        yield ["effect", folder, "--which", "--metric", "x"]
         yield ["why", folder, "--memory", "x"]
         yield ["why", "run", "-a", "alice", "-t", "1", "--diff", folder]
         yield ["inspect", folder, "--export", "new.html"]
@@ -105,6 +107,12 @@ def hostile() -> Iterator[list[str]]:
         yield ["sweep", "mine/sweep.yaml", "--out", "new", "--preset", text or "x"]
         yield ["branch", "run", "--at", "1", "--out", "new", "--edit", text or "nowhere.yaml"]
         yield ["branch", "run", "--at", "1", "--out", "new", "--set", text]
+        yield ["branch", "run", "--at", "1", "--out", "new", "--forget", text]
+        yield ["effect", "run", "--at", "1", "--forget", text]
+        yield ["effect", "run", "--never-heard", text]
+        yield ["effect", "run", "--at", "1", "--block", text]
+        yield ["effect", "run", "--at", "1", "--pin", f"alice:{text}~"]
+        yield ["effect", "run", "--which", "--metric", text]
     for text in ("a b", "x" * 129, ".dot", "a\nb", ANSI, BYTES):
         yield ["token", "create", "crew", "-a", "alice", "--name", text]
     for number in ("-1", HUGE, f"-{HUGE}", "1e3", "nan", "٣x", "", ANSI, BYTES):
@@ -121,6 +129,8 @@ def hostile() -> Iterator[list[str]]:
         yield ["resume", "run", "--ticks", number]
         yield ["replay", "run", "--from-tick", number]
         yield ["branch", "run", "--out", "new", "--at", number]
+        yield ["effect", "run", "--forget", "alice:x", "--at", number]
+        yield ["effect", "run", "--forget", "alice:x", "--at", "1", "--seeds", number]
         yield ["serve", "crew", "--port", number]
         yield ["inspect", "crew", "--port", number]
         if number != HUGE:  # more lines than there are, and more processes than are needed

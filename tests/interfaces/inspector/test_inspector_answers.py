@@ -215,10 +215,10 @@ def test_the_population_is_counted_by_text(rumor: Path) -> None:
             with past_bank(rumor, tick) as bank:
                 own = {agent: bank.agent(agent).all() for agent in agents}
             told = [
-                (memory.metadata["source"], agent, memory.content)
+                (memory.speaker, agent, memory.content)
                 for agent, memories in own.items()
                 for memory in memories
-                if "source" in memory.metadata
+                if memory.speaker
             ]
             assert sorted((row["from"], row["to"], row["text"]) for row in found["told"]) == sorted(
                 told

@@ -124,7 +124,7 @@ def test_kind_and_tags_come_back_tags_sorted_and_once(alice: AgentMemory) -> Non
 def test_every_kind_is_taken(alice: AgentMemory) -> None:
     assert [alice.add("a", kind=kind).kind for kind in KINDS] == [
         "message", "fact", "decision", "preference", "entity", "context", "observation", "action",
-        "note",
+        "note", "insight",
     ]  # fmt: skip
 
 

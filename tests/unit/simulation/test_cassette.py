@@ -218,3 +218,12 @@ def test_a_full_disk_is_an_error_and_leaves_whole_lines(
     assert path.read_bytes() == before
     cassette.record(FIRST._replace(tick=2))
     assert Cassette(path).position == 3
+
+
+def test_equal_prompts_keep_their_own_answers(path: Path) -> None:
+    asked = [FIRST._replace(tick=tick, agent=agent, reply=f"{agent} in {tick}")
+             for tick in (1, 2) for agent in ("alice", "bob")]  # fmt: skip
+    again = FIRST._replace(attempt=1, reply="a second attempt")
+    for cassette in (filled(path, *asked, again), Cassette(path, replay=True)):
+        assert [find(cassette, each) for each in (*asked, again)] == [*asked, again]
+        assert list(cassette) == [*asked, again]

@@ -302,3 +302,45 @@ def test_a_budget_and_a_metric_are_checked(wells: Path) -> None:
         which(wells, "thirst", budget=0)
     with pytest.raises(InvalidInput, match="no agent 'eve'"):
         which(wells, "thirst", agent="eve")
+
+
+TELLING = '''
+from tiermem.simulation import Action, Observation
+
+class Wells:
+    """Ann sees a fire in tick 1; who knows of it tells the next one."""
+    def setup(self, rng, agent_ids):
+        self.tick = 1
+    def observe(self, agent_id):
+        saw = self.tick == 1 and agent_id == "ann"
+        return Observation("the mill burned" if saw else "a quiet day")
+    def apply(self, agent_id, action):
+        return None
+    def end_tick(self):
+        self.tick += 1
+    def metrics(self):
+        return {"tick": self.tick}
+    def get_state(self):
+        return self.tick
+    def set_state(self, state):
+        self.tick = state
+
+class Walks:
+    def decide(self, observation, memories, rng):
+        to = {"ann": "bob", "bob": "cat"}.get(observation.agent_id)
+        known = [hit.memory.id for hit in memories if "mill" in hit.memory.content]
+        return [Action("tell", {"to": to, "memory_id": known[0]})] if to and known else []
+'''
+
+
+def test_what_is_told_is_blocked_and_the_loss_is_followed_from_hand_to_hand(
+    tmp_path: Path,
+) -> None:
+    run = made(tmp_path, TELLING)
+    found = effect(run, at=0, block="ann→bob")
+    assert [each[:3] for each in found.reached] == [("bob", 2, ()), ("cat", 3, ("bob",))]
+    assert found.parted is not None
+    assert found.parted.was == ("tell(to='cat', memory_id='the mill burned'): done",)
+    assert found.parted.changed == ()
+    never = effect(run, never_heard="bob:the mill burned")
+    assert (never.at, never.reached[0][:2]) == (1, ("bob", 2))

@@ -11,8 +11,8 @@ import pytest
 from agents import MemoryBank
 from agents.errors import ConfigError, InvalidAction
 from agents.simulation.loop.loop import Loop
-from agents.simulation.protocols import Action, Policy, World
-from agents.simulation.worlds.rumor import HERALD, Hearing, Rumor
+from agents.simulation.protocols import Action, Observation, Policy, World
+from agents.simulation.worlds.rumor import HERALD, PAYMASTER, Rumor
 
 VILLAGE = [f"agent_{number:02}" for number in range(12)]
 
@@ -75,56 +75,63 @@ def test_the_mean_accuracy_is_the_mean_of_ticks_and_of_agents() -> None:
     assert len(by_agent) == len(VILLAGE) - 4
 
 
-def test_a_remark_remembers_claim_source_and_tick() -> None:
-    with village() as (loop, _, bank):
-        for _ in range(5):
-            loop.tick()
-        heard = [
-            memory
-            for agent in VILLAGE
-            for memory in bank.agent(agent).all()
-            if "heard_tick" in memory.metadata
-        ]
-    assert heard
-    for memory in heard:
-        assert memory.metadata["heard_tick"] == memory.created_tick
-        assert memory.content.startswith(f"{memory.metadata['source']} says the ")
-
-
-def test_a_trace_leads_from_the_origin_to_the_agent() -> None:
-    world = Rumor(claims=1, liars=0, corrections=0)
-    world.setup(Random(2), VILLAGE)
-    listener, chain = VILLAGE[3], []
-    for tick in (1, 2, 3):
-        seen = {agent: world.observe(agent) for agent in VILLAGE}
-        speaker, listener = listener, seen[listener].facts["asker"]
-        world.apply(speaker, Action("answer", {"holds": True}))
-        world.end_tick()
-        chain.append(Hearing(listener, speaker, tick + 1))
-    for agent in VILLAGE:
-        world.observe(agent)
-    assert len({VILLAGE[3], *(hearing.agent_id for hearing in chain)}) == 4  # no agent twice
-    assert world.trace("bridge", listener, True) == chain
-    assert world.trace("bridge", listener, False) == []
-
-
 def test_every_rumour_began_with_a_liar_and_every_truth_with_the_herald() -> None:
-    with village() as (loop, world, _):
+    with village() as (loop, world, bank):
         for _ in range(30):
             loop.tick()
         honest = world.by_agent()["accuracy"]
-        origins: dict[bool, set[str]] = {True: set(), False: set()}
-        for claim, truth in world.truth.items():
-            for agent in VILLAGE:
-                for holds in (True, False):
-                    chain = world.trace(claim, agent, holds)
-                    assert [hearing.tick for hearing in chain] == sorted(
-                        {hearing.tick for hearing in chain}
-                    )
-                    origins[holds == truth] |= {hearing.source for hearing in chain[:1]}
-    assert origins[True] == {HERALD}
-    assert origins[False]
-    assert not origins[False] & {HERALD, *honest}
+        said = {text: true for each in world.facts().values() for text, true in each.items()}
+        told = [memory for name in VILLAGE for memory in bank.agent(name).all() if memory.source]
+        hands = set()
+        for memory in told:
+            chain = bank.chain(memory)
+            assert chain.is_whole
+            origin = chain.memories[-1]
+            hands.add(memory.source.hands)
+            assert (origin.id, len(chain.memories)) == (
+                memory.source.origin_id,
+                memory.source.hands + 1,
+            )
+            if said[_statement(memory.content)]:
+                assert origin.content.startswith(f"{HERALD} says ")
+                assert origin.agent_id in honest
+            else:
+                assert origin.speaker == PAYMASTER
+                assert origin.agent_id not in honest
+    assert hands >= {1, 2}
+
+
+def _statement(text: str) -> str:
+    return text.removeprefix(f"{HERALD} says ").removesuffix(", that is certain")
+
+
+def test_only_the_one_who_asks_is_told() -> None:
+    with village() as (loop, _, _):
+        records = [loop.tick() for _ in range(8)]
+        assert all(record["errors"] == 0 for record in records)
+    world = ready()
+    asker = world.observe(VILLAGE[0]).facts["asker"]
+    others = [name for name in VILLAGE if name != asker]
+    assert world.may_tell(VILLAGE[0], asker)
+    assert not any(world.may_tell(VILLAGE[0], name) for name in others)
+
+
+def test_hearsay_of_the_heralds_word_is_a_voice_like_any_other() -> None:
+    asked = Observation("", facts={"claim": "bridge", "asker": "bob", "corrections": []})
+    with MemoryBank.ephemeral() as bank:
+        alice, carol = bank.agent("alice"), bank.agent("carol")
+        word = carol.add(f"{HERALD} says the north bridge is open")
+        alice.get(carol.tell("alice", word.id).memory_id)
+        for number in range(2):
+            lie = bank.agent(f"liar_{number}").add("the north bridge is closed")
+            bank.agent(f"liar_{number}").tell("alice", lie.id)
+        hits = alice.search("is the north bridge open or closed?")
+        assert Rumor.rules().decide(asked, hits, Random(1))[0] == Action("answer", {"holds": False})
+        alice.add(f"{HERALD} says the north bridge is open")
+        hits = alice.search("is the north bridge open or closed?")
+        answer, tell = Rumor.rules().decide(asked, hits, Random(1))
+        assert answer == Action("answer", {"holds": True})
+        assert (tell.name, tell.arguments["to"]) == ("tell", "bob")
 
 
 def test_two_runs_with_one_seed_are_the_same() -> None:

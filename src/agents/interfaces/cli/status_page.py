@@ -43,6 +43,7 @@ class Page:
         console.print(Text(self._title(), "bold"))
         console.print(Text(f"clock {self._status.clock}", "dim"))
         console.print(Text(f"embedder {self._status.embedder}", "dim"))
+        console.print(Text(f"store {self._store()}", "dim"))
         console.print()
         for table in (self._temperatures(), self._hot(), self._tiers()):
             console.print(table)
@@ -58,6 +59,7 @@ class Page:
         yield self._title()
         yield f"clock\t{status.clock}"
         yield f"embedder\t{status.embedder}"
+        yield f"store\t{self._store()}"
         yield "temperature\tmemories\ttokens"
         for name, amount in status.temperatures.items():
             yield f"{name}\t{amount.items}\t{amount.tokens}"
@@ -101,6 +103,13 @@ class Page:
             whose = f"{status.agents:,} {'agent' if status.agents == 1 else 'agents'}"
         kept = ", ".join(f"{number:,} {name}" for name, number in status.retention.items())
         return f"{one_line(self._name)}: {whose} after tick {status.tick:,}; {kept} memories"
+
+    def _store(self) -> str:
+        store = self._status.store
+        if not store.behind:
+            return store.provider if store.provider == "none" else f"{store.provider}, in step"
+        late = "commit" if store.behind == 1 else "commits"
+        return f"{store.provider}, {store.behind:,} {late} behind the journal"
 
     def _note(self) -> str | None:
         status = self._status

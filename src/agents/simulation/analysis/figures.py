@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..reports import html as page
 from ..reports import plots
+from ..reports.hover import Chart
 from ..reports.plots import number
 
 if TYPE_CHECKING:
@@ -21,8 +22,8 @@ _MOST_TREE = 60
 _SHORT = 60
 
 
-def figures(study: "Study") -> dict[str, tuple[str, bytes, str]]:
-    """By name, each plot that there is something to draw for: title, PNG, caption."""
+def figures(study: "Study") -> dict[str, tuple[str, Chart, str]]:
+    """By name, each plot that there is something to draw for: title, chart, caption."""
     found = {}
     top = study.spreads().slice(0, _MOST_CURVES).to_pylist()
     if top:
@@ -30,14 +31,14 @@ def figures(study: "Study") -> dict[str, tuple[str, bytes, str]]:
             f"{at}. {_short(row['text'])}": _holders(study, row) for at, row in enumerate(top, 1)
         }
         caption = f"The {len(top)} memories that most agents had."
-        png = plots.curves(curves, range(study.tick + 1))
-        found["spread"] = ("Agents that had a memory at some time", png, caption)
+        chart = plots.curves(curves, range(study.tick + 1))
+        found["spread"] = ("Agents that had a memory at some time", chart, caption)
     for subject, own in _by(study.truth(), "subject").items():
         if any(row["false"] for row in own):
             curves = {side: [row[side] for row in own] for side in ("true", "false")}
-            png = plots.curves(curves, [row["tick"] for row in own])
+            chart = plots.curves(curves, [row["tick"] for row in own])
             caption = "Agents that believe what is true, and what is false."
-            found[f"truth-{subject}"] = (f"Truth and rumour: {subject}", png, caption)
+            found[f"truth-{subject}"] = (f"Truth and rumour: {subject}", chart, caption)
     lasting = _survival(study.survival())
     if lasting:
         ages, shares = lasting

@@ -44,7 +44,9 @@ def overlap(columns: Columns, agents: Sequence[int] | None = None) -> "pa.Table"
     near = _near(columns, rows, chosen)
     one, other, both = shared
     exact = both / np.maximum(sizes[one] + sizes[other] - both, 1)
-    closeness = np.array([near.get(pair, np.nan) for pair in zip(one, other, strict=True)])
+    closeness = np.array(
+        [near.get(pair, np.nan) for pair in zip(one.tolist(), other.tolist(), strict=True)]
+    )
     rest = sorted(near.keys() - set(zip(one.tolist(), other.tolist(), strict=True)))
     one, other = (
         np.concatenate([a, b]) for a, b in ((one, _column(rest, 0)), (other, _column(rest, 1)))

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -157,7 +158,8 @@ class Study:
     def tables(self) -> dict[str, "pa.Table"]:
         """All tables that there is something for, by name.
 
-        Without decisions there is no ``needed``, without facts no ``truth`` and no ``overtaking``.
+        Without decisions there is no ``needed``, without facts no ``truth`` and no ``overtaking``,
+        without networkx no ``centrality``.
         """
         found = {
             "spreads": self.spreads(),
@@ -165,6 +167,8 @@ class Study:
             "overlap": self.overlap(),
             "survival": self.survival(),
         }
+        if find_spec("networkx") is not None:
+            found["centrality"] = self.centrality()
         if self.has_decisions:
             found["needed"] = self.needed()
         if self.facts:

@@ -122,15 +122,15 @@ def plain(data: bytes) -> bytes:
     return inflated(data[5:end], "a log of decisions") + data[end:]
 
 
-def asked_first(data: bytes) -> list[tuple[str | None, bool]]:
-    """For each agent its query, None if it was the text of the observation, and if it had one.
+def asked_first(data: bytes) -> tuple[list[str | None], list[bool]]:
+    """The query of each agent, None if it was the text of the observation; who had such a text.
 
     It takes a tenth of the time of :func:`unpack`.
     """
     parts = plain(data)
     (size,) = np.frombuffer(parts[:4], "<u4").tolist()
     queries, _, heard = orjson.loads(parts[12 : 12 + size])
-    return [(query, bool(own % 2)) for query, own in zip(queries, heard, strict=True)]
+    return queries, [own % 2 == 1 for own in heard]
 
 
 def unpack(data: bytes, retrieved: bytes, agents: Sequence[str]) -> list[Kept]:

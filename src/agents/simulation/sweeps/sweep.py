@@ -51,6 +51,7 @@ class Sweep:
     common: Mapping[str, Any]
     """The settings that all variants change."""
     variants: Mapping[str, Mapping[str, Any]]
+    """By name, the settings that each changes, after those of the preset that ``preset`` names."""
     grid: Mapping[str, Sequence[Any]]
     seeds: Sequence[int]
     metrics: Sequence[str]
@@ -63,8 +64,11 @@ class Sweep:
     def settings(self, cell: Cell | None = None) -> Settings:
         """The scenario's settings, with a cell's changes."""
         # Writing thousands of memories to Chroma would take longer than the runs.
-        preset = preset_settings(self.preset) if self.preset else {}
-        changes = {**self.common, **preset, **(cell.overrides if cell else {})}
+        own = dict(cell.overrides) if cell else {}
+        changes = dict(self.common)
+        for preset in (self.preset, own.pop("preset", None)):
+            changes |= preset_settings(preset) if preset is not None else {}
+        changes |= own
         return load_settings(self.scenario, overrides={"storage.sync": "manual", **changes})
 
     def cells(self) -> list[Cell]:

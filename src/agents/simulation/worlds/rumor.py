@@ -1,23 +1,26 @@
 """A village where agents repeat false rumours, and a herald tells the truth once.
 
-In each tick another agent asks every agent about one of the village's affairs, and hears the answer
-in the next tick. Some agents are paid to answer falsely; the honest ones say what they remember.
-The herald tells a few agents the truth.
+In each tick another agent asks every agent about one of the village's affairs, and is told a memory
+in answer. Some agents are paid to answer falsely; the honest ones tell what they remember. The
+herald tells a few agents the truth. Each memory that was told knows its source, so a rumour can be
+followed back to the liar with whom it began.
 """
 
 from collections.abc import Mapping, Sequence
 from random import Random
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from ...errors import ConfigError, InvalidAction
-from ...memory.records import Hits
+from ...memory.records import Hits, Memory
 from ..protocols import Action, Observation, Remark
 from . import another, check_whole_option, check_yes_or_no, own_stream, refused
 
-__all__ = ["HERALD", "Hearing", "Rumor", "RumorRules"]
+__all__ = ["HERALD", "PAYMASTER", "Rumor", "RumorRules"]
 
 HERALD = "The herald"
 """The herald's name. No agent can have it: ids have no blanks."""
+PAYMASTER = "The paymaster"
+"""The name of the one who pays liars."""
 
 _CLAIMS: Mapping[str, tuple[str, str, str]] = {
     "bridge": ("the north bridge", "open", "closed"),
@@ -32,14 +35,6 @@ _CLAIMS: Mapping[str, tuple[str, str, str]] = {
 """For each claim: its subject, the word if the claim holds, and the word if it does not."""
 
 
-class Hearing(NamedTuple):
-    """An agent's first hearing of a claim: from which source, in which tick."""
-
-    agent_id: str
-    source: str
-    tick: int
-
-
 class Rumor:
     """The village.
 
@@ -48,8 +43,8 @@ class Rumor:
     """
 
     actions: ClassVar[Mapping[str, str]] = {
-        "answer": "say what you know to the one who asks: holds (true or false); "
-        "who does not know says nothing",
+        "answer": "say whether you think that it holds: holds (true or false); who does not know "
+        "says nothing. The one who asks remembers only a memory that you tell",
     }
 
     def __init__(self, *, claims: int = 8, liars: int = 4, corrections: int = 2) -> None:
@@ -82,43 +77,49 @@ class Rumor:
         self.truth = {claim: rng.random() < 0.5 for claim in self._claims}
         liars = rng.sample(range(count), self._liars)
         self._lies = [number in liars for number in range(count)]
-        # This tick's questions: asker, claim. Sent answers, and arrived answers: claim, whether it
-        # holds, source.
-        self._asked: list[tuple[int, str] | None] = [None] * count
-        self._sent: list[list[list[Any]]] = [[] for _ in range(count)]
-        self._arrived: list[list[list[Any]]] = [[] for _ in range(count)]
-        self._first: dict[str, list[Any]] = {}
+        self._askers: list[int | None] = [None] * count
+        """Who asks each one in this tick."""
+        self._asked: list[str | None] = [None] * count
+        """The claims of the questions that nobody answered yet."""
+        self._told: list[list[str]] = [[] for _ in range(count)]
+        """The claims of which the herald speaks to each one in this tick."""
         self._right = [0] * count
         self._tick = 1
-        self._right_now = self._right_before = self._false = self._told = 0
+        self._right_now = self._right_before = self._false = self._corrected = 0
         self._send_herald()
-        self._arrived, self._sent = self._sent, self._arrived
+
+    def facts(self) -> dict[str, dict[str, bool]]:
+        """What is said of each claim, and whether it is true."""
+        return {
+            claim: {_words(claim, True): truth, _words(claim, False): not truth}
+            for claim, truth in self.truth.items()
+        }
 
     def observe(self, agent_id: str) -> Observation:
-        """A question of another agent, and the answers to the agent's own questions."""
+        """A question of another agent, and what the herald and the paymaster say."""
         me, rng = self._index[agent_id], own_stream(self._rng, "day", agent_id)
         asker = another(me, len(self._names), rng)
         claim = self._claims[int(rng.random() * len(self._claims))]
-        self._asked[me] = (asker, claim)
-        tick = self._tick
-        heard, corrections = [], []
-        for about, holds, source in self._arrived[me]:
-            metadata = {"claim": about, "source": source, "heard_tick": tick}
-            heard.append(Remark(_said(source, about, holds), metadata=metadata))
-            self._first.setdefault(_key(about, holds, agent_id), [source, tick])
-            if source == HERALD:
-                corrections.append([about, holds])
+        self._askers[me], self._asked[me] = asker, claim
+        told = [(about, self.truth[about]) for about in self._told[me]]
+        heard = [Remark(_said(HERALD, *each), speaker=HERALD) for each in told]
+        name = self._names[asker]
         facts: dict[str, Any] = {
             "claim": claim,
-            "asker": self._names[asker],
-            "corrections": corrections,
+            "asker": name,
+            "corrections": list(map(list, told)),
         }
-        text = f"{self._names[asker]} asks me whether {_words(claim, True)}"
+        text = f"{name} asks me whether {_words(claim, True)}"
         if self._lies[me]:
             paid = not self.truth[claim]
             facts["paid_to_say"] = paid
             text += f", and I am paid to say that {_words(claim, paid)}"
+            heard.append(Remark(_words(claim, paid), speaker=PAYMASTER))
         return Observation(text, query=_question(claim), facts=facts, heard=heard)
+
+    def may_tell(self, teller: str, listener: str) -> bool:
+        """The one who asks can hear the answer."""
+        return self._askers[self._index[teller]] == self._index[listener]
 
     def apply(self, agent_id: str, action: Action) -> None:
         """Answer the tick's question, once."""
@@ -128,14 +129,11 @@ class Rumor:
         if action.arguments.keys() != {"holds"} or not isinstance(holds, bool):
             raise InvalidAction("answer takes one argument: holds, which is true or false")
         me = self._index[agent_id]
-        asked = self._asked[me]
-        if asked is None:
+        claim, self._asked[me] = self._asked[me], None
+        if claim is None:
             raise InvalidAction(
                 "the tick's question is answered already", hint="wait for the next tick"
             )
-        self._asked[me] = None
-        asker, claim = asked
-        self._sent[asker].append([claim, holds, agent_id])
         if not self._lies[me]:
             right = holds == self.truth[claim]
             self._right[me] += right
@@ -143,13 +141,12 @@ class Rumor:
             self._false += not right
 
     def end_tick(self) -> None:
-        """Deliver the answers, and send the herald out."""
+        """Send the herald out."""
         count = len(self._names)
         self._tick += 1
         self._right_before, self._right_now = self._right_now, 0
-        self._asked = [None] * count
+        self._askers, self._asked = [None] * count, [None] * count
         self._send_herald()
-        self._arrived, self._sent = self._sent, [[] for _ in range(count)]
 
     def metrics(self) -> dict[str, float]:
         """Numbers of the honest agents.
@@ -163,7 +160,7 @@ class Rumor:
             "accuracy": self._right_before / honest,
             "accuracy_mean": sum(self._right) / (honest * max(1, self._tick - 1)),
             "false_answers": self._false,
-            "corrections": self._told,
+            "corrections": self._corrected,
         }
 
     def by_agent(self) -> dict[str, dict[str, float]]:
@@ -177,87 +174,73 @@ class Rumor:
             }
         }
 
-    def trace(self, claim: str, agent_id: str, holds: bool) -> list[Hearing]:
-        """The chain of hearings by which an agent heard that ``claim`` holds, or does not.
-
-        Each hearing is its agent's first; its source is the agent of the hearing before. The first
-        source is the origin: the herald, or an agent that had not heard the claim. The chain is
-        empty if the agent never heard the claim.
-        """
-        chain: list[Hearing] = []
-        listener = agent_id
-        while (first := self._first.get(_key(claim, holds, listener))) is not None:
-            source, tick = first
-            if chain and tick >= chain[-1].tick:  # the agent said it before it heard it
-                break
-            chain.append(Hearing(listener, source, tick))
-            if source == HERALD or self._is_paid_for(source, claim, holds):
-                break
-            listener = source
-        return chain[::-1]
-
     def get_state(self) -> dict[str, Any]:
         """The state between two ticks, when no question is open."""
         return {
             "tick": self._tick,
             "right_before": self._right_before,
             "false": self._false,
-            "told": self._told,
+            "corrected": self._corrected,
             "right": list(self._right),
-            "arrived": [list(answers) for answers in self._arrived],
-            "first": dict(self._first),
+            "told": [list(claims) for claims in self._told],
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Go on from a state."""
         self._tick, self._right_before = state["tick"], state["right_before"]
-        self._false, self._told = state["false"], state["told"]
+        self._false, self._corrected = state["false"], state["corrected"]
         self._right = list(state["right"])
-        self._arrived = [list(answers) for answers in state["arrived"]]
-        self._sent = [[] for _ in self._names]
-        self._first = dict(state["first"])
+        self._told = [list(claims) for claims in state["told"]]
 
     def _send_herald(self) -> None:
+        self._told = [[] for _ in self._names]
         for number in self._rng.sample(range(len(self._names)), self._corrections):
-            claim = self._rng.choice(self._claims)
-            self._sent[number].append([claim, self.truth[claim], HERALD])
-            self._told += 1
-
-    def _is_paid_for(self, agent_id: str, claim: str, holds: bool) -> bool:
-        return self._lies[self._index[agent_id]] and holds != self.truth[claim]
+            self._told[number].append(self._rng.choice(self._claims))
+            self._corrected += 1
 
 
 class RumorRules:
-    """Answers what the herald said, if a search finds it; otherwise what the majority said."""
+    """Answers what the herald told it, if a search finds that; otherwise what most voices say.
+
+    What others tell of the herald's word is a voice like any other.
+    """
 
     def __init__(self, *, tiers: bool = True) -> None:
         self._tier = "critical" if check_yes_or_no("tiers", tiers) else "normal"
 
     def decide(self, observation: Observation, memories: Hits, rng: Random) -> list[Action]:
-        """Answer, or stay silent if the voices are even; store what the herald says."""
+        """Answer and tell, or stay silent if the voices are even; store what the herald says."""
         facts = observation.facts
-        holds = facts.get("paid_to_say")
-        if holds is None:
-            holds = _belief(facts["claim"], memories)
+        paid = facts.get("paid_to_say")
+        found = [hit.memory for hit in memories]
+        holds, memory = _belief(facts["claim"], found) if paid is None else (paid, None)
+        if paid is not None:
+            lie = _words(facts["claim"], paid)
+            memory = next((own for own in found if own.content == lie and not own.source), None)
         actions = [] if holds is None else [Action("answer", {"holds": holds})]
+        if memory is not None:
+            telling = {"to": facts["asker"], "memory_id": memory.id, "as_tier": "normal"}
+            actions.append(Action("tell", telling))
         for claim, truth in facts["corrections"]:
             content = f"{_said(HERALD, claim, truth)}, that is certain"
             actions.append(Action("store_memory", {"content": content, "tier": self._tier}))
         return actions
 
 
-def _belief(claim: str, memories: Hits) -> bool | None:
-    true, false = f" says {_words(claim, True)}", f" says {_words(claim, False)}"
-    voices = 0
-    for hit in memories:
-        content = hit.memory.content
-        holds = true in content
-        if not holds and false not in content:
-            continue
-        if content.startswith(HERALD):
-            return holds
-        voices += 1 if holds else -1
-    return None if voices == 0 else voices > 0
+def _belief(claim: str, memories: Sequence[Memory]) -> tuple[bool | None, Memory | None]:
+    """Whether an agent believes that a claim holds, and the memory that says so."""
+    voices: dict[bool, list[Memory]] = {True: [], False: []}
+    for memory in memories:
+        for holds, own in voices.items():
+            if _words(claim, holds) not in memory.content or memory.kind == "observation":
+                continue
+            if memory.content.startswith(HERALD) and memory.source is None:
+                return holds, memory
+            own.append(memory)
+    if len(voices[True]) == len(voices[False]):
+        return None, None
+    holds = len(voices[True]) > len(voices[False])
+    return holds, voices[holds][0]
 
 
 def _words(claim: str, holds: bool) -> str:
@@ -272,7 +255,3 @@ def _said(source: str, claim: str, holds: bool) -> str:
 def _question(claim: str) -> str:
     subject, true, false = _CLAIMS[claim]
     return f"Is {subject} {true} or {false}?"
-
-
-def _key(claim: str, holds: bool, agent_id: str) -> str:
-    return f"{claim} {'holds' if holds else 'fails'} {agent_id}"

@@ -1,13 +1,12 @@
 """mem0's embedders, its LLM extraction and its LLMs."""
 
 import os
-import re
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from ...config.settings import EmbedderSettings, LlmSettings, is_secret
+from ...config.settings import EmbedderSettings, LlmSettings
 from ...errors import (
     ChatFailed,
     ConfigError,
@@ -17,6 +16,7 @@ from ...errors import (
     SimulationError,
 )
 from .package import import_mem0
+from .secret_texts import without_secrets
 
 __all__ = ["ChatModel", "Extractor", "Mem0Embedder", "Message", "as_messages"]
 
@@ -245,25 +245,5 @@ class ChatModel:
         return text
 
     def _without_secrets(self, error: Exception) -> str:
-        text = str(error) or type(error).__name__
-        known = {*_secrets(self._settings.config), *_secrets(os.environ)}
-        for secret in sorted(known, key=len, reverse=True):
-            text = text.replace(secret, "***")
-        text = _SECRET.sub("***", text)
+        text = without_secrets(str(error) or type(error).__name__, self._settings.config)
         return "".join(each if each.isprintable() else " " for each in text)[:1000]
-
-
-# A key as services show it, a key in a header, and a password in an address.
-_SECRET = re.compile(r"\b(?:sk|gsk|xai)-[\w*.-]{4,}|(?<=Bearer )[^\s,;'\"]+|(?<=://)[^/\s@]+(?=@)")
-
-
-def _secrets(values: object, named: bool = False) -> Iterator[str]:
-    """The texts, at any depth, that have the name and the length of a secret."""
-    if isinstance(values, Mapping):
-        for key, value in values.items():
-            yield from _secrets(value, named or is_secret(str(key)))
-    elif isinstance(values, list | tuple):
-        for value in values:
-            yield from _secrets(value, named)
-    elif named and isinstance(values, str) and len(values) >= 6:
-        yield values

@@ -5,8 +5,9 @@ from typing import Any
 
 from ...errors import ConfigError, StoreError
 from .connection import close, connect, rows_of
+from .secret_texts import without_secrets
 
-__all__ = ["read_rows"]
+__all__ = ["read_rows", "refused_config"]
 
 _EVERYTHING = 1_000_000_000
 """More rows than a store has; without a number, mem0 gives a hundred rows."""
@@ -22,18 +23,19 @@ def read_rows(config: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
         finally:
             close(store)
     except Exception as error:  # each provider has errors of its own
-        if refused := _refused(error):
+        if refused := refused_config(error):
             raise ConfigError(
                 f"mem0 does not take this config of a {config['provider']} store: {refused}",
                 hint="put it right in vector_store.config, as mem0 was used with it",
             ) from error
         raise StoreError(
-            f"mem0 can't read its {config['provider']} store: {' '.join(str(error).split())}",
+            f"mem0 can't read its {config['provider']} store: "
+            + without_secrets(" ".join(str(error).split()), config["config"]),
             hint="check vector_store in the config that mem0 was used with",
         ) from error
 
 
-def _refused(error: Exception) -> str | None:
+def refused_config(error: Exception) -> str | None:
     """Why pydantic, with which mem0 checks a config, refuses it; None for another error.
 
     The text of pydantic's error quotes the config, which may hold a password.
@@ -45,7 +47,7 @@ def _refused(error: Exception) -> str | None:
     first = error.errors(include_url=False, include_input=False)[0]
     inner = first.get("ctx", {}).get("error")
     if isinstance(inner, ValidationError):  # the provider's config, inside mem0's
-        return _refused(inner)
+        return refused_config(inner)
     place = ".".join(map(str, first["loc"]))
     reason = " ".join(first["msg"].removeprefix("Value error, ").split())
     return f"{place}: {reason}" if place else reason

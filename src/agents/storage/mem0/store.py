@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...config.settings import StoreSettings
+from ...config.settings import StoreSettings, without_password
 from ...errors import StoreDamaged, StoreError
 from ...memory.records import Memory
 from ...memory.temperature import TEMPERATURE_NAMES
@@ -110,6 +110,8 @@ class Mem0Store:
         """Provider and place, without secrets; they tell this store from another."""
         config = self._mem0["config"]
         place = {k: config.get(k) for k in ("collection_name", "host", "port", "url")}
+        place |= {k: config[k] for k in ("connection_string", "dbname") if k in config}
+        place = {k: without_password(v) if isinstance(v, str) else v for k, v in place.items()}
         # The path as the user wrote it, because the bank's folder may be moved.
         place["path"] = self._settings.config.get("path", "")
         return f"{self._settings.provider} {json.dumps(place, sort_keys=True)}"
@@ -294,6 +296,7 @@ class Mem0Store:
             folder=str(self._folder),
             bank=self._bank_id,
             dims=self._dims,
+            remote=self.path is None,
         )
         return child
 

@@ -18,10 +18,14 @@ from threading import Thread
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...errors import ConfigError, StoreDamaged, StoreError, StoreMismatch, TierMemError
+from .batches import Batches, batches_of
 from .connection import close, connect, rows_of
 from .package import import_mem0, import_store
+from .reading import refused_config
+from .secret_texts import without_secrets
 
 __all__ = ["main"]
 
@@ -34,6 +38,10 @@ _LOCK_SECONDS = 10
 _M_PERTURB = -6
 """glibc's number for the option that overwrites memory."""
 _FULL = ("disk is full", "no space left", "file too large", "quota exceeded")
+_PACKAGES = {
+    "chroma": "pip install 'chromadb>=1.5,<2'",
+    "pgvector": "pip install 'tiermem[pgvector]'",
+}
 _OWN = "give this bank a store of its own (store.config.collection_name or path)"
 
 
@@ -47,10 +55,14 @@ class ServedStore:
         self._place = ""
         self._bank = ""
         self._dims = 0
+        self._is_remote = False
 
-    def prepare(self, mem0: dict[str, Any], place: str, folder: str, bank: str, dims: int) -> None:
+    def prepare(
+        self, mem0: dict[str, Any], place: str, folder: str, bank: str, dims: int, remote: bool
+    ) -> None:
         """Import what a store needs, and wait until no other process uses it for the bank."""
         self._mem0, self._place, self._bank, self._dims = mem0, place, bank, dims
+        self._is_remote = remote
         try:
             import_store(mem0["provider"])
         except ImportError as error:
@@ -91,33 +103,17 @@ class ServedStore:
         """Write memories; ``known`` says that the store may have some of them already."""
         rows = _rows(vectors, len(ids))
         with self._failing("written"):
-            entries = self._with_keywords(payloads)
-            if collection := self._collection:
-                collection.upsert(ids=ids, embeddings=rows, metadatas=entries)
-                return
-            if known:
-                for identifier in ids:
-                    self._store.delete(identifier)
-            self._store.insert(vectors=rows, payloads=entries, ids=ids)
+            self._batches.upsert(ids, rows, self._with_keywords(payloads), known=known)
 
     def update(self, ids: list[str], payloads: list[dict[str, Any]], vectors: bytes) -> None:
         """Write what changed about memories that are in the store."""
         with self._failing("written"):
-            entries = self._with_keywords(payloads)
-            if collection := self._collection:
-                collection.update(ids=ids, metadatas=entries)
-                return
-            for identifier, row, entry in zip(ids, _rows(vectors, len(ids)), entries, strict=True):
-                self._store.update(identifier, vector=row, payload=entry)
+            self._batches.update(ids, _rows(vectors, len(ids)), self._with_keywords(payloads))
 
     def delete(self, ids: list[str]) -> None:
         """Delete memories; a memory that is not there is no error."""
         with self._failing("written"):
-            if collection := self._collection:
-                collection.delete(ids=ids)
-                return
-            for identifier in ids:
-                self._store.delete(identifier)
+            self._batches.delete(ids)
 
     def search(self, most: int, filters: dict[str, Any], vectors: bytes) -> list[str]:
         """The ids of the memories nearest to a vector that pass mem0's filters.
@@ -127,7 +123,7 @@ class ServedStore:
         with self._failing("searched"):
             # Some providers also search by the words of the query; only the vector counts here.
             found = self._store.search(
-                query="", vectors=_rows(vectors, 1)[0], top_k=most, filters=filters
+                query="", vectors=_rows(vectors, 1)[0].tolist(), top_k=most, filters=filters
             )
             agent = filters["user_id"]
             return [str(row.id) for row in found if (row.payload or {}).get("user_id") == agent]
@@ -160,7 +156,7 @@ class ServedStore:
                 store.search(query="probe", vectors=vector, top_k=10)
             close(store)
         except Exception as error:  # each provider has errors of its own
-            why = f"{type(error).__name__}: {' '.join(str(error).split())}"
+            why = f"{type(error).__name__}: {self._reason(error)}"
             raise _full(error, why) or StoreDamaged(why) from error
 
     def _with_keywords(self, payloads: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -172,9 +168,8 @@ class ServedStore:
         return [{**entry, "text_lemmatized": lemmatize(entry["data"])} for entry in payloads]
 
     @property
-    def _collection(self) -> Any:
-        """Chroma's own collection, whose calls take many rows; mem0's calls take one row."""
-        return self._store.collection if self._mem0["provider"] == "chroma" else None
+    def _batches(self) -> Batches:
+        return batches_of(self._mem0["provider"], self._store)
 
     def _mark(self, store: Any) -> None:
         vector = [1.0] + [0.0] * (self._dims - 1)
@@ -200,10 +195,9 @@ class ServedStore:
 
     def _lacking(self, why: ImportError) -> ConfigError:
         """The error for a missing package, which is no damage of the store."""
-        is_chroma = self._mem0["provider"] == "chroma"
         return ConfigError(
             f"{self._place} needs a package that is missing: {why}",
-            hint="pip install 'chromadb>=1.5,<2'" if is_chroma else "install it with pip",
+            hint=_PACKAGES.get(self._mem0["provider"], "install it with pip"),
         )
 
     @contextlib.contextmanager
@@ -215,8 +209,23 @@ class ServedStore:
         except ImportError as error:
             raise self._lacking(error) from error
         except Exception as error:  # each provider has errors of its own
-            why = f"{self._place} could not be {what}: {error}"
-            raise _full(error, why) or StoreDamaged(why) from error
+            why = f"{self._place} could not be {what}: {self._reason(error)}"
+            raise _full(error, why) or self._failed(why) from error
+
+    def _failed(self, why: str) -> StoreError:
+        """The error for a store that can't be used: a server that is away is not damaged."""
+        if not self._is_remote:
+            return StoreDamaged(why)
+        return StoreError(
+            why,
+            hint="the journal has every memory, and the next sync goes on; see that the server "
+            "runs and that store.config says where it is, with its password",
+        )
+
+    def _reason(self, error: Exception) -> str:
+        """What an error says, in a line without secrets."""
+        said = refused_config(error) or str(error) or type(error).__name__
+        return without_secrets(" ".join(said.split()), self._mem0["config"])
 
 
 def _full(error: Exception, why: str) -> StoreError | None:
@@ -240,9 +249,8 @@ def _probe_chroma(collection: Any, vector: list[float], rows: int) -> None:
         collection.query(query_embeddings=[vector], n_results=min(10, total))
 
 
-def _rows(vectors: bytes, number: int) -> list[list[float]]:
-    rows: list[list[float]] = np.frombuffer(vectors, np.float32).reshape(number, -1).tolist()
-    return rows
+def _rows(vectors: bytes, number: int) -> NDArray[np.float32]:
+    return np.frombuffer(vectors, np.float32).reshape(number, -1)
 
 
 def _answer(store: ServedStore, call: str, arguments: Mapping[str, Any]) -> dict[str, Any]:

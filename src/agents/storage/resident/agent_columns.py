@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from itertools import repeat
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from ..vectors import Quantised
 from .holdings import Holdings
 from .keyword_index import KeywordIndex, Vocabulary
 from .origins import Origins
+from .rarities import Rarities
 from .sessions import Sessions
 from .table import WIDTH, Columns, ResidentTable
 from .turns import Standing, Turns
@@ -49,34 +50,25 @@ class AgentColumns:
     __slots__ = (
         "_hot",
         "_keywords",
-        "_numbers",
         "_pinned",
+        "_rarities",
         "_sessions",
-        "_use_records",
         "agent_id",
-        "cells",
-        "critical_elsewhere",
         "holdings",
         "hot_tokens",
         "memory_sum",
         "next_decay",
         "next_expiry",
         "next_sequence",
-        "notes",
         "origins",
         "prefix",
-        "recalls",
         "room",
         "shelf_sum",
         "size",
         "start",
         "table",
-        "turns",
         "use_sum",
     )
-
-    cells: Columns
-    """The agent's rows of the table's columns; the first ``size`` rows hold memories."""
 
     def __init__(self, agent_id: str, seed: int, table: ResidentTable) -> None:
         self.agent_id = agent_id
@@ -88,19 +80,12 @@ class AgentColumns:
         """No memory expires before this tick."""
         self.next_decay = 0
         """No memory fades to another temperature before this tick."""
-        self.recalls: dict[int, tuple[int, ...]] = {}
-        """The ticks in which a memory was recalled, by its sequence number."""
-        self.critical_elsewhere: dict[int, Memory] = {}
-        """The critical memories that are cold: they count for the cap."""
-        self.turns = Turns()
         self.memory_sum: int | None = None
         """The sum of the hashes over the resident memories; None until somebody asks for it."""
         self.use_sum = 0
         """The sum of the hashes over their use."""
         self.shelf_sum = 0
         """The sum of the hashes over the agent's memories that are not resident."""
-        self.notes: dict[str, Note] = {}
-        """The agent's Markdown notes, by path."""
         self.holdings: Holdings | None = None
         """What the agent holds beside its memories, if anything."""
         self.origins: Origins | None = None
@@ -108,7 +93,8 @@ class AgentColumns:
         self.hot_tokens: int | None = None
         """What the hot memories take in a context, if somebody counted since they changed."""
         self.table = table
-        self.look_at(0, 0)
+        self.start = self.room = 0
+        self._rarities: Rarities | None = None
         self._pinned: tuple[int, ...] | None = None
         self._hot: list[int] | None = None
         self._keywords: KeywordIndex | None = None
@@ -120,15 +106,55 @@ class AgentColumns:
     def look_at(self, start: int, room: int) -> None:
         """The memories are in these rows of the table, of which the first ``size`` are in use."""
         self.start, self.room = start, room
-        rows = slice(start, start + room)
-        self.cells = Columns._make([column[rows] for column in self.table.columns])
-        # Single numbers are read from these: they are Python's own, which takes half the time.
-        self._numbers = self.cells.numbers.reshape(-1).data
-        self._use_records = cast("memoryview[float]", self.cells.use_records.data)
+
+    @property
+    def cells(self) -> Columns:
+        """The agent's rows of the table's columns; the first ``size`` rows hold memories.
+
+        They are made for each caller: an agent that nobody looks at has only its numbers.
+        """
+        rows = slice(self.start, self.start + self.room)
+        return Columns._make([column[rows] for column in self.table.columns])
 
     def columns(self) -> tuple[NDArray[Any], ...]:
         """The rows that are in use, column by column, as the table has them."""
-        return tuple([column[: self.size] for column in self.cells])
+        rows = slice(self.start, self.start + self.size)
+        return tuple([column[rows] for column in self.table.columns])
+
+    # What few agents have
+
+    @property
+    def is_common(self) -> bool:
+        """Whether the agent has nothing of what few agents have."""
+        return self._rarities is None
+
+    @property
+    def rarities(self) -> Rarities:
+        """What few agents have; kept from now on."""
+        own = self._rarities
+        if own is None:
+            own = self._rarities = Rarities()
+        return own
+
+    @property
+    def recalls(self) -> dict[int, tuple[int, ...]]:
+        """The ticks in which a memory was recalled, by its sequence number."""
+        return self.rarities.recalls
+
+    @property
+    def critical_elsewhere(self) -> dict[int, Memory]:
+        """The critical memories that are cold: they count for the cap."""
+        return self.rarities.critical_elsewhere
+
+    @property
+    def turns(self) -> Turns:
+        """The order in which memories entered the tiers that have a cap."""
+        return self.rarities.turns
+
+    @property
+    def notes(self) -> dict[str, Note]:
+        """The agent's Markdown notes, by path."""
+        return self.rarities.notes
 
     # Reading
 
@@ -144,12 +170,14 @@ class AgentColumns:
                 places, numbers_of, repeat(self.agent_id), repeat(self.prefix)
             )
         # As the table does for many agents at once; of a few memories, this takes a tenth of that.
-        cells, numbers, records = self.cells, self._numbers, self._use_records
-        contents, tiers, temperatures = cells.contents, cells.tiers.item, cells.temperatures.item
+        table, start = self.table, self.start
+        numbers, records = table.flat_numbers, table.flat_records
+        contents, tiers, temperatures = table.contents, table.tiers.item, table.temperatures.item
+        rows = [start + row for row in rows]
         sequences, created, entered, expires, counts, last = zip(
             *[numbers[WIDTH * row : WIDTH * (row + 1)] for row in rows], strict=True
         )
-        is_plain = self.table.all_plain
+        is_plain = table.all_plain
         return memories_of(
             prefixes=repeat(self.prefix),
             agents=repeat(self.agent_id),
@@ -159,8 +187,8 @@ class AgentColumns:
             entered=entered,
             sequences=sequences,
             temperatures=[_TEMPERATURES[temperatures(row)] for row in rows],
-            metadata=None if is_plain else [cells.metadata[row] for row in rows],
-            traits=None if is_plain else [cells.traits[row] for row in rows],
+            metadata=None if is_plain else [table.metadata[row] for row in rows],
+            traits=None if is_plain else [table.traits[row] for row in rows],
             expires=expires,
             counts=counts,
             last=last,
@@ -171,9 +199,11 @@ class AgentColumns:
 
     def labels(self, rows: Iterable[int]) -> list[tuple[str, Tier, str]]:
         """Text, tier and kind of the memories in these rows: what a line shows of them."""
-        tiers, contents, kinds = self.cells.tiers, self.cells.contents, self.cells.traits
+        table, start = self.table, self.start
+        tiers, contents, kinds = table.tiers, table.contents, table.traits
         return [
-            (contents[row], _TIERS[tiers.item(row)], (kinds[row] or PLAIN).kind) for row in rows
+            (contents[row], _TIERS[tiers.item(row)], (kinds[row] or PLAIN).kind)
+            for row in [start + row for row in rows]
         ]
 
     def memory(self, row: int) -> Memory:
@@ -182,27 +212,27 @@ class AgentColumns:
 
     def contents(self) -> list[str]:
         """The text of each memory."""
-        texts: list[str] = self.cells.contents[: self.size].tolist()
+        texts: list[str] = self._own(self.table.contents).tolist()
         return texts
 
     def metadata(self) -> list[KeptMetadata | None]:
         """The metadata of each memory."""
-        kept: list[KeptMetadata | None] = self.cells.metadata[: self.size].tolist()
+        kept: list[KeptMetadata | None] = self._own(self.table.metadata).tolist()
         return kept
 
     def traits(self) -> list[Traits | None]:
         """Kind and tags of each memory; None for a plain fact."""
-        kept: list[Traits | None] = self.cells.traits[: self.size].tolist()
+        kept: list[Traits | None] = self._own(self.table.traits).tolist()
         return kept
 
     def row_of(self, sequence: int) -> int | None:
         """The row of the memory with this sequence number."""
         # Without gaps it is the number less one; gaps only move it up.
-        row = min(sequence, self.size) - 1
-        if row < 0 or self._numbers[WIDTH * row] == sequence:
+        row, of_row = min(sequence, self.size) - 1, self.sequence
+        if row < 0 or of_row(row) == sequence:
             return row if row >= 0 else None
-        row = bisect_left(range(row), sequence, key=lambda row: self._numbers[WIDTH * row])
-        return row if self._numbers[WIDTH * row] == sequence else None
+        row = bisect_left(range(row), sequence, key=of_row)
+        return row if of_row(row) == sequence else None
 
     def rows_of(self, sequences: Sequence[int]) -> tuple[list[int], list[int]]:
         """The rows of these memories, and the sequence numbers of memories that are not here."""
@@ -218,7 +248,7 @@ class AgentColumns:
 
     def sequence(self, row: int) -> int:
         """The sequence number of the memory in a row."""
-        return self._numbers[WIDTH * row]
+        return self.table.flat_numbers[WIDTH * (self.start + row)]
 
     def occupants(self, tier: Tier) -> Sequence[Occupant]:
         """The memories of a tier, the cold ones too, in any order."""
@@ -228,13 +258,14 @@ class AgentColumns:
         else:
             rows = (self.tiers == int(tier)).nonzero()[0].tolist()
         own = [self._standing(row, tier) for row in rows]
-        if tier is Tier.CRITICAL:
+        if tier is Tier.CRITICAL and not self.is_common:
             elsewhere = self.critical_elsewhere.values()
             own += [self.turns.standing(each.sequence, tier, each.tier_tick) for each in elsewhere]
         return own
 
     def _standing(self, row: int, tier: Tier) -> Standing:
-        sequence, _, entered = self._numbers[WIDTH * row : WIDTH * row + 3]
+        place = WIDTH * (self.start + row)
+        sequence, _, entered = self.table.flat_numbers[place : place + 3]
         return self.turns.standing(sequence, tier, entered)
 
     @property
@@ -261,12 +292,12 @@ class AgentColumns:
     @property
     def tiers(self) -> NDArray[np.int8]:
         """The tier of each memory."""
-        return self.cells.tiers[: self.size]
+        return self._own(self.table.tiers)
 
     @property
     def temperatures(self) -> NDArray[np.int8]:
         """The temperature of each memory."""
-        return self.cells.temperatures[: self.size]
+        return self._own(self.table.temperatures)
 
     def expired(self, tick: int) -> NDArray[np.bool_]:
         """Which memories are over in ``tick``; a pinned memory does not expire."""
@@ -276,12 +307,12 @@ class AgentColumns:
     @property
     def figures(self) -> Numbers:
         """The whole numbers of each memory: a row of ``WIDTH`` of them."""
-        return self.cells.numbers[: self.size]
+        return self._own(self.table.numbers)
 
     @property
     def use_records(self) -> NDArray[np.float64]:
         """What the uses of each memory came to."""
-        return self.cells.use_records[: self.size]
+        return self._own(self.table.use_records)
 
     def column(
         self, what: Literal["sequence", "created", "expires", "accesses", "last"]
@@ -293,11 +324,11 @@ class AgentColumns:
     @property
     def norms(self) -> NDArray[np.float64]:
         """The length of each vector."""
-        return self.cells.norms[: self.size]
+        return self._own(self.table.norms)
 
     def vectors(self, rows: slice | Sequence[int] = slice(None)) -> Quantised:
         """The vectors of all memories, or of these rows."""
-        return self.cells.vectors[: self.size][rows]
+        return self._own(self.table.vectors)[rows]
 
     def numbers(self) -> Numbers:
         """A table of whole numbers, a row per memory: sequence, created, entered its tier, expires,
@@ -311,19 +342,19 @@ class AgentColumns:
 
     def hash_of(self, row: int) -> int:
         """The hash over what the memory in a row is."""
-        cells, place = self.cells, WIDTH * row
-        sequence, created, entered, expires = self._numbers[place : place + 4]
+        table, row = self.table, self.start + row
+        sequence, created, entered, expires = table.flat_numbers[WIDTH * row : WIDTH * row + 4]
         return of_memory(
             sequence,
-            cells.tiers.item(row),
-            cells.temperatures.item(row),
+            table.tiers.item(row),
+            table.temperatures.item(row),
             created,
             entered,
             expires,
-            cells.contents[row],
-            cells.vectors[row].tobytes(),
-            cells.metadata[row],
-            cells.traits[row],
+            table.contents[row],
+            table.vectors[row].tobytes(),
+            table.metadata[row],
+            table.traits[row],
         )
 
     def keywords(self, vocabulary: Vocabulary) -> KeywordIndex:
@@ -332,7 +363,7 @@ class AgentColumns:
         if index is None or index.vocabulary is not vocabulary:
             index = self._keywords = KeywordIndex(vocabulary)
         if index.size < self.size:
-            index.extend(self.cells.contents[index.size : self.size].tolist())
+            index.extend(self._own(self.table.contents)[index.size :].tolist())
         return index
 
     def sessions(self) -> Sessions:
@@ -341,9 +372,10 @@ class AgentColumns:
         if sessions is None:
             sessions = self._sessions = Sessions()
         if sessions.size < self.size:
-            new, cells = slice(sessions.size, self.size), self.cells
+            contents, metadata = self._own(self.table.contents), self._own(self.table.metadata)
+            new = slice(sessions.size, None)
             try:
-                sessions.extend(zip(cells.contents[new], cells.metadata[new], strict=True))
+                sessions.extend(zip(contents[new], metadata[new], strict=True))
             except BaseException:  # an interrupt may leave its columns of different length
                 self._sessions = None
                 raise
@@ -353,21 +385,21 @@ class AgentColumns:
 
     def change_tier(self, row: int, tier: int, tick: int) -> None:
         """Move a memory to a tier that it enters in ``tick``."""
-        cells, before = self.cells, self._hash_before([row])
-        if tier == 0 or cells.tiers[row] == 0:
-            now = axes_of(cells.tiers.item(row), cells.temperatures.item(row))
-            cells.temperatures[row] = int(entered(now, tier).temperature)
+        tiers, temperatures, before = self.tiers, self.temperatures, self._hash_before([row])
+        if tier == 0 or tiers[row] == 0:
+            now = axes_of(tiers.item(row), temperatures.item(row))
+            temperatures[row] = int(entered(now, tier).temperature)
             if tier:  # while it was pinned, it could not expire
-                self.next_expiry = min(self.next_expiry, self._numbers[WIDTH * row + 3])
-        cells.tiers[row] = tier
-        self._numbers[WIDTH * row + 2] = tick
+                self.next_expiry = min(self.next_expiry, self.figures.item(row, 3))
+        tiers[row] = tier
+        self.figures[row, 2] = tick
         self._rehash([row], before)
         self._heat_changed()
 
     def set_temperature(self, rows: Sequence[int], temperature: int) -> None:
         """Memories are hot or warm now."""
         before = self._hash_before(rows)
-        self.cells.temperatures[list(rows)] = temperature
+        self.temperatures[list(rows)] = temperature
         self._rehash(rows, before)
         self._heat_changed()
 
@@ -377,7 +409,8 @@ class AgentColumns:
 
     def forget(self, sequences: Iterable[int]) -> None:
         """These memories are gone for good."""
-        self.turns.forget(sequences)
+        if self._rarities is not None:
+            self.turns.forget(sequences)
         if self.holdings is not None:
             for sequence in sequences:
                 for topic in OF_A_MEMORY:
@@ -409,6 +442,10 @@ class AgentColumns:
         """All rows are other memories now."""
         self._keywords = self._sessions = self.memory_sum = None
         self._heat_changed()
+
+    def _own(self, column: NDArray[Any]) -> NDArray[Any]:
+        """The agent's rows of a column that are in use."""
+        return column[self.start : self.start + self.size]
 
     def _heat_changed(self) -> None:
         self.front_changed()

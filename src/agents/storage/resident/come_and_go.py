@@ -34,7 +34,7 @@ def take(block: AgentColumns, rows: Sequence[int], temperature: int | None = Non
     else:
         temperatures = [temperature] * len(rows)
     recalls: list[tuple[int, ...]] = [()] * len(rows)
-    if block.recalls:
+    if not block.is_common:
         recalls = [block.recalls.pop(each, ()) for each in sequences]
     data, dims = cells.vectors[places].tobytes(), cells.vectors.shape[1]
     fields = zip(
@@ -100,27 +100,34 @@ def put(block: AgentColumns, records: Sequence[Shelved]) -> None:
 
 
 def load(
-    block: AgentColumns,
+    blocks: Sequence[AgentColumns],
+    sizes: Sequence[int],
     numbers: NDArray[np.int64],
     contents: list[str],
-    metadata: list[KeptMetadata | None],
-    kinds: list[Traits | None],
+    metadata: list[KeptMetadata | None] | None,
+    kinds: list[Traits | None] | None,
     vectors: Quantised,
 ) -> None:
-    """Let a block have these memories only; ``numbers`` is what its method of that name gives."""
-    forget_uses(block, slice(block.size))
-    block.table.make_room([(block, len(contents))])
-    block.size = len(contents)
-    own = block.columns()
-    own[0][:], own[1][:] = vectors, norms(vectors)
-    own[2][:], own[3][:], own[4][:] = numbers[:, 6], numbers[:, 7], numbers[:, :WIDTH]
-    own[5][:] = np.ascontiguousarray(numbers[:, 8]).view(np.float64)
-    own[6][:] = 0
-    own[7][:], own[8][:], own[9][:] = contents, metadata, kinds
-    if any(each is not None for each in (*metadata, *kinds)):
-        block.table.all_plain = False
-    block.next_expiry = int(numbers[:, 3].min(initial=NEVER))
-    block.rows_replaced()
+    """Give new blocks of one table these memories, block after block, as many as its size says.
+
+    ``numbers`` is what the blocks' method of that name gives. ``metadata`` and ``kinds`` are None
+    if no memory has any.
+    """
+    table = blocks[0].table
+    table.make_room(list(zip(blocks, sizes, strict=True)))
+    for block, size in zip(blocks, sizes, strict=True):
+        block.size = size
+    rows = table.rows_of(blocks)
+    table.vectors[rows], table.norms[rows] = vectors, norms(vectors)
+    table.tiers[rows], table.temperatures[rows] = numbers[:, 6], numbers[:, 7]
+    table.numbers[rows] = numbers[:, :WIDTH]
+    table.use_records[rows] = np.ascontiguousarray(numbers[:, 8]).view(np.float64)
+    table.places[rows] = 0
+    table.contents[rows], table.metadata[rows], table.traits[rows] = contents, metadata, kinds
+    table.all_plain = table.all_plain and metadata is None and kinds is None
+    if (numbers[:, 3] < NEVER).any():
+        for block in blocks:
+            block.next_expiry = int(block.figures[:, 3].min(initial=NEVER))
 
 
 def _forget_hashes(block: AgentColumns, rows: Sequence[int]) -> None:

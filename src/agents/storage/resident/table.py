@@ -7,9 +7,9 @@ rows of an agent lie together, with room to spare; :class:`AgentColumns` is its 
 
 import math
 import mmap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +25,16 @@ from ...rules.relevance import relevances
 from ..digests import Marks, Places
 from ..vectors import Quantised
 
-__all__ = ["WIDTH", "Columns", "ResidentTable", "Window"]
+__all__ = ["WIDTH", "Columns", "ResidentTable", "Window", "portions"]
 
 Rows = NDArray[np.intp]
 Floats = NDArray[np.float64]
 
 _LARGE = 50_000
+_SPARE = 2
+"""Rows that an agent with few memories has to spare."""
+_AT_ONCE = 1 << 16
+"""Rows that are copied at once, which bounds the memory that copying takes."""
 _PAGED = 1 << 20
 _WORTH_GIVING = 1 << 17
 _PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
@@ -55,9 +59,6 @@ class Window(Protocol):
     """How many rows hold a memory."""
     room: int
     """How many rows there are."""
-
-    def columns(self) -> tuple[NDArray[Any], ...]:
-        """The rows that are in use, column by column."""
 
     def look_at(self, start: int, room: int, /) -> None:
         """The agent has ``room`` rows of the table now, from ``start`` on."""
@@ -96,11 +97,15 @@ class Columns(NamedTuple):
             np.empty(rows, object),
         )
 
-    def put(self, start: int, own: tuple[NDArray[Any], ...]) -> None:
-        """Write rows of the same columns, from ``start`` on."""
-        columns: tuple[NDArray[Any], ...] = self
-        for column, part in zip(columns, own, strict=True):
-            column[start : start + len(part)] = part
+    def copy(self, windows: Sequence[Window], starts: Sequence[int], others: "Columns") -> None:
+        """Copy the rows that these windows have of ``others``, each window's from its start on."""
+        places = [window.start for window in windows]
+        sizes = [window.size for window in windows]
+        pairs: list[tuple[NDArray[Any], NDArray[Any]]] = list(zip(self, others, strict=True))
+        for part in portions(sizes):
+            to, origin = _runs(starts[part], sizes[part]), _runs(places[part], sizes[part])
+            for column, other in pairs:
+                column[to] = other[origin]
 
 
 class ResidentTable:
@@ -127,13 +132,16 @@ class ResidentTable:
         self.vectors, self.norms, self.tiers, self.temperatures = columns[:4]
         self.numbers, self.use_records, self.places = columns[4:7]
         self.contents, self.metadata, self.traits = columns[7:]
+        # Single numbers are read from these: they are Python's own, which takes half the time.
+        self.flat_numbers = self.numbers.reshape(-1).data
+        self.flat_records = cast("memoryview[float]", self.use_records.data)
         self._used = used
 
     # Room
 
-    def expect(self, memories: int) -> None:
-        """Make an empty table large enough for this many memories."""
-        self._take(Columns.make(memories + memories // 2, self._dims))
+    def expect(self, memories: int, agents: int) -> None:
+        """Make an empty table large enough for this many memories of this many agents."""
+        self._take(Columns.make(memories + memories // 2 + _SPARE * agents, self._dims))
 
     def make_room(self, wanted: Sequence[tuple[Window, int]]) -> None:
         """Make room for more memories: for each window, how many come."""
@@ -142,30 +150,24 @@ class ResidentTable:
             for window, count in wanted
             if window.size + count > window.room
         }
-        rows = sum(room for _, room in moving.values())
-        if self._used + rows <= len(self.norms):
-            for window, room in moving.values():
-                start, self._used = self._used, self._used + room
-                old, left = window.columns(), slice(window.start, window.start + window.room)
-                self.columns.put(start, old)
-                window.look_at(start, room)
-                for column in old[-3:]:  # a text that is forgotten must not stay here
-                    column[:] = None
-                self._give_back(left)
+        if not moving:
+            return
+        if self._used + sum([room for _, room in moving.values()]) <= len(self.norms):
+            self._move_to_the_end(*zip(*moving.values(), strict=True))
             return
         # No rows are left: all agents move to a larger table, without the rows that were given up.
         rooms = {id(each): (each, _room(each.size)) for each in self._windows.values()}
         rooms |= {id(window): (window, _room(window.size + count)) for window, count in wanted}
-        rows = sum(room for _, room in rooms.values())
+        windows, sizes = zip(*rooms.values(), strict=True)
+        rows = sum(sizes)
         # Rows given up later are lost until all agents move again: a large table spares few.
         columns = Columns.make(rows + rows // (2 if rows < _LARGE else 8), self._dims)
-        starts = list(accumulate([room for _, room in rooms.values()], initial=0))
-        for start, (window, _) in zip(starts, rooms.values(), strict=False):
-            columns.put(start, window.columns())
+        starts = list(accumulate(sizes, initial=0))
+        columns.copy(windows, starts, self.columns)
 
         def move() -> None:
             self._take(columns, rows)
-            for start, (window, room) in zip(starts, rooms.values(), strict=False):
+            for window, start, room in zip(windows, starts, sizes, strict=False):
                 window.look_at(start, room)
 
         try:
@@ -173,6 +175,22 @@ class ResidentTable:
         except BaseException:  # an interrupt; no agent may be left between two tables
             move()
             raise
+
+    def _move_to_the_end(self, windows: Sequence[Window], rooms: Sequence[int]) -> None:
+        """Give each window so many rows that nobody had."""
+        *starts, self._used = accumulate(rooms, initial=self._used)
+        self.columns.copy(windows, starts, self.columns)
+        left = [(window.start, window.size, window.room) for window in windows]
+        for window, start, room in zip(windows, starts, rooms, strict=True):
+            window.look_at(start, room)
+        firsts, sizes, former = zip(*left, strict=True)
+        rows = _runs(firsts, sizes)
+        for column in (self.contents, self.metadata, self.traits):
+            column[rows] = None  # a text that is forgotten must not stay here
+        widest = max(self._dims, WIDTH * 8)
+        for first, room in zip(firsts, former, strict=True):
+            if room * widest >= _WORTH_GIVING:
+                self._give_back(slice(first, first + room))
 
     def _give_back(self, rows: slice) -> None:
         """Give the pages of rows that nobody has to the system, if they are more than a few."""
@@ -183,6 +201,10 @@ class ResidentTable:
             size = rows.stop * width // mmap.PAGESIZE * mmap.PAGESIZE - first
             if pages is not None and size >= _WORTH_GIVING:
                 pages.madvise(mmap.MADV_DONTNEED, first, size)
+
+    def rows_of(self, windows: Sequence[Window]) -> slice | Rows:
+        """The rows that hold a memory of these windows, window after window."""
+        return _runs([each.start for each in windows], [each.size for each in windows])
 
     def in_use(self) -> NDArray[np.bool_]:
         """Which rows hold a memory of an agent."""
@@ -280,7 +302,30 @@ def _pages_of(array: Any) -> mmap.mmap | None:
 
 
 def _room(size: int) -> int:
-    return size + max(8, min(size // 2, 128 + size // 16))
+    return size + max(_SPARE, min(size // 2, 128 + size // 16))
+
+
+def portions(sizes: Sequence[int]) -> Iterator[slice]:
+    """Cuts windows of these sizes into groups of few rows, so that a copy takes little memory."""
+    first = rows = 0
+    for place, size in enumerate(sizes):
+        if rows and rows + size > _AT_ONCE:
+            yield slice(first, place)
+            first, rows = place, 0
+        rows += size
+    yield slice(first, len(sizes))
+
+
+def _runs(starts: Sequence[int], sizes: Sequence[int]) -> slice | Rows:
+    """The rows of windows that begin at these rows and have these sizes."""
+    if len(starts) == 1:  # a slice is copied in a fraction of the time
+        return slice(starts[0], starts[0] + sizes[0])
+    counts = np.array(sizes, np.intp)
+    rows: Rows = np.array(starts, np.intp)
+    rows -= counts.cumsum() - counts
+    rows = rows.repeat(counts)
+    rows += np.arange(len(rows))
+    return rows
 
 
 def _objects(values: Sequence[str | KeptMetadata | Traits | None]) -> NDArray[Any]:

@@ -179,8 +179,12 @@ class Ledger:
 
     def relieve(self, caps: Caps) -> None:
         """Bring every agent within caps that may be smaller than when it last wrote."""
-        for agent_id in sorted(self.resident.blocks):
-            block = self.resident.block(agent_id)
+        resident, tiers = self.resident, self.resident.table.tiers
+        full = {agent for agent, block in resident.blocks.items() if not block.is_common}
+        full.update(resident.with_more(tiers == int(Tier.PINNED), caps.pinned))
+        full.update(resident.with_more(tiers == int(Tier.CRITICAL), caps.critical))
+        for agent_id in sorted(full):
+            block = resident.block(agent_id)
             for tier in (Tier.PINNED, Tier.CRITICAL):
                 while demotions := relieve(tier, caps, block.occupants):
                     for memory, lower in demotions:

@@ -1,6 +1,6 @@
 """A bank's state is read from its journal: a replay of the events gives the same state."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from itertools import groupby
 from typing import Any
@@ -11,11 +11,15 @@ from numpy.typing import NDArray
 from ...errors import BankDamaged
 from ...memory.events import Accessed, Added, Additions, Event, TickAdvanced, decode
 from ..journal.journal import Journal
+from ..journal.schema import SnapshotRow
 from ..vectors import Quantised, norms
 from . import snapshots
 from .state import State
 
 __all__ = ["load", "replay"]
+
+_TOGETHER = 1 << 20
+"""Bytes of numbers in snapshots that are read together."""
 
 
 def load(state: State, journal: Journal, agents: Collection[str] | None = None) -> int:
@@ -52,12 +56,28 @@ def _load_snapshots(
     state: State, journal: Journal, commit: int, agents: Collection[str] | None
 ) -> None:
     if agents is None:
-        state.table.expect(journal.snapshot_size() // (8 * snapshots.NUMBERS))
-    for row in journal.snapshots(None if agents is None else sorted(agents)):
-        state.blocks[row.agent] = snapshots.unpack(row, state.seed, state.dims, state.table)
+        size, count = journal.snapshot_size(), journal.snapshot().agents
+        state.table.expect(size // (8 * snapshots.NUMBERS), count)
+    for rows in _portions(journal.snapshots(None if agents is None else sorted(agents))):
+        for block in snapshots.unpack_all(rows, state.seed, state.dims, state.table):
+            state.blocks[block.agent_id] = block
     for agent in [None] if agents is None else sorted(agents):
         for owner, stored in journal.shelf.critical(agent, commit + 1):
             state.note_critical(state.blocks[owner], stored.record)
+
+
+def _portions(rows: Iterable[SnapshotRow]) -> Iterator[list[SnapshotRow]]:
+    """Snapshots that are read together: of many agents, if these have few memories."""
+    together: list[SnapshotRow] = []
+    size = 0
+    for row in rows:
+        together.append(row)
+        size += len(row.columns)
+        if size >= _TOGETHER:
+            yield together
+            together, size = [], 0
+    if together:
+        yield together
 
 
 def replay(
@@ -90,7 +110,7 @@ def _replay_others(state: State, events: Iterable[Event], agents: Collection[str
             added += 1
             if agents is None or event.agent_id in agents:
                 state.own_block(event.agent_id).next_sequence += 1
-                state.changed.add(event.agent_id)
+                state.touch([event.agent_id])
         elif not isinstance(event, Accessed) and (agents is None or event.agent_id in agents):
             state.apply(event)
     return added

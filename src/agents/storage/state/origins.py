@@ -26,7 +26,7 @@ def origins_of(state: State, block: AgentColumns) -> Origins:
         new = range(origins.upto, block.next_sequence)
         rows, others = block.rows_of(new)
         for row in rows:
-            origins.know(block.sequence(row), block.cells.metadata[row])
+            origins.know(block.sequence(row), block.table.metadata[block.start + row])
         for stored in state.shelf.many(block.agent_id, others) if others else ():
             origins.know(stored.record.sequence, stored.record.metadata)
         origins.upto = block.next_sequence

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import orjson
@@ -31,6 +31,7 @@ __all__ = [
     "redaction",
     "texts_of",
     "unpack",
+    "unpack_all",
     "with_vectors",
     "write",
 ]
@@ -39,6 +40,10 @@ _Value = TypeVar("_Value")
 
 _TYPES = (str, int, bytes, bytes, str, bytes, bytes)
 """A flipped bit can turn bytes into a text with the same hash."""
+
+
+_NO_EXTRAS = f'{{"metadata":[],"traits":[],"recalls":[],"shelf":"{0:064x}"}}'
+"""What the extras of most agents are."""
 
 
 def write(state: State, journal: Journal) -> None:
@@ -75,27 +80,52 @@ def check(row: SnapshotRow) -> None:
 
 def unpack(row: SnapshotRow, seed: int, dims: int, table: ResidentTable) -> AgentColumns:
     """The block that ``row`` was packed from, in this table."""
-    check(row)
-    block = AgentColumns(row.agent, seed, table)
-    numbers = np.frombuffer(row.columns, "<i8").reshape(-1, NUMBERS)
-    sequences = numbers[:, 0].tolist()
-    extras, keep = json.loads(row.extras), table.shared_metadata.keep
-    load(
-        block,
-        numbers,
-        row.contents.decode().split("\0") if row.contents else [],
-        _spread(sequences, [(keep(own), rows) for own, rows in extras["metadata"]]),
-        _spread(sequences, [(traits(k, tuple(t)), rows) for (k, t), rows in extras["traits"]]),
-        np.frombuffer(row.vectors, np.int8).reshape(-1, dims),
-    )
-    block.next_sequence = row.next_sequence
-    block.recalls = {sequence: tuple(ticks) for sequence, ticks in extras["recalls"]}
-    block.turns.update({each: (place, number) for each, place, number in extras.get("turns", ())})
+    return unpack_all([row], seed, dims, table)[0]
+
+
+def unpack_all(
+    rows: Sequence[SnapshotRow], seed: int, dims: int, table: ResidentTable
+) -> list[AgentColumns]:
+    """The blocks that these rows were packed from, in this table."""
+    blocks, texts = list[AgentColumns](), list[str]()
+    metadata, kinds = _Spread[KeptMetadata](), _Spread[Traits]()
+    numbers = np.frombuffer(b"".join([row.columns for row in rows]), "<i8").reshape(-1, NUMBERS)
+    for row in rows:
+        own = texts_of(row)
+        block = AgentColumns(row.agent, seed, table)
+        block.next_sequence = row.next_sequence
+        if row.extras != _NO_EXTRAS:
+            sequences = numbers[len(texts) : len(texts) + len(own), 0].tolist()
+            extras, keep = json.loads(row.extras), table.shared_metadata.keep
+            metadata.put(
+                len(texts), sequences, [(keep(own), rows) for own, rows in extras["metadata"]]
+            )
+            kinds.put(
+                len(texts),
+                sequences,
+                [(traits(k, tuple(t)), rows) for (k, t), rows in extras["traits"]],
+            )
+            _take_extras(block, extras)
+        blocks.append(block)
+        texts += own
+    vectors = np.frombuffer(b"".join([row.vectors for row in rows]), np.int8).reshape(-1, dims)
+    sizes = [len(row.columns) // (8 * NUMBERS) for row in rows]
+    count = len(texts)
+    load(blocks, sizes, numbers, texts, metadata.among(count), kinds.among(count), vectors)
+    return blocks
+
+
+def _take_extras(block: AgentColumns, extras: dict[str, Any]) -> None:
+    """What few agents have, from the JSON of a snapshot."""
     block.shelf_sum = int(extras["shelf"], 16)
-    block.notes = {path: Note.of(text, chunks) for path, text, chunks in extras.get("notes", ())}
+    if recalls := extras["recalls"]:
+        block.recalls.update({sequence: tuple(ticks) for sequence, ticks in recalls})
+    if turns := extras.get("turns"):
+        block.turns.update({each: (place, number) for each, place, number in turns})
+    if notes := extras.get("notes"):
+        block.notes.update({path: Note.of(text, chunks) for path, text, chunks in notes})
     if held := extras.get("held"):
         block.holdings = Holdings(held)
-    return block
 
 
 def texts_of(row: SnapshotRow) -> list[str]:
@@ -133,12 +163,12 @@ def _without(
 def _extras(block: AgentColumns, sequences: list[int]) -> str:
     """JSON: what few memories have, and the hash over the memories that are not resident."""
     held, notes, recalls, turns = "", "", "[]", ""
-    if block.turns:
+    if not block.is_common and block.turns:
         order = [[sequence, *turn] for sequence, turn in sorted(block.turns.items())]
         turns = f',"turns":{json.dumps(order)}'
-    if block.recalls:
+    if not block.is_common and block.recalls:
         recalls = json.dumps(sorted(block.recalls.items()))
-    if block.notes:
+    if not block.is_common and block.notes:
         own = [[path, note.text, note.chunks] for path, note in sorted(block.notes.items())]
         notes = f',"notes":{json.dumps(own, ensure_ascii=False)}'
     if block.holdings:
@@ -163,21 +193,35 @@ def _grouped(sequences: list[int], values: Sequence[KeptMetadata | Traits | None
     return f"[{','.join(parts)}]"
 
 
-def _spread(sequences: list[int], groups: list[tuple[_Value, list[int]]]) -> list[_Value | None]:
-    kept: dict[int, _Value] = {}
-    for value, numbers in groups:
-        kept.update(dict.fromkeys(numbers, value))
-    return [kept.get(sequence) for sequence in sequences] if kept else [None] * len(sequences)
+class _Spread(Generic[_Value]):
+    """A value for some of the memories of many agents."""
+
+    def __init__(self) -> None:
+        self._kept: dict[int, _Value] = {}
+
+    def put(self, start: int, sequences: list[int], groups: list[tuple[_Value, list[int]]]) -> None:
+        """The values of an agent's memories, the first of which is at ``start``."""
+        places = {sequence: place for place, sequence in enumerate(sequences, start)}
+        for value, numbers in groups:
+            self._kept.update({places[number]: value for number in numbers if number in places})
+
+    def among(self, count: int) -> list[_Value | None] | None:
+        """The value of each of ``count`` memories; None if none has one."""
+        return [self._kept.get(place) for place in range(count)] if self._kept else None
 
 
 def digest_of(row: SnapshotRow) -> bytes:
     """The hash over all of a row."""
-    result = hashlib.sha256(f"{row.agent}\0{row.next_sequence}".encode())
-    for part in row[2:6]:
-        data = part.encode() if isinstance(part, str) else part
-        result.update(f"\0{len(data)}\0".encode())
-        result.update(data)
-    return result.digest()
+    columns, contents, extras, vectors = [
+        part.encode() if isinstance(part, str) else part for part in row[2:6]
+    ]
+    parts = (
+        b"%s\0%d\0%d\0" % (row.agent.encode(), row.next_sequence, len(columns)), columns,
+        b"\0%d\0" % len(contents), contents,
+        b"\0%d\0" % len(extras), extras,
+        b"\0%d\0" % len(vectors), vectors,
+    )  # fmt: skip
+    return hashlib.sha256(b"".join(parts)).digest()
 
 
 def redaction(purges: Sequence[Purge], journal: Journal) -> Redaction:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +39,7 @@ from ..resident.new_memories import add_all
 from ..resident.table import WIDTH, ResidentTable
 from ..shelf.shelf import Shelf
 from ..vectors import Quantised
+from .state_hash import StateHash
 
 __all__ = ["State"]
 
@@ -56,6 +58,7 @@ class State:
         self.table = ResidentTable(dims, self.blocks)
         self.changed: set[str] = set()
         """The agents that changed since their snapshot."""
+        self._hash = StateHash(self.blocks)
         self.shelf = Shelf(journal.shelf, journal.head + 1)
         self._cold: dict[int, int] | None = None
         self._has_purged = bool(journal.get("purged"))
@@ -82,10 +85,12 @@ class State:
         self._cold = None
         if agents is None:  # nothing of the table is read: it may be half written
             self.blocks.clear()
+            self._hash.forget()
             self.table = ResidentTable(self.dims, self.blocks)
             return
         for agent in agents:
             block = self.blocks.pop(agent, None)
+            self._hash.changed.add(agent)
             if block is not None:
                 forget_uses(block, slice(block.size))
 
@@ -107,6 +112,23 @@ class State:
         if block is None:
             block = self.blocks[agent_id] = AgentColumns(agent_id, self.seed, self.table)
         return block
+
+    def with_more(self, rows: NDArray[np.bool_], than: int) -> list[str]:
+        """The agents that have more than so many of these rows of the table, sorted."""
+        before = np.append(0, rows.cumsum())
+        starts = np.array([block.start for block in self.blocks.values()], np.intp)
+        sizes = np.array([block.size for block in self.blocks.values()], np.intp)
+        is_more = before[starts + sizes] - before[starts] > than
+        return sorted(compress(self.blocks, is_more.tolist()))
+
+    def touch(self, agents: Collection[str]) -> None:
+        """These agents change now."""
+        self.changed.update(agents)
+        self._hash.changed.update(agents)
+
+    def hash(self) -> str:
+        """The hash over all memories, the same for equal states however they came about."""
+        return self._hash.digest(f"{self.seed} {self.dims} {self.tick}")
 
     def tier_counts(self) -> dict[Tier, int]:
         """How many memories are in each tier: active ones, cold ones too, no expired ones."""
@@ -158,7 +180,7 @@ class State:
         counts = Counter(new.agents)
         blocks = {agent_id: self.own_block(agent_id) for agent_id in counts}
         add_all(blocks, counts, new, self.tick, vectors, lengths)
-        self.changed.update(counts)
+        self.touch(counts)
         if new.starts.count(None) == len(new.starts):
             return
         cold: dict[str, list[int]] = {}
@@ -185,7 +207,7 @@ class State:
         agents, counts, rows, scores = list[str](), list[int](), list[int](), list[float]()
         for kind, agent, sequences, similar in events:
             block = self.own_block(agent)
-            self.changed.add(agent)
+            self.touch([agent])
             before = len(rows)
             for sequence, score in zip(sequences, similar, strict=True):
                 row = block.row_of(sequence)
@@ -220,7 +242,7 @@ class State:
         numbers[cells] += 1
         numbers[cells + 1] = self.tick
         table.use_records[rows] = after_uses(table.use_records[rows], scores)
-        self.changed.update(agents)
+        self.touch(agents)
         owners = [self.blocks[agent] for agent in agents]
         if any(own.memory_sum is not None for own in owners):
             sequences, uses = table.numbers[rows, 0], table.numbers[rows, 4]
@@ -234,7 +256,7 @@ class State:
     def apply(self, event: Change) -> None:
         """Apply an event."""
         block = self.own_block(event.agent_id)
-        self.changed.add(event.agent_id)
+        self.touch([event.agent_id])
         if isinstance(event, TierChanged):
             self._change_tier(block, event)
         elif isinstance(event, Moved):
@@ -371,7 +393,7 @@ class State:
         """The ticks in which a memory was last recalled."""
         block = self.block(agent_id)
         if block.row_of(sequence) is not None:
-            return block.recalls.get(sequence, ())
+            return () if block.is_common else block.recalls.get(sequence, ())
         stored = self.shelf.get((agent_id, sequence))
         return stored.record.recalls if stored else ()
 

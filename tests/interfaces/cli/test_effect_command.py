@@ -1,0 +1,145 @@
+"""``tiermem effect`` as a user types it, with rules and with a language model."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from openai_server import OpenAIServer
+
+Command = Callable[..., Any]
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # third-party code
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+
+WORLD = '''
+from tiermem.simulation import Action, Observation, Remark
+
+class Wells:
+    """Ann hears in tick 2 from Bob that the north well is dry."""
+    actions = {"go": "go to a well: where"}
+    def setup(self, rng, agent_ids):
+        self.tick, self.thirst = 1, 0
+    def observe(self, agent_id):
+        told = self.tick == 2 and agent_id == "ann"
+        heard = [Remark("the north well is dry", tier="pinned", speaker="bob")] if told else []
+        return Observation("Which well today?", heard=heard)
+    def apply(self, agent_id, action):
+        self.thirst += action.arguments["where"] == "north"
+        return f"I went {action.arguments['where']}"
+    def end_tick(self):
+        self.tick += 1
+    def metrics(self):
+        return {"thirst": self.thirst}
+    def get_state(self):
+        return [self.tick, self.thirst]
+    def set_state(self, state):
+        self.tick, self.thirst = state
+
+class Walks:
+    def decide(self, observation, memories, rng):
+        known = any("is dry" in hit.memory.content for hit in memories)
+        return [Action("go", {"where": "south" if known else "north"})]
+'''
+SCENARIO = """
+seed: 7
+storage: {sync: manual}
+simulation:
+  world: wells:Wells
+  policy: wells:Walks
+  agents: [ann, bob]
+  ticks: 5
+"""
+FORGET = ("effect", "run", "--at", 3, "--forget", "ann:north well is dry")
+
+
+@pytest.fixture
+def wells(tiermem: Command, tmp_path: Path) -> Command:
+    """The command, in a folder with a scenario of two agents."""
+    (tmp_path / "wells.py").write_text(WORLD)
+    (tmp_path / "wells.yaml").write_text(SCENARIO)
+    return tiermem
+
+
+def test_an_effect_is_told_and_is_json_on_request(wells: Command) -> None:
+    assert wells("run", "wells.yaml", "--out", "run", "-q").code == 0
+    told = wells(*FORGET)
+    assert told.code == 0, told
+    assert "changed: ann forgets 'the north well is dry' after tick 3" in told.out
+    assert "thirst\t7\t9\t2" in told.out
+    assert "first decision that was another: ann in tick 4" in told.out
+    found = wells(*FORGET, "--metrics", "thirst", "--json").json
+    assert [(row["metric"], row["mean"]) for row in found["statistics"]] == [("thirst", 2)]
+    assert found["first_decision"]["was"] == ["go(where='south'): done"]
+    ranked = wells(
+        "effect", "run", "--which", "--metric", "thirst", "--budget", 1, "-w", 1, "--json"
+    ).json
+    assert ranked["tested"][0]["text"] == "the north well is dry"
+
+
+def test_a_branch_takes_the_same_changes(wells: Command) -> None:
+    assert wells("run", "wells.yaml", "--out", "run", "-q").code == 0
+    other = wells("branch", "run", "--at", 0, "--block", "bob->ann", "--out", "other", "--json")
+    assert other.json["metrics"] == {"thirst": 10}
+    rules = json.loads(Path("other/run.json").read_text())["rules"]
+    assert rules == [{"do": "block", "from": "bob", "to": "ann", "after": 0}]
+    assert wells("replay", "other", "--verify", "--json").json["equal"] is True
+    late = wells("branch", "run", "--at", 3, "--never-heard", "ann:well is dry", "--out", "late")
+    assert late.is_one_error(1, "in tick 2 already", "branch at tick 1 or before")
+    assert not Path("late").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "parts"),
+    [
+        (["--which"], 2, ["needs a metric"]),
+        (["--which", "--metric", "thirst", "--forget", "ann:x"], 2, ["by itself"]),
+        (["--metric", "thirst"], 2, ["belong to --which"]),
+        ([], 2, ["an experiment changes something"]),
+        (["--at", 3, "--forget", "eve:x"], 2, ["names no memory of an agent"]),
+        (["--at", 9, "--forget", "ann:x"], 1, ["nothing can change after tick 9"]),
+    ],
+)
+def test_wrong_use_is_one_error(
+    wells: Command, arguments: list[object], code: int, parts: list[str]
+) -> None:
+    assert wells("run", "wells.yaml", "--out", "run", "-q").code == 0
+    assert wells("effect", "run", *arguments).is_one_error(code, *parts)
+
+
+def _goes(request: dict[str, Any]) -> str:
+    known = "the north well is dry" in request["messages"][-1]["content"]
+    where = "south" if known else "north"
+    return json.dumps({"actions": [{"name": "go", "arguments": {"where": where}}]})
+
+
+def test_only_prompts_that_changed_are_asked_again(wells: Command) -> None:
+    with OpenAIServer(_goes) as server:
+        config = f"llm.config={{openai_base_url: '{server.url}', model: m}}"
+        key = "llm.config.api_key=hush-hush"
+        policy = ("--set", "simulation.policy=llm", "--set", "simulation.policy_options={pause: 0}")
+        llm = ("--set", "llm.provider=openai", "--set", config, "--set", key)
+        assert wells("run", "wells.yaml", "--out", "run", "-q", *policy, *llm).code == 0
+        assert len(server.requests) == 10
+        cost = wells(*FORGET, "--dry-run", "--json").json
+        assert (cost["calls"], cost["branches"]) == (4, 2)
+        assert cost["prompt_tokens"] > cost["reply_tokens"] > 0
+        assert wells(*FORGET).is_one_error(2, "cost money", "--out")
+
+        offline = wells(*FORGET, "--offline", "--out", "offline", "--json").json
+        assert len(server.requests) == 10
+        assert offline["until"] == 3
+        assert "ended after tick 3" in offline["notes"][0]
+        assert "'ann'" in offline["notes"][0]
+
+        found = wells(*FORGET, "--out", "found", "--set", key, "--json").json
+        asked = [body["messages"][-1]["content"] for _, body in server.requests[10:]]
+        assert found["statistics"][0]["mean"] == 2
+        assert len(asked) == 2  # ann in ticks 4 and 5; bob's prompts are the same
+        assert all("You are ann" in text for text in asked)
+    kept = "".join(p.read_text(errors="replace") for p in Path().rglob("*") if p.is_file())
+    assert "hush-hush" not in kept
