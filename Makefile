@@ -66,6 +66,9 @@ bench: $(STAMP)  ## a tick loop against mem0, Chroma and LangGraph, then a simul
 bench-simulation: $(STAMP) ## a simulation's tick, checkpoint and long run
 	$(BIN)/python benchmarks/simulation.py $(ARGS)
 
+bench-shards: $(STAMP) ## runs spread over workers, against one process
+	$(BIN)/python benchmarks/shards.py $(ARGS)
+
 bench-temperature: $(STAMP) ## use, decay, compaction, status and cold memories
 	$(BIN)/python benchmarks/temperature.py $(ARGS)
 

@@ -18,6 +18,8 @@ FILES = {
     "test_note_races.py",
     "test_reembed_kill.py",
     "test_run_kill.py",
+    "test_spread_kills.py",
+    "test_spread_over_ray.py",
     "test_temperature_kills.py",
 }
 
@@ -42,6 +44,7 @@ FILES_OF_CASES = {
     "test_note_growth.py",
     "test_process.py",
     "test_serve_command.py",
+    "test_spread_runs.py",
     "test_store_damage.py",
     "test_store_process.py",
     "test_stored.py",

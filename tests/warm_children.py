@@ -40,6 +40,7 @@ MODULES = (
 COMMANDS = {
     "mcp": ("agents.interfaces.mcp.http", "agents.interfaces.mcp.stdio"),
     "serve": ("agents.interfaces.http.server",),
+    "tiermem.simulation": ("tiermem.simulation.runs.sharded", "tiermem.simulation.shards.worker"),
     "run": ("agents.simulation.runs.run", "agents.simulation.runs.outputs", "pyarrow.parquet"),
     "tiermem": (
         "agents.interfaces.cli.commands.inspect",
@@ -51,6 +52,7 @@ COMMANDS = {
 """By a word of what is run: what it imports as well."""
 STORE = ("mem0.vector_stores.configs", "mem0.utils.factory", "mem0.vector_stores.chroma")
 STORE_WORDS = ("tiermem.storage", "doctor", "repair", "sync()", "vacuum")
+_OURS = ("tiermem.storage.", "tiermem.simulation.")
 _BECOME_SUBREAPER = 36
 _LONGEST = 1 << 20
 
@@ -121,7 +123,7 @@ def _can_be_warm(arguments: list[str], options: dict[str, Any]) -> bool:
     simple = {"args", "stdin", "stdout", "stderr", "text", "env", "cwd", "start_new_session"}
     is_known = arguments[0] == SCRIPT or (
         arguments[0] == sys.executable
-        and (arguments[1].startswith(("-c", "/")) or arguments[2].startswith("tiermem.storage."))
+        and (arguments[1].startswith(("-c", "/")) or arguments[2].startswith(_OURS))
     )
     return sys.platform == "linux" and is_known and not asked_of_python and options.keys() <= simple
 
@@ -174,10 +176,12 @@ def run(args: Any, **options: Any) -> "subprocess.CompletedProcess[Any]":
 
 
 def use_stores_warm(children: Any) -> None:
-    """Let a bank use its store in ``children``, which stand in for ``subprocess``."""
+    """Let a bank use its store in ``children``, which stand in for ``subprocess``; workers too."""
+    from agents.simulation.shards import processes
     from agents.storage.mem0 import child_process
 
     child_process.subprocess = children
+    processes.subprocess = children
 
 
 def __getattr__(name: str) -> Any:

@@ -274,6 +274,8 @@ class SimulationSettings:
     policy: str
     policy_options: Mapping[str, Any] = field(hash=False)
     asks: int
+    engine: str
+    workers: int | None
     streams: int
     memories: tuple[Mapping[str, Any], ...] = field(hash=False)
 

@@ -168,6 +168,7 @@ COMMANDS: dict[str, tuple[Entry, ...]] = {
     "Simulations": (
         ("run", "runs:run", "Run a simulation."),
         ("resume", "runs:resume", "Continue a run, or make it longer."),
+        ("merge", "runs:merge", "Copy a run whose agents are spread over workers, as one bank."),
         ("replay", "runs:replay", "Repeat a run, and compare it tick by tick."),
         ("branch", "runs:branch", "Start a new run from a tick of another run."),
         ("effect", "effect:effect", "Tell what a memory did: the run with one thing changed."),

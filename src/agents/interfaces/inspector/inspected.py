@@ -15,7 +15,7 @@ from ...memory.records import id_prefix, sequence_of
 from ...memory.temperature import TEMPERATURE_NAMES, Temperature
 from ...memory.tiers import TIER_NAMES, Tier
 from ...simulation.policies.cassette import Cassette, Exchange
-from ...simulation.runs.folder import read_folder
+from ...simulation.runs.sharded import reading
 from ...simulation.worlds.outside import is_outside
 from ...storage.journal.journal import Journal
 from ...storage.journal.ticks import TickRow
@@ -43,7 +43,7 @@ class Inspected:
         self.is_run = (folder / "run.json").exists()
         self.settings: Settings | None = None
         if self.is_run:
-            self.settings, self.made = read_folder(folder)
+            self.settings, self.made = reading(folder)
         self.bank_folder = folder / "bank" if self.is_run else folder
         self._path = journal_of(self.bank_folder)
         with self.journal() as journal:

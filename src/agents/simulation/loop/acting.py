@@ -12,7 +12,7 @@ from .decisions import DONE, FAILED, REFUSAL, UNANSWERED
 from .failures import failed
 from .speaking import Speech, heard_by
 
-__all__ = ["Deed", "act", "told_in"]
+__all__ = ["Deed", "act", "read_action", "told_in"]
 
 
 class Deed(NamedTuple):
@@ -29,6 +29,18 @@ class Deed(NamedTuple):
     """What the action told other agents, in the order of telling."""
 
 
+def read_action(given: object) -> Action | Deed:
+    """The action that a policy gave, or the deed of an action that can't be read."""
+    if isinstance(given, Deed):
+        return given
+    if isinstance(given, Speech):
+        return given.action
+    try:
+        return as_action(given)
+    except REFUSED as error:
+        return _refused(None, error)
+
+
 def act(
     world: World, order: Iterable[str], actions: Mapping[str, Sequence[object]], tick: int
 ) -> dict[str, list[Deed]]:
@@ -39,7 +51,7 @@ def act(
         deeds[agent] = [
             _tell(world, agent, each, actions, tick)
             if isinstance(each, Speech) and each.action.name not in own
-            else _act(world, agent, each.action if isinstance(each, Speech) else each, tick)
+            else _act(world, agent, read_action(each), tick)
             for each in actions[agent]
         ]
     return deeds
@@ -72,19 +84,23 @@ def _everybody_may(_: str, __: str) -> bool:
     return True
 
 
-def _act(world: World, agent: str, given: object, tick: int) -> Deed:
-    name, action = "an action", None
+def _refused(action: Action | None, error: Exception) -> Deed:
+    told = refusal(action.name if action else "an action", error)
+    return Deed(action, REFUSAL, Outcome(told, success=False))
+
+
+def _act(world: World, agent: str, action: Action | Deed, tick: int) -> Deed:
+    if isinstance(action, Deed):
+        return action
+    if action.name in OWN_ACTIONS:
+        return Deed(action, None)
+    if action.name == NO_OP:
+        reason = action.arguments.get("reason", "no reason given")
+        return Deed(action, UNANSWERED, Outcome(f"did nothing: {reason}", success=False))
     try:
-        action = as_action(given)
-        name = action.name
-        if name in OWN_ACTIONS:
-            return Deed(action, None)
-        if name == NO_OP:
-            reason = action.arguments.get("reason", "no reason given")
-            return Deed(action, UNANSWERED, Outcome(f"did nothing: {reason}", success=False))
         outcome = world.apply(agent, action)
     except REFUSED as error:
-        return Deed(action, REFUSAL, Outcome(refusal(name, error), success=False))
+        return _refused(action, error)
     except Exception as error:  # a user's own world may raise anything
         raise failed(world, "apply", tick, error) from error
     if outcome is None:
@@ -93,7 +109,7 @@ def _act(world: World, agent: str, given: object, tick: int) -> Deed:
         outcome = Outcome(outcome)
     if not isinstance(outcome, Outcome):
         raise SimulationError(
-            f"{type(world).__name__}.apply({agent!r}, {name}) gave {outcome!r:.60}; an Outcome, a "
-            "text or None is needed"
+            f"{type(world).__name__}.apply({agent!r}, {action.name}) gave {outcome!r:.60}; an "
+            "Outcome, a text or None is needed"
         )
     return Deed(action, DONE if outcome.success else FAILED, outcome)

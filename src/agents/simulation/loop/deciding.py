@@ -41,8 +41,8 @@ class Decided(NamedTuple):
     actions: list[Sequence[object]]
     """What each agent wants to do, as its policy gave it, with speeches for actions that tell; a
     question that is left is refused."""
-    asked: list[tuple[str, Answer]]
-    """The questions of the agents, and what was found, in the order of answering."""
+    asked: list[list[tuple[str, Answer]]]
+    """The questions of the agents, round by round, and what was found."""
 
 
 def decide(
@@ -68,12 +68,13 @@ def decide(
     )
     own = [rngs[agent] for agent in seen]
     decided = _decisions(policy, observations, given.hits, own)
-    asked: list[tuple[str, Answer]] = []
+    asked: list[list[tuple[str, Answer]]] = []
     asking = [place for place, each in enumerate(decided) if asked_in(each)]
     for left in range(most - 1, -1, -1):
         if not asking:
             break
-        asked += _answer(bank, observations, {place: asked_in(decided[place]) for place in asking})
+        questions = {place: asked_in(decided[place]) for place in asking}
+        asked.append(_answer(bank, observations, questions))
         for place in asking:
             observations[place] = observations[place]._replace(asks_left=left)
         again = _decisions(

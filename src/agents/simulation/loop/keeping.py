@@ -1,7 +1,7 @@
 """What a world gives for the record of a tick, checked: numbers and JSON values."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import orjson
 
@@ -9,7 +9,7 @@ from ...errors import SimulationError
 from ..protocols import World
 from .failures import call
 
-__all__ = ["check_keys", "check_number", "metrics_of"]
+__all__ = ["changed_metrics", "check_keys", "check_number", "metrics_of", "not_kept"]
 
 
 def metrics_of(world: World, tick: int, names: Sequence[str] | None) -> dict[str, float]:
@@ -24,6 +24,24 @@ def metrics_of(world: World, tick: int, names: Sequence[str] | None) -> dict[str
             f"{type(world).__name__}.metrics() gave in tick {tick} what can't be kept: {error}"
         ) from error
     return metrics
+
+
+def changed_metrics(
+    recorded: Mapping[str, float], now: Mapping[str, float], again: Mapping[str, float]
+) -> list[str]:
+    """The metrics that are not what was recorded, unless they change whenever they are asked."""
+    return [
+        f"{name} is {now.get(name)!r} and was {value!r}"
+        for name, value in recorded.items()
+        if now.get(name) != value and now.get(name) == again.get(name)
+    ]
+
+
+def not_kept(world: World, tick: int, error: Exception) -> SimulationError:
+    """The error of a world whose state can't be kept, to be raised."""
+    return SimulationError(
+        f"{type(world).__name__}.get_state() gave in tick {tick} what can't be kept: {error}"
+    )
 
 
 def check_number(value: object) -> float:

@@ -13,13 +13,13 @@ from .deciding import Together, decide
 from .decisions import DecisionLog
 from .failures import call
 from .flushing import Contexts
-from .keeping import check_keys, metrics_of
+from .keeping import changed_metrics, metrics_of, not_kept
 from .observing import observe
-from .rating import rate_by
 from .recording import Recording
+from .remembering import remember
 from .standing import NO_RULES, Standing
 from .streams import Streams
-from .tick_end import do_what_is_due, tick_record
+from .tick_end import do_what_is_due, record_tick
 
 __all__ = ["Loop", "Together"]
 
@@ -81,12 +81,7 @@ class Loop:
         if last is None:  # a caller advanced the bank without a loop
             return []
         recorded, _ = last
-        now, again = self._metrics(), self._metrics()
-        return [
-            f"{name} is {now.get(name)!r} and was {value!r}"
-            for name, value in recorded["metrics"].items()
-            if now.get(name) != value and now.get(name) == again.get(name)
-        ]
+        return changed_metrics(recorded["metrics"], self._metrics(), self._metrics())
 
     def tick(self) -> dict[str, Any]:
         """Run one tick, and give its record."""
@@ -115,13 +110,10 @@ class Loop:
             )
             actions = dict(zip(agents, decided.actions, strict=True))
             deeds = act(self._world, streams.order(), actions, number)
-            rate = rate_by(bank, self._policy)
-            recording = Recording(bank, self._contexts, rate, self._rules)
-            recording.deeds(decided, deeds, log)
-            recording.deliver(told_in(deeds))
-            recording.flushes(self._policy, decided, streams.agents)
-            if bank.settings.reflection.enabled:
-                recording.reflections(self._policy, decided, streams.agents)
+            recording = remember(
+                bank, self._policy, streams.agents, self._contexts, self._rules,
+                decided, deeds, told_in(deeds), log,
+            )  # fmt: skip
             self._errors = recording.errors
             self._call("end_tick")
             do_what_is_due(bank)
@@ -133,28 +125,13 @@ class Loop:
         log: DecisionLog | None = None,
         recording: Recording | None = None,
     ) -> dict[str, Any]:
-        bank = self._bank
-        no_ops = recording.no_ops if recording else 0
-        told = sum(map(len, self._errors.values()))
-        record = tick_record(bank, found, self._metrics(), errors=told, no_ops=no_ops)
-        state = {"world": self._call("get_state"), "errors": self._errors}
-        if self._contexts is not None:
-            record["flushes"] = self._contexts.flushes
-            record["flush_failures"] = self._contexts.failures
-            state["contexts"] = self._contexts.get_state()
-        if bank.settings.reflection.enabled:
-            record["reflections"] = recording.reflected if recording else 0
-            record["insights"] = recording.insights if recording else 0
+        metrics, state = self._metrics(), self._call("get_state")
         try:
-            check_keys(state)
-            kept = (log.retrieved, log.packed()) if log else (b"", b"")
-            bank.ticks.record(record, state, *kept)
+            return record_tick(
+                self._bank, self._contexts, log, found, metrics, state, self._errors, recording
+            )
         except (InvalidInput, ValueError) as error:
-            raise SimulationError(
-                f"{type(self._world).__name__}.get_state() gave in tick {bank.tick} what can't be "
-                f"kept: {error}"
-            ) from error
-        return record
+            raise not_kept(self._world, self._bank.tick, error) from error
 
     def _metrics(self) -> dict[str, float]:
         metrics = metrics_of(self._world, self._bank.tick, self._names)

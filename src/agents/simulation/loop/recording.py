@@ -1,6 +1,7 @@
 """The fourth phase of a tick: agents remember what they saw and did, and change their memories."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from random import Random
 
 from ...bank.memory_bank import MemoryBank
@@ -48,11 +49,12 @@ class Recording:
         self._rules = rules
 
     def deeds(
-        self, decided: Decided, deeds: Mapping[str, Sequence[Deed]], log: DecisionLog
+        self, decided: Decided, deeds: Mapping[str, Sequence[Deed]], log: DecisionLog | None
     ) -> None:
         """Store what the agents saw and did; agent after agent, in the order of ``deeds``."""
-        for agent, answer in decided.asked:
-            log.asked(agent, answer)
+        if log is not None:
+            for agent, answer in chain.from_iterable(decided.asked):
+                log.asked(agent, answer)
         if self._contexts is not None:
             self._contexts.begin_tick(decided.observations, decided.given.hits)
         seen = {each.agent_id: each for each in decided.observations}
@@ -84,25 +86,26 @@ class Recording:
         for agent, told in done.errors.items():
             self.errors.setdefault(agent, []).extend(told)
 
-    def _deed(self, agent: str, deed: Deed, recorder: Recorder, log: DecisionLog) -> None:
+    def _deed(self, agent: str, deed: Deed, recorder: Recorder, log: DecisionLog | None) -> None:
         action, result, outcome, _ = deed
+        born = False
         if result is None and action is not None:
             try:
-                log.did(agent, action, DONE, born=recorder.memory_action(agent, action))
-                return
+                born = recorder.memory_action(agent, action)
+                result = DONE
             except REFUSED as error:
                 result = REFUSAL
                 outcome = Outcome(refusal(action.name, error), success=False)
-        result = DONE if result is None else result
-        if outcome is None:
-            log.did(agent, action, result, born=False)
-            return
+        result = result or DONE
         if result == UNANSWERED:
             self.no_ops += 1
-        elif result == REFUSAL:
+        elif result == REFUSAL and outcome is not None:
             self.errors.setdefault(agent, []).append(outcome.text)
-        name = action.name if action else "an action"
-        log.did(agent, action, result, born=recorder.happened(agent, name, outcome))
+        if outcome is not None:
+            name = action.name if action else "an action"
+            born = recorder.happened(agent, name, outcome)
+        if log is not None:
+            log.did(agent, action, result, born=born)
 
     def _saving(
         self, policy: Policy, decided: Decided, rngs: Mapping[str, Random]

@@ -17,8 +17,9 @@ from ...storage.private_files import copy_file
 from ...version import __version__
 from ..worlds.outside import check_inside
 from .compare import last_tick
-from .folder import as_run_error, make_folder, places_of_code, read_folder
+from .folder import as_run_error, make_folder, places_of_code
 from .scenario import check_scenario
+from .sharded import reading
 from .trusting import check_run, is_trusted_run, seal_run
 
 __all__ = ["branch", "read_edits"]
@@ -55,7 +56,7 @@ def branch(
     ``rules`` hold in every tick of the new run, beside those of ``parent``: see
     :mod:`tiermem.simulation.loop.standing`.
     """
-    settings, about = read_folder(parent)
+    settings, about = reading(parent)
     check_inside(settings)
     last = last_tick(parent)
     if not 0 <= tick <= last:

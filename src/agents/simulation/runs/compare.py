@@ -12,6 +12,7 @@ from ...memory.records import Memory
 from ...memory.tiers import TIER_NAMES
 from ...notes.chunks import split_lines
 from .folder import as_run_error, read_folder
+from .sharded import reading
 
 __all__ = [
     "Difference",
@@ -95,7 +96,7 @@ def _notes(first: MemoryBank, second: MemoryBank, agent: str) -> Iterator[Differ
 
 def past_bank(folder: Path, tick: int | None) -> MemoryBank:
     """A copy of a run's bank as it was after a tick."""
-    settings, _ = read_folder(folder)
+    settings, _ = reading(folder)
     last = last_tick(folder)
     if tick is not None and tick > last:
         raise RunError(
@@ -108,7 +109,7 @@ def past_bank(folder: Path, tick: int | None) -> MemoryBank:
 
 def last_tick(folder: Path) -> int:
     """The last tick of a run."""
-    read_folder(folder)
+    reading(folder)
     with MemoryBank.at(folder / "bank") as bank:
         return bank.tick
 
@@ -153,7 +154,7 @@ def _flat(settings: Mapping[str, Any], path: str = "") -> dict[str, Any]:
 
 
 def _records(folder: Path) -> list[dict[str, Any]]:
-    read_folder(folder)
+    reading(folder)
     with MemoryBank.at(folder / "bank") as bank:
         return [record for record, _ in bank.ticks.records()]
 

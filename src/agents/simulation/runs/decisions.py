@@ -20,7 +20,8 @@ from ..loop.decisions import Kept, unpack
 from ..policies.cassette import Cassette, Exchange
 from ..worlds.outside import agents_of, is_outside
 from .compare import past_bank
-from .folder import as_run_error, read_folder
+from .folder import as_run_error
+from .sharded import reading
 
 __all__ = [
     "FORGOTTEN",
@@ -116,7 +117,7 @@ class Decision(NamedTuple):
 
 def decision(folder: Path, agent: str, tick: int) -> Decision:
     """What decided an agent's actions in a tick of a run. It reads copies and changes nothing."""
-    settings, _ = read_folder(folder)
+    settings, _ = reading(folder)
     with _reading(folder), MemoryBank.at(folder / "bank") as bank:
         kept = _kept(folder, bank, tick, agents_of(bank, settings), agent)
         texts = _born(bank, tick, agent)

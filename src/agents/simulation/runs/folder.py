@@ -25,6 +25,7 @@ from ..loop.standing import check_rules
 
 __all__ = [
     "FORMAT",
+    "Say",
     "as_run_error",
     "branched_from",
     "changed_code",
@@ -32,6 +33,7 @@ __all__ = [
     "checkpoints",
     "make_folder",
     "places_of_code",
+    "quiet",
     "read_folder",
     "remove_leftovers",
     "settings_of_before",
@@ -40,13 +42,21 @@ __all__ = [
 
 FORMAT = 1
 
+Say = Callable[[str], None]
+"""Takes a line for the user."""
+
+
+def quiet(_: str) -> None:
+    """Say nothing."""
+
+
 _BEFORE = {"asks": 0, "streams": 1}
 _FROM_A_COPY = "restore it from a copy of the run"
 _OURS = frozenset(
     {
         "config.yaml", "run.json", "code", "bank", "checkpoints", "cassette.jsonl",
         "metrics.parquet", "ticks.parquet", "decisions.parquet", "summary.json", "report.html",
-        "diff.png", "error.txt", "run.seal",
+        "diff.png", "error.txt", "run.seal", "shards",
     }
 )  # fmt: skip
 
@@ -221,7 +231,10 @@ def remove_leftovers(folder: Path) -> None:
     """Remove the half-written files of a killed process. The caller holds the run's lock."""
     for place in (folder, folder / "checkpoints"):
         for path in place.glob(".*.tmp"):
-            path.unlink(missing_ok=True)
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
 
 
 def _clear_up(folder: Path) -> None:
@@ -255,8 +268,9 @@ def _check_free(folder: Path, force: bool) -> None:
             hint=f"go on with it by `tiermem resume {quote(str(folder))}`, "
             "choose another folder with --out, or replace it with --force",
         )
-    if (folder / "bank").is_dir():
-        history.check_unused(folder / "bank")
+    for name in ("bank", "shards"):
+        if (folder / name).is_dir():
+            history.check_unused(folder / name)
 
 
 def _strange(folder: Path) -> Iterator[str]:

@@ -15,7 +15,8 @@ from ...memory.tiers import TIER_NAMES, Tier
 from ..worlds.outside import agents_of
 from .decision_table import kept_decisions
 from .decisions import FORGOTTEN, part_of
-from .folder import as_run_error, read_folder
+from .folder import as_run_error
+from .sharded import reading
 
 __all__ = ["Life", "Moment", "life", "told"]
 
@@ -62,7 +63,7 @@ class Life(NamedTuple):
 
 def life(folder: Path, identifier: str) -> Life:
     """The life of a memory of a run; :class:`MemoryNotFound` for the id of no memory of it."""
-    settings, _ = read_folder(folder)
+    settings, _ = reading(folder)
     missing = MemoryNotFound(
         f"{folder} has no memory {identifier!r:.80}",
         hint="tiermem show and tiermem why give ids; the ids of another run are others",

@@ -20,9 +20,10 @@ from ..worlds.outside import check_inside
 from . import outputs
 from .compare import Difference, differences
 from .decision_table import decision_table
-from .folder import as_run_error, checkpoints, places_of_code, read_folder
-from .run import is_of_run
+from .folder import as_run_error, checkpoints, places_of_code
+from .going_back import is_of_run
 from .scenario import first_memories, make_policy, make_world
+from .sharded import reading
 from .trusting import check_run
 
 __all__ = ["Divergence", "Replay", "verify_files"]
@@ -52,7 +53,7 @@ class Replay:
 
     def __init__(self, folder: Path, from_tick: int | None = None) -> None:
         self._folder = folder
-        self._settings, about = read_folder(folder)
+        self._settings, about = reading(folder)
         check_inside(self._settings)
         check_run(folder, self._settings, replay=True)
         parent = about.get("parent")
@@ -176,7 +177,7 @@ def _hash(decisions: bytes) -> bytes:
 
 def verify_files(folder: Path) -> Iterator[str]:
     """The faults in a run's own files: checkpoints, tables, summary."""
-    settings, about = read_folder(folder)
+    settings, about = reading(folder)
     with MemoryBank.at(folder / "bank") as bank:
         records = sorted((each for each, _ in bank.ticks.records()), key=itemgetter("tick"))
         for path in checkpoints(folder):

@@ -16,14 +16,13 @@ run that was killed stands at the end of its last whole tick, and goes on as if 
 """
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from shlex import quote
 from traceback import format_exception
 from types import TracebackType
 from typing import Any, Self, final
 
-from ...bank import history
 from ...bank.memory_bank import MemoryBank
 from ...config.load import load_settings
 from ...config.settings import Settings, is_secret
@@ -32,47 +31,50 @@ from ...errors import (
     BankNotFound,
     BankTooNew,
     BankTooOld,
-    CheckpointDamaged,
     ConfigError,
     RunError,
     SimulationError,
-    TickNotKept,
 )
-from ...storage.checkpoint import file as checkpoint
 from ...storage.private_files import replace_file
 from ...storage.store_sync import Progress
 from ...version import __version__
 from ..loop.loop import Loop
 from ..loop.standing import Standing
 from ..policies.cassette import Cassette
+from ..shards.driver import Driver
+from ..shards.splitting import SHARDS, split
 from ..worlds.outside import check_inside
 from . import outputs
 from .decisions import Decision, decision
 from .folder import (
     FORMAT,
+    Say,
     branched_from,
     changed_code,
-    checkpoint_tick,
     checkpoints,
     make_folder,
     places_of_code,
+    quiet,
     read_folder,
     remove_leftovers,
-    settings_of_before,
     write_settings,
 )
+from .going_back import go_back, is_of_run, restore_newest
 from .life import Life, life
 from .scenario import check_scenario, first_memories, make_policy, make_world
+from .sharded import (
+    LOCAL,
+    Engine,
+    checkpoint_cells,
+    engine_of,
+    gather,
+    is_spread,
+    start_driver,
+    without_engine,
+)
 from .trusting import check_run, is_trusted_run, seal_run
 
-__all__ = ["Run", "Say", "go_back"]
-
-Say = Callable[[str], None]
-"""Takes a line for the user."""
-
-
-def _quiet(_: str) -> None:
-    pass
+__all__ = ["Run", "Say", "checkpoints", "go_back", "is_of_run"]
 
 
 @final
@@ -84,20 +86,28 @@ class Run:
         folder: Path,
         settings: Settings,
         about: Mapping[str, Any],
-        say: Say = _quiet,
+        say: Say = quiet,
+        engine: Engine = LOCAL,
         *,
         offline: bool = False,
     ) -> None:
         """Callers use :meth:`create` and :meth:`open`."""
         self.folder = folder
-        self._offline = offline
         self.settings = settings
         self.about = about
         self.progress: Progress | None = None
         """The run tells it how much of mem0's store is written."""
-        self.bank = self._open_bank(say)
+        self._say = say
+        self._engine = engine
+        self._bank: MemoryBank | None = None
+        self._driver: Driver | None = None
+        self._places = places_of_code(folder, about)
+        self._cassette = Cassette(folder / "cassette.jsonl", replay=offline)
         try:
-            self._start(say)
+            if engine.kind == "local" or not self._goes_on_spread():
+                gather(folder, settings, about)
+                self._bank = self._open_bank(say)
+                self._start(say)
         except BaseException:
             self.close()
             raise
@@ -106,13 +116,22 @@ class Run:
 
     @classmethod
     def create(
-        cls, folder: Path, settings: Settings, *, scenario: Path | None = None, force: bool = False
+        cls,
+        folder: Path,
+        settings: Settings,
+        *,
+        scenario: Path | None = None,
+        force: bool = False,
+        engine: Engine | None = None,
     ) -> Self:
         """A new run at tick 0, in a folder that does not exist yet.
 
         ``scenario`` is the folder of the scenario's file and of the user's own classes. With
-        ``force``, the new run replaces a run that has this folder.
+        ``force``, the new run replaces a run that has this folder. ``engine`` is what runs the
+        ticks, by default what the settings name; the results are the same.
         """
+        engine = engine or engine_of(settings)
+        settings = without_engine(settings)
         places = [scenario] if scenario else []
         code = check_scenario(settings, places)
         about = {
@@ -120,6 +139,7 @@ class Run:
             "tiermem": __version__,
             "scenario": str(scenario.absolute()) if scenario else None,
             "parent": None,
+            **({"engine": engine._asdict()} if engine.kind != "local" else {}),
         }
 
         def fill(new: Path) -> None:  # the folder gets its name when tick 0 is in it
@@ -127,7 +147,7 @@ class Run:
             cls(new, settings, about).close(sync=False)
 
         make_folder(folder, settings, about, code, force=force, fill=fill)
-        return cls(folder, settings, about)
+        return cls(folder, settings, about, engine=engine)
 
     @classmethod
     def open(
@@ -135,10 +155,11 @@ class Run:
         folder: Path,
         assignments: Iterable[str] = (),
         *,
-        say: Say = _quiet,
+        say: Say = quiet,
         offline: bool = False,
+        engine: Engine | None = None,
     ) -> Self:
-        """The run in ``folder``, after its last whole tick.
+        """The run in ``folder``, after its last whole tick; ``engine`` may be another than before.
 
         ``assignments`` give the secrets that ``config.yaml`` leaves out. If the journal is lost or
         damaged, the run tells the user and goes on from the newest whole checkpoint. With
@@ -154,11 +175,17 @@ class Run:
                     hint="to change others, branch it with: tiermem branch",
                 )
         check_run(folder, settings)
-        return cls(folder, load_settings(settings, assignments=texts), about, say, offline=offline)
+        settings = without_engine(load_settings(settings, assignments=texts))
+        engine = engine or engine_of(settings, about=about)
+        return cls(folder, settings, about, say, engine, offline=offline)
 
     def close(self, *, sync: bool = True) -> None:
-        """Close the bank: see :meth:`MemoryBank.close`."""
-        self.bank.close(sync=sync)
+        """Close the bank: see :meth:`MemoryBank.close`. End the workers, if there are some."""
+        if self._driver is not None:
+            self._driver.close()
+            self._driver = None
+        if self._bank is not None:
+            self._bank.close(sync=sync)
 
     def __enter__(self) -> Self:
         return self
@@ -174,7 +201,23 @@ class Run:
     @property
     def tick(self) -> int:
         """The last whole tick."""
-        return self.bank.tick
+        return self.bank.tick if self._driver is None else self._driver.tick
+
+    @property
+    def driver(self) -> Driver | None:
+        """The driver of the workers; None while the agents are in the bank."""
+        return self._driver
+
+    @property
+    def bank(self) -> MemoryBank:
+        """The run's bank. The agents of a run that is spread over workers come back to it."""
+        if self._bank is None:
+            if self._driver is not None:
+                self._driver.close()
+                self._driver = None
+            gather(self.folder, self.settings, self.about)
+            self._bank = self._open_bank(self._say)
+        return self._bank
 
     # Going on
 
@@ -185,7 +228,9 @@ class Run:
         """
         while self.tick < until:
             try:
-                record = self._loop.tick()
+                record = self._next_tick()
+            except RunError:  # no mistake of the world or the policy
+                raise
             except SimulationError as error:
                 with contextlib.suppress(OSError):
                     replace_file(self.folder / "error.txt", "".join(format_exception(error)))
@@ -197,6 +242,8 @@ class Run:
     def checkpoint(self) -> Path:
         """Write a checkpoint of the last tick, unless it has one, and remove the oldest ones."""
         path = self.folder / "checkpoints" / f"tick-{self.tick:06}.tmck"
+        if self._driver is not None:
+            return checkpoint_cells(self._driver, self.folder, self.settings.checkpoint.keep)
         if not path.exists():
             extra = {
                 "config": self.settings.to_dict(redact=True),
@@ -210,11 +257,12 @@ class Run:
 
     def finish(self, *, report: bool = True) -> dict[str, Any]:
         """Write a checkpoint and the results, and give the summary."""
+        bank = self.bank
         self.checkpoint()
         parent = self.about.get("parent")
-        branched = parent and f"{Path(parent['run']).name}, tick {parent['tick']}"
+        came_from = parent and f"{Path(parent['run']).name}, tick {parent['tick']}"
         return outputs.write(
-            self.folder, self.bank, self.settings, self._world, branched=branched, report=report
+            self.folder, bank, self.settings, self._world, branched=came_from, report=report
         )
 
     def decision(self, agent: str, tick: int) -> Decision:
@@ -262,7 +310,7 @@ class Run:
             raise
         except (BankDamaged, BankNotFound) as error:
             say(str(error))
-            _restore_newest(self.folder, self.settings, self.about, None, say)
+            restore_newest(self.folder, self.settings, self.about, None, say)
             return MemoryBank.open(folder, self.settings)
 
     def _had_journal(self) -> bool:
@@ -274,19 +322,52 @@ class Run:
 
     def _start(self, say: Say) -> None:
         remove_leftovers(self.folder)
-        places = places_of_code(self.folder, self.about)
-        self._cassette = Cassette(self.folder / "cassette.jsonl", replay=self._offline)
-        self._world = make_world(self.settings, *places)
-        policy = make_policy(self.settings, self._world, self._cassette, *places)
+        self._world = make_world(self.settings, *self._places)
+        policy = make_policy(self.settings, self._world, self._cassette, *self._places)
         agents = self.settings.simulation.agent_ids()
         rules = Standing(self.about.get("rules", ()))
         self._loop = Loop(self.bank, self._world, policy, agents, rules)
-        for difference in self._loop.begin(first_memories(self.settings)):
-            say(f"after set_state() the metric {difference}: does get_state() leave something out?")
-        for name in changed_code(self.folder / "code", places):
-            say(f"{name} has changed since; the run goes on with its own copy in its folder code")
+        self._tell(self._loop.begin(first_memories(self.settings)))
         if self.tick and self.tick % self.settings.checkpoint.every == 0:
             self.checkpoint()  # a kill may have come between the tick and its checkpoint
+
+    def _tell(self, differences: Iterable[str]) -> None:
+        for each in differences:
+            self._say(f"after set_state() the metric {each}: does get_state() leave something out?")
+        for name in changed_code(self.folder / "code", self._places):
+            self._say(
+                f"{name} has changed since; the run goes on with its own copy in its folder code"
+            )
+
+    def _goes_on_spread(self) -> bool:
+        """Start the workers of a run that is spread already; whether it is, with all its cells."""
+        if not is_spread(self.folder):
+            return False
+        try:
+            self._spread()
+        except (BankDamaged, BankNotFound) as error:  # the log has all that a cell had
+            self._say(f"{error}; the cells are made anew from the bank and the log")
+            return False
+        return True
+
+    def _next_tick(self) -> dict[str, Any]:
+        if self._engine.kind == "local":
+            return self._loop.tick()
+        return (self._driver or self._spread()).next_tick()
+
+    def _spread(self) -> Driver:
+        """Let the agents live in the workers' cells; the bank stays where it is until the end."""
+        if self._bank is not None:
+            agents = self.settings.simulation.agent_ids()
+            split(self._bank, self.folder / SHARDS, agents, self._cassette)
+            self._bank.parts.release()
+            self._bank = None
+        self._world = make_world(self.settings, *self._places)
+        self._driver = start_driver(
+            self.folder, self.settings, self._world, self._engine, self.about
+        )
+        self._tell(self._driver.differences)
+        return self._driver
 
     def _remedy(self) -> str:
         code = self.folder / "code"
@@ -295,98 +376,3 @@ class Run:
             f"the traceback is in {self.folder / 'error.txt'}; {mend} with: tiermem resume "
             f"{quote(str(self.folder))}"
         )
-
-
-def go_back(folder: Path, tick: int, *, say: Say = _quiet) -> None:
-    """Remove all that came after ``tick`` from a run, for good.
-
-    If the journal can't go back to this tick, because it is damaged or was made from a later
-    checkpoint, the newest whole checkpoint up to the tick is restored.
-    """
-    settings, about = read_folder(folder)
-    parent = about.get("parent")
-    if parent and tick < parent["tick"]:
-        raise RunError(
-            f"{folder} branched from {parent['run']} at tick {parent['tick']}",
-            hint="to go back further, branch that one",
-        )
-    if (folder / "bank").is_dir():
-        history.check_unused(folder / "bank")
-    for path in checkpoints(folder):
-        if checkpoint_tick(path) <= tick:
-            _read_whole(path, settings, about, say)
-    try:
-        with MemoryBank.at(folder / "bank") as bank:
-            last = bank.tick
-        if tick > last:
-            raise RunError(
-                f"{folder} has {last} ticks, and can't go back to tick {tick}",
-                hint=f"name a tick up to {last}",
-            )
-        with MemoryBank.at(folder / "bank", tick) as bank:
-            bank.ticks.state()  # raises TickNotKept where a run can't go on
-        _forget_checkpoints(folder, tick)
-        history.rewind(folder / "bank", tick)
-    except (BankTooNew, BankTooOld):
-        raise
-    except (BankDamaged, BankNotFound, TickNotKept) as error:
-        say(str(error))
-        _restore_newest(folder, settings, about, tick, say)
-        _forget_checkpoints(folder, tick)
-
-
-def _forget_checkpoints(folder: Path, tick: int) -> None:
-    """Remove the checkpoints of later ticks."""
-    for path in checkpoints(folder):
-        if checkpoint_tick(path) > tick:
-            path.unlink(missing_ok=True)
-
-
-def _restore_newest(
-    folder: Path, settings: Settings, about: Mapping[str, Any], tick: int | None, say: Say
-) -> None:
-    """Restore the newest whole checkpoint up to ``tick``."""
-    for path in reversed(checkpoints(folder)):
-        if tick is not None and checkpoint_tick(path) > tick:
-            continue
-        if _read_whole(path, settings, about, say):
-            history.restore(path, folder / "bank", same_bank=True).release()
-            say(f"continuing from the checkpoint {path.name}")
-            return
-    upto = "" if tick is None else f" up to tick {tick}"
-    raise RunError(
-        f"{folder}: neither the journal nor any checkpoint{upto} can be used, so it can't go on",
-        hint="run the scenario again, or restore the folder from a backup",
-    )
-
-
-def _read_whole(path: Path, settings: Settings, about: Mapping[str, Any], say: Say) -> bool:
-    """Whether a checkpoint is whole and of this run; if not, it gets another name."""
-    try:
-        found = checkpoint.read(path)
-    except CheckpointDamaged as error:
-        say(str(error))
-    else:
-        if is_of_run(found, path, settings, about):
-            return True
-        say(f"{path} is a checkpoint of another run, or of another tick")
-    number = 1
-    while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
-        number += 1
-    path.rename(aside)
-    return False
-
-
-def is_of_run(
-    found: checkpoint.Checkpoint, path: Path, settings: Settings, about: Mapping[str, Any]
-) -> bool:
-    """Whether a checkpoint was made by this run, at the tick that its name says."""
-    length = {"simulation.ticks": settings.simulation.ticks}  # which may have changed since
-    try:  # a setting that is newer than the checkpoint has its default, or its value of before
-        config = found.extra["config"] or {}
-        made = load_settings(base=config, overrides={**settings_of_before(config), **length})
-    except (KeyError, ConfigError):
-        return False
-    same = made.to_dict(redact=True) == settings.to_dict(redact=True)
-    same = same and found.extra.get("branched") == branched_from(about)
-    return same and found.tick == checkpoint_tick(path)

@@ -1,4 +1,4 @@
-"""Commands that make runs: run, resume, branch, replay."""
+"""Commands that make runs: run, resume, merge, branch, replay."""
 
 import contextlib
 import sys
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ....config.settings import Settings
     from ....simulation.runs.run import Run
 
-__all__ = ["branch", "replay", "resume", "run"]
+__all__ = ["branch", "merge", "replay", "resume", "run"]
 
 INTERRUPTED = 130
 _LARGEST_SEED = 2**63 - 1
@@ -30,6 +30,22 @@ _MOST_TICKS = 1_000_000_000
 Ticks = Annotated[
     int | None,
     Option("--ticks", min=1, max=_MOST_TICKS, help="The length of the run, from its start."),
+]
+EngineName = Annotated[
+    str | None,
+    Option(
+        "--engine",
+        metavar="NAME",
+        help="Where the agents live: local, processes or ray. Every engine gives the same run.",
+    ),
+]
+Workers = Annotated[
+    int | None,
+    Option(min=1, max=64, help="How many workers the engines processes and ray have."),
+]
+Address = Annotated[
+    str | None,
+    Option(help="Ray's cluster: local starts one here, auto finds one, or host:port."),
 ]
 
 
@@ -49,6 +65,9 @@ def run(
         ),
     ] = None,
     force: Force = False,
+    engine: EngineName = None,
+    workers: Workers = None,
+    address: Address = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -60,16 +79,18 @@ def run(
     """
     from ....config.load import load_settings
     from ....simulation.runs.run import Run
+    from ....simulation.runs.sharded import engine_of
 
     overrides: dict[str, Any] = {} if seed is None else {"seed": seed}
     if ticks is not None:
         overrides["simulation.ticks"] = ticks
     _check_no_sweep(scenario)
     settings = load_settings(scenario, assignments=flags(preset, assignments), overrides=overrides)
+    chosen = engine_of(settings, engine, workers, address)
     folder = out or Path("runs") / f"{scenario.stem}-{settings.seed}"
     with (
         Screen(quiet=quiet or as_json) as screen,
-        Run.create(folder, settings, scenario=scenario.parent, force=force) as new,
+        Run.create(folder, settings, scenario=scenario.parent, force=force, engine=chosen) as new,
     ):
         for flag in _without_effect(scenario, preset, assignments or [], overrides, settings):
             screen.say(f"{flag} changes nothing here: these settings are so already")
@@ -120,6 +141,9 @@ def resume(
             help="A secret, such as an API key, which the run's folder does not keep.",
         ),
     ] = None,
+    engine: EngineName = None,
+    workers: Workers = None,
+    address: Address = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -128,17 +152,45 @@ def resume(
     The run continues after its last committed tick, with the same result as without the stop. If
     its journal is lost or damaged, the run continues from the newest checkpoint that is whole.
     """
+    from ....simulation.runs.folder import read_folder
     from ....simulation.runs.run import Run, go_back
+    from ....simulation.runs.sharded import engine_of
 
+    settings, about = read_folder(folder)
+    chosen = engine_of(settings, engine, workers, address, about)
     with Screen(quiet=quiet or as_json) as screen:
         if from_tick is not None:
             go_back(folder, from_tick, say=screen.say)
-        with Run.open(folder, assignments or (), say=screen.say) as opened:
+        with Run.open(folder, assignments or (), say=screen.say, engine=chosen) as opened:
             if ticks is not None:
                 opened.extend(ticks)
             if opened.tick >= opened.settings.simulation.ticks:
                 screen.say(f"it has all its {opened.tick} ticks; --ticks makes it longer")
             _go_on(opened, screen, as_json)
+
+
+def merge(
+    folder: RunFolder,
+    out: Annotated[
+        Path, Option("--out", "-o", metavar="FOLDER", help="The folder of the new run.")
+    ],
+    force: Force = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make one bank of a run whose agents are spread over workers: a copy of the run.
+
+    The copy has all ticks that the run has now, and its results. The run stays as it is, and may
+    go on meanwhile.
+    """
+    from ....simulation.runs.merge import merge as merge_run
+
+    with Screen(quiet=quiet or as_json):
+        summary = merge_run(folder, out, force=force)
+    if as_json:
+        echo_json({"run": str(out), "merged": str(folder), **summary})
+    elif not quiet:
+        say(f"made {out}: {summary['ticks']} ticks, state {summary['state_hash'][:16]}")
 
 
 def branch(

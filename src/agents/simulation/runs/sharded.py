@@ -1,0 +1,207 @@
+"""A run on an engine: its agents in this process, in processes, or in Ray's workers.
+
+While a sharded run goes on, its folder ``shards`` has the cells and the log of the ticks, and the
+run's own bank lags behind. Readers bring the bank up to the log; the end of the run does, too, and
+then deletes the folder.
+"""
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ...bank import history
+from ...bank.memory_bank import MemoryBank
+from ...config.settings import Settings
+from ...errors import BankError, ConfigError, RunError, Untrusted
+from ...storage.lock import lock_folder
+from ..loop.standing import Standing
+from ..policies.cassette import Cassette
+from ..protocols import Policy, World
+from ..shards.cell import of_cells
+from ..shards.driver import Driver
+from ..shards.log import read_log
+from ..shards.merging import Merging, gather_cassettes
+from ..shards.processes import ProcessLink
+from ..shards.ray_carrier import Cluster
+from ..shards.splitting import CASSETTE, LOG, SHARDS, base_of
+from .folder import places_of_code, read_folder
+from .scenario import make_policy, make_world
+from .trusting import check_run
+
+__all__ = [
+    "LOCAL",
+    "Engine",
+    "bring_up",
+    "checkpoint_cells",
+    "engine_of",
+    "gather",
+    "is_spread",
+    "policy_of",
+    "reading",
+    "start_driver",
+    "without_engine",
+]
+
+_WORKER = "tiermem.simulation.runs.shard_process"
+
+
+class Engine(NamedTuple):
+    """What runs a run's ticks. No result depends on it."""
+
+    kind: str = "local"
+    """local, processes or ray."""
+    workers: int = 1
+    address: str | None = None
+    """The Ray cluster: ``auto`` for one that runs here, ``local`` for one of the run's own."""
+
+
+LOCAL = Engine()
+
+
+def engine_of(
+    settings: Settings,
+    kind: str | None = None,
+    workers: int | None = None,
+    address: str | None = None,
+    about: Mapping[str, Any] | None = None,
+) -> Engine:
+    """The engine that a caller names, or the one that a run had, or the one of the settings."""
+    had = (about or {}).get("engine") or {}
+    kind = kind or had.get("kind") or settings.simulation.engine
+    workers = workers or had.get("workers") or settings.simulation.workers or os.cpu_count() or 1
+    if kind not in ("local", "processes", "ray"):
+        raise ConfigError(f"there is no engine {kind!r:.40}", hint="use local, processes or ray")
+    return Engine(kind, workers, address or had.get("address")) if kind != "local" else LOCAL
+
+
+def without_engine(settings: Settings) -> Settings:
+    """The settings that a run keeps: results are the same on every engine, and so are these."""
+    return replace(settings, simulation=replace(settings.simulation, engine="local", workers=None))
+
+
+def is_spread(folder: Path) -> bool:
+    """Whether the agents of a run are in cells, perhaps ahead of its bank."""
+    return (folder / SHARDS / LOG).exists()
+
+
+def policy_of(
+    folder: Path, settings: Settings, cassette: Cassette, about: Mapping[str, Any]
+) -> Policy:
+    """The policy of a run."""
+    places = places_of_code(folder, about)
+    return make_policy(settings, make_world(settings, *places), cassette, *places)
+
+
+def start_driver(
+    folder: Path, settings: Settings, world: World, engine: Engine, about: Mapping[str, Any]
+) -> Driver:
+    """Start the workers of a run that is spread over cells."""
+    rules = about.get("rules", ())
+    if engine.kind == "processes":
+        start = partial(ProcessLink, _WORKER)
+        return Driver(folder, settings, world, engine.workers, start, rules=rules)
+    cluster = Cluster(engine.address, engine.workers)
+    try:
+        begin = partial(cluster.start, _WORKER)
+        return Driver(folder, settings, world, engine.workers, begin, cluster.close, rules)
+    except BaseException:
+        cluster.close()
+        raise
+
+
+def checkpoint_cells(driver: Driver, folder: Path, keep: int) -> Path:
+    """Write a checkpoint of each cell, into a folder of its own, and remove the oldest folders."""
+    made = folder / "checkpoints" / f"tick-{driver.tick:06}"
+    driver.checkpoint(made)
+    for old in _cell_checkpoints(folder)[:-keep]:
+        shutil.rmtree(old, ignore_errors=True)
+    return made
+
+
+def reading(folder: Path) -> tuple[Settings, dict[str, Any]]:
+    """A run's settings and ``run.json``; its bank is brought up to date, as far as this can."""
+    settings, about = read_folder(folder)
+    bring_up(folder, settings, about)
+    return settings, about
+
+
+def bring_up(folder: Path, settings: Settings, about: Mapping[str, Any]) -> None:
+    """Bring the bank of a run that is spread over cells up to the log.
+
+    Where another process has the bank, or the folder can't be written, the bank stays as it is.
+    """
+    if not is_spread(folder):
+        return
+    try:
+        bank = MemoryBank.open(folder / "bank", of_cells(settings), create=False, apply_caps=False)
+    except (BankError, OSError):
+        return
+    try:
+        _merge(folder, bank, settings, about)
+    except Untrusted:  # somebody else's policy would have to flush
+        return
+    finally:
+        bank.parts.release()
+
+
+def gather(folder: Path, settings: Settings, about: Mapping[str, Any]) -> None:
+    """Bring the bank of a run up to the log, and remove its cells. No process may have them."""
+    if not is_spread(folder):
+        return
+    shards = folder / SHARDS
+    lock = lock_folder(shards)
+    try:
+        history.check_unused(folder / "bank")
+        bank = MemoryBank.open(folder / "bank", of_cells(settings), create=False, apply_caps=False)
+        try:
+            _merge(folder, bank, settings, about)
+        finally:
+            bank.parts.release()
+        gather_cassettes(shards, base_of(shards).cells, Cassette(folder / CASSETTE))
+        gone = folder / f".{SHARDS}.{os.getpid()}.tmp"
+        shutil.rmtree(gone, ignore_errors=True)
+        shards.rename(gone)
+    except OSError as error:
+        raise RunError(f"the cells of {folder} can't be gathered: {error}") from error
+    finally:
+        lock.release()
+    shutil.rmtree(gone, ignore_errors=True)
+    for old in _cell_checkpoints(folder):  # the checkpoints of one bank take their place
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _cell_checkpoints(folder: Path) -> list[Path]:
+    found = (folder / "checkpoints").glob("tick-*")
+    return sorted(each for each in found if each.is_dir())
+
+
+def _merge(folder: Path, bank: MemoryBank, settings: Settings, about: Mapping[str, Any]) -> None:
+    """Do the ticks of the log again in the run's bank."""
+    shards = folder / SHARDS
+    base = base_of(shards)
+    entries = read_log(shards / LOG, after=bank.tick)
+    first = next(entries, None)
+    if first is None:
+        return
+    policy: Policy = NoPolicy()
+    own = settings.reflection
+    if settings.flush.enabled or own.enabled or own.ratings == "policy":
+        # Only then a policy has a say in what is recorded.
+        check_run(folder, settings)
+        policy = policy_of(folder, settings, Cassette(folder / CASSETTE), about)
+    merging = Merging(bank, base.cells, policy, Standing(about.get("rules", ())))
+    merging.tick(first)
+    for entry in entries:
+        merging.tick(entry)
+
+
+class NoPolicy:
+    """Decides nothing."""
+
+    def decide(self, *_: object) -> list[Any]:
+        """No action."""
+        return []

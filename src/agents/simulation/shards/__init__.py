@@ -1,0 +1,1 @@
+"""Runs whose agents are spread over processes."""

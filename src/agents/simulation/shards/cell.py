@@ -1,0 +1,173 @@
+"""A cell: some agents of a run, with a bank of their own."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from ...bank.memory_bank import MemoryBank
+from ...config.settings import Settings
+from ...memory.records import Hits
+from ...memory.sources import Telling
+from ...storage.embedding.embedders import Embedder
+from ...storage.resident.fingerprint import fingerprint
+from ..loop.acting import Deed, read_action
+from ..loop.deciding import Decided, decide
+from ..loop.flushing import Contexts
+from ..loop.remembering import remember
+from ..loop.speaking import Speech
+from ..loop.standing import Standing
+from ..loop.streams import Streams
+from ..loop.tick_end import do_what_is_due, later_counts, tick_counts
+from ..protocols import Ask, Flushing, Observation, Policy, Reflecting
+from . import wire
+
+__all__ = ["Cell", "Logged", "of_cells", "policy_again"]
+
+
+class Logged:
+    """The policy of a tick that is done again: it asks what was asked, and decides nothing."""
+
+    def __init__(self, asked: Mapping[str, Sequence[Sequence[Ask]]]) -> None:
+        self._asked = asked
+        self._rounds: dict[str, int] = {}
+
+    def decide(self, observation: Observation, memories: Hits, rng: Random) -> Sequence[Any]:
+        """The questions of the agent's next round; none after the last."""
+        agent = observation.agent_id
+        number = self._rounds.get(agent, 0)
+        self._rounds[agent] = number + 1
+        asked = self._asked.get(agent, ())
+        return asked[number] if number < len(asked) else []
+
+
+def policy_again(policy: Policy, settings: Settings, asked: Mapping[str, Any]) -> Policy:
+    """Who decides when a tick is done again.
+
+    A policy that flushes or reflects draws from its agents' generators after it has decided, so it
+    decides again: from its cassette, if it is a language model.
+    """
+    flushes = settings.flush.enabled and isinstance(policy, Flushing)
+    reflects = settings.reflection.enabled and isinstance(policy, Reflecting)
+    return policy if flushes or reflects else Logged(wire.asks_of(asked))
+
+
+def of_cells(settings: Settings) -> Settings:
+    """The settings of a cell's bank: only the run's own bank has a store, and is compacted."""
+    return replace(
+        settings,
+        storage=replace(settings.storage, sync="manual"),
+        temperature=replace(settings.temperature, compact_on_close=False),
+    )
+
+
+class Cell:
+    """The bank of some agents, and the two halves of their tick.
+
+    ``decide`` begins a tick's transaction, ``record`` commits it. What happens between is the
+    driver's. A process that ends between them leaves the bank at the tick before.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        settings: Settings,
+        policy: Policy,
+        rules: Standing,
+        embedder: Embedder | None,
+    ) -> None:
+        own = of_cells(settings)
+        self.bank = MemoryBank.open(folder, own, create=False, apply_caps=False, embedder=embedder)
+        # A power cut may take a cell's last commits: the log, which is synced, has them.
+        self.bank.parts.ledger.journal.file.db.execute("PRAGMA synchronous = NORMAL")
+        self._policy = policy
+        kept = self.bank.ticks.state()
+        self.agents: list[str] = kept["agents"]
+        self._errors: dict[str, list[str]] = kept["errors"]
+        self._streams = Streams(settings.seed, self.agents, settings.simulation.streams, rules)
+        self._rules = rules
+        self._contexts: Contexts | None = None
+        if settings.flush.enabled:
+            self._contexts = Contexts(self.bank, self.agents)
+            if "contexts" in kept:
+                self._contexts.set_state(kept["contexts"])
+        self._decided: Decided | None = None
+        self._actions: list[Any] = []
+        self._open = ExitStack()
+        self._told: dict[str, tuple[int, bytes]] = {}
+        """What the driver knows of the states of the agents."""
+
+    def decide(self, tick: int, seen: bytes, policy: Policy | None = None) -> bytes:
+        """Begin a tick; the frame of what the agents ask and want to do."""
+        self._open.enter_context(self.bank.transaction())
+        self.bank.advance(tick)
+        self._streams.begin(tick)
+        observations = wire.seen_of(wire.decode(seen))
+        decided = decide(
+            self.bank,
+            policy or self._policy,
+            self._streams.agents,
+            dict(zip(self.agents, observations, strict=True)),
+            self._errors,
+        )
+        self._decided = decided
+        self._actions = wire.plain_actions(
+            [
+                [each if isinstance(each, Speech) else read_action(each) for each in own]
+                for own in decided.actions
+            ]
+        )
+        return wire.encode(
+            [self._actions, wire.plain_asks(decided, self.agents)],
+            f"{type(self._policy).__name__}.decide()",
+        )
+
+    def record(self, deeds: bytes) -> dict[str, Any]:
+        """Remember what the agents saw and did, end the tick and commit it; what it counted."""
+        done, told = wire.decode(deeds)
+        return self._record(wire.deeds_of(self._actions, done), wire.told_of(told))
+
+    def again(self, tick: int, seen: bytes, decided: bytes, deeds: bytes) -> dict[str, Any]:
+        """Do a tick again from the log."""
+        actions, asked = wire.decode(decided)
+        self.decide(tick, seen, policy_again(self._policy, self.bank.settings, asked))
+        self._actions = actions
+        return self.record(deeds)
+
+    def _record(self, deeds: Sequence[Sequence[Deed]], told: Sequence[Telling]) -> dict[str, Any]:
+        bank, decided = self.bank, self._decided
+        if decided is None:
+            raise RuntimeError("a tick is recorded after it was decided")
+        recording = remember(
+            bank, self._policy, self._streams.agents, self._contexts, self._rules,
+            decided, dict(zip(self.agents, deeds, strict=True)), told, None,
+        )  # fmt: skip
+        self._errors = recording.errors
+        do_what_is_due(bank)
+        errors = sum(map(len, self._errors.values()))
+        counts = tick_counts(bank, decided.given.hits, errors=errors, no_ops=recording.no_ops)
+        counts |= later_counts(bank, self._contexts, recording)
+        state: dict[str, Any] = {"agents": self.agents, "errors": self._errors}
+        if self._contexts is not None:
+            state["contexts"] = self._contexts.get_state()
+        bank.ticks.record({"tick": bank.tick}, state)
+        self._open.close()
+        self._decided = None
+        return {**counts, "states": self.states()}
+
+    def states(self) -> dict[str, list[Any]]:
+        """The hashed states of the agents that changed since the last call."""
+        changed: dict[str, list[Any]] = {}
+        with self.bank.parts.using():
+            for agent, block in self.bank.parts.ledger.resident.blocks.items():
+                now = block.next_sequence, fingerprint(block)
+                if self._told.get(agent) != now:
+                    self._told[agent] = now
+                    changed[agent] = [now[0], now[1].hex()]
+        return changed
+
+    def close(self) -> None:
+        """Close the bank, at its last whole tick."""
+        self.bank.parts.release()

@@ -1,0 +1,203 @@
+"""What driver, workers and the tick's log tell each other: JSON, with defaults left out.
+
+An observation, an outcome, a remark or a question is a list of its text and of its other fields,
+if it has any that are not the default. Nothing is unpickled: a log may come from somebody else.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate, pairwise
+from typing import Any, TypeVar
+
+import orjson
+
+from ...errors import SimulationError
+from ...memory.sources import Telling
+from ..loop.acting import Deed
+from ..loop.deciding import Decided
+from ..loop.decisions import REFUSAL
+from ..loop.keeping import check_keys
+from ..loop.speaking import Speech
+from ..protocols import Action, Ask, Observation, Outcome, Remark
+
+__all__ = [
+    "actions_of",
+    "asks_of",
+    "decode",
+    "deeds_of",
+    "encode",
+    "packed",
+    "plain_actions",
+    "plain_asks",
+    "plain_deeds",
+    "plain_seen",
+    "seen_of",
+    "told_of",
+    "unpacked",
+]
+
+_OWN = -1
+"""The result of an action on the agent's own memory, which is not done yet."""
+_PLAIN: dict[type, tuple[Any, ...]] = {
+    kind: kind("") for kind in (Observation, Outcome, Remark, Ask)
+}
+_Sparse = TypeVar("_Sparse", Observation, Outcome, Remark, Ask)
+
+
+def encode(value: object, what: str) -> bytes:
+    """The value as JSON; :class:`SimulationError`, which names ``what``, if JSON can't hold it."""
+    try:
+        data = orjson.dumps(value, default=_plain)
+        if b"null" not in data:  # orjson writes null for a number that is not finite
+            return data
+    except TypeError:  # half characters, numbers beyond 64 bits, or what JSON can't hold
+        pass
+    try:
+        check_keys(value)
+        return json.dumps(value, default=_plain, separators=(",", ":")).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise SimulationError(
+            f"{what} gave what no other process can be told: {error}",
+            hint="facts and arguments are JSON values; the engine local also takes others",
+        ) from error
+
+
+def decode(data: bytes) -> Any:
+    """The value that :func:`encode` wrote; ValueError for other bytes."""
+    try:
+        return orjson.loads(data)
+    except ValueError:
+        return json.loads(data)
+
+
+def packed(head: object, parts: Sequence[bytes], what: str = "a message") -> bytes:
+    """A message: a JSON value, then parts that are JSON already."""
+    data = encode([head, list(map(len, parts))], what)
+    return b"".join([len(data).to_bytes(8, "little"), data, *parts])
+
+
+def unpacked(data: bytes) -> tuple[Any, list[bytes]]:
+    """The value and the parts of :func:`packed`."""
+    start = 8 + int.from_bytes(data[:8], "little")
+    head, sizes = decode(data[8:start])
+    ends = list(accumulate(sizes, initial=start))
+    return head, [data[one:other] for one, other in pairwise(ends)]
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{value!r:.60} is no JSON value")
+
+
+def plain_seen(seen: Iterable[Observation]) -> list[list[Any]]:
+    """What agents see, before the loop's own fields are set."""
+    return [_sparse(each, 12) for each in seen]
+
+
+def seen_of(plain: Iterable[Sequence[Any]]) -> list[Observation]:
+    """The observations of :func:`plain_seen`."""
+    return [_whole(Observation, each) for each in plain]
+
+
+def plain_asks(decided: Decided, agents: Sequence[str]) -> dict[str, list[list[Any]]]:
+    """The questions of each agent that asked, round by round."""
+    result: dict[str, list[list[Any]]] = {}
+    for number, round_ in enumerate(decided.asked, 1):
+        for agent, answer in round_:
+            own = result.setdefault(agent, [])
+            while len(own) < number:
+                own.append([])
+            own[-1].append(_sparse(answer.ask, 3))
+    return result
+
+
+def asks_of(plain: Mapping[str, Iterable[Iterable[Any]]]) -> dict[str, list[list[Ask]]]:
+    """The questions of :func:`plain_asks`."""
+    return {
+        agent: [[_whole(Ask, ask) for ask in round_] for round_ in rounds]
+        for agent, rounds in plain.items()
+    }
+
+
+def plain_actions(read: Iterable[Sequence[Action | Deed | Speech]]) -> list[list[Any]]:
+    """What each agent wants to do; an action that was refused when read is its reason."""
+    return [list(map(_plain_action, own)) for own in read]
+
+
+def _plain_action(read: Action | Deed | Speech) -> list[Any]:
+    if isinstance(read, Deed):
+        return [read.outcome.text if read.outcome else ""]
+    if isinstance(read, Speech):
+        return [*read.action, *read[1:]]
+    return [*read]
+
+
+def told_of(plain: Iterable[Sequence[Any]]) -> list[Telling]:
+    """What agents were told, from JSON."""
+    return list(map(Telling.of, plain))
+
+
+def actions_of(plain: Iterable[Sequence[Any]]) -> list[Action | Deed | Speech]:
+    """The actions of one agent from :func:`plain_actions`."""
+    return list(map(_action, plain))
+
+
+def _action(plain: Sequence[Any]) -> Action | Deed | Speech:
+    if len(plain) == 1:
+        return Deed(None, REFUSAL, Outcome(plain[0], success=False))
+    action = Action(*plain[:2])
+    if len(plain) == 2:
+        return action
+    to, said, why = plain[2:]
+    return Speech(action, to, said and Telling.of(said), why)
+
+
+def plain_deeds(deeds: Iterable[Sequence[Deed]]) -> list[list[Any]]:
+    """What came of the actions of each agent, without the actions."""
+    return [
+        [
+            [_OWN if deed.result is None else deed.result]
+            + ([] if deed.outcome is None else _sparse(deed.outcome, 10))
+            for deed in own
+        ]
+        for own in deeds
+    ]
+
+
+def deeds_of(actions: Iterable[Sequence[Any]], plain: Iterable[Sequence[Any]]) -> list[list[Deed]]:
+    """The deeds of each agent, from :func:`plain_actions` and :func:`plain_deeds`."""
+    return [
+        [
+            Deed(
+                Action(*action[:2]) if len(action) > 1 else None,
+                None if result == _OWN else result,
+                _whole(Outcome, outcome) if outcome else None,
+            )
+            for action, (result, *outcome) in zip(did, came, strict=True)
+        ]
+        for did, came in zip(actions, plain, strict=True)
+    ]
+
+
+def _sparse(value: Observation | Outcome | Remark | Ask, size: int) -> list[Any]:
+    """The first field, and the others up to ``size`` that are not the default, by name."""
+    fields: tuple[Any, ...] = value
+    plain = _PLAIN.get(type(value)) or type(value)(value[0])
+    more = {
+        name: [_sparse(remark, 9) for remark in own] if name == "heard" else own
+        for name, own, default in zip(
+            value._fields[1:size], fields[1:size], plain[1:], strict=False
+        )
+        if own is not default
+    }
+    return [value[0], more] if more else [value[0]]
+
+
+def _whole(kind: type[_Sparse], plain: Sequence[Any]) -> _Sparse:
+    if len(plain) == 1:
+        return kind(plain[0])
+    first, more = plain
+    if "heard" in more:
+        more["heard"] = [_whole(Remark, each) for each in more["heard"]]
+    return kind(first, **more)

@@ -1,0 +1,45 @@
+"""Ray's actors as workers: the same bytes, and no file outside Ray's own folder."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("ray")
+
+from agents import RunError
+from agents.simulation.runs.run import Run
+from agents.simulation.runs.sharded import Engine
+from spread_runs import results, run_to_the_end, scenario
+
+HERE = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder in which Ray would leave its token."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setenv("PYTHONPATH", str(HERE))  # Ray's processes find the world there
+    return folder
+
+
+def test_a_run_is_the_same_on_ray_and_goes_on_after_an_actor_was_lost(
+    tmp_path: Path, home: Path
+) -> None:
+    settings = scenario(ticks=4)
+    run_to_the_end(tmp_path / "local", settings, workers=0)
+    folder = tmp_path / "run"
+    with Run.create(folder, settings, scenario=HERE, engine=Engine("ray", 2)) as run:
+        list(run.advance(2))
+        assert run.driver is not None
+        run.driver._links[0].end()
+        with pytest.raises(RunError, match="worker 1 of 2 was lost"):
+            list(run.advance(3))
+    with Run.open(folder, engine=Engine("ray", 1)) as run:
+        list(run.advance(4))
+        run.finish(report=False)
+    assert results(folder) == results(tmp_path / "local")
+    assert not (home / ".ray").exists()
+    assert "RAY_AUTH_TOKEN" not in os.environ
