@@ -48,7 +48,7 @@ class Worker:
         """Open the cells; the tick of each, and the states of its agents."""
         settings, folder = load_settings(plain), Path(run)
         shards = folder / "shards"
-        embedder = None
+        embedder, words = None, None
         for cell in cells:
             own = cell_folder(shards, cell)
             policy = self._make_policy(folder, settings, Cassette(own / CASSETTE))
@@ -56,7 +56,10 @@ class Worker:
             opened = wait_for(
                 partial(Cell, own, settings, policy, Standing(rules), embedder), BankLocked
             )
-            embedder = opened.bank.parts.embedder.embedder
+            embedding = opened.bank.parts.embedder
+            embedder = embedding.embedder
+            words = words or embedding.words
+            embedding.words = words  # what one cell has read of the words' table, all have
             self._cells[cell] = opened
         return [[each.bank.tick, each.states()] for each in self._cells.values()], []
 
