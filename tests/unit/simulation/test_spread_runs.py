@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from agents import BankLocked, ConfigError, MemoryBank, RunError, SimulationError
+from agents.config.load import load_settings
 from agents.simulation.runs.compare import last_tick
 from agents.simulation.runs.merge import merge
 from agents.simulation.runs.replay import Replay, verify_files
 from agents.simulation.runs.run import Run, go_back
-from agents.simulation.runs.sharded import Engine
+from agents.simulation.runs.sharded import Engine, engine_of
 from agents.simulation.shards import driver as driving
 from agents.simulation.shards.cells import MOST_CELLS, cells_for, members, placed
 from agents.simulation.shards.driver import Driver
@@ -233,6 +234,13 @@ def test_without_ray_the_error_names_the_extra(
 def entries() -> list[Entry]:
     frames = [Frames(b"[]", b"[[],{}]", b"[[],[]]")] * 2
     return [Entry(tick, {"gold": 1.5}, '{"a":1}', frames) for tick in (1, 2, 3)]
+
+
+def test_an_embedder_of_others_is_refused() -> None:
+    settings = load_settings(overrides={"embedder.provider": "openai"})
+    assert engine_of(settings, "local").kind == "local"
+    with pytest.raises(ConfigError, match="offline embedder"):
+        engine_of(settings, "processes")
 
 
 def test_a_torn_tail_of_the_log_is_cut_off(tmp_path: Path, entries: list[Entry]) -> None:

@@ -75,6 +75,13 @@ def engine_of(
     workers = workers or had.get("workers") or settings.simulation.workers or os.cpu_count() or 1
     if kind not in ("local", "processes", "ray"):
         raise ConfigError(f"there is no engine {kind!r:.40}", hint="use local, processes or ray")
+    embedder = settings.embedder.provider
+    if kind != "local" and embedder != "offline":
+        # The merge embeds each text again: a model that answers otherwise would change the run.
+        raise ConfigError(
+            f"the engine {kind} runs with the offline embedder; this is {embedder}",
+            hint="use --engine local, or embedder.provider=offline",
+        )
     return Engine(kind, workers, address or had.get("address")) if kind != "local" else LOCAL
 
 
