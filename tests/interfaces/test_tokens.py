@@ -131,7 +131,7 @@ def test_what_is_no_agent_is_refused(folder: Path, agent: str) -> None:
 
 
 def test_what_is_no_permission_is_refused(folder: Path) -> None:
-    with pytest.raises(InvalidInput, match="read, write or advance"):
+    with pytest.raises(InvalidInput, match="read, write, tell or advance"):
         tokens.create(folder, "alice", "admin")
 
 

@@ -22,7 +22,9 @@ ROWS = [
     if re.match(r"\| [^|]+ \| (default|vector) \|", line)
 ]
 SCENARIOS = [
-    path for path in sorted((ROOT / "simulations").glob("*.yaml")) if "sweep" not in path.name
+    path
+    for path in sorted((ROOT / "simulations").glob("*.yaml"))
+    if not path.stem.endswith(("sweep", "classics"))
 ]
 
 

@@ -34,7 +34,7 @@ def token(service: Served) -> str:
 def example(endpoint: Endpoint, identifier: str) -> tuple[str, str, dict[str, Any]]:
     """Method, path and the rest of a request that would work with a memory of this id."""
     arguments = {**endpoint.operation.example}
-    path = endpoint.path.format(memory_id=identifier)
+    path = endpoint.path.format(**{**arguments, "memory_id": identifier})
     rest = {key: value for key, value in arguments.items() if key not in endpoint.in_path}
     return endpoint.method, path, {"json": rest} if endpoint.has_body else {"params": rest}
 
@@ -206,7 +206,7 @@ def test_no_attempt_of_one_agent_reaches_another(tmp_path: Path) -> None:
             theirs = service.bank.agent(victim).all()
             status = service.bank.status(victim).to_dict()
             word = SECRETS[victim].split()[0]
-            with service.agent(intruder) as client:
+            with service.agent(intruder, "tell") as client:
                 for method, path, rest in attempts(own[victim], rng):
                     tried += 1
                     answer = client.request(method, path, **rest)

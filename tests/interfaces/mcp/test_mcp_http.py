@@ -61,7 +61,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = bank_in(tmp_path_factory.mktemp("served") / "bank")
     created = [
         tokens.create(folder, agent, permission).token
-        for agent, permission in (("alice", "write"), ("bob", "write"), ("alice", "read"))
+        for agent, permission in (("alice", "tell"), ("bob", "tell"), ("alice", "read"))
     ]
     eager = ("--rate", 100_000)  # a test asks more often than an agent
     with serving(folder, *eager, *QUIET) as (url, process), httpx.Client(timeout=LONG) as http:

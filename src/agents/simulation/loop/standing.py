@@ -51,7 +51,7 @@ class Standing:
 
     def is_never(self, agent: str, tick: int, content: object) -> bool:
         """Whether this may not become a memory of the agent in this tick."""
-        return (agent, tick, content) in self._never
+        return isinstance(content, str) and (agent, tick, content) in self._never
 
     def is_blocked(self, speaker: object, listener: str, tick: int) -> bool:
         """Whether what the speaker says in this tick does not reach the listener."""
