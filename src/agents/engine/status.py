@@ -93,7 +93,8 @@ class Status(NamedTuple):
     clock: ClockSettings
     embedder: str
     """The name of the embedder that the bank's vectors come from."""
-    store: StoreStatus
+    store: StoreStatus | None
+    """None in one agent's part: it would tell how much other agents do."""
     agents: int
     temperatures: dict[str, Amount]
     """Active memories. Hot counts the tokens of context lines, warm and cold those of texts."""
@@ -115,11 +116,13 @@ class Status(NamedTuple):
     suggestions: tuple[Suggestion, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """The status as JSON values."""
+        """The status as JSON values; an agent's part has no ``store``."""
+        own = self._asdict()
+        store = own.pop("store")
         return {
-            **self._asdict(),
+            **own,
+            **({} if store is None else {"store": store._asdict()}),
             "clock": thawed(self.clock),
-            "store": self.store._asdict(),
             "temperatures": {name: each._asdict() for name, each in self.temperatures.items()},
             "fullest": [each._asdict() for each in self.fullest],
             "tiers": {name: each._asdict() for name, each in self.tiers.items()},
@@ -146,8 +149,10 @@ class _Look:
         self._movement, self._settings, self._caps = bank.movement, bank.settings, bank.caps
         self._count, self._agent_id = bank.search.count_tokens, agent_id
         self._embedder = bank.embedder.embedder.name
-        provider, behind = bank.settings.store.provider, bank.store.commits_behind
-        self._store = StoreStatus(provider, behind, bank.store.problem)
+        self._store = None
+        if agent_id is None:
+            provider, behind = bank.settings.store.provider, bank.store.commits_behind
+            self._store = StoreStatus(provider, behind, bank.store.problem)
         names = sorted(resident.blocks) if agent_id is None else [agent_id]
         self._blocks = [resident.block(name) for name in names]
         self._shelf = resident.shelf.counts(agent_id)
@@ -275,7 +280,7 @@ class _Look:
         return sorted(found, key=lambda each: _ORDER.index(each.what))  # stable: by agent
 
     def _syncs(self) -> Iterator[Suggestion]:
-        if self._agent_id is None and self._store.problem is not None:
+        if self._store is not None and self._store.problem is not None:
             yield Suggestion("sync", "", f"mem0's store lacks memories: {self._store.problem}", ())
 
     def _spills(self) -> Iterator[Suggestion]:

@@ -209,16 +209,6 @@ STATUS = object_of(
             }
         ),
         "embedder": typed("string", "What the vectors come from."),
-        "store": object_of(
-            {
-                "provider": typed("string", "Which of mem0's stores."),
-                "behind": _count("How many commits it lacks."),
-                "problem": {
-                    "type": ["string", "null"],
-                    "description": "Why the last write to it failed.",
-                },
-            }
-        ),
         "agents": _count("How many agents it is about."),
         "temperatures": _each(
             TEMPERATURE_NAMES.values(), object_of({"items": _ITEMS, "tokens": _TOKENS})

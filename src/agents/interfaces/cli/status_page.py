@@ -43,7 +43,8 @@ class Page:
         console.print(Text(self._title(), "bold"))
         console.print(Text(f"clock {self._status.clock}", "dim"))
         console.print(Text(f"embedder {self._status.embedder}", "dim"))
-        console.print(Text(f"store {self._store()}", "dim"))
+        if store := self._store():
+            console.print(Text(f"store {store}", "dim"))
         console.print()
         for table in (self._temperatures(), self._hot(), self._tiers()):
             console.print(table)
@@ -59,7 +60,8 @@ class Page:
         yield self._title()
         yield f"clock\t{status.clock}"
         yield f"embedder\t{status.embedder}"
-        yield f"store\t{self._store()}"
+        if store := self._store():
+            yield f"store\t{store}"
         yield "temperature\tmemories\ttokens"
         for name, amount in status.temperatures.items():
             yield f"{name}\t{amount.items}\t{amount.tokens}"
@@ -106,6 +108,8 @@ class Page:
 
     def _store(self) -> str:
         store = self._status.store
+        if store is None:  # one agent's part
+            return ""
         if not store.behind:
             return store.provider if store.provider == "none" else f"{store.provider}, in step"
         late = "commit" if store.behind == 1 else "commits"
