@@ -216,6 +216,13 @@ def test_the_market_runs_as_it_is_shipped(tiermem: Command) -> None:
     assert tiermem("replay", "market", "--verify", "-q").code == 0
 
 
+def test_a_run_may_have_no_store(tiermem: Command, scenario: Write) -> None:
+    alone = ("--set", "store.provider=none", "--set", "storage.sync=close")
+    done = tiermem("run", scenario(), "--out", "r", "-q", "--ticks", 2, *alone)
+    assert done.code == 0, done.err
+    assert not Path("r/bank/chroma").exists()
+
+
 def test_mem0s_store_is_exact_after_run_and_after_going_back(
     tiermem: Command, scenario: Write
 ) -> None:

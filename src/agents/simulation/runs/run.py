@@ -288,8 +288,9 @@ class Run:
             seal_run(self.folder, self.settings)
 
     def sync(self) -> None:
-        """Bring mem0's store up to date, unless ``storage.sync`` is manual."""
-        if self.settings.storage.sync != "manual":
+        """Bring mem0's store up to date, unless there is none, or ``storage.sync`` is manual."""
+        settings = self.settings
+        if settings.storage.sync != "manual" and settings.store.provider != "none":
             self.bank.sync(self.progress)
 
     # Inside
