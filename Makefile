@@ -26,7 +26,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 setup: $(STAMP)  ## make .venv with the tested versions
 
-test: $(STAMP)   ## every behaviour once, on all cores: about seven minutes on two
+test: $(STAMP)   ## every behaviour once, on all cores: seven to ten minutes on two
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" -p no:schemathesis
 
 test-all: $(STAMP) ## all tests: kills, every store and many examples too; about sixteen minutes

@@ -119,7 +119,7 @@ class NoteWatch:
     def _follow_one(self, followed: int) -> None:
         from watchfiles import watch
 
-        is_first = True
+        is_due = True  # changes before the watch began bring no event
         for changes in watch(
             self._folder,
             watch_filter=lambda change, path: not Path(path).name.startswith("."),
@@ -129,11 +129,11 @@ class NoteWatch:
             raise_interrupt=False,
             ignore_permission_denied=True,
         ):
-            # Changes before the watch began bring no event.
-            if changes or is_first:
+            if changes or is_due:
                 self._stopping.wait(self._debounce if changes else 0)
                 self._sync()
-            is_first = False
+            # What is written into a new folder before the folder is watched brings no event either.
+            is_due = bool(changes)
             if not self._is_wanted() or self._folder.stat().st_ino != followed:
                 return
 

@@ -174,6 +174,21 @@ def test_a_folder_that_is_replaced_is_followed(bank: MemoryBank, note: Path, fol
         is_found(bank, "water <1 1>")
 
 
+def test_what_a_new_folder_gets_before_it_is_watched_is_found(
+    bank: MemoryBank, note: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def watch(*_: object, stop_event: threading.Event, **__: object) -> Iterator[set[object]]:
+        yield set()
+        yield {"a new folder"}
+        write(note, "tea <1 1>")
+        while not stop_event.wait(SOON):
+            yield set()
+
+    monkeypatch.setattr("watchfiles.watch", watch)
+    with bank.watch_notes(SOON):
+        is_found(bank, "tea <1 1>")
+
+
 def test_a_folder_that_is_replaced_while_others_write_is_followed(
     bank: MemoryBank, note: Path, folder: Path
 ) -> None:
