@@ -26,7 +26,7 @@ from ..shards.driver import Driver
 from ..shards.log import read_log
 from ..shards.merging import Merging, gather_cassettes
 from ..shards.processes import ProcessLink
-from ..shards.ray_carrier import Cluster
+from ..shards.ray_carrier import Cluster, check_ray
 from ..shards.splitting import CASSETTE, LOG, SHARDS, base_of
 from .folder import places_of_code, read_folder
 from .scenario import make_policy, make_world
@@ -36,6 +36,7 @@ __all__ = [
     "LOCAL",
     "Engine",
     "bring_up",
+    "check_engine",
     "checkpoint_cells",
     "engine_of",
     "gather",
@@ -73,8 +74,7 @@ def engine_of(
     had = (about or {}).get("engine") or {}
     kind = kind or had.get("kind") or settings.simulation.engine
     workers = workers or had.get("workers") or settings.simulation.workers or os.cpu_count() or 1
-    if kind not in ("local", "processes", "ray"):
-        raise ConfigError(f"there is no engine {kind!r:.40}", hint="use local, processes or ray")
+    check_engine(kind, address)
     embedder = settings.embedder.provider
     if kind != "local" and embedder != "offline":
         # The merge embeds each text again: a model that answers otherwise would change the run.
@@ -83,6 +83,18 @@ def engine_of(
             hint="use --engine local, or embedder.provider=offline",
         )
     return Engine(kind, workers, address or had.get("address")) if kind != "local" else LOCAL
+
+
+def check_engine(kind: str, address: str | None) -> None:
+    """Refuse an engine that does not exist or is not installed, and an address without Ray."""
+    if kind not in ("local", "processes", "ray"):
+        raise ConfigError(f"there is no engine {kind!r:.40}", hint="use local, processes or ray")
+    if kind == "ray":
+        check_ray()
+    elif address is not None:
+        raise ConfigError(
+            f"the engine {kind} has no address: {address!r:.60}", hint="use --engine ray with it"
+        )
 
 
 def without_engine(settings: Settings) -> Settings:
