@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -116,17 +117,23 @@ def policy_of(
 
 
 def start_driver(
-    folder: Path, settings: Settings, world: World, engine: Engine, about: Mapping[str, Any]
+    folder: Path,
+    settings: Settings,
+    world: World,
+    engine: Engine,
+    about: Mapping[str, Any],
+    *,
+    offline: bool = False,
 ) -> Driver:
     """Start the workers of a run that is spread over cells."""
-    rules = about.get("rules", ())
+    own: dict[str, Any] = {"rules": about.get("rules", ()), "offline": offline}
     if engine.kind == "processes":
         start = partial(ProcessLink, _WORKER)
-        return Driver(folder, settings, world, engine.workers, start, rules=rules)
+        return Driver(folder, settings, world, engine.workers, start, **own)
     cluster = Cluster(engine.address, engine.workers)
     try:
         begin = partial(cluster.start, _WORKER)
-        return Driver(folder, settings, world, engine.workers, begin, cluster.close, rules)
+        return Driver(folder, settings, world, engine.workers, begin, cluster.close, **own)
     except BaseException:
         cluster.close()
         raise
@@ -180,7 +187,6 @@ def gather(folder: Path, settings: Settings, about: Mapping[str, Any]) -> None:
             _merge(folder, bank, settings, about)
         finally:
             bank.parts.release()
-        gather_cassettes(shards, base_of(shards).cells, Cassette(folder / CASSETTE))
         gone = folder / f".{SHARDS}.{os.getpid()}.tmp"
         shutil.rmtree(gone, ignore_errors=True)
         shards.rename(gone)
@@ -202,19 +208,19 @@ def _merge(folder: Path, bank: MemoryBank, settings: Settings, about: Mapping[st
     """Do the ticks of the log again in the run's bank."""
     shards = folder / SHARDS
     base = base_of(shards)
-    entries = read_log(shards / LOG, after=bank.tick)
-    first = next(entries, None)
-    if first is None:
+    ticks = sum(1 for _ in read_log(shards / LOG, after=bank.tick))
+    gather_cassettes(shards, base.cells, Cassette(folder / CASSETTE))  # they have these ticks
+    if not ticks:
         return
     policy: Policy = NoPolicy()
     own = settings.reflection
     if settings.flush.enabled or own.enabled or own.ratings == "policy":
         # Only then a policy has a say in what is recorded.
         check_run(folder, settings)
-        policy = policy_of(folder, settings, Cassette(folder / CASSETTE), about)
+        cassette = Cassette(folder / CASSETTE, replay=True)
+        policy = policy_of(folder, settings, cassette, about)
     merging = Merging(bank, base.cells, policy, Standing(about.get("rules", ())))
-    merging.tick(first)
-    for entry in entries:
+    for entry in islice(read_log(shards / LOG, after=bank.tick), ticks):
         merging.tick(entry)
 
 

@@ -38,7 +38,7 @@ class Driver:
 
     ``start`` starts a worker, and ``at_end`` is called when all have ended. After an error, the
     driver can't go on; a new one can, from the last tick in the log. ``rules`` are the standing
-    rules of the run.
+    rules of the run. With ``offline``, no language model is asked.
     """
 
     def __init__(
@@ -50,9 +50,12 @@ class Driver:
         start: Callable[[], Link],
         at_end: Callable[[], None] = lambda: None,
         rules: Sequence[Mapping[str, Any]] = (),
+        *,
+        offline: bool = False,
     ) -> None:
         self._folder, self._settings, self._world = folder, settings, world
         self._rules_given, self._rules = list(rules), Standing(rules)
+        self._offline = offline
         self._agents = settings.simulation.agent_ids()
         self._streams = Streams(
             settings.seed, self._agents, settings.simulation.streams, self._rules
@@ -196,7 +199,7 @@ class Driver:
         settings = self._settings.to_dict()
         run = str(self._folder.absolute())
         for link, cells in zip(self._links, self._cells, strict=True):
-            self._send(link, ["open", run, settings, self._rules_given, cells], [])
+            self._send(link, ["open", run, settings, self._rules_given, self._offline, cells], [])
         opened = [self._answer(link)[0] for link in self._links]
         behind: dict[int, int] = {}
         for cells, told in zip(self._cells, opened, strict=True):

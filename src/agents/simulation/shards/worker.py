@@ -43,7 +43,7 @@ class Worker:
             return _told("SimulationError", why, "")
 
     def _open(
-        self, run: str, plain: dict[str, Any], rules: list[Any], cells: list[int]
+        self, run: str, plain: dict[str, Any], rules: list[Any], offline: bool, cells: list[int]
     ) -> tuple[Any, list[bytes]]:
         """Open the cells; the tick of each, and the states of its agents."""
         settings, folder = load_settings(plain), Path(run)
@@ -51,7 +51,7 @@ class Worker:
         embedder, words = None, None
         for cell in cells:
             own = cell_folder(shards, cell)
-            policy = self._make_policy(folder, settings, Cassette(own / CASSETTE))
+            policy = self._make_policy(folder, settings, Cassette(own / CASSETTE, offline))
             # A worker of a driver that was killed may be about to end.
             opened = wait_for(
                 partial(Cell, own, settings, policy, Standing(rules), embedder), BankLocked

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -72,6 +73,7 @@ def sweep(
         telling(lambda: f"{len(done)} of {total} runs are done; the same command goes on"),
         Screen(quiet=quiet or as_json) as screen,
         interrupts() as interrupted,
+        redirect_stdout(sys.stderr),  # Ray tells of workers that were lost
     ):
         if plan.preset_changes_nothing:
             screen.say(f"--preset {preset} changes nothing here: no run is another with it")
