@@ -130,7 +130,7 @@ class Driver:
         except BaseException:
             self.tick = number - 1
             raise
-        counted = self._all("record", parts=done)[0]
+        counted = self._recorded(done)
         for each in counted:
             self._changed(each.pop("states"))
         return {
@@ -138,6 +138,16 @@ class Driver:
             "state_hash": self.state_hash(),
             **combined(counted, list(map(len, self._members)), metrics),
         }
+
+    def _recorded(self, done: Sequence[bytes]) -> list[Any]:
+        """Let the cells record the tick, which is in the log; what they counted."""
+        try:
+            return self._all("record", parts=done)[0]
+        except errors.BankError as error:
+            raise RunError(
+                f"a cell can't record tick {self.tick}, which the log has: {error.why}",
+                hint="make room on the disk, or let your user write there; then " + self._way_on(),
+            ) from error
 
     def _done(self, deeds: Mapping[str, Sequence[Deed]]) -> list[bytes]:
         """For each cell, what came of its agents' actions, and what they are told."""
@@ -272,8 +282,11 @@ class Driver:
         number = self._links.index(link) + 1
         return RunError(
             f"worker {number} of {len(self._links)} {error}; the run is whole up to its last tick",
-            hint=f"go on with: tiermem resume {quote(str(self._folder))}",
+            hint=self._way_on(),
         )
+
+    def _way_on(self) -> str:
+        return f"go on with: tiermem resume {quote(str(self._folder))}"
 
     def close(self) -> None:
         """Close the cells, if no tick is half done, and end the workers."""
