@@ -46,6 +46,7 @@ FILES_OF_CASES = {
     "test_process.py",
     "test_serve_command.py",
     "test_spread_disk.py",
+    "test_split_worlds.py",
     "test_spread_policies.py",
     "test_spread_runs.py",
     "test_store_damage.py",
@@ -118,6 +119,14 @@ TESTS = {
     "test_planted_bugs.py": {"test_a_bug_that_other_processes_show_breaks_a_law"},
     "test_clock_commands.py": {
         "test_doctor_says_that_the_clock_is_behind_and_what_to_do",
+    },
+    "test_split_worlds.py": {
+        "test_a_split_run_goes_on_with_another_number_of_workers",
+        "test_a_world_that_breaks_its_promise_is_told",
+        "test_the_world_of_the_page_keeps_its_promise",
+    },
+    "test_spread_laws.py": {
+        "test_random_worlds_have_the_same_hashes_after_every_tick_with_any_workers",
     },
     "test_spread_policies.py": {
         "test_notes_that_flushes_write_are_the_same",

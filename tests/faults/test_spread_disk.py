@@ -1,4 +1,4 @@
-"""A disk that is full under a cell: the tick fails whole, and a resumed run is as if it never was."""
+"""A disk that is full under a cell: a resumed run becomes the run that it would have been."""
 
 import resource
 from pathlib import Path
