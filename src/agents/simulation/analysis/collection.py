@@ -15,7 +15,7 @@ from ...memory.sources import HEARD, SOURCE
 from ...memory.tiers import Tier
 from ...rules.transitions import end_after
 from ...storage.journal.journal import Journal
-from .columns import NOT_GONE, SEQUENCE_BITS, Columns, Numbers, Told
+from .columns import NOT_GONE, PREFIX, SEQUENCE_BITS, Columns, Numbers, Told
 
 __all__ = ["Collection", "Earlier", "read_columns"]
 
@@ -24,8 +24,6 @@ _SPEAKERS = ("speaker", "source")
 _EXPIRED = "expire"
 _NOBODY = -1
 """Stands for a memory that is not here."""
-_PREFIX = 24
-"""Letters of a memory's id that name its agent."""
 _ACTIVE_AGAIN, _GONE, _TIER, _LASTS = range(4)
 """What may happen to a memory, in the table of changes."""
 
@@ -212,8 +210,8 @@ class Collection:
 
     def _key(self, identifier: str) -> int:
         """One number for the agent and the sequence number of a memory's id."""
-        place = self._prefixes.get(identifier[:_PREFIX])
-        return _NOBODY if place is None else place << SEQUENCE_BITS | int(identifier[_PREFIX:], 16)
+        place = self._prefixes.get(identifier[:PREFIX])
+        return _NOBODY if place is None else place << SEQUENCE_BITS | int(identifier[PREFIX:], 16)
 
     def _change(self, kind: str, event: list[Any]) -> None:
         agent = self._place(event[1])

@@ -1,6 +1,7 @@
 """All memories of a journal as columns: when they began, who told them, when they were gone."""
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -8,12 +9,14 @@ from numpy.typing import NDArray
 
 from ...memory.records import id_prefix, memory_id, sequence_of
 
-__all__ = ["NOT_GONE", "SEQUENCE_BITS", "Columns", "Numbers", "Told"]
+__all__ = ["NOT_GONE", "PREFIX", "SEQUENCE_BITS", "Columns", "Numbers", "Told"]
 
 NOT_GONE = -1
 """Stands for the tick in which a memory was gone, for a memory that is there."""
 SEQUENCE_BITS = 32
 """A memory's agent and sequence number make one number: the agent's place has the bits above."""
+PREFIX = 24
+"""Letters of a memory's id that name its agent."""
 
 Numbers = NDArray[np.int64]
 
@@ -68,27 +71,33 @@ class Columns:
         self.packed: list[bytes] = []
         """The vectors of the memories, commit by commit."""
         self.seed = seed
-        self._prefixes: list[str] = []
         self._keys: Numbers | None = None
         self._order: Numbers
 
     def __len__(self) -> int:
         return len(self.agent)
 
+    @cached_property
+    def _prefixes(self) -> dict[str, int]:
+        """The place of each agent, by the first part of the ids of its memories."""
+        return {id_prefix(self.seed, agent): place for place, agent in enumerate(self.agents)}
+
+    @cached_property
+    def _prefix(self) -> list[str]:
+        return list(self._prefixes)
+
     def id_of(self, row: int) -> str:
         """The id of a memory."""
-        if len(self._prefixes) < len(self.agents):
-            self._prefixes = [id_prefix(self.seed, agent) for agent in self.agents]
-        return memory_id(self._prefixes[int(self.agent[row])], int(self.sequence[row]))
+        return memory_id(self._prefix[int(self.agent[row])], int(self.sequence[row]))
 
     def row_of(self, identifier: str) -> int | None:
         """The row of the memory with an id; None if there is none."""
-        for place, agent in enumerate(self.agents):
-            number = sequence_of(id_prefix(self.seed, agent), identifier)
-            if number is not None:
-                (row,) = self.rows(np.array([place]), np.array([number])).tolist()
-                return None if row < 0 else int(row)
-        return None
+        place = self._prefixes.get(identifier[:PREFIX])
+        number = None if place is None else sequence_of(self._prefix[place], identifier)
+        if number is None:
+            return None
+        (row,) = self.rows(np.array([place]), np.array([number])).tolist()
+        return None if row < 0 else int(row)
 
     def rows(self, agents: Numbers, sequences: Numbers) -> Numbers:
         """The rows of memories by agent and sequence number; -1 for one that is not here."""
