@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from agents.simulation.protocols import Action, Observation
+from agents.simulation.protocols import Action, Ask, Observation
 from agents.simulation.worlds.household import Household
 from agents.simulation.worlds.rumor import Rumor
 
@@ -125,3 +125,28 @@ def _done(deed: str, memory: Any, other: str, found: Sequence[Any]) -> list[Acti
         own = [each.content for each in found if each.content.startswith(CORRECTS)]
         return [Action("retract", {"memory_id": text.removeprefix(CORRECTS)}) for text in own]
     return [Action("set_trust", {"agent": other, "trust": 0.25})]
+
+
+class Clubs(Square):
+    """Agents are members of a club each, write to its board, search it, and leave one day."""
+
+    def groups(self) -> Mapping[str, Sequence[str]]:
+        return {f"club_{number}": self._agents[number::2] + self._agents[:2] for number in (0, 1)}
+
+    @staticmethod
+    def rules() -> Any:
+        return Posting()
+
+
+class Posting:
+    """Posts, asks and leaves, by chance."""
+
+    def decide(self, observation: Observation, memories: Any, rng: Random) -> list[Any]:
+        if observation.asks_left and not observation.answers:
+            return [Ask("who was here?", 4, groups=True)]
+        agent, club = observation.agent_id, f"club_{rng.randrange(2)}"
+        content = f"{agent} was here in tick {observation.tick}"
+        actions = [Action("post_to_group", {"group": club, "content": content})]
+        if agent == "agent_03" and observation.tick == 5:
+            actions.append(Action("leave_group", {"group": "club_1"}))
+        return actions
