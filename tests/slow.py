@@ -20,6 +20,7 @@ FILES = {
     "test_run_kill.py",
     "test_spread_kills.py",
     "test_spread_over_ray.py",
+    "test_sweep_over_ray.py",
     "test_temperature_kills.py",
 }
 
@@ -44,6 +45,9 @@ FILES_OF_CASES = {
     "test_note_growth.py",
     "test_process.py",
     "test_serve_command.py",
+    "test_spread_disk.py",
+    "test_split_worlds.py",
+    "test_spread_policies.py",
     "test_spread_runs.py",
     "test_store_damage.py",
     "test_store_process.py",
@@ -117,6 +121,18 @@ TESTS = {
     "test_planted_bugs.py": {"test_a_bug_that_other_processes_show_breaks_a_law"},
     "test_clock_commands.py": {
         "test_doctor_says_that_the_clock_is_behind_and_what_to_do",
+    },
+    "test_split_worlds.py": {
+        "test_a_split_run_goes_on_with_another_number_of_workers",
+        "test_a_world_that_breaks_its_promise_is_told",
+        "test_the_world_of_the_page_keeps_its_promise",
+    },
+    "test_spread_laws.py": {
+        "test_random_worlds_have_the_same_hashes_after_every_tick_with_any_workers",
+    },
+    "test_spread_policies.py": {
+        "test_notes_that_flushes_write_are_the_same",
+        "test_what_a_model_said_goes_with_a_merge_and_a_branch",
     },
     "test_chaos.py": {
         "test_a_minute_of_faults_breaks_no_law",
