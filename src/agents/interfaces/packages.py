@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 __all__ = ["install", "module_of", "purpose", "requirements"]
 
 _MODULES = {
+    "autogen-core": "autogen_core",
     "gdm-concordia": "concordia",
     "mem0ai": "mem0",
     "mesa-llm": "mesa_llm",
@@ -22,6 +23,7 @@ _MODULES = {
 _PACKAGES = {module: name for name, module in _MODULES.items()} | {"mcp_types": "mcp"}
 
 _PURPOSES = {
+    "autogen_core": "memory for AutoGen's agents",
     "chromadb": "mem0's store",
     "concordia": "memory for Concordia's entities",
     "jsonschema": "checking settings",
