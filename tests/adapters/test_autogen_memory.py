@@ -216,6 +216,9 @@ class TestAutoGensMemory(AgentMemoryLaws):
     def make(self, folder: Path) -> MemoryBank:
         return MemoryBank.open(folder, storage={"sync": "manual"})
 
+    def restore(self, file: Path, folder: Path) -> MemoryBank:
+        return MemoryBank.restore(file, folder, storage={"sync": "manual"})
+
     def add(self, made: MemoryBank, agent: str, content: str) -> None:
         asyncio.run(TierMemory(made.agent(agent)).add(text(content)))
 

@@ -63,8 +63,8 @@ class TierMemory(AutoGenMemory, Component[TierMemoryConfig]):  # type: ignore[mi
     bank is yours to close.
 
     Before each answer of a model, :meth:`update_context` adds one message: the pinned and the hot
-    memories, and those that matter for the newest message, ``limit`` at most beside the pinned and
-    the hot ones. With ``limit=None``, it adds all memories, oldest first, as ``ListMemory`` does.
+    memories, and those that matter for the newest message, ``limit`` at most beside the hot ones.
+    With ``limit=None``, it adds all memories, oldest first, as ``ListMemory`` does.
 
     ``metadata={"tier": "pinned"}`` of a content says its tier.
     """
