@@ -13,6 +13,7 @@ __all__ = ["install", "module_of", "purpose", "requirements"]
 _MODULES = {
     "autogen-core": "autogen_core",
     "gdm-concordia": "concordia",
+    "llama-index-core": "llama_index",
     "mem0ai": "mem0",
     "mesa-llm": "mesa_llm",
     "opentelemetry-api": "opentelemetry",
@@ -28,6 +29,7 @@ _PURPOSES = {
     "concordia": "memory for Concordia's entities",
     "jsonschema": "checking settings",
     "langgraph": "a bank as LangGraph's store",
+    "llama_index": "memory for LlamaIndex's agents",
     "matplotlib": "plots",
     "mcp": "serving MCP clients",
     "mem0": "the store, and for embedders and LLMs of others",
