@@ -12,6 +12,7 @@ __all__ = ["install", "module_of", "purpose", "requirements"]
 
 _MODULES = {
     "autogen-core": "autogen_core",
+    "camel-ai": "camel",
     "gdm-concordia": "concordia",
     "llama-index-core": "llama_index",
     "mem0ai": "mem0",
@@ -25,6 +26,7 @@ _PACKAGES = {module: name for name, module in _MODULES.items()} | {"mcp_types": 
 
 _PURPOSES = {
     "autogen_core": "memory for AutoGen's agents",
+    "camel": "memory for CAMEL's agents",
     "chromadb": "mem0's store",
     "concordia": "memory for Concordia's entities",
     "jsonschema": "checking settings",
