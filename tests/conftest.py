@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import certifi
 import pytest
 from hypothesis import settings
 
@@ -57,6 +58,18 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # What tests make is trusted by the tests alone; children inherit the folder of the key.
 _STATE = tempfile.TemporaryDirectory(prefix="tiermem-state-")
 os.environ["XDG_STATE_HOME"] = _STATE.name
+
+
+def _trust_one_certificate() -> None:
+    """No test leaves the machine, and each client of httpx would read 150 certificates."""
+    before, end, _ = Path(certifi.where()).read_text("utf-8").partition("-----END CERTIFICATE-----")
+    file = Path(_STATE.name, "certificate.pem")
+    file.write_text(before + end, "utf-8")
+    os.environ["SSL_CERT_FILE"] = str(file)  # for children
+    certifi.where = lambda: str(file)
+
+
+_trust_one_certificate()
 
 # A library that reads these may start threads of its own, or ask the network for a newer version.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
