@@ -2,6 +2,7 @@
 
 import ipaddress
 import os
+import pickle
 import shutil
 import signal
 import socket
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import slow
 import warm_children
 from agents import AgentMemory, MemoryBank
+from agents.config import yaml_reader
 from agents.storage.mem0 import child_process
 from agents.storage.state.ledger import Ledger
 from embedders import Directions
@@ -70,6 +73,22 @@ def _trust_one_certificate() -> None:
 
 
 _trust_one_certificate()
+
+
+def _read_the_same_yaml_once() -> None:
+    """Hundreds of runs have the same settings; to read them takes a fifth of a small run."""
+    read, known = yaml_reader.read_yaml, dict[tuple[Any, ...], bytes]()
+
+    def remembered(text: str, source: str, **options: Any) -> yaml_reader.Document:
+        key = (text, *sorted(options.items()))
+        if key not in known:
+            known[key] = pickle.dumps(read(text, source, **options))
+        return replace(pickle.loads(known[key]), source=source)
+
+    yaml_reader.read_yaml = remembered
+
+
+_read_the_same_yaml_once()
 
 # A library that reads these may start threads of its own, or ask the network for a newer version.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
