@@ -21,6 +21,7 @@ from hypothesis import settings
 sys.path.insert(0, str(Path(__file__).parent / "property"))
 sys.path.insert(0, str(Path(__file__).parent))
 
+import charts_drawn
 import slow
 import warm_children
 from agents import AgentMemory, MemoryBank
@@ -89,6 +90,16 @@ def _read_the_same_yaml_once() -> None:
 
 
 _read_the_same_yaml_once()
+
+charts_drawn.leave_out()
+
+
+@pytest.fixture
+def charts() -> Iterator[None]:
+    """Charts are drawn in this test, which looks at one; else a chart is one pixel."""
+    with charts_drawn.again():
+        yield
+
 
 # A library that reads these may start threads of its own, or ask the network for a newer version.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
