@@ -50,7 +50,7 @@ _use_memory_as_disk()
 # How long a test takes is the machine's affair. There are many laws: a few examples of each while
 # somebody works, half of Hypothesis' own number in CI; HYPOTHESIS_PROFILE=thorough tries more.
 # The state machine has numbers of its own.
-settings.register_profile("default", deadline=None, max_examples=15)
+settings.register_profile("default", deadline=None, max_examples=8)
 settings.register_profile("ci", deadline=None, max_examples=50)
 settings.register_profile("thorough", deadline=None, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
