@@ -48,11 +48,13 @@ FILES_OF_CASES = {
     "test_store_damage.py",
     "test_store_process.py",
     "test_stored.py",
+    "test_telling_kills.py",
     "test_vacuum_faults.py",
 }
 
 # By file: tests whose behaviour a cheaper test shows as well.
 TESTS = {
+    "test_benchmarks_run.py": {"test_it_runs"},
     "test_documents.py": {
         "test_the_page_on_testing_is_a_program_that_passes_and_fails_as_it_says",
     },
@@ -187,6 +189,13 @@ TESTS = {
         "test_a_cell_whose_worker_is_killed_once_is_run_again",
         "test_a_cell_whose_worker_is_always_killed_is_named_and_the_others_count",
         "test_workers_end_with_a_command_that_is_ended",
+    },
+    "test_telling_kills.py": {
+        "test_killed_at_random_moments_it_is_the_run_that_nobody_killed",
+    },
+    "test_telling_runs_law.py": {
+        "test_a_run_of_random_tells_is_the_same_resumed_branched_and_replayed",
+        "test_the_rumour_mill_is_the_same_resumed_branched_and_replayed",
     },
     "test_vacuum_faults.py": {"test_a_vacuum_that_was_killed_is_begun_again_by_itself"},
     "test_world_commands.py": {

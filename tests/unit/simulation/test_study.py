@@ -1,16 +1,18 @@
 """Studies of a population: what a journal tells, against the bank and against sums by hand."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import numpy as np
+import orjson
 import pytest
 
 from agents import MemoryBank, analysis
 from agents.config.load import load_settings
 from agents.errors import BankDamaged, BankError, MemoryNotFound, RunError
+from agents.simulation.analysis.collection import Collection
 from agents.simulation.analysis.study import Study
 from agents.simulation.analysis.survival import kaplan_meier
 from agents.simulation.loop.loop import Loop
@@ -78,6 +80,38 @@ def test_nothing_after_the_tick_is_looked_at(bank: MemoryBank) -> None:
     assert study(bank, 0).spreads().num_rows == 0
     with pytest.raises(MemoryNotFound, match="up to tick 1"):
         study(bank, 1).spread(ids["carol"])
+
+
+def test_one_collection_has_the_columns_of_every_tick(bank: MemoryBank) -> None:
+    ids = passed_on(bank)
+    alice = bank.agent("alice")
+    moves: list[Callable[[], object]] = [
+        lambda: alice.archive(ids["alice"]),
+        lambda: alice.restore(ids["alice"]),
+    ]
+    for tick, move in enumerate(moves, start=bank.tick + 1):
+        bank.advance(tick)
+        move()
+    alice.add("the tide comes", ttl=2)
+    with bank.transaction():
+        alice.add("said before midnight")
+        bank.advance(bank.tick + 1)
+        bank.agent("erin").add("said after midnight")
+    bank.advance(bank.tick + 1)
+    whole = study(bank)
+    with whole._journal() as journal:
+        collection = Collection(whole.columns.seed, ())
+        for commit in journal.commits(0):
+            collection.take(orjson.loads(commit.events), commit.tick)
+    for tick in reversed(range(bank.tick + 1)):
+        expected, found = study(bank, tick).columns, collection.columns(tick)
+        assert found.agents == expected.agents
+        assert (found.text, found.kind, found.cause) == (
+            expected.text, expected.kind, expected.cause,
+        )  # fmt: skip
+        for name in ("agent", "sequence", "born", "gone", "origin", "parent", "hands"):
+            assert getattr(found, name).tolist() == getattr(expected, name).tolist(), name
+        assert found.told.teller == expected.told.teller
 
 
 def test_edges_count_what_was_told_again(bank: MemoryBank) -> None:

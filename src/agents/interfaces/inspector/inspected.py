@@ -1,7 +1,7 @@
 """A run or a bank that is looked at: what it is, its ticks, and its past."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from ...simulation.worlds.outside import is_outside
 from ...storage.journal.journal import Journal
 from ...storage.journal.ticks import TickRow
 from ...storage.signals import first
+from .later import Later
 from .parameters import CantTell, NotThere, Parameters, Reading
 from .past import PastBanks
 from .reader import Reader, agents_in
@@ -59,8 +60,11 @@ class Inspected:
         self.seed: int = identity["seed"]
         world = self.settings and WorldNumbers.of_run(folder, self.settings)
         self._is_outside = self.settings is not None and is_outside(self.settings)
-        self.reader = Reader(self._path, self._own, world or None, is_outside=self._is_outside)
+        self.reader = Reader(
+            self._path, self.seed, self._own, world or None, is_outside=self._is_outside
+        )
         self.past = PastBanks(self.reader, self.bank_folder, self.settings)
+        self._later = Later()
         self._warming = threading.Thread(target=self._warm_up, daemon=True)
         self._lock = threading.Lock()
         self._records: list[dict[str, Any]] = []
@@ -87,6 +91,7 @@ class Inspected:
         """Stop reading, and close what is open."""
         if self._warming.is_alive():
             self._warming.join()
+        self._later.close()
         self.reader.close()
         self.past.close()
 
@@ -172,6 +177,16 @@ class Inspected:
         if reader.damaged is not None:
             raise CantTell(f"{self.name} is damaged: {reader.damaged}")
         raise Reading(max(0, reader.read_tick), max(tick, self.last_tick()))
+
+    def later(self, key: tuple[object, ...], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """An answer that may take long, about ticks that are read; :class:`Reading` if it does."""
+        if self._held is not None:
+            return make()
+        now = self.reader.slices.generation, self.reader.last
+        found = self._later.answer((key, now), make, _PATIENCE)
+        if found is None:
+            raise Reading(max(0, self.reader.read_tick), self.last_tick())
+        return found
 
     def _is_read(self, tick: int) -> bool:
         """Whether all commits up to a tick are in the slices, and are still in the journal."""

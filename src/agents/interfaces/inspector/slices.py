@@ -6,7 +6,6 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from hashlib import blake2b
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -14,7 +13,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-__all__ = ["Item", "NewRow", "Slices", "digest_of"]
+__all__ = ["Item", "NewRow", "Slices"]
 
 _SCHEMA = """
 CREATE TABLE blocks (
@@ -24,14 +23,8 @@ CREATE TABLE blocks (
 CREATE TABLE memories (
     id INTEGER PRIMARY KEY, agent INTEGER NOT NULL, sequence INTEGER NOT NULL,
     tick INTEGER NOT NULL, tier INTEGER NOT NULL, temperature INTEGER NOT NULL, expires INTEGER,
-    gone INTEGER, kind TEXT NOT NULL, digest INTEGER NOT NULL, text TEXT,
-    UNIQUE (agent, sequence)
+    gone INTEGER, kind TEXT NOT NULL, text TEXT, UNIQUE (agent, sequence)
 );
-CREATE INDEX by_text ON memories (digest, agent);
-CREATE TABLE shared (digest INTEGER PRIMARY KEY, holders INTEGER NOT NULL);
-CREATE INDEX most_shared ON shared (holders);
-CREATE TABLE told (tick INTEGER, sender TEXT, agent INTEGER, sequence INTEGER);
-CREATE INDEX told_by_tick ON told (tick);
 CREATE TABLE numbers (
     name TEXT, tick INTEGER, data BLOB NOT NULL, PRIMARY KEY (name, tick)
 ) WITHOUT ROWID;
@@ -73,13 +66,7 @@ class NewRow(NamedTuple):
     temperature: int
     expires: int | None
     kind: str
-    digest: int
     text: str | None
-
-
-def digest_of(text: str) -> int:
-    """A number for a text: equal texts have equal numbers."""
-    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
 
 
 class Slices:
@@ -163,30 +150,18 @@ class Slices:
                 self._size = self._commits = 0
 
     def add_rows(self, rows: Sequence[NewRow]) -> None:
-        """Keep new memories, and count how many agents hold each text."""
+        """Keep new memories, and their words."""
         with self._lock:
             db = self._db
             db.execute("BEGIN")
             for row in rows:
                 cursor = db.execute(
-                    "INSERT INTO memories VALUES (NULL, ?, ?, ?, ?, ?, ?, NULL, ?, ?, ?)", row
+                    "INSERT INTO memories VALUES (NULL, ?, ?, ?, ?, ?, ?, NULL, ?, ?)", row
                 )
-                if row.text is None:
-                    continue
-                db.execute(
-                    "INSERT INTO words (rowid, text) VALUES (?, ?)", (cursor.lastrowid, row.text)
-                )
-                if row.kind in ("observation", "action", "note"):
-                    continue
-                held = db.execute(
-                    "SELECT 1 FROM memories WHERE digest = ? AND agent = ? AND sequence != ?",
-                    (row.digest, row.agent, row.sequence),
-                ).fetchone()
-                if held is None:
+                if row.text is not None:
                     db.execute(
-                        "INSERT INTO shared VALUES (?, 1) "
-                        "ON CONFLICT (digest) DO UPDATE SET holders = holders + 1",
-                        (row.digest,),
+                        "INSERT INTO words (rowid, text) VALUES (?, ?)",
+                        (cursor.lastrowid, row.text),
                     )
             db.execute("COMMIT")
 
@@ -209,6 +184,13 @@ class Slices:
         """The rows that a query gives."""
         with self._lock:
             return self._db.execute(sql, values).fetchall()
+
+    def text(self, agent: int, sequence: int) -> str | None:
+        """The text of a memory; None if it was purged, or is not read yet."""
+        found = self.ask(
+            "SELECT text FROM memories WHERE agent = ? AND sequence = ?", (agent, sequence)
+        )
+        return found[0][0] if found else None
 
     def items(self, agent: int, last: int | None = None) -> Iterator[Item]:
         """What the commits that left the bank at a tick up to ``last`` have of an agent."""

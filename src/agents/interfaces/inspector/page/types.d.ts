@@ -35,12 +35,21 @@ export type Life = {
     retention: string | null; expires: number | null;
   }[];
   decisions: { tick: number; agent: string; part: string; place: number; score: number | null; did: any[]; outcome: string[] }[];
+  source: { teller: string; tick: number; memory_id: string; origin_agent: string; origin_id: string; hands: number } | null;
   note: string | null;
 };
-export type Told = { from: string; to: string; memory_id: string; tick: number; text: string };
-export type Belief = { text: string; holders: string[]; count: number; since: number };
+export type Told = { teller: string; listener: string; memory_id: string; tick: number; text: string };
+export type Edge = { teller: string; listener: string; times: number; new: number; first_tick: number; last_tick: number };
+export type Holder = {
+  tick: number; agent: string; memory_id: string; teller: string | null; parent_id: string | null; hands: number; gone: number | null;
+};
+export type Belief = {
+  origin: string; agent: string; tick: number; text: string; by: "source" | "text"; holders: number; now: number; tells: number;
+  r: number; depth: number; half_life: number; first: Holder[];
+};
 export type Population = {
-  tick: number; told: Told[]; told_total: number; beliefs: Belief[]; agents: string[]; total: number; overlap: Column[];
+  tick: number; edges: Edge[]; edges_total: number; told: Told[]; told_total: number; beliefs: Belief[]; agents: string[];
+  total: number; overlap: Column[];
 };
 export type Compared = {
   first_difference: { tick: number; agent: string | null; what: string } | null;
