@@ -118,7 +118,10 @@ TESTS = {
         "test_a_killed_model_has_all_its_whole_steps",
         "test_the_same_seed_gives_the_same_hash_in_every_process",
     },
-    "test_planted_bugs.py": {"test_a_bug_that_other_processes_show_breaks_a_law"},
+    "test_planted_bugs.py": {
+        "test_a_bug_that_other_processes_show_breaks_a_law",
+        "test_pytest_finds_the_laws_and_names_the_broken_one",
+    },
     "test_clock_commands.py": {
         "test_doctor_says_that_the_clock_is_behind_and_what_to_do",
     },
@@ -234,6 +237,7 @@ TESTS_OF_CASES = {
         "test_a_request_with_text_that_is_not_unicode_is_answered_by_its_id",
     },
     "test_page.py": {"test_numbers_are_those_of_the_python_api"},
+    "test_resume_command.py": {"test_code_that_imports_its_neighbour_goes_on_in_a_new_process"},
     "test_run_command.py": {"test_a_signal_stops_a_real_process_between_two_ticks"},
     "test_sweep_command.py": {"test_a_grid_may_hold_values_of_any_kind"},
     "test_sweep_workers.py": {
