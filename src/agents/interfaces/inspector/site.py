@@ -1,10 +1,12 @@
 """What a page looks at: one run or two, a bank, or a sweep; and the table of its answers."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
 from ...errors import RunError, TierMemError
+from ...storage.embedding.embedders import OfflineEmbedder
 from ...version import __version__
 from . import agent_view, comparing, effects, life_view, population, sweeps, tick_view
 from .inspected import Inspected
@@ -38,7 +40,12 @@ class Site:
             raise
 
     def start(self) -> Self:
-        """Begin to read."""
+        """Begin to read.
+
+        The offline embedder is loaded first: it takes longer than a request may, and no other
+        thread goes on meanwhile.
+        """
+        OfflineEmbedder().embed([""])
         for run in self.runs:
             run.start()
         return self
@@ -144,7 +151,10 @@ class Site:
 
     def answer(self, name: str, given: Mapping[str, str]) -> dict[str, Any]:
         """The answer to a question of the page."""
-        return ANSWERS[name](self, Parameters(given))
+        with ExitStack() as turns:
+            for run in self.runs:
+                turns.enter_context(run.reader.slices.turns.answering())
+            return ANSWERS[name](self, Parameters(given))
 
 
 def _of_run(
