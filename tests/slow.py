@@ -59,6 +59,7 @@ FILES_OF_CASES = {
 # By file: tests whose behaviour a cheaper test shows as well.
 TESTS = {
     "test_benchmarks_run.py": {"test_it_runs"},
+    "test_inspector_effects.py": {"test_the_page_leads_from_a_run_to_what_a_change_did"},
     "test_documents.py": {
         "test_the_page_on_testing_is_a_program_that_passes_and_fails_as_it_says",
     },
