@@ -42,6 +42,7 @@ __all__ = [
     "most_retrieved",
     "parquet",
     "rows_of",
+    "summary_of",
     "table",
     "tick_rows",
     "write",
@@ -52,6 +53,12 @@ _SUMMED = ("added", "demoted", "errors", "no_ops")
 
 INSPECTOR = "inspector.html"
 """What ``tiermem inspect --export`` wrote, if it is beside the report: the report links to it."""
+
+
+def summary_of(bank: MemoryBank, settings: Settings, world: World) -> dict[str, Any]:
+    """What a run came to, in numbers."""
+    records = [record for record, _ in bank.ticks.records()]
+    return _summary(bank, settings, records, len(agents_of(bank, settings)), by_agent_of(world))
 
 
 def write(
