@@ -31,6 +31,7 @@ from ..protocols import World
 from ..reports.report import RemarkableMemory, RunResults, render_run
 from ..worlds.outside import agents_of
 from .decision_table import decision_table
+from .kept_effects import effects_section
 from .studying import study_run
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def write(
                 most_retrieved=most_retrieved(bank, agents, kept),
                 pinned_longest=_pinned_longest(bank),
                 by_agent=by_agent,
-                sections=[section(study_run(folder, settings, world))],
+                sections=[section(study_run(folder, settings, world)), effects_section(folder)],
                 inspector=INSPECTOR if (folder / INSPECTOR).is_file() else "",
             )
             replace_file(folder / "report.html", render_run(results))
