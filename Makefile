@@ -91,6 +91,9 @@ bench-inspector: $(STAMP) ## opening a run of 1,000 agents and 2,000 ticks, and 
 bench-analyse: $(STAMP) ## a town of 1,000 agents and 2,000 ticks, and every table about it (ARGS="--small")
 	$(BIN)/python benchmarks/analyse.py $(ARGS)
 
+bench-nearness: $(STAMP) ## how near questions are to their answers: where `needed` of an analysis begins
+	$(BIN)/python benchmarks/nearness.py
+
 bench-safety: $(STAMP) ## what the record of the last commit and waiting signals cost a tick
 	$(BIN)/python benchmarks/safety.py $(ARGS)
 

@@ -266,6 +266,10 @@ class Run:
             self.folder, bank, self.settings, self._world, branched=came_from, report=report
         )
 
+    def summary(self) -> dict[str, Any]:
+        """What the run came to so far; nothing is written."""
+        return outputs.summary_of(self.bank, self.settings, self._world)
+
     def decision(self, agent: str, tick: int) -> Decision:
         """What decided an agent's actions in a tick, and what came of them."""
         return decision(self.folder, agent, tick)
