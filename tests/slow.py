@@ -45,6 +45,7 @@ FILES_OF_CASES = {
     "test_note_growth.py",
     "test_process.py",
     "test_serve_command.py",
+    "test_spread_commands.py",
     "test_spread_disk.py",
     "test_split_worlds.py",
     "test_spread_policies.py",

@@ -88,7 +88,7 @@ def test_words_of_purged_memories_leave_the_vocabulary(monkeypatch: pytest.Monke
             added = bank.agent("alice").add(" ".join(f"w{number}x{place}" for place in range(10)))
             bank.agent("alice").search(f"boat w{number}x3")
             bank.agent("alice").forget(added.id)
-            largest = max(largest, len(bank.parts.search._reader._vocabulary.names()))
+            largest = max(largest, len(bank.parts.search.reader._vocabulary.names()))
         assert largest <= 600  # 1,500 words came
         for name, query in (("alice", "red boat of Ann"), ("bob", "the old mill")):
             hits = [each.agent(name).search(query) for each in (bank, plain)]
@@ -101,12 +101,12 @@ def test_many_words_of_memories_that_are_there_are_kept(monkeypatch: pytest.Monk
     with MemoryBank.ephemeral() as bank:
         alice = bank.agent("alice")
         alice.search("nothing yet")
-        vocabulary = bank.parts.search._reader._vocabulary
+        vocabulary = bank.parts.search.reader._vocabulary
         for number in range(50):
             alice.add(" ".join(f"w{number}x{place}" for place in range(10)))
             alice.search(f"w{number}x3")
-        assert bank.parts.search._reader._vocabulary is not vocabulary  # function words alone
-        assert len(bank.parts.search._reader._vocabulary.names()) >= 500
+        assert bank.parts.search.reader._vocabulary is not vocabulary  # function words alone
+        assert len(bank.parts.search.reader._vocabulary.names()) >= 500
 
 
 def test_uses_of_searches_without_end_are_committed(

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...config.load import load_settings
 from ...config.settings import Settings
+from ...engine.open_bank import OpenBank
 from ...errors import BankLocked, TierMemError
 from ..loop.standing import Standing
 from ..policies.cassette import Cassette
@@ -54,18 +55,20 @@ class Worker:
         world = partial(self._make_world, folder, settings)
         self._split = SplitWorld(settings, Standing(rules), world)
         shards = folder / "shards"
-        embedder, words = None, None
+        first: OpenBank | None = None
         for cell in cells:
             own = cell_folder(shards, cell)
             policy = self._make_policy(folder, settings, Cassette(own / CASSETTE, offline))
             # A worker of a driver that was killed may be about to end.
             opened = wait_for(
-                partial(Cell, own, settings, policy, Standing(rules), embedder), BankLocked
+                partial(
+                    Cell, own, settings, policy, Standing(rules), first and first.embedder.embedder
+                ),
+                BankLocked,
             )
-            embedding = opened.bank.parts.embedder
-            embedder = embedding.embedder
-            words = words or embedding.words
-            embedding.words = words  # what one cell has read of the words' table, all have
+            parts = opened.bank.parts
+            first = first or parts  # what one cell has learned of words, all know
+            parts.embedder, parts.search.reader = first.embedder, first.search.reader
             self._cells[cell] = opened
         return [[each.bank.tick, each.states()] for each in self._cells.values()], []
 
