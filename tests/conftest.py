@@ -1,5 +1,6 @@
 """What all tests share: a guard against the network, and small banks."""
 
+import gc
 import ipaddress
 import os
 import pickle
@@ -113,6 +114,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     slow.mark(items)
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests and all modules stay to the end: no search for garbage looks at them."""
+    gc.freeze()
 
 
 class NetworkUsed(AssertionError):

@@ -219,6 +219,7 @@ TESTS = {
     "test_world_commands.py": {
         "test_a_new_world_runs_is_tested_and_is_sound_as_it_is",
         "test_a_scenario_gives_agents_and_options",
+        "test_a_world_that_draws_for_each_agent_from_its_own_stream_is_sound",
         "test_problems_are_json_on_request",
         "test_the_built_in_worlds_are_sound",
     },
