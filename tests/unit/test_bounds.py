@@ -22,7 +22,7 @@ SOURCE = ROOT / "src" / "agents"
 # Functions without arguments, or with arguments of which there are few: the package's own classes,
 # languages and operations, and the folder of the user's key.
 FIXED = {
-    "config/load.py": {"_types", "_defaults", "_schema", "_validator"},
+    "config/load.py": {"_types", "_defaults", "_packaged_preset", "_schema", "_validator"},
     "storage/embedding/embedders.py": {"_weights"},
     "storage/mem0/errors.py": {"_both"},
     "storage/resident/keyword_index.py": {"_function_terms"},
@@ -175,7 +175,8 @@ def cached_without_a_bound(path: Path) -> set[str]:
             assert "functools.lru_cache" not in map(ast.unparse, node.decorator_list), node.name
         elif isinstance(node, ast.Assign) and ast.unparse(node.value).startswith("functools.cache"):
             found.update(map(ast.unparse, node.targets))
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "functools.lru_cache":
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "lru_cache":
+            assert ast.unparse(node.func) == "functools.lru_cache", path
             given = {each.arg: ast.unparse(each.value) for each in node.keywords}
             assert given.get("maxsize", "None") != "None", path
     return found

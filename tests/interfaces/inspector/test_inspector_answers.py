@@ -8,7 +8,7 @@ import orjson
 import pytest
 from inspected_sites import ask, looked_at
 
-from agents import MemoryBank
+from agents import MemoryBank, analysis
 from agents.interfaces.inspector.agent_view import memory_row
 from agents.interfaces.inspector.site import Site
 from agents.memory.retention import RETENTION_NAMES
@@ -16,7 +16,6 @@ from agents.memory.temperature import TEMPERATURE_NAMES
 from agents.memory.tiers import TIER_NAMES
 from agents.simulation.runs.compare import past_bank
 from agents.simulation.runs.decisions import as_json, decision
-from agents.simulation.runs.folder import read_folder
 from agents.simulation.runs.life import life
 
 AGENTS = [f"agent_{number:02}" for number in range(5)]
@@ -206,36 +205,65 @@ def test_search_finds_every_memory_that_holds_a_text(site: Site, market: Path) -
     assert ask(site, "search", q='" OR *') == {"total": 0, "more": False, "rows": []}
 
 
-def test_the_population_is_counted_by_text(rumor: Path) -> None:
-    settings, _ = read_folder(rumor)
-    agents = settings.simulation.agent_ids()
+@pytest.mark.parametrize("tick", [3, 7, 12])
+def test_the_population_is_that_of_a_study_up_to_the_tick(rumor: Path, tick: int) -> None:
+    study = analysis.study(rumor, tick)
     with looked_at(rumor) as site:
-        for tick in (3, 12):
-            found = ask(site, "population", tick=tick)
-            with past_bank(rumor, tick) as bank:
-                own = {agent: bank.agent(agent).all() for agent in agents}
-            told = [
-                (memory.speaker, agent, memory.content)
-                for agent, memories in own.items()
-                for memory in memories
-                if memory.speaker
-            ]
-            assert sorted((row["from"], row["to"], row["text"]) for row in found["told"]) == sorted(
-                told
-            )
-            held: dict[str, set[str]] = {}
-            for agent, memories in own.items():
-                for memory in memories:
-                    if memory.kind not in ("observation", "action", "note"):
-                        held.setdefault(memory.content, set()).add(agent)
-            for belief in found["beliefs"]:
-                assert {*belief["holders"]} == held[belief["text"]]
-                assert belief["count"] == len(belief["holders"]) > 1
-            assert len(found["beliefs"]) == min(50, sum(len(each) > 1 for each in held.values()))
-            texts = [{memory.content for memory in own[agent]} for agent in agents]
-            share = len(texts[0] & texts[1]) / (len(texts[0] | texts[1]) or 1)
-            assert found["agents"] == agents
-            assert found["overlap"][0][1] == pytest.approx(share, abs=1e-4)
+        found = ask(site, "population", tick=tick)
+    edges = study.tells().to_pylist()
+    assert edges
+    assert (found["edges"], found["edges_total"]) == (edges, len(edges))
+    assert found["told_total"] == len(study.columns.told.row)
+    assert len(found["told"]) == min(200, found["told_total"])
+    told = [each for each in found["beliefs"] if each["by"] == "source"]
+    names = study.spreads().column_names
+    spreads = study.spreads().to_pylist()
+    assert [{name: each[name] for name in names} for each in told] == spreads[: len(told)]
+    for each in told[:5]:
+        assert each["first"] == study.spread(each["origin"]).table.to_pylist()
+    with past_bank(rumor, tick) as bank:
+        for each in found["beliefs"]:
+            holders = {row["agent"] for row in each["first"] if row["gone"] is None}
+            assert each["now"] == len(holders)
+            for row in each["first"]:
+                memory = bank.agent(row["agent"]).get(row["memory_id"])
+                assert memory.content == each["text"] or each["by"] == "source"
+                assert row["teller"] == (memory.source.teller if memory.source else memory.speaker)
+
+
+def test_agents_without_tells_share_what_they_say_in_the_same_words(site: Site) -> None:
+    found = ask(site, "population", tick=40)
+    with past_bank(Path(site.runs[0].folder), 40) as bank:
+        own = [
+            {each.content for each in bank.agent(name).all() if each.kind not in _NO_BELIEFS}
+            for name in AGENTS
+        ]
+    assert (found["edges"], found["told"]) == ([], [])
+    for one, other in ((0, 1), (2, 4), (3, 3)):
+        share = len(own[one] & own[other]) / len(own[one] | own[other])
+        assert found["overlap"][one][other] == pytest.approx(share, abs=1e-4)
+    held = sorted(sum(text in each for each in own) for text in set[str]().union(*own))
+    counts = sorted(each["now"] for each in found["beliefs"])
+    assert counts[-3:] == held[-3:]
+    assert {each["by"] for each in found["beliefs"]} == {"text"}
+
+
+_NO_BELIEFS = ("observation", "action", "note")
+
+
+def test_a_told_memory_names_its_teller_and_the_first_of_the_chain(rumor: Path) -> None:
+    with past_bank(rumor, 12) as bank:
+        memory = max(
+            (each for name in bank.agents() for each in bank.agent(name).all() if each.source),
+            key=lambda each: each.source.hands if each.source else 0,
+        )
+    assert memory.source is not None
+    with looked_at(rumor) as site:
+        found = ask(site, "memory", id=memory.id)
+        assert found["source"] == memory.source._asdict()
+        assert found["events"][0]["by"] == memory.source.teller
+        origin = ask(site, "memory", id=memory.source.origin_id)
+    assert (origin["source"], origin["memory"]["agent"]) == (None, memory.source.origin_agent)
 
 
 def test_a_life_tells_where_the_memory_stood_after_any_tick(tmp_path: Path) -> None:

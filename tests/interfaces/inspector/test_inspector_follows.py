@@ -157,7 +157,7 @@ def test_a_bank_without_a_run_is_looked_at_tick_by_tick(tmp_path: Path) -> None:
                 assert series["temperatures"][heat][place] == heats[heat], (tick, heat)
         assert ask(site, "search", q="to be forgotten")["total"] == 0
         told = ask(site, "population", tick=10)["told"]
-        assert {(row["from"], row["to"]) for row in told} == {("alice", "bob")}
+        assert {(row["teller"], row["listener"]) for row in told} == {("alice", "bob")}
         words = [row["what"] for row in ask(site, "memory", id=warning.id)["events"]]
         assert words == ["born", "tier"]
         assert "keeps no decisions" in ask(site, "agent", agent="alice", tick=10)["note"]

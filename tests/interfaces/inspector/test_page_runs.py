@@ -9,7 +9,7 @@ import pytest
 from browsers import Browser, browsing, served
 from inspected_sites import looked_at, make_run
 
-from agents import MemoryBank
+from agents import MemoryBank, analysis
 from agents.interfaces.inspector.export import write_export
 from agents.simulation.runs.branch import branch
 from agents.simulation.runs.compare import compare_runs, past_bank
@@ -151,6 +151,33 @@ def test_an_exported_file_has_the_same_views(browser: Browser, rumor: Path, tmp_
     browser.shows(".failed", "needs the server")
     assert browser.run("return performance.getEntriesByType('resource').length") == 0
     assert browser.complaints() == []
+
+
+@pytest.mark.parametrize("tick", [12, 6])
+def test_the_population_shows_who_brought_a_belief_to_whom(
+    browser: Browser, rumor: Path, tmp_path: Path, tick: int
+) -> None:
+    with looked_at(rumor) as site:
+        write_export(site, tmp_path / "run.html")
+    study = analysis.study(rumor, tick)
+    spread = study.spread(study.spreads()["origin"][0].as_py())
+    tellers = [name for name in spread.table["teller"].to_pylist() if name]
+    agents = [line.split(",")[0].strip() for line in spread.lines()]
+    chosen = f"#beliefs li[data-origin='{spread.origin}']"
+    with served(rumor) as address:
+        for page in (address, (tmp_path / "run.html").as_uri()):
+            browser.open(page, f"#/population?t={tick}")
+            browser.shows(f".population[data-tick='{tick}'] .circle")
+            assert len(browser.all(".thread")) == study.tells().num_rows
+            browser.shows(chosen, spread.text)
+            browser.click(f"{chosen} button")
+            browser.shows(f"{chosen} .figures", f"{spread.holders} held it")
+            until("the address has it", lambda: spread.origin in browser.hash)
+            assert len(browser.all(".thread")) == len(tellers)
+            assert browser.all("#tree li .agent:nth-of-type(1)") == agents
+            browser.click("#tree li a.memory")
+            browser.shows("#memory-text", spread.text)
+            assert browser.complaints() == []
 
 
 def test_an_exported_file_refuses_scripts_that_somebody_adds(

@@ -15,6 +15,7 @@ from ...memory.events import (
 )
 from ...memory.records import NEVER, Memory, Metadata, memory_id
 from ...memory.retention import RETENTION_NAMES, Retention
+from ...memory.sources import source_of
 from ...memory.temperature import TEMPERATURE_NAMES, Temperature
 from ...memory.tiers import TIER_NAMES, Tier
 from ...rules.transitions import end_after
@@ -173,9 +174,13 @@ class _Life:
         row: dict[str, Any] = {"id": memory_id(self._prefix, self._number), "text": FORGOTTEN}
         if now is not None:
             row = {**memory_row(now), "retention": RETENTION_NAMES[now.retention]}
+        source = (
+            source_of((self._born and self._born.metadata) or {}) if now is None else now.source
+        )
         note = "" if self._born else "its birth is not in this journal, which began at a checkpoint"
         return {
             "memory": {"agent": self._agent, "created": None, "kind": "", "metadata": {}, **row},
+            "source": None if source is None else source._asdict(),
             "events": self._events,
             "decisions": self._decisions,
             "note": note,
@@ -185,6 +190,9 @@ class _Life:
 def _teller(event: Added) -> str | None:
     """Whom a new memory came from, if its metadata says so."""
     metadata: Metadata = event.metadata or {}
+    source = source_of(metadata)
+    if source is not None:
+        return source.teller
     found = metadata.get("speaker") or metadata.get("source")
     return found if isinstance(found, str) else None
 

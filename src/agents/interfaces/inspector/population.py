@@ -1,29 +1,28 @@
-"""The answers about all agents: who told whom, which texts spread, how much agents share."""
+"""The answers about all agents: who told whom, which beliefs spread, how much agents share.
 
+The numbers are those of :mod:`tiermem.analysis`, for a journal that ends at the cursor's tick.
+"""
+
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
-from ...memory.records import memory_id
+from ...simulation.analysis.columns import Columns, Numbers
+from ...simulation.analysis.overlap import shares
+from ...simulation.analysis.spread import first_holders, same_beliefs, spreads, tree
+from ...simulation.analysis.tells import tells
+from ...simulation.runs.decisions import FORGOTTEN
 from .inspected import Inspected
 from .parameters import Parameters
 
 __all__ = ["population"]
 
-_MOST_TOLD = 500
+_MOST_EDGES = 500
+_MOST_TOLD = 200
 _MOST_BELIEFS = 50
-_MOST_CANDIDATES = 400
+_MOST_HOLDERS = 200
 _MOST_AGENTS = 200
-_MOST_MEMORIES = 100_000
-_HOLDERS = (
-    "SELECT agent, min(tick), min(text) FROM memories WHERE digest = ? AND tick <= ? AND "
-    "(gone IS NULL OR gone > ?) AND kind NOT IN ('observation', 'action', 'note') "
-    "GROUP BY agent ORDER BY 2, 1"
-)
-_TEXTS = (
-    "SELECT DISTINCT digest FROM memories WHERE agent = ? AND tick <= ? AND "
-    "(gone IS NULL OR gone > ?) LIMIT ?"
-)
 
 
 def population(run: Inspected, given: Parameters) -> dict[str, Any]:
@@ -31,73 +30,71 @@ def population(run: Inspected, given: Parameters) -> dict[str, Any]:
     tick = run.tick(given)
     offset, limit = given.whole("offset", 0), given.whole("limit", 60, _MOST_AGENTS)
     run.need(tick)
+    return run.later(
+        ("population", offset, limit), tick, lambda: _population(run, tick, offset, limit)
+    )
+
+
+def _population(run: Inspected, tick: int, offset: int, limit: int) -> dict[str, Any]:
+    reader = run.reader
+    columns = reader.beliefs.up_to(tick, reader.slices)
+    group = same_beliefs(columns)
     agents = run.agents
-    shown = range(len(agents))[offset : offset + limit]
-    told, total = _told(run, tick)
+    shown = agents[offset : offset + limit]
+    edges = tells(columns)
     return {
         "tick": tick,
-        "told": told,
-        "told_total": total,
-        "beliefs": _beliefs(run, tick),
-        "agents": [agents[place] for place in shown],
+        "edges": edges.slice(0, _MOST_EDGES).to_pylist(),
+        "edges_total": edges.num_rows,
+        "told": _told(columns),
+        "told_total": len(columns.told.row),
+        "beliefs": _beliefs(columns, group),
+        "agents": shown,
         "total": len(agents),
-        "overlap": _overlap(run, tick, shown),
+        "overlap": _overlap(columns, group, shown),
     }
 
 
-def _told(run: Inspected, tick: int) -> tuple[list[dict[str, Any]], int]:
-    """The last that agents were told up to a tick, oldest first, and how much it is in all."""
-    slices = run.reader.slices
-    ((total,),) = slices.ask("SELECT count(*) FROM told WHERE tick <= ?", (tick,))
-    rows = slices.ask(
-        "SELECT told.tick, sender, told.agent, told.sequence, text FROM told JOIN memories "
-        "USING (agent, sequence) WHERE told.tick <= ? ORDER BY told.tick DESC, told.rowid DESC "
-        "LIMIT ?",
-        (tick, _MOST_TOLD),
-    )
+def _told(columns: Columns) -> list[dict[str, Any]]:
+    """The last that agents were told up to the tick, oldest first."""
+    told = columns.told
+    first = max(0, len(told.row) - _MOST_TOLD)
     return [
         {
-            "from": sender,
-            "to": slices.agents[place],
-            "memory_id": memory_id(run.prefix(slices.agents[place]), number),
-            "tick": when,
-            "text": text or "",
+            "teller": told.teller[place],
+            "listener": columns.agents[told.agent[place]],
+            "memory_id": columns.id_of(int(told.row[place])),
+            "tick": int(told.tick[place]),
+            "text": columns.text[int(told.row[place])] or FORGOTTEN,
         }
-        for when, sender, place, number, text in reversed(rows)
-    ], total
+        for place in range(first, len(told.row))
+    ]
 
 
-def _beliefs(run: Inspected, tick: int) -> list[dict[str, Any]]:
-    """The texts that most agents hold after a tick, without observations and actions."""
-    slices = run.reader.slices
-    candidates = slices.ask(
-        "SELECT digest FROM shared WHERE holders > 1 ORDER BY holders DESC, digest LIMIT ?",
-        (_MOST_CANDIDATES,),
-    )
-    found = []
-    for (digest,) in candidates:
-        rows = slices.ask(_HOLDERS, (digest, tick, tick))
-        if len(rows) > 1:
-            holders = [slices.agents[place] for place, *_ in rows]
-            since, text = rows[0][1:]
-            found.append({"text": text, "holders": holders, "count": len(holders), "since": since})
-    found.sort(key=lambda each: (-each["count"], each["since"], each["text"]))
-    return found[:_MOST_BELIEFS]
+def _beliefs(columns: Columns, group: Numbers) -> list[dict[str, Any]]:
+    """What most agents had up to the tick, who has it after the tick, and who told them."""
+    found: list[dict[str, Any]] = spreads(columns, group=group, most=_MOST_BELIEFS).to_pylist()
+    firsts = [columns.row_of(each["origin"]) for each in found]
+    rows = [first_holders(columns, group, first or 0) for first in firsts]
+    listed = [own[:_MOST_HOLDERS] for own in rows]
+    holders = tree(columns, np.concatenate([np.zeros(0, np.int64), *listed])).to_pylist()
+    ends = list(accumulate(map(len, listed)))
+    there = columns.is_there()
+    for each, first, own, end in zip(found, firsts, listed, ends, strict=True):
+        holding = columns.agent[(group == first) & there]
+        each["text"] = each["text"] or FORGOTTEN
+        each["by"] = "source" if columns.hands[own].any() else "text"
+        each["now"] = len(np.unique(holding))
+        each["first"] = holders[end - len(own) : end]
+    return found
 
 
-def _overlap(run: Inspected, tick: int, shown: range) -> list[list[float]]:
-    """For each pair of agents the share of their texts that both hold, from 0 to 1."""
-    texts: list[set[int]] = []
-    for place in shown:
-        most = _MOST_MEMORIES // len(shown)
-        rows = run.reader.slices.ask(_TEXTS, (place, tick, tick, most))
-        texts.append({digest for (digest,) in rows})
-    places = {digest: at for at, digest in enumerate(set[int]().union(*texts))}
-    held = np.zeros((len(texts), len(places)), np.float32)
-    for own, row in zip(texts, held, strict=True):
-        row[[places[digest] for digest in own]] = 1
-    both = held @ held.T
-    sizes = held.sum(axis=1)
-    either = sizes[:, None] + sizes[None, :] - both
-    share = np.divide(both, either, out=np.zeros_like(both), where=either > 0)
-    return [[round(cell, 4) for cell in row] for row in share.tolist()]
+def _overlap(columns: Columns, group: Numbers, agents: list[str]) -> list[list[float]]:
+    """For each pair of agents the share of their beliefs that both have, from 0 to 1."""
+    places = {name: place for place, name in enumerate(columns.agents)}
+    known = [place for place, name in enumerate(agents) if name in places]
+    found = np.zeros((len(agents), len(agents)))
+    if known:
+        chosen = [places[agents[place]] for place in known]
+        found[np.ix_(known, known)] = shares(columns, chosen, group)
+    return [[round(cell, 4) for cell in row] for row in found.tolist()]

@@ -16,11 +16,13 @@ from ...memory.retention import Retention
 from ...memory.temperature import Temperature
 from ...memory.tiers import Tier
 from ...simulation.loop.decisions import REFUSAL, Kept, unpack
+from ...simulation.runs.studying import earlier_memories
 from ...storage.journal.journal import Journal
 from ...storage.journal.schema import Commit
 from ...storage.journal.ticks import TickRow
 from ...storage.signals import first
-from .slices import Item, NewRow, Slices, digest_of
+from .beliefs import Beliefs
+from .slices import Item, NewRow, Slices, batched
 from .world_numbers import WorldNumbers
 
 __all__ = ["Reader", "agents_in"]
@@ -31,8 +33,8 @@ _PAUSE = 0.5
 """Seconds between two looks for new commits."""
 _BATCH = 100
 """Commits that are read at one time: a long look would keep the run from folding its log."""
-_SPEAKERS = ("speaker", "source")
-"""The keys of metadata that may say who told a memory."""
+_MOST_AT_ONCE = 200
+"""Agents whose part of a commit is sorted without a pause."""
 
 
 class Reader:
@@ -45,6 +47,7 @@ class Reader:
     def __init__(
         self,
         path: Path,
+        seed: int,
         agents: Sequence[str],
         world: WorldNumbers | None,
         *,
@@ -52,6 +55,9 @@ class Reader:
     ) -> None:
         self.path = path
         self.slices = Slices()
+        self.beliefs: Beliefs
+        """What the agents hold, and who told it to whom."""
+        self._seed = seed
         self.records: list[dict[str, Any]] = []
         """For a bank without a run: how many memories are where, tick by tick."""
         self.read_tick = -1
@@ -83,7 +89,7 @@ class Reader:
 
     def wait_for(self, is_read: Callable[["Reader"], bool], seconds: float) -> bool:
         """Wait until enough is read, or no more can be; whether enough is."""
-        with self._moved:
+        with self.slices.turns.waiting(), self._moved:
             self._moved.wait_for(lambda: is_read(self) or self.damaged is not None, seconds)
         return is_read(self)
 
@@ -100,6 +106,7 @@ class Reader:
         self._tick, self._is_whole = 0, True
         self._current = {}
         self.records.clear()
+        self.beliefs = Beliefs(self._seed, self.agents)
 
     def _follow(self) -> None:
         while not self._ended.is_set():
@@ -129,6 +136,8 @@ class Reader:
                 if not self.slices.dims:
                     self.slices.dims = journal.get("bank")["embedder"]["dims"]
                 if self._last[0] < journal.base:
+                    earlier = earlier_memories(self.path.parent, journal)
+                    self.beliefs.before(earlier, is_whole=False)
                     self._last = (journal.base, journal.hash_of(journal.base) or bytes(32))
                     self._tick, self._is_whole = journal.base_tick, False
                 for commit in islice(journal.commits(self._last[0]), _BATCH):
@@ -140,6 +149,7 @@ class Reader:
             journal.leave()
 
     def _take(self, journal: Journal, commit: Commit) -> None:
+        self.slices.turns.after_requests()
         row = first(journal.tick_rows(commit.tick - 1)) if commit.note else None
         if row is not None and self._is_outside:
             self._welcome(agents_in(row))
@@ -150,7 +160,8 @@ class Reader:
         known: dict[int, int] = {}
         new: list[NewRow] = []
         changes: list[tuple[int, int, list[Any]]] = []
-        for event in orjson.loads(commit.events):
+        everything = orjson.loads(commit.events)
+        for event in everything:
             if event[0] == "tick":
                 self._tick = event[1]
                 continue
@@ -167,11 +178,14 @@ class Reader:
             elif event[0] in ("tier", "move", "retain", "purge"):
                 changes.append((len(new), agent, event))
         self._change(new, changes)
+        self.beliefs.take(everything, commit.tick)
         logs = dict(zip(map(self.slices.place, self.agents), kept or (), strict=False))
-        for agent in events.keys() | logs.keys():
-            log = logs.get(agent)
-            item = Item(commit.id, commit.tick, events.get(agent, []), log and list(log))
-            self.slices.put(agent, item, b"".join(vectors.get(agent, ())))
+        for agents in batched(list(events.keys() | logs.keys()), _MOST_AT_ONCE):
+            self.slices.turns.after_requests()
+            for agent in agents:
+                log = logs.get(agent)
+                item = Item(commit.id, commit.tick, events.get(agent, []), log and list(log))
+                self.slices.put(agent, item, b"".join(vectors.get(agent, ())))
         self._count(commit.tick, row, kept)
         self.slices.end_commit()
         self._last = (commit.id, commit.hash)
@@ -197,18 +211,11 @@ class Reader:
     # Memories
 
     def _new(self, agent: int, event: list[Any]) -> NewRow:
-        _, _, sequence, tier, text, metadata, start = event
+        _, _, sequence, tier, text, _, start = event
         temperature, kind, _, expires = start or (int(Temperature.WARM), "fact", (), None)
         if tier == Tier.PINNED:
             temperature = int(Temperature.HOT)
-        digest = 0 if text is None else digest_of(text)
-        for key in _SPEAKERS if metadata else ():
-            if isinstance(metadata.get(key), str) and metadata[key] != event[1]:
-                with self.slices.writing() as db:
-                    told = (self._tick, metadata[key], agent, sequence)
-                    db.execute("INSERT INTO told VALUES (?, ?, ?, ?)", told)
-                break
-        return NewRow(agent, sequence, self._tick, tier, temperature, expires, kind, digest, text)
+        return NewRow(agent, sequence, self._tick, tier, temperature, expires, kind, text)
 
     def _change(self, new: list[NewRow], changes: list[tuple[int, int, list[Any]]]) -> None:
         """Write new memories and what became of memories, in the order of the events."""

@@ -6,16 +6,18 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from hashlib import blake2b
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-__all__ = ["Item", "NewRow", "Slices", "digest_of"]
+from .turns import Turns
 
+__all__ = ["Item", "NewRow", "Slices", "batched"]
+
+T = TypeVar("T")
 _SCHEMA = """
 CREATE TABLE blocks (
     agent INTEGER, first INTEGER, tick INTEGER NOT NULL, items BLOB NOT NULL,
@@ -24,14 +26,8 @@ CREATE TABLE blocks (
 CREATE TABLE memories (
     id INTEGER PRIMARY KEY, agent INTEGER NOT NULL, sequence INTEGER NOT NULL,
     tick INTEGER NOT NULL, tier INTEGER NOT NULL, temperature INTEGER NOT NULL, expires INTEGER,
-    gone INTEGER, kind TEXT NOT NULL, digest INTEGER NOT NULL, text TEXT,
-    UNIQUE (agent, sequence)
+    gone INTEGER, kind TEXT NOT NULL, text TEXT, UNIQUE (agent, sequence)
 );
-CREATE INDEX by_text ON memories (digest, agent);
-CREATE TABLE shared (digest INTEGER PRIMARY KEY, holders INTEGER NOT NULL);
-CREATE INDEX most_shared ON shared (holders);
-CREATE TABLE told (tick INTEGER, sender TEXT, agent INTEGER, sequence INTEGER);
-CREATE INDEX told_by_tick ON told (tick);
 CREATE TABLE numbers (
     name TEXT, tick INTEGER, data BLOB NOT NULL, PRIMARY KEY (name, tick)
 ) WITHOUT ROWID;
@@ -40,6 +36,8 @@ CREATE VIRTUAL TABLE words USING fts5(text, content='', tokenize='trigram');
 _MOST_WAITING = 16 << 20
 """Bytes that wait in memory before they are written."""
 _MOST_COMMITS = 64
+_MOST_AT_ONCE = 100
+"""Agents or memories that are written without a pause."""
 _MOST_READ = 4 << 20
 """Bytes of the blocks that stay read."""
 
@@ -73,13 +71,7 @@ class NewRow(NamedTuple):
     temperature: int
     expires: int | None
     kind: str
-    digest: int
     text: str | None
-
-
-def digest_of(text: str) -> int:
-    """A number for a text: equal texts have equal numbers."""
-    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
 
 
 class Slices:
@@ -87,6 +79,7 @@ class Slices:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
+        self.turns = Turns()
         self.agents: list[str] = []
         self.places: dict[str, int] = {}
         self.purged: dict[int, set[int]] = {}
@@ -148,45 +141,42 @@ class Slices:
             self._size += len(data) + len(vectors)
 
     def end_commit(self) -> None:
-        """Write what waits, if it is much."""
+        """Write what waits, if it is much: some agents at a time, so that nobody waits long."""
         self._commits += 1
-        if self._commits >= _MOST_COMMITS or self._size > _MOST_WAITING:
+        if self._commits < _MOST_COMMITS and self._size <= _MOST_WAITING:
+            return
+        for agents in batched(list(self._waiting), _MOST_AT_ONCE):
+            self.turns.after_requests()
+            rows = [
+                (agent, *items[0][:2], zlib.compress(_listed(items), 1), _joined(items))
+                for agent, items in ((agent, self._waiting[agent]) for agent in agents)
+            ]
             with self._lock:
-                rows = [
-                    (agent, *items[0][:2], zlib.compress(_listed(items), 1), _joined(items))
-                    for agent, items in self._waiting.items()
-                ]
                 self._db.execute("BEGIN")
                 self._db.executemany("INSERT INTO blocks VALUES (?, ?, ?, ?, ?)", rows)
                 self._db.execute("COMMIT")
-                self._waiting.clear()
-                self._size = self._commits = 0
+                for agent in agents:
+                    del self._waiting[agent]
+        self._size = self._commits = 0
 
     def add_rows(self, rows: Sequence[NewRow]) -> None:
-        """Keep new memories, and count how many agents hold each text."""
+        """Keep new memories, and their words."""
+        for some in batched(rows, _MOST_AT_ONCE):
+            self.turns.after_requests()
+            self._add_rows(some)
+
+    def _add_rows(self, rows: Sequence[NewRow]) -> None:
         with self._lock:
             db = self._db
             db.execute("BEGIN")
             for row in rows:
                 cursor = db.execute(
-                    "INSERT INTO memories VALUES (NULL, ?, ?, ?, ?, ?, ?, NULL, ?, ?, ?)", row
+                    "INSERT INTO memories VALUES (NULL, ?, ?, ?, ?, ?, ?, NULL, ?, ?)", row
                 )
-                if row.text is None:
-                    continue
-                db.execute(
-                    "INSERT INTO words (rowid, text) VALUES (?, ?)", (cursor.lastrowid, row.text)
-                )
-                if row.kind in ("observation", "action", "note"):
-                    continue
-                held = db.execute(
-                    "SELECT 1 FROM memories WHERE digest = ? AND agent = ? AND sequence != ?",
-                    (row.digest, row.agent, row.sequence),
-                ).fetchone()
-                if held is None:
+                if row.text is not None:
                     db.execute(
-                        "INSERT INTO shared VALUES (?, 1) "
-                        "ON CONFLICT (digest) DO UPDATE SET holders = holders + 1",
-                        (row.digest,),
+                        "INSERT INTO words (rowid, text) VALUES (?, ?)",
+                        (cursor.lastrowid, row.text),
                     )
             db.execute("COMMIT")
 
@@ -209,6 +199,13 @@ class Slices:
         """The rows that a query gives."""
         with self._lock:
             return self._db.execute(sql, values).fetchall()
+
+    def text(self, agent: int, sequence: int) -> str | None:
+        """The text of a memory; None if it was purged, or is not read yet."""
+        found = self.ask(
+            "SELECT text FROM memories WHERE agent = ? AND sequence = ?", (agent, sequence)
+        )
+        return found[0][0] if found else None
 
     def items(self, agent: int, last: int | None = None) -> Iterator[Item]:
         """What the commits that left the bank at a tick up to ``last`` have of an agent."""
@@ -285,6 +282,11 @@ class Slices:
                 oldest = next(iter(self._read))
                 self._read_size -= self._read.pop(oldest).size
         return found
+
+
+def batched(values: Sequence[T], count: int) -> Iterator[Sequence[T]]:
+    """The values, ``count`` at a time."""
+    return (values[at : at + count] for at in range(0, len(values), count))
 
 
 def _listed(items: Sequence[tuple[int, int, bytes, bytes]]) -> bytes:

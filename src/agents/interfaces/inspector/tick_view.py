@@ -111,10 +111,7 @@ def _text_of(run: Inspected, row: dict[str, Any]) -> str:
     """The text of the memory that a row is about, if it is read already."""
     number = int(row["memory_id"][-12:], 16)
     place = run.reader.slices.places.get(row["agent"], -1)
-    found = run.reader.slices.ask(
-        "SELECT text FROM memories WHERE agent = ? AND sequence = ?", (place, number)
-    )
-    return FORGOTTEN if not found or found[0][0] is None else str(found[0][0])
+    return run.reader.slices.text(place, number) or FORGOTTEN
 
 
 def heat(run: Inspected, given: Parameters, most: int = _MOST_ROWS) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from .columns import Columns, Numbers
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["beliefs", "overlap"]
+__all__ = ["beliefs", "overlap", "shares"]
 
 _NO_BELIEFS = ("observation", "action", "note")
 _MOST_NEAR = 60
@@ -39,11 +39,11 @@ def overlap(columns: Columns, agents: Sequence[int] | None = None) -> "pa.Table"
     rows = np.flatnonzero(beliefs(columns) & columns.is_there())
     if agents is not None:
         rows = rows[np.isin(columns.agent[rows], list(agents))]
-    shared, sizes = _shared(columns, rows)
+    shared, sizes = _shared(columns, rows, columns.origin)
     chosen = list(range(min(len(columns.agents), _MOST_NEAR))) if agents is None else list(agents)
     near = _near(columns, rows, chosen)
     one, other, both = shared
-    exact = both / np.maximum(sizes[one] + sizes[other] - both, 1)
+    exact = _exact(shared, sizes)
     closeness = np.array(
         [near.get(pair, np.nan) for pair in zip(one.tolist(), other.tolist(), strict=True)]
     )
@@ -66,15 +66,41 @@ def overlap(columns: Columns, agents: Sequence[int] | None = None) -> "pa.Table"
     )
 
 
+def shares(columns: Columns, agents: Sequence[int], group: Numbers) -> NDArray[np.float64]:
+    """For each two agents the share of their beliefs that both have, as a matrix.
+
+    ``group`` says which memories are the same belief.
+    """
+    rows = np.flatnonzero(beliefs(columns) & columns.is_there())
+    places = np.full(len(columns.agents), -1)
+    places[agents] = np.arange(len(agents))
+    rows = rows[places[columns.agent[rows]] >= 0]
+    shared, sizes = _shared(columns, rows, group)
+    found = np.zeros((len(agents), len(agents)))
+    one, other, exact = places[shared[0]], places[shared[1]], _exact(shared, sizes)
+    found[one, other] = found[other, one] = exact
+    found[places[agents], places[agents]] = sizes[agents] > 0
+    return found
+
+
+def _exact(shared: tuple[Numbers, Numbers, Numbers], sizes: Numbers) -> NDArray[np.float64]:
+    """Of each pair the share of beliefs that both have."""
+    one, other, both = shared
+    share: NDArray[np.float64] = both / np.maximum(sizes[one] + sizes[other] - both, 1)
+    return share
+
+
 def _column(pairs: Sequence[tuple[int, int]], place: int) -> Numbers:
     return np.array([pair[place] for pair in pairs], np.int64)
 
 
-def _shared(columns: Columns, rows: Numbers) -> tuple[tuple[Numbers, Numbers, Numbers], Numbers]:
-    """The pairs of agents with beliefs of one origin and how many; the beliefs of each agent."""
+def _shared(
+    columns: Columns, rows: Numbers, group: Numbers
+) -> tuple[tuple[Numbers, Numbers, Numbers], Numbers]:
+    """The pairs of agents with the same beliefs and how many; the beliefs of each agent."""
     from scipy.sparse import csr_matrix, triu
 
-    held = np.unique((columns.agent[rows] << 32) | columns.origin[rows])
+    held = np.unique((columns.agent[rows] << 32) | group[rows])
     who, what = held >> 32, held & 0xFFFFFFFF
     count = len(columns.agents)
     sizes = np.bincount(who, minlength=count)

@@ -6,11 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .columns import Columns, Numbers
+from .overlap import beliefs
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Spread", "spread_of", "spreads"]
+__all__ = ["Spread", "first_holders", "same_beliefs", "spread_of", "spreads", "tree"]
 
 
 class Spread(NamedTuple):
@@ -59,16 +60,37 @@ class _Firsts(NamedTuple):
     origins: Numbers
 
 
-def spreads(columns: Columns, least: int = 2) -> "pa.Table":
-    """The memories that ``least`` agents or more had at some time, the most spread first."""
+def same_beliefs(columns: Columns) -> Numbers:
+    """For each memory the row of the first one that says the same.
+
+    It is the first of its chain, where the chain has several memories. Beliefs that nobody told on
+    are taken together by their text.
+    """
+    found: Numbers = columns.origin.copy()
+    in_chain = np.bincount(found, minlength=len(columns))[found] > 1
+    rows = np.flatnonzero(beliefs(columns) & ~in_chain)
+    _, first, text = np.unique(columns.same_words()[rows], return_index=True, return_inverse=True)
+    found[rows] = rows[first][text]
+    return found
+
+
+def spreads(
+    columns: Columns, least: int = 2, group: Numbers | None = None, most: int | None = None
+) -> "pa.Table":
+    """The memories that ``least`` agents or more had at some time, the ``most`` spread first.
+
+    ``group`` says which memories are the same, as :func:`same_beliefs`; without it, those of one
+    chain are.
+    """
     import pyarrow as pa
 
-    firsts = _firsts(columns, columns.origin)
+    group = columns.origin if group is None else group
+    firsts = _firsts(columns, group)
     counts = np.diff(firsts.starts, append=len(firsts.rows))
     depths, half_lives, rs = _numbers(columns, firsts, counts)
-    tells = np.bincount(columns.origin[columns.told.row], minlength=len(columns))
+    tells = np.bincount(group[columns.told.row], minlength=len(columns))
     order = np.lexsort((firsts.origins, -counts))
-    order = order[counts[order] >= least]
+    order = order[counts[order] >= least][:most]
     chosen = firsts.origins[order]
     return pa.table(
         {
@@ -85,18 +107,25 @@ def spreads(columns: Columns, least: int = 2) -> "pa.Table":
     )
 
 
+def first_holders(columns: Columns, group: Numbers, first: int) -> Numbers:
+    """The first memory of each agent that has a belief, in the order of time."""
+    rows = np.flatnonzero(group == first)
+    _, places = np.unique(columns.agent[rows], return_index=True)
+    rows = rows[places]
+    in_time: Numbers = rows[np.lexsort((rows, columns.born[rows]))]
+    return in_time
+
+
 def spread_of(columns: Columns, row: int) -> Spread:
     """The spread of the memory in a row, from the first memory of its chain on."""
     origin = int(columns.origin[row])
     group, by = np.where(columns.origin == origin, origin, -1), "source"
     if (group == origin).sum() == 1 and columns.text[row] is not None:
-        same = np.array([text == columns.text[row] for text in columns.text])
+        same = columns.same_words() == columns.same_words()[row]
         origin, by = int(np.flatnonzero(same)[0]), "text"
         group = np.where(same, origin, -1)
-    rows = np.flatnonzero(group == origin)
-    told = np.isin(columns.told.row, rows)
-    _, places = np.unique(columns.agent[rows], return_index=True)
-    rows = rows[np.sort(places)]
+    told = np.isin(columns.told.row, np.flatnonzero(group == origin))
+    rows = first_holders(columns, group, origin)
     counts = np.array([len(rows)])
     firsts = _Firsts(rows, np.zeros(1, np.int64), np.array([origin]))
     depths, half_lives, rs = _numbers(columns, firsts, counts)
@@ -109,7 +138,7 @@ def spread_of(columns: Columns, row: int) -> Spread:
         float(rs[0]),
         int(depths[0]),
         int(half_lives[0]),
-        _tree(columns, rows),
+        tree(columns, rows),
     )
 
 
@@ -144,10 +173,10 @@ def _numbers(
     return depths, half, reproduction(counts, before_last)
 
 
-def _tree(columns: Columns, rows: Numbers) -> "pa.Table":
+def tree(columns: Columns, rows: Numbers) -> "pa.Table":
+    """For each of some memories who had it, since when, and from whom."""
     import pyarrow as pa
 
-    rows = rows[np.lexsort((rows, columns.born[rows]))]
     tellers = _first_tellers(columns, rows)
     return pa.table(
         {
@@ -167,5 +196,6 @@ def _tree(columns: Columns, rows: Numbers) -> "pa.Table":
 
 def _first_tellers(columns: Columns, rows: Numbers) -> list[str | None]:
     told = columns.told
-    known = {int(told.row[at]): told.teller[at] for at in np.flatnonzero(told.is_new).tolist()}
+    places = np.flatnonzero(told.is_new & np.isin(told.row, rows)).tolist()
+    known = {int(told.row[at]): told.teller[at] for at in places}
     return [known.get(row) for row in rows.tolist()]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ...errors import SimulationError
 from ...memory.sources import Telling
 from ..protocols import Action, Outcome, World
-from .actions import NO_OP, OWN_ACTIONS, REFUSED, as_action, refusal
+from .actions import GROUP_ACTIONS, NO_OP, OWN_ACTIONS, REFUSED, as_action, refusal
 from .decisions import DONE, FAILED, REFUSAL, UNANSWERED
 from .failures import failed
 from .speaking import Speech, heard_by
@@ -100,7 +100,7 @@ def _refused(action: Action | None, error: Exception) -> Deed:
 def _act(world: World, agent: str, action: Action | Deed, tick: int) -> Deed:
     if isinstance(action, Deed):
         return action
-    if action.name in OWN_ACTIONS:
+    if action.name in OWN_ACTIONS or action.name in GROUP_ACTIONS:
         return Deed(action, None)
     if action.name == NO_OP:
         reason = action.arguments.get("reason", "no reason given")

@@ -266,6 +266,10 @@ class Run:
             self.folder, bank, self.settings, self._world, branched=came_from, report=report
         )
 
+    def summary(self) -> dict[str, Any]:
+        """What the run came to so far; nothing is written."""
+        return outputs.summary_of(self.bank, self.settings, self._world)
+
     def decision(self, agent: str, tick: int) -> Decision:
         """What decided an agent's actions in a tick, and what came of them."""
         return decision(self.folder, agent, tick)
@@ -360,6 +364,12 @@ class Run:
     def _spread(self) -> Driver:
         """Let the agents live in the workers' cells; the bank stays where it is until the end."""
         if self._bank is not None:
+            if self._bank.groups():
+                raise RunError(
+                    f"{self.folder} has groups, and all members search their boards in each tick: "
+                    "it can't be spread over workers",
+                    hint="run it with --engine local",
+                )
             agents = self.settings.simulation.agent_ids()
             split(self._bank, self.folder / SHARDS, agents, self._cassette)
             self._bank.parts.release()

@@ -15,7 +15,7 @@ from ...bank.memory_bank import MemoryBank
 from ...config.settings import Settings
 from ...errors import BankError, RunError, SimulationError
 from ...storage.journal.journal import Journal
-from ..analysis.columns import Earlier, read_columns
+from ..analysis.collection import Earlier, read_columns
 from ..analysis.study import Study
 from ..analysis.truth import Facts
 from ..protocols import World
@@ -25,7 +25,7 @@ from .folder import as_run_error, places_of_code, read_folder
 from .scenario import make_world, set_up
 from .trusting import is_trusted_run
 
-__all__ = ["facts_of", "study", "study_run"]
+__all__ = ["earlier_memories", "facts_of", "study", "study_run"]
 
 
 def study(folder: str | PathLike[str], tick: int | None = None) -> Study:
@@ -81,7 +81,7 @@ def _study(
             raise BankError(f"the journal in {bank} is empty: no bank was made there")
         last = _checked_tick(name, journal, tick)
         agents = _agents_of(journal, settings)
-        earlier = list(_earlier(bank, journal)) if journal.base else []
+        earlier = list(earlier_memories(bank, journal)) if journal.base else []
         columns = read_columns(journal, identity["seed"], agents, last, earlier)
     return Study(str(name), columns, facts, len(agents), opened)
 
@@ -119,7 +119,7 @@ def _agents_of(journal: Journal, settings: Settings | None) -> list[str]:
     return [] if row is None else list(row.state()["world"]["agents"])
 
 
-def _earlier(bank: Path, journal: Journal) -> Iterator[Earlier]:
+def earlier_memories(bank: Path, journal: Journal) -> Iterator[Earlier]:
     """The memories of a bank that was restored, as they were when its journal began."""
     new: set[tuple[str, int]] = set()
     for commit in takewhile(

@@ -123,10 +123,12 @@ def _flags(memory: "AgentMemory", each: "Memory", as_json: bool) -> dict[str, An
 
 
 def _show_checkpoint(path: Path, as_json: bool) -> None:
+    from ....engine.groups import group_of
     from ....storage.checkpoint import file as checkpoint
 
     found = checkpoint.read(path)
-    agents = [row.agent for row in found.agents]
+    owners = [row.agent for row in found.agents]
+    agents = [name for name in owners if group_of(name) is None]
     if as_json:
         about = {"checkpoint": str(path), "tick": found.tick, "agents": agents}
         echo_json({**about, "extra": found.extra})

@@ -5,30 +5,16 @@ import { useScheme, useSize } from "#bits";
 import { amount } from "#palette";
 import { Line, number } from "#text";
 
-/** @typedef {import("./types").Told} Told */
+/** @typedef {import("./types").Edge} Edge */
 
 const SHOWN = 80; // agents in the circle: those that told and heard most
 
-/** @param {Told[]} told */
-function threads(told) {
-  /** @type {Map<string, {from: string, to: string, count: number, last: number}>} */
-  const found = new Map();
-  for (const { from, to, tick } of told) {
-    const key = JSON.stringify([from, to]);
-    const thread = found.get(key) ?? { from, to, count: 0, last: 0 };
-    thread.count += 1;
-    thread.last = Math.max(thread.last, tick);
-    found.set(key, thread);
-  }
-  return [...found.values()];
-}
-
-/** @param {string[]} agents @param {ReturnType<typeof threads>} lines */
-function busiest(agents, lines) {
+/** @param {string[]} agents @param {Edge[]} edges */
+function busiest(agents, edges) {
   /** @type {Map<string, number>} */
   const counts = new Map(agents.map((agent) => [agent, 0]));
-  for (const { from, to, count } of lines) {
-    for (const agent of [from, to]) counts.set(agent, (counts.get(agent) ?? 0) + count);
+  for (const { teller, listener, times } of edges) {
+    for (const agent of [teller, listener]) counts.set(agent, (counts.get(agent) ?? 0) + times);
   }
   const all = [...counts.keys()];
   if (all.length <= SHOWN) return { names: all, total: all.length };
@@ -43,11 +29,11 @@ function labelAt({ x, y, angle }) {
   return side > 0 ? { x: x + 10, y: y + 4, anchor: "start" } : { x: x - 10, y: y + 4, anchor: "end" };
 }
 
-/** @param {{told: Told[], agents: string[], holders: Set<string> | null, tick: number, chosen: string, choose: (agent: string) => void}} props */
-export function Circle({ told, agents, holders, tick, chosen, choose }) {
+/** Agents keep their places while the cursor moves: ``edges`` are drawn, ``all`` says who is in the circle.
+ * @param {{edges: Edge[], all: Edge[], agents: string[], holders: Set<string> | null, tick: number, chosen: string, choose: (agent: string) => void}} props */
+export function Circle({ edges, all, agents, holders, tick, chosen, choose }) {
   const [ref, { width, height }] = useSize();
-  const lines = threads(told);
-  const { names, total } = busiest(agents, lines);
+  const { names, total } = busiest(agents, all);
   const room = 84;
   const across = Math.max(40, Math.min(width / 2 - room, height / 2 - 30));
   const down = Math.max(40, Math.min(height / 2 - 30, 1.35 * across));
@@ -58,18 +44,18 @@ export function Circle({ told, agents, holders, tick, chosen, choose }) {
       return [name, { x: cx + across * Math.cos(angle), y: cy + down * Math.sin(angle), angle }];
     }),
   );
-  const most = Math.max(1, ...lines.map((line) => line.count));
-  const drawn = lines.filter((line) => at.has(line.from) && at.has(line.to));
+  const most = Math.max(1, ...edges.map((edge) => edge.times));
+  const drawn = edges.filter((edge) => at.has(edge.teller) && at.has(edge.listener));
   return html`<div class="circle" ref=${ref}><svg width=${width} height=${height} role="img" aria-label="who told whom">
     <defs><marker id="arrow" viewBox="0 0 8 8" refX="13" refY="4" markerWidth="8" markerHeight="8" markerUnits="userSpaceOnUse" orient="auto"><path d="M0 0L8 4L0 8z" /></marker></defs>
-    ${drawn.map((line) => {
-      const [a, b] = [at.get(line.from), at.get(line.to)];
+    ${drawn.map((edge) => {
+      const [a, b] = [at.get(edge.teller), at.get(edge.listener)];
       if (!a || !b) return null;
-      const isChosen = chosen && (line.from === chosen || line.to === chosen);
-      const kind = line.last === tick ? "new" : chosen ? (isChosen ? "chosen" : "faint") : "";
+      const isChosen = edge.teller === chosen || edge.listener === chosen;
+      const kind = chosen && !isChosen ? "faint" : edge.last_tick === tick ? "new" : chosen ? "chosen" : "";
       const [mx, my] = [(a.x + b.x) / 2 + (cx - (a.x + b.x) / 2) * 0.45, (a.y + b.y) / 2 + (cy - (a.y + b.y) / 2) * 0.45];
-      return html`<path class=${"thread " + kind} d=${`M${a.x} ${a.y}Q${mx} ${my} ${b.x} ${b.y}`} stroke-width=${0.5 + 2 * (line.count / most)} marker-end="url(#arrow)">
-        <title>${`${line.from} told ${line.to}: ${line.count} times, last in tick ${line.last}`}</title></path>`;
+      return html`<path class=${"thread " + kind} d=${`M${a.x} ${a.y}Q${mx} ${my} ${b.x} ${b.y}`} stroke-width=${0.5 + 2 * (edge.times / most)} marker-end="url(#arrow)">
+        <title>${`${edge.teller} told ${edge.listener}: ${edge.times} times from tick ${edge.first_tick} to ${edge.last_tick}, ${edge.new} times something new`}</title></path>`;
     })}
     ${names.map((name) => {
       const place = at.get(name);
@@ -114,7 +100,7 @@ export function Matrix({ agents, overlap }) {
   };
   const percent = (/** @type {number | null} */ value) => number(value === null ? null : Math.round(value * 1000) / 10);
   return html`<div class="matrix" ref=${ref}>
-    <div class="heat-names">${row >= 10 && agents.map((name) => html`<span style=${{ height: `${row}px`, lineHeight: `${row}px` }}><${Line} text=${name} /></span>`)}</div>
+    <div class="heat-names">${row >= 9 && agents.map((name) => html`<span style=${{ height: `${row}px`, lineHeight: `${row}px` }}><${Line} text=${name} /></span>`)}</div>
     <canvas ref=${canvas} id="overlap" role="img" aria-label="share of texts that two agents both hold" style=${{ width: `${side}px`, height: `${side}px` }} onPointerMove=${find} onPointerLeave=${() => setOver(null)}></canvas>
     <p class="soft matrix-note">${over ? html`<b>${over.one}</b> and <b>${over.other}</b> share ${percent(over.value)} %` : `dark: nothing in common; yellow: ${percent(most)} %`}</p>
   </div>`;

@@ -4,7 +4,7 @@ export type RunAbout = {
   metrics: string[]; per_agent: string[]; has_decisions?: boolean; damaged: string | null; ticks?: number[];
 };
 export type About = {
-  kind: "run" | "bank" | "sweep"; name: string; runs: RunAbout[]; allow_branch: boolean; version: string; sweep?: string | null;
+  kind: "run" | "bank" | "sweep"; name: string; runs: RunAbout[]; allow_branch: boolean; version: string; sweep?: string | null; around?: string | null;
 };
 type Column = (number | null)[];
 export type Series = {
@@ -35,16 +35,29 @@ export type Life = {
     retention: string | null; expires: number | null;
   }[];
   decisions: { tick: number; agent: string; part: string; place: number; score: number | null; did: any[]; outcome: string[] }[];
+  source: { teller: string; tick: number; memory_id: string; origin_agent: string; origin_id: string; hands: number } | null;
   note: string | null;
 };
-export type Told = { from: string; to: string; memory_id: string; tick: number; text: string };
-export type Belief = { text: string; holders: string[]; count: number; since: number };
+export type Told = { teller: string; listener: string; memory_id: string; tick: number; text: string };
+export type Edge = { teller: string; listener: string; times: number; new: number; first_tick: number; last_tick: number };
+export type Holder = {
+  tick: number; agent: string; memory_id: string; teller: string | null; parent_id: string | null; hands: number; gone: number | null;
+};
+export type Belief = {
+  origin: string; agent: string; tick: number; text: string; by: "source" | "text"; holders: number; now: number; tells: number;
+  r: number; depth: number; half_life: number; first: Holder[];
+};
 export type Population = {
-  tick: number; told: Told[]; told_total: number; beliefs: Belief[]; agents: string[]; total: number; overlap: Column[];
+  tick: number; edges: Edge[]; edges_total: number; told: Told[]; told_total: number; beliefs: Belief[]; agents: string[];
+  total: number; overlap: Column[];
 };
 export type Compared = {
   first_difference: { tick: number; agent: string | null; what: string } | null;
   left: Decision | null; right: Decision | null; only_left: MemoryRow[]; only_right: MemoryRow[];
+};
+export type Effect = {
+  name: string; at: number | null; until: number; changed: string[]; reached: [string, number][]; has_runs: boolean;
+  statistics: { metric: string; n: number; mean: number; low: number | null; high: number | null }[];
 };
 export type Edit = { agent: string; do: string; memory?: string; content?: string; tier?: string };
 export type Branch = { command: string; edits_file: string; edits_name: string; out: string };

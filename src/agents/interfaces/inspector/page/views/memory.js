@@ -9,7 +9,7 @@ import { moveTo, span } from "#time";
 
 /** @typedef {import("../types").Life} Life */
 
-const HIDDEN = new Set(["id", "agent", "text", "tier", "kind", "created", "temperature", "metadata"]);
+const HIDDEN = new Set(["id", "agent", "text", "tier", "kind", "created", "temperature", "metadata", "memory_source"]);
 const ENDS = new Set(["gone", "deleted", "archived", "expired", "purged"]);
 
 /** @param {{address: any, index: number, tick: number}} props */
@@ -24,7 +24,7 @@ export function MemoryView({ address, index, tick }) {
 
 /** @param {{life: Life, index: number, tick: number}} props */
 function Whole({ life, index, tick }) {
-  const { memory, events, decisions, note } = life;
+  const { memory, events, decisions, note, source } = life;
   const others = Object.entries({ ...memory.metadata, ...memory }).filter(
     ([name, value]) => !HIDDEN.has(name) && value !== null && asText(value) !== "" && asText(value) !== "{}" && asText(value) !== "[]",
   );
@@ -38,6 +38,10 @@ function Whole({ life, index, tick }) {
       <span class="id"><span class="soft">id</span> <code>${memory.id}</code> <${Copy} text=${memory.id} /></span>
     </p>
     ${others.length > 0 && html`<p class="facts small">${others.map(([name, value]) => html`<span class="argument"><span class="soft">${name.replaceAll("_", " ")}</span> ${typeof value === "number" ? html`<${Num} of=${value} />` : html`<${Line} text=${asText(value)} most=${160} />`}</span> `)}</p>`}
+    ${source && html`<p class="facts" id="source"><span><span class="soft">told by</span> <${AgentLink} name=${source.teller} tick=${source.tick} run=${index} /></span>
+      <span><span class="soft">in tick</span> <${Num} of=${source.tick} /></span> <a class="memory" href=${link({ view: "memory", of: source.memory_id, run: index })}>the memory that was told</a>
+      ${source.hands > 1 && html`<span><span class="soft">through</span> ${source.hands} <span class="soft">hands from</span> <${AgentLink} name=${source.origin_agent} run=${index} /></span>
+      <a class="memory" href=${link({ view: "memory", of: source.origin_id, run: index })}>the first of the chain</a>`}</p>`}
     ${note && html`<p class="remark">${note}</p>`}
     <${LifeLine} life=${life} tick=${tick} />
     <div class="columns">

@@ -1,59 +1,125 @@
 // All agents together: who told whom, which beliefs spread, how much two agents have in common.
-import { html, useState } from "#vendor/htm-preact";
+import { html, useMemo, useState } from "#vendor/htm-preact";
+import { filter } from "#address";
 import { useAnswer } from "#answers";
 import { AgentLink, MemoryLink, Panel, missing } from "#bits";
 import { Circle, Matrix } from "#graph";
-import { Line, Num, counted } from "#text";
+import { Line, Num, counted, number } from "#text";
+import { moveTo } from "#time";
 
 /** @typedef {import("../types").Belief} Belief */
-/** @typedef {import("../types").Told} Told */
+/** @typedef {import("../types").Edge} Edge */
+/** @typedef {import("../types").Holder} Holder */
+/** @typedef {import("../types").Population} Population */
 
-/** @param {{address: any, run: any, index: number, tick: number}} props */
-export function PopulationView({ run, index, tick }) {
+const NOBODY = /** @type {Edge[]} */ ([]);
+
+/** The edges of one belief: who brought it to whom. @param {Belief} belief @returns {Edge[]} */
+const edgesOf = (belief) =>
+  belief.first.flatMap(({ teller, agent, tick }) =>
+    teller === null ? [] : [{ teller, listener: agent, times: 1, new: 1, first_tick: tick, last_tick: tick }],
+  );
+
+/** @param {{address: any, index: number, tick: number}} props */
+export function PopulationView({ address, index, tick }) {
   const answer = useAnswer("population", { run: index, tick });
   const [chosen, choose] = useState("");
-  const [belief, setBelief] = useState("");
-  const { data } = answer;
+  const data = /** @type {Population | null} */ (answer.data);
+  const belief = data?.beliefs.find((each) => each.origin === address.more.belief);
+  const edges = useMemo(() => (belief ? edgesOf(belief) : (data?.edges ?? NOBODY)), [data, belief]);
   if (!data) return missing(answer);
-  const held = data.beliefs.find((/** @type {Belief} */ each) => each.text === belief);
+  const holders = belief ? new Set(belief.first.filter((each) => each.gone === null).map((each) => each.agent)) : null;
+  const setBelief = (/** @type {string} */ origin) => filter({ belief: origin });
   return html`<div class="population" data-tick=${data.tick}>
-    <${Panel} class="who" title="Who told whom" note=${data.told_total > data.told.length ? `the last ${data.told.length} of ${data.told_total}` : counted(data.told.length, "telling")}>
-      ${data.told.length > 0 || data.agents.length > 0
-        ? html`<${Circle} told=${data.told} agents=${data.agents} holders=${held ? new Set(held.holders) : null} tick=${data.tick} chosen=${chosen} choose=${choose} />`
+    <${Panel} class="who" title=${belief ? "Who brought it to whom" : "Who told whom"} note=${noteOf(data, edges, belief)}>
+      ${data.agents.length > 0
+        ? html`<${Circle} edges=${edges} all=${data.edges} agents=${data.agents} holders=${holders} tick=${data.tick} chosen=${chosen} choose=${choose} />`
         : html`<p class="soft">No agent yet.</p>`}
-      ${data.told.length > 0 && html`<p class="soft">orange: told in this tick. A click on an agent shows its threads, a double click opens it.</p>`}
-      ${data.told.length === 0 && html`<p class="soft">No memory says who told it: none has a speaker or source in its metadata.</p>`}
+      ${data.edges.length > 0 && html`<p class="soft">orange: in this tick. A click on an agent shows its threads, a double click opens it.</p>`}
+      ${data.edges.length === 0 && html`<p class="soft">Nobody was told anything up to tick ${data.tick}: no memory has a source or a speaker.</p>`}
     <//>
-    <${Panel} class="beliefs" title="Beliefs that spread" note="texts that several agents hold">
-      <${Beliefs} beliefs=${data.beliefs} agents=${run.agents.length} belief=${belief} setBelief=${setBelief} />
-      <//>
+    <${Panel} class="beliefs" title="Beliefs that spread" note="how many hold each now; who had it first, and when">
+      <${Beliefs} beliefs=${data.beliefs} agents=${data.total} belief=${belief} setBelief=${setBelief} />
+    <//>
     <div class="column">
-    <${Panel} class="overlap" title="In common" note=${data.total > data.agents.length ? `the first ${data.agents.length} of ${data.total} agents` : "share of texts that two agents both hold"}>
-      <${Matrix} agents=${data.agents} overlap=${data.overlap} />
-    <//>
-    <${Panel} class="told" title=${chosen ? `Told by or to ${chosen}` : `Told last`}>
-      <${ToldList} told=${data.told} chosen=${chosen} index=${index} />
-    <//>
+      <${Panel} class="overlap" title="In common" note=${data.total > data.agents.length ? `the first ${data.agents.length} of ${data.total} agents` : "share of beliefs that two agents both hold"}>
+        <${Matrix} agents=${data.agents} overlap=${data.overlap} />
+      <//>
+      ${belief
+        ? html`<${Panel} class="told" id="tree" title="From agent to agent" note=${counted(belief.holders, "agent")}><${Tree} belief=${belief} index=${index} tick=${data.tick} /><//>`
+        : html`<${Panel} class="told" id="told" title=${chosen ? `Told by or to ${chosen}` : "Told last"} note=${counted(data.told_total, "telling")}><${ToldList} told=${data.told} chosen=${chosen} index=${index} /><//>`}
     </div>
   </div>`;
 }
 
-/** @param {{beliefs: Belief[], agents: number, belief: string, setBelief: (text: string) => void}} props */
-function Beliefs({ beliefs, agents, belief, setBelief }) {
-  if (!beliefs.length) return html`<p class="soft">No two agents hold the same text.</p>`;
-  return html`<ul class="belief-list" id="beliefs">${beliefs.map(
-    (each) => html`<li><button aria-pressed=${each.text === belief} onClick=${() => setBelief(each.text === belief ? "" : each.text)} title=${each.text.slice(0, 300)}>
-      <span class="bar"><i style=${{ width: `${(100 * each.count) / Math.max(1, agents)}%` }}></i></span>
-      <span class="count"><${Num} of=${each.count} /></span><${Line} text=${each.text} /><span class="soft since">since ${each.since}</span></button></li>`,
-  )}</ul>`;
+/** @param {Population} data @param {Edge[]} edges @param {Belief | undefined} belief */
+function noteOf(data, edges, belief) {
+  if (belief) return belief.by === "source" ? counted(edges.length, "telling") : "agents with the same text; no memory says whose it is";
+  if (data.edges_total > edges.length) return `the ${edges.length} busiest of ${number(data.edges_total)} pairs`;
+  return `${counted(data.told_total, "telling")} between ${counted(edges.length, "pair")}`;
 }
 
-/** @param {{told: Told[], chosen: string, index: number}} props */
+/** @param {{beliefs: Belief[], agents: number, belief: Belief | undefined, setBelief: (origin: string) => void}} props */
+function Beliefs({ beliefs, agents, belief, setBelief }) {
+  if (!beliefs.length) return html`<p class="soft">No two agents hold the same belief.</p>`;
+  return html`<ul class="belief-list" id="beliefs">${beliefs.map((each) => {
+    const isChosen = each === belief;
+    const share = (/** @type {number} */ count) => ({ width: `${(100 * count) / Math.max(1, agents)}%` });
+    return html`<li data-origin=${each.origin}><button aria-pressed=${isChosen} onClick=${() => setBelief(isChosen ? "" : each.origin)} title=${each.text.slice(0, 300)}>
+      <span class="bar"><i class="once" style=${share(each.holders)}></i><i style=${share(each.now)}></i></span>
+      <span class="count"><${Num} of=${each.now} /></span><${Line} text=${each.text} /><span class="soft since"><${Line} text=${each.agent} most=${12} />, ${each.tick}</span></button>
+      ${isChosen && html`<${Figures} belief=${each} />`}</li>`;
+  })}</ul>`;
+}
+
+/** @param {{belief: Belief}} props */
+function Figures({ belief }) {
+  const { holders, now, tells, r, depth, half_life: half, tick } = belief;
+  return html`<p class="facts small figures"><span><b>${now}</b> <span class="soft">hold it,</span> <b>${holders}</b> <span class="soft">held it at some time</span></span>
+    <span><span class="soft">half of them within</span> <${Num} of=${half} /> <span class="soft">ticks</span></span>
+    ${belief.by === "source" && html`<span><span class="soft">told</span> <${Num} of=${tells} /> <span class="soft">times</span></span>
+      <span title="those who were told, for each one who could tell"><span class="soft">R</span> <${Num} of=${r} /></span>
+      <span><span class="soft">through up to</span> <${Num} of=${depth} /> <span class="soft">hands</span></span>`}
+    <button class="tick-link" onClick=${() => moveTo(tick)}>to its first tick</button></p>`;
+}
+
+/** Below each agent, farther in, those whom it told. @param {{belief: Belief, index: number, tick: number}} props */
+function Tree({ belief, index, tick }) {
+  const names = new Set(belief.first.map((each) => each.agent));
+  /** @type {Map<string | null, Holder[]>} */
+  const below = new Map();
+  for (const each of belief.first) {
+    const above = each.teller !== null && names.has(each.teller) ? each.teller : null;
+    below.set(above, [...(below.get(above) ?? []), each]);
+  }
+  /** @type {{depth: number, holder: Holder}[]} */
+  const lines = [];
+  const seen = new Set();
+  const add = (/** @type {Holder[] | undefined} */ holders, /** @type {number} */ depth) => {
+    for (const holder of holders ?? []) {
+      if (seen.has(holder)) continue;
+      seen.add(holder);
+      lines.push({ depth, holder });
+      add(below.get(holder.agent), depth + 1);
+    }
+  };
+  add(below.get(null), 0);
+  add(belief.first, 0); // Speakers need not have had it before: they may be in a circle.
+  const left = belief.holders - belief.first.length;
+  return html`<ol class="events tree">${lines.map(
+    ({ depth, holder }) => html`<li class=${holder.tick === tick ? "now" : ""} style=${{ paddingLeft: `${Math.min(depth, 12) * 14}px` }}>
+      <button class="tick-link" onClick=${() => moveTo(holder.tick)}>${holder.tick}</button> <${AgentLink} name=${holder.agent} tick=${holder.tick} run=${index} />
+      ${depth === 0 && holder.teller !== null && html`<span class="soft"> told by</span> <${AgentLink} name=${holder.teller} run=${index} />`}
+      <${MemoryLink} id=${holder.memory_id} text="its memory" run=${index} />${holder.gone !== null && html`<span class="soft"> gone in tick ${holder.gone}</span>`}</li>`,
+  )}</ol>${left > 0 && html`<p class="soft">and ${left} more</p>`}`;
+}
+
+/** @param {{told: import("../types").Told[], chosen: string, index: number}} props */
 function ToldList({ told, chosen, index }) {
-  const shown = told.filter((each) => !chosen || each.from === chosen || each.to === chosen).slice(-60).reverse();
+  const shown = told.filter((each) => !chosen || each.teller === chosen || each.listener === chosen).slice(-60).reverse();
   if (!shown.length) return html`<p class="soft">nothing yet</p>`;
   return html`<ol class="events">${shown.map(
-    (each) => html`<li><span class="what">${each.tick}</span> <${AgentLink} name=${each.from} tick=${each.tick} run=${index} /> → <${AgentLink} name=${each.to} tick=${each.tick} run=${index} />
+    (each) => html`<li><span class="what">${each.tick}</span> <${AgentLink} name=${each.teller} tick=${each.tick} run=${index} /> → <${AgentLink} name=${each.listener} tick=${each.tick} run=${index} />
       <${MemoryLink} id=${each.memory_id} text=${each.text} run=${index} /></li>`,
   )}</ol>`;
 }
