@@ -17,11 +17,12 @@ LOWEST := tests/unit/test_golden_histories.py tests/unit/bank tests/unit/search 
 help:            ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /	/' | expand -t 14
 
+# Not compiled: Python does that with what is imported, which is a small part.
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "TierMem needs Python 3.11 or newer; set PYTHON=python3.x")'
 	@echo "installing into $(VENV): this takes a minute or two"
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -e '.[dev]'
 	touch $@
 
 setup: $(STAMP)  ## make .venv with the tested versions
@@ -89,6 +90,9 @@ bench-inspector: $(STAMP) ## opening a run of 1,000 agents and 2,000 ticks, and 
 
 bench-analyse: $(STAMP) ## a town of 1,000 agents and 2,000 ticks, and every table about it (ARGS="--small")
 	$(BIN)/python benchmarks/analyse.py $(ARGS)
+
+bench-nearness: $(STAMP) ## how near questions are to their answers: where `needed` of an analysis begins
+	$(BIN)/python benchmarks/nearness.py
 
 bench-safety: $(STAMP) ## what the record of the last commit and waiting signals cost a tick
 	$(BIN)/python benchmarks/safety.py $(ARGS)

@@ -27,8 +27,8 @@ _TABLES = (
 )  # fmt: skip
 
 
-def make(folder: Path, agents: int, ticks: int) -> float:
-    """A run of the town; the seconds of its first ticks by the clock."""
+def make(folder: Path, agents: int, ticks: int) -> tuple[float, float]:
+    """A run of the town; the seconds of its first ticks by the clock, and of the processor."""
     settings = load_settings(
         overrides={
             "seed": 7,
@@ -46,11 +46,11 @@ def make(folder: Path, agents: int, ticks: int) -> float:
             },
         }
     )
-    start, timed = perf_counter(), 0.0
+    start, used, timed = perf_counter(), process_time(), (0.0, 0.0)
     with Run.create(folder, settings) as run:
         for record in run.advance(ticks):
             if record["tick"] <= _TIMED:
-                timed = perf_counter() - start
+                timed = perf_counter() - start, process_time() - used
     return timed
 
 
@@ -113,9 +113,9 @@ def main() -> None:
     )
     reached = [Goal("seconds for all tables", 10.0, found["wall"], "s")]
     if made is not None:
-        reached.append(
-            Goal(f"seconds for {min(ticks, _TIMED)} ticks of the town", 120.0, made, "s")
-        )
+        name = f"seconds for {min(ticks, _TIMED)} ticks of the town"
+        reached.append(Goal(name, 120.0, made[0], "s"))
+        console.print(f"{name}: {made[1]:.1f} of the processor")
     goals(reached)
 
 

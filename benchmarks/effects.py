@@ -1,113 +1,169 @@
 """Do effects recover what is known? Coverage of 95 % intervals, and significance of nothing.
 
-Walkers choose one of four wells in each tick, and one well has water. Whoever knows it goes there;
-whoever does not, guesses. A walker that drinks lifts the next one by ``LIFT`` (interference): the
-effect of one forgotten memory on all is then known to the last digit, as a mean over chance. A
-superstition changes which guesses are made, and nothing on average.
+The walkers of ``wells.py`` choose one of four wells in each tick, and one well has water. Whoever
+knows it goes there; whoever does not, guesses. A drink lifts the next walker half of the times
+(interference): the effect of one forgotten memory on all is then known to the last digit, as a mean
+over chance. A superstition changes which guesses are made, and nothing on average. Each experiment
+gives two rows: the drinks alone, and the drinks with those of the walkers that were lifted.
 
-    python benchmarks/effects.py            # small: some minutes
-    python benchmarks/effects.py --trials 400
+An experiment of ``tiermem effect`` branches folders, which takes most of its time. So the
+experiments here run the same loop, rules, edit and statistics on banks in memory; the first
+``--check`` of them are made by ``effect()`` as well, and every pair must be the same.
+
+    python benchmarks/effects.py                 # small: a minute
+    python benchmarks/effects.py --trials 400    # whole
 """
 
 import argparse
 import math
 import multiprocessing
 import os
-import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from wells import Walks, Wells
+
+from tiermem import MemoryBank
 from tiermem.config.load import load_settings
+from tiermem.config.settings import Settings
 from tiermem.simulation import Run
 from tiermem.simulation.effects import effect
+from tiermem.simulation.effects.arms import Arm, Pair
+from tiermem.simulation.effects.experiment import figures
+from tiermem.simulation.loop.loop import Loop
+from tiermem.simulation.loop.standing import Standing
+from tiermem.simulation.runs.branch import apply_edits
 
-WORLD = '''
-from tiermem.simulation import Action, Observation, Remark
-
-WELLS = ("north", "south", "east", "west")
-
-class Wells:
-    """One well has water; LIFT is what a drink adds to the next walker's luck."""
-    def __init__(self, *, lift=0.0):
-        self.lift = lift
-    def setup(self, rng, agent_ids):
-        self.rng, self.names, self.tick, self.drinks, self.drank = rng, list(agent_ids), 1, 0.0, []
-        self.well = rng.choice(WELLS)
-    def observe(self, agent_id):
-        knows = Remark(f"The water is in the {self.well}", tier="pinned")
-        heard = [knows, Remark("Bad luck walks left", tier="pinned")] if self.tick == 1 else []
-        return Observation("Where do I go?",
-                           heard=heard if agent_id != self.names[1] else heard[1:])
-    def apply(self, agent_id, action):
-        found = action.arguments["well"] == self.well
-        self.drinks += found
-        if found:
-            self.drank.append(agent_id)
-        return f"I went {action.arguments['well']}"
-    def end_tick(self):
-        for name in self.drank:  # the next walker is lucky by chance, whatever it does
-            after = self.names[(self.names.index(name) + 1) % len(self.names)]
-            self.drinks += self.rng.stream("luck", after).random() < self.lift
-        self.drank, self.tick = [], self.tick + 1
-    def metrics(self):
-        return {"drinks": self.drinks}
-    def get_state(self):
-        return {"tick": self.tick, "drinks": self.drinks}
-    def set_state(self, state):
-        self.tick, self.drinks = state["tick"], state["drinks"]
-
-class Walks:
-    def decide(self, observation, memories, rng):
-        texts = [hit.memory.content for hit in memories]
-        known = [text.split()[-1] for text in texts if text.startswith("The water")]
-        guess = rng.randrange(4)
-        if any(text.startswith("Bad luck") for text in texts):
-            guess = rng.randrange(4)  # another guess, no better and no worse
-        return [Action("go", {"well": known[0] if known else WELLS[guess]})]
-'''
-TICKS, AT, WALKERS, LIFT = 24, 4, 4, 0.5
-KNOWN, SUPERSTITION = "w0:The water is in", "w1:Bad luck"
-CASES = {
-    "one walker forgets, no interference": (0.0, KNOWN),
-    "one walker forgets, with interference": (LIFT, KNOWN),
-    "nothing: a superstition, no interference": (0.0, SUPERSTITION),
-    "nothing: a superstition, with interference": (LIFT, SUPERSTITION),
+TICKS, AT, LIFT = 8, 2, 0.5
+WALKERS = ["w0", "w1", "w2"]
+CHANGES = {
+    "one walker forgets where the water is": ("w0", "The water is in"),
+    "nothing: a superstition is forgotten": ("w1", "Bad luck"),
 }
+METRICS = {"drinks": "none", "with_lifted": "each drink lifts the next walker"}
+"""What is counted, and the interference in it."""
+OVER = ("futures", "seeds")
 
 
-def truth(lift: float, forgotten: str) -> float:
-    """The mean effect on the drinks: a guess is right one time in four."""
-    return -(TICKS - AT) * (1 - 1 / 4) * (1 + lift) if forgotten == KNOWN else 0.0
+class Row(NamedTuple):
+    """One figure of one experiment."""
+
+    change: str
+    metric: str
+    over: str
+    covers: bool
+    """Whether the interval holds the true effect."""
+    called: bool
+    """Whether it is called significant."""
 
 
-def trial(place: str, case: str, over: str, pairs: int, seed: int) -> tuple[str, str, bool, bool]:
-    """Whether the interval holds the true effect, and whether it is called significant."""
-    lift, forgotten = CASES[case]
-    folder = Path(place, f"{seed}-{os.getpid()}")
-    folder.mkdir(parents=True)
-    try:
-        (folder / "wells.py").write_text(WORLD)
-        simulation = {
-            "world": "wells:Wells", "world_options": {"lift": lift}, "policy": "wells:Walks",
-            "agents": [f"w{number}" for number in range(WALKERS)], "ticks": TICKS,
-        }  # fmt: skip
-        own = {"seed": seed, "storage": {"sync": "manual"}, "simulation": simulation}
-        settings = load_settings(own)
-        with Run.create(folder / "run", settings, scenario=folder) as run:
-            for _ in run.advance(TICKS):
-                pass
+def truth(change: str, metric: str) -> float:
+    """The mean effect: a guess is right one time in four."""
+    if change.startswith("nothing"):
+        return 0.0
+    return -(TICKS - AT) * (1 - 1 / 4) * (1 + LIFT * (metric == "with_lifted"))
+
+
+@cache
+def scenario() -> Settings:
+    """The settings of all runs but for their seed."""
+    simulation = {
+        "world": "wells:Wells", "world_options": {"lift": LIFT}, "policy": "wells:Walks",
+        "agents": WALKERS, "ticks": TICKS,
+    }  # fmt: skip
+    return load_settings({"storage": {"sync": "manual"}, "simulation": simulation})
+
+
+def arm(seed: int, future: int, change: str | None) -> Arm:
+    """A branch after tick ``AT``: the run up to there, then the edit, then another future."""
+    rules = [{"do": "future", "number": future, "after": AT}] if future else []
+    with MemoryBank.ephemeral(replace(scenario(), seed=seed)) as bank:
+        loop = Loop(bank, Wells(lift=LIFT), Walks(), WALKERS, Standing(rules))
+        loop.begin()
+        record: dict[str, Any] = {}
+        for tick in range(TICKS):
+            if tick == AT and change is not None:
+                agent, text = CHANGES[change]
+                apply_edits(bank, [{"agent": agent, "do": "forget", "matching": text}])
+            record = loop.tick()
+    return Arm(record["metrics"], {}, TICKS)
+
+
+def in_memory(over: str, pairs: int, seed: int) -> Iterator[tuple[str, list[Pair]]]:
+    """The pairs of one experiment for each change; both have the same arms without a change."""
+    places = [
+        (seed, number) if over == "futures" else (seed + number, 0) for number in range(pairs)
+    ]
+    was = [arm(*place, None) for place in places]
+    for change in CHANGES:
+        changed = [arm(*place, change) for place in places]
+        yield (
+            change,
+            [Pair(str(number), number, *both)
+             for number, both in enumerate(zip(was, changed, strict=True))],
+        )  # fmt: skip
+
+
+def in_folders(change: str, over: str, pairs: int, seed: int) -> list[tuple[float, float]]:
+    """The same experiment by ``effect()``: each pair's figures, as it was and changed."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch) / "run"
+        settings = replace(scenario(), seed=seed)
+        with Run.create(folder, settings, scenario=Path(__file__).parent) as run:
+            list(run.advance(TICKS))
         many: Any = {over: pairs}
-        found = effect(folder / "run", at=AT, forget=forgotten, workers=1, **many)
-        row = found.difference("drinks")
-        low = -math.inf if row["low"] is None else row["low"]
-        high = math.inf if row["high"] is None else row["high"]
-        return case, over, low <= truth(lift, forgotten) <= high, row["p"] <= 0.05
+        forget = ":".join(CHANGES[change])
+        found = effect(folder, at=AT, forget=forget, workers=1, metrics=[*METRICS], **many)
+    return [(row["as-it-was"], row["changed"]) for row in found.pairs]
+
+
+def trial(over: str, pairs: int, seed: int, is_checked: bool) -> list[Row]:
+    """One experiment for each change."""
+    rows = []
+    for change, found in in_memory(over, pairs, seed):
+        if is_checked:
+            own = [(p.was.metrics[m], p.changed.metrics[m]) for p in found for m in METRICS]
+            told = in_folders(change, over, pairs, seed)
+            if own != told:
+                raise RuntimeError(f"seed {seed}, {change}, {over}: {own} in memory, {told} else")
+        for figure in figures(found, [*METRICS]):
+            rows.append(_row(figure, change, over))
+    return rows
+
+
+def _row(found: Mapping[str, Any], change: str, over: str) -> Row:
+    low = -math.inf if found["low"] is None else found["low"]
+    high = math.inf if found["high"] is None else found["high"]
+    covers = low <= truth(change, found["metric"]) <= high
+    return Row(change, found["metric"], over, covers, found["p"] <= 0.05)
+
+
+def experiments(trials: int, pairs: int, workers: int, checks: int) -> Iterator[Row]:
+    """The rows of all experiments, as they end; each experiment has seeds of its own."""
+    calls = [
+        (over, pairs, 10_000_000 * kind + 1000 * number, number <= checks)
+        for number in range(1, trials + 1)
+        for kind, over in enumerate(OVER)
+    ]
+    if Path("/dev/shm").is_dir():
+        os.environ["TMPDIR"] = "/dev/shm"
+    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"))
+    try:
+        for number, rows in enumerate(pool.map(trial, *zip(*calls, strict=True)), start=1):
+            told = f"\r{number * len(CHANGES)} of {len(calls) * len(CHANGES)} experiments"
+            print(told, end="", file=sys.stderr, flush=True)
+            yield from rows
+    except KeyboardInterrupt:
+        print(" before it was interrupted", end="", file=sys.stderr)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        pool.shutdown(cancel_futures=True)
 
 
 def main() -> None:
@@ -116,36 +172,23 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=20, help="experiments for each row")
     parser.add_argument("--pairs", type=int, default=8, help="seeds or futures of an experiment")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
+    parser.add_argument("--check", type=int, default=2, help="experiments made by effect(), too")
     given = parser.parse_args()
     began = time.monotonic()
-    calls = [
-        (case, over, given.pairs, 1000 * number + place)
-        for place, (case, over) in enumerate(
-            (case, over) for over in ("futures", "seeds") for case in CASES
-        )
-        for number in range(1, given.trials + 1)
-    ]
-    rows: dict[tuple[str, str], list[tuple[bool, bool]]] = {}
-    with (
-        tempfile.TemporaryDirectory(prefix="tiermem-effects-") as place,
-        ProcessPoolExecutor(given.workers, multiprocessing.get_context("spawn")) as pool,
-    ):
-        arguments = [(place, *call) for call in calls]
-        for done, (case, over, covers, called) in enumerate(
-            pool.map(trial, *zip(*arguments, strict=True)), start=1
-        ):
-            rows.setdefault((case, over), []).append((covers, called))
-            print(f"\r{done} of {len(calls)} experiments", end="", file=sys.stderr, flush=True)
+    rows: dict[tuple[str, str, str], list[Row]] = {}
+    for row in experiments(given.trials, given.pairs, given.workers, given.check):
+        rows.setdefault(row[:3], []).append(row)
     print(f" in {time.monotonic() - began:.0f} s\n", file=sys.stderr)
-    print("| case | over | true effect | intervals that hold it | called an effect |")
-    print("|---|---|--:|--:|--:|")
-    for (case, over), each in rows.items():
-        covers, called = (sum(column) / len(each) for column in zip(*each, strict=True))
+    print("| change | interference | over | experiments | true effect | hold it | called one |")
+    print("|---|---|---|--:|--:|--:|--:|")
+    for (change, metric, over), each in sorted(rows.items()):
+        covers = sum(row.covers for row in each) / len(each)
+        called = sum(row.called for row in each) / len(each)
         print(
-            f"| {case} | {given.pairs} {over} | {truth(*CASES[case]):+.1f} "
-            f"| {covers:.1%} | {called:.1%} |"
+            f"| {change} | {METRICS[metric]} | {given.pairs} {over} | {len(each)} "
+            f"| {truth(change, metric):+.2f} | {covers:.1%} | {called:.1%} |"
         )
-    print(f"\n{given.trials} experiments a row; goals: 92 to 98 %, and at most 6 % for nothing.")
+    print("\nGoals: 92 to 98 % hold it, and at most 6 % call nothing an effect.")
 
 
 if __name__ == "__main__":

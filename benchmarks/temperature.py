@@ -187,21 +187,21 @@ def recall(folder: Path, memories: int, rounds: int) -> dict[str, float]:
         bank.sync()
         synced = perf_counter() - begun
         agent = bank.agent("agent_0000")
-        store = bank.parts.store._store
+        store = bank.parts.store
         agent.recall("text 1", auto_promote=False)
         whole, alone = [], []
         for n in range(rounds):
             query = f"text {n * 37}"
-            vector = bank.parts.embedder.units([query])[0]
+            vector = np.array(bank.parts.embedder.units([query])[0], np.float32)
             filters = {"user_id": "agent_0000", "temperature": "cold"}
             begun = perf_counter()
-            store._store.search(query="", vectors=vector, top_k=9, filters=filters)
+            store.search(vector, 9, filters)
             alone.append(perf_counter() - begun)
             begun = perf_counter()
             found = agent.recall(query, auto_promote=False)
             whole.append(perf_counter() - begun)
             assert found.items
-            bank.parts.store.push()  # what the recall counted is no change for the store
+            store.push()  # what the recall counted is no change for the store
     return {"recall": median(whole), "store": median(alone), "sync": synced, "memories": memories}
 
 

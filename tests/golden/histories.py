@@ -222,7 +222,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(key): _plain(each) for key, each in value.items()}
     if isinstance(value, Status):
-        newer = ("clock", "embedder", "store")
+        newer = ("clock", "embedder", "store", "groups")
         value = [own for own, name in zip(value, value._fields, strict=True) if name not in newer]
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]

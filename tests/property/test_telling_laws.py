@@ -117,7 +117,7 @@ class World:
         self.attempts += 1
         boards: set[str] = set()
         found: list[str] = []
-        way = rng.randrange(6)
+        way = rng.randrange(7)
         if way == 0 and self.ids:
             try:
                 found = [own.get(rng.choice(self.ids)).content]
@@ -136,6 +136,11 @@ class World:
         elif way == 4:
             former = own.search("knows", 50, include_superseded=True)
             found = [hit.memory.content for hit in former]
+        elif way == 5:
+            for group in GROUPS:
+                boards |= self.boards[group] if agent in self.members[group] else set()
+            rows = own.explain(f"<{rng.randrange(9)} 1>", 3, include_groups=True)
+            found = [row.memory.content for row in rows]
         else:
             found = [each.content for each in own.hidden(Retention.ARCHIVED)]
             found += [row.memory.content for row in own.explain("knows", 5)]

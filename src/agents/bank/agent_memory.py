@@ -3,7 +3,17 @@
 from collections.abc import Iterable, Mapping
 from typing import final
 
-from ..engine import adding, agent_moves, groups, linking, reading, retracting, telling, upkeep
+from ..engine import (
+    adding,
+    agent_moves,
+    group_search,
+    groups,
+    linking,
+    reading,
+    retracting,
+    telling,
+    upkeep,
+)
 from ..engine.open_bank import OpenBank
 from ..engine.status import Status
 from ..errors import InvalidInput, InvalidTier
@@ -581,7 +591,7 @@ class AgentMemory:
                 former = reading.former(self.parts, self.agent_id, with_cold=cold)
                 request = request._replace(with_cold=True, shelved=former)
             if include_groups:
-                return groups.search(self.parts, request)
+                return group_search.search(self.parts, request)
             return self.parts.find(request)[0]
 
     def get_relevant_memories(
@@ -611,6 +621,7 @@ class AgentMemory:
         context_tokens: int | None = None,
         context: bool = False,
         include_cold: bool = False,
+        include_groups: bool = False,
         **filters: object,
     ) -> list[Explanation]:
         """For each memory: its score, and why a search gives it or not.
@@ -622,8 +633,13 @@ class AgentMemory:
         hot, filtered, expired, cold or archived. It counts as no use.
         """
         only, cold = parse_filter_and_cold(include_cold, **filters)
+        if context and include_groups:
+            raise InvalidInput("a context has nothing of boards", hint="leave one of both out")
         with self.parts.using():
             request = self._request(query, limit, context_tokens)
+            if include_groups:
+                request = request._replace(only=only, with_cold=cold)
+                return group_search.explain(self.parts, request)
             hot = self.parts.movement.limits if context else None
             request = request._replace(only=only, with_cold=cold, hot=hot)
             return self.parts.search.explain(request, may_sync=self.parts.may_sync())

@@ -3,25 +3,23 @@
 from collections.abc import Iterable
 
 from ..errors import InvalidInput, InvalidTier
-from ..memory.context import fit
-from ..memory.records import Hit, Hits, Memory
+from ..memory.records import Memory
 from ..memory.requests import NewBatch, check_agent_id, check_new
 from ..memory.tiers import Tier, TierLike, parse_tier
-from ..search.request import SearchRequest
 from ..storage.resident.holdings import NO_VALUES
-from ..storage.state.accesses import Accesses
 from .open_bank import OpenBank
 
 __all__ = [
     "board_of",
+    "check_board_tier",
     "exists",
+    "group_of",
     "groups",
     "groups_of",
     "join",
     "leave",
     "members",
     "post",
-    "search",
 ]
 
 _MARK = "."
@@ -35,6 +33,11 @@ def board_of(name: object) -> str:
     if isinstance(name, str) and len(name) > _LONGEST:
         raise InvalidInput(f"a group's name has at most {_LONGEST} characters")
     return _MARK + check_agent_id(name)
+
+
+def group_of(board: str) -> str | None:
+    """The name of the group to whose board this id belongs; None for the id of an agent."""
+    return board[1:] if board[:1] == _MARK else None
 
 
 def groups(bank: OpenBank) -> list[str]:
@@ -79,16 +82,21 @@ def post(
 ) -> Memory:
     """A member writes a memory to the board, which keeps who wrote it."""
     wanted = Tier.NORMAL if tier is None else parse_tier(tier)
-    if wanted <= Tier.CRITICAL:  # its cap would push out what other members wrote
-        raise InvalidTier(
-            "a board has no pinned and no critical memories",
-            hint="use important, normal or low",
-        )
+    check_board_tier(wanted)
     with bank.changing():
         board = _board(bank, name, agent_id)
         most = bank.settings.memory.max_content_bytes
         checked = check_new((agent_id, content, wanted, None, {"speaker": agent_id}), most)
         return bank.add_new(NewBatch.of([(board, *checked[1:])]))[0]
+
+
+def check_board_tier(tier: Tier) -> None:
+    """Raise :class:`InvalidTier` for a tier with a cap: it would push out what others wrote."""
+    if tier <= Tier.CRITICAL:
+        raise InvalidTier(
+            "a board has no pinned and no critical memories",
+            hint="use important, normal or low",
+        )
 
 
 def _board(bank: OpenBank, name: object, agent_id: str) -> str:
@@ -98,46 +106,3 @@ def _board(bank: OpenBank, name: object, agent_id: str) -> str:
             f"{agent_id} is no member of a group {name}", hint="bank.group(name, members) adds one"
         )
     return board
-
-
-def search(bank: OpenBank, request: SearchRequest) -> Hits:
-    """The hits of one agent's search among its own memories and the boards of its groups.
-
-    The agent's pinned memories come first.
-    """
-    (agent_id,), (query,) = request.agents, request.queries
-    boards = [board_of(name) for name in groups_of(bank, agent_id)]
-    agents = [agent_id, *boards]
-    wide = request._replace(agents=agents, queries=[query] * len(agents), budget=None)
-    found = bank.search.run(bank.search.read(wide), may_sync=bank.may_sync()).hits
-    own = [hit for hit in found[0] if hit.memory.tier is Tier.PINNED]
-    rest = [hit for hits in found for hit in hits if hit.memory.tier is not Tier.PINNED]
-    rest.sort(key=_order if query.strip() else _order_of_newest)
-    chosen = rest[: max(0, request.limit - len(own))]
-    kept = fit(own, chosen, request.budget, bank.search.count_tokens)
-    result = Hits(kept.kept)
-    result.pinned_left_out, result.note = kept.pinned_left_out, found[0].note
-    if query.strip():
-        _count(bank, agents, result)
-    return result
-
-
-def _order(hit: Hit) -> tuple[float, float, int, str, int]:
-    memory = hit.memory
-    return (
-        -hit.boosted_score, -hit.score, -memory.created_tick, memory.agent_id, -memory.sequence,
-    )  # fmt: skip
-
-
-def _order_of_newest(hit: Hit) -> tuple[int, int, str, int]:
-    memory = hit.memory
-    return int(memory.tier), -memory.created_tick, memory.agent_id, -memory.sequence
-
-
-def _count(bank: OpenBank, agents: list[str], hits: Hits) -> None:
-    """Count what was given as used."""
-    for agent_id in agents:
-        own = [hit for hit in hits if hit.memory.agent_id == agent_id]
-        if own:
-            given = [hit.memory.sequence for hit in own], [hit.score for hit in own]
-            bank.used([agent_id], [Accesses.of([given])])

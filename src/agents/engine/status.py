@@ -22,6 +22,7 @@ from ..rules.suggestions import MOST_IDS, Crowd, Suggestion, share
 from ..storage.resident.agent_columns import AgentColumns
 from ..storage.resident.table import WIDTH
 from ..storage.vectors import product_dtype
+from .groups import group_of, groups, groups_of
 from .open_bank import OpenBank
 
 __all__ = ["AgentStatus", "Amount", "Status", "StoreStatus", "TierAmount", "look"]
@@ -114,6 +115,9 @@ class Status(NamedTuple):
     retention: dict[str, int]
     """The number of active, archived and deleted memories."""
     suggestions: tuple[Suggestion, ...]
+    groups: int = 0
+    """How many groups there are; in one agent's part, of how many it is a member. What is on their
+    boards is not counted with the memories of agents."""
 
     def to_dict(self) -> dict[str, Any]:
         """The status as JSON values; an agent's part has no ``store``."""
@@ -141,6 +145,11 @@ def look(bank: OpenBank, agent_id: str | None) -> Status:
     return _Look(bank, agent_id).status()
 
 
+def _agents_in(names: Iterable[str]) -> list[str]:
+    """The agents among the owners of memories; the others are boards of groups."""
+    return sorted([name for name in names if group_of(name) is None])
+
+
 class _Look:
     """One look at the memories of some agents."""
 
@@ -153,11 +162,14 @@ class _Look:
         if agent_id is None:
             provider, behind = bank.settings.store.provider, bank.store.commits_behind
             self._store = StoreStatus(provider, behind, bank.store.problem)
-        names = sorted(resident.blocks) if agent_id is None else [agent_id]
+        names = _agents_in(resident.blocks) if agent_id is None else [agent_id]
         self._blocks = [resident.block(name) for name in names]
-        self._shelf = resident.shelf.counts(agent_id)
+        self._groups = len(groups(bank) if agent_id is None else groups_of(bank, agent_id))
+        shelf = resident.shelf.counts(agent_id)
+        self._shelf = {at: each for at, each in shelf.items() if group_of(at[0]) is None}
         self._crowd = _crowd_of(self._blocks)
-        self._expired = resident.expired(agent_id)
+        expired = resident.expired(agent_id)
+        self._expired = [each for each in expired if group_of(each.agent_id) is None]
         self._over = {(each.agent_id, each.sequence) for each in self._expired}
         self._alive = np.concatenate([np.empty(0, bool), *map(self._alive_in, self._blocks)])
         self._hot = self._hot_rows()
@@ -185,6 +197,7 @@ class _Look:
             self._tiers(),
             self._retention(),
             tuple(self._suggestions()),
+            self._groups,
         )
 
     def _hot_rows(self) -> list[list[int]]:

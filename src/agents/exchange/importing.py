@@ -6,7 +6,7 @@ from itertools import groupby, islice
 from typing import NamedTuple
 
 from ..bank.memory_bank import MemoryBank
-from ..engine import adding
+from ..engine import adding, groups
 from ..errors import InvalidInput, TierFull
 from ..memory.records import Memory
 from ..memory.requests import NewBatch, NewMemory
@@ -65,7 +65,7 @@ def store_rows(
     archived = 0
     with bank.transaction():
         capped = [m for name in bank.agents() for t in _CAPPED for m in bank.agent(name).all(t)]
-        news = _checked(bank, rows, agent_id, sieve)
+        news = _memories(bank, _checked(bank, rows, agent_id, sieve))
         while chunk := list(islice(news, _CHUNK)):
             for new, memory in _stored(bank, chunk, sieve):
                 agents[memory.agent_id] += 1
@@ -134,6 +134,15 @@ def _checked(
             yield new
 
 
+def _memories(bank: MemoryBank, news: Iterable[New]) -> Iterator[New]:
+    """The rows that are memories; the other rows make agents members of a group."""
+    for new in news:
+        if new.members is None:
+            yield new
+        else:
+            groups.join(bank.parts, groups.group_of(new.memory[0]), new.members)
+
+
 def _stored(bank: MemoryBank, chunk: Sequence[New], sieve: _Sieve) -> Iterable[tuple[New, Memory]]:
     try:
         with bank.transaction():
@@ -143,12 +152,19 @@ def _stored(bank: MemoryBank, chunk: Sequence[New], sieve: _Sieve) -> Iterable[t
 
 
 def _added(bank: MemoryBank, chunk: Iterable[New]) -> Iterator[Memory]:
-    """Add rows in order. One that is archived supersedes nothing, and is no repetition."""
-    for is_archived, run in groupby(chunk, lambda new: new.is_archived):
-        if is_archived:
+    """Add rows in order.
+
+    One that is archived, or is on a board, supersedes nothing, and is no repetition.
+    """
+    for is_apart, run in groupby(chunk, _is_apart):
+        if is_apart:
             yield from bank.parts.add_new(NewBatch.of(map(_startable, run)))
         else:
             yield from adding.add_new(bank.parts, NewBatch.of(map(_startable, run)))
+
+
+def _is_apart(new: New) -> bool:
+    return new.is_archived or groups.group_of(new.memory[0]) is not None
 
 
 def _stored_singly(

@@ -6,23 +6,36 @@ ids and ticks: ``id``, ``access_count`` and ``last_access_tick`` are ignored, an
 """
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..bank.memory_bank import MemoryBank
+from ..engine import groups
 from ..errors import InvalidInput, InvalidMetadata
 from ..memory.metadata import KeptMetadata
 from ..memory.records import Memory
-from ..memory.requests import NewMemory, check_new, check_whole
+from ..memory.requests import NewMemory, check_agent_id, check_new, check_whole
 from ..memory.retention import Retention
 from ..memory.sources import SOURCE, source_of, source_text
 from ..memory.temperature import Temperature
 from ..memory.tiers import Tier
 from ..tools.shapes import KEPT, memory_json
 
-__all__ = ["FIELDS", "READ_OVER", "New", "Row", "check_name", "check_row", "exported", "is_chunk"]
+__all__ = [
+    "FIELDS",
+    "READ_OVER",
+    "New",
+    "Row",
+    "check_name",
+    "check_row",
+    "exported",
+    "exported_boards",
+    "is_chunk",
+]
 
 FIELDS = ("agent_id", *KEPT["properties"])
+MEMBERS = "members"
+"""The kind of a row that says who is a member of a group."""
 READ_OVER = frozenset({"id", "access_count", "last_access_tick"})
 """Fields that an import ignores, because a new memory gets its own."""
 
@@ -44,6 +57,8 @@ class New(NamedTuple):
     place: str
     memory: NewMemory
     is_archived: bool
+    members: Sequence[str] | None = None
+    """The members of a group; then the row is no memory."""
 
 
 def exported(
@@ -62,6 +77,20 @@ def exported(
                 yield {"agent_id": name, **memory_json(memory)}
 
 
+def exported_boards(bank: MemoryBank) -> Iterator[dict[str, Any]]:
+    """The groups as rows: the members of each, then what is on its board, oldest first.
+
+    ``agent_id`` is a dot and the group's name. A row of the kind ``members`` has the members as its
+    metadata, each with the tick in which it joined.
+    """
+    for name in bank.groups():
+        group = bank.group(name)
+        own = {"agent_id": groups.board_of(name)}
+        yield {**own, "content": name, "kind": MEMBERS, "metadata": group.members()}
+        for memory in group.all():
+            yield {**own, **memory_json(memory)}
+
+
 def is_chunk(bank: MemoryBank, memory: Memory) -> bool:
     """Whether a memory is a chunk of a note: the note's file holds its text."""
     return memory.kind == "note" and bank.agent(memory.agent_id).notes.citation(memory) is not None
@@ -75,6 +104,9 @@ def check_row(row: Row, agent_id: str | None, most_bytes: int) -> New:
     for name in given:
         check_name(name)
     owner = given.get("agent_id", agent_id)
+    group = groups.group_of(owner) if isinstance(owner, str) else None
+    if group is not None:
+        return _of_group(row.place, group, given, most_bytes)
     if owner is None:
         raise InvalidInput(
             "it does not say whose memory it is", hint="give agent_id, or use --agent"
@@ -95,6 +127,26 @@ def check_row(row: Row, agent_id: str | None, most_bytes: int) -> New:
     if memory[2] is Tier.PINNED:
         _check_pinned(memory[4].temperature, is_archived)
     return New(row.place, memory, is_archived)
+
+
+def _of_group(place: str, name: str, given: Mapping[str, Any], most_bytes: int) -> New:
+    """The members of a group, or what one of them wrote on its board."""
+    board = groups.board_of(name)
+    metadata = given.get("metadata")
+    if not isinstance(metadata, Mapping):
+        raise InvalidInput(
+            "a row of a group has metadata: who is a member, or the speaker", hint="give it some"
+        )
+    if given.get("kind") == MEMBERS:
+        members = [check_agent_id(each) for each in metadata]
+        memory = check_new((name, name), most_bytes)
+        return New(place, (board, *memory[1:]), False, members)
+    if _is_archived(given):
+        raise InvalidInput("nothing on a board is archived", hint="leave retention out")
+    author = check_agent_id(metadata.get("speaker"))
+    own = check_row(Row(place, {**given, "agent_id": author}), None, most_bytes)
+    groups.check_board_tier(own.memory[2])
+    return own._replace(memory=(board, *own.memory[1:]))
 
 
 def _apart(metadata: object) -> tuple[object, str | None]:

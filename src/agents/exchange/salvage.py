@@ -14,7 +14,7 @@ from ..memory.context import approximate_tokens
 from ..storage.embedding.embedders import NoEmbedder
 from ..storage.salvage import Salvage
 from ..storage.salvage import salvage as read_whole
-from .memory_rows import exported
+from .memory_rows import exported, exported_boards
 
 __all__ = ["Salvaged", "salvage", "stand_in"]
 
@@ -41,6 +41,8 @@ class Salvaged(NamedTuple):
         """The memories as rows of an export, of all agents or of some."""
         names = self.bank.agents() if agents is None else agents
         for row in exported(self.bank, names, archived=archived):
+            yield row if self.has_ids else {**row, "id": None}
+        for row in exported_boards(self.bank) if agents is None else ():
             yield row if self.has_ids else {**row, "id": None}
 
 

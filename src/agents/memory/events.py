@@ -17,6 +17,7 @@ from .records import Scalar
 from .temperature import Temperature
 
 __all__ = [
+    "BY_RULE",
     "LEAST_LITERAL",
     "Accessed",
     "Added",
@@ -45,6 +46,8 @@ Cause = Literal[
     "set", "promote", "spill", "compact", "decay", "expire", "prune", "restore", "supersede"
 ]
 """Why a memory moved."""
+BY_RULE = "rule:"
+"""Begins the cause of a move by a rule of temperature.rules; the rule's name follows."""
 UseKind = Literal["access", "recall", "repeat"]
 """How a memory was used."""
 Keep = Callable[[Mapping[str, Scalar]], KeptMetadata]
@@ -116,7 +119,8 @@ class Moved(NamedTuple):
     agent_id: str
     sequences: list[int]
     temperature: int
-    cause: Cause
+    cause: Cause | str
+    """A word, or :data:`BY_RULE` and a name. Banks of before say "compact", and no name."""
 
 
 class Retained(NamedTuple):

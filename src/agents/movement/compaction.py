@@ -1,6 +1,6 @@
 """Compaction moves memories by the bank's rules; pruning archives cold memories over a limit."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import final
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from ..config.settings import TemperatureSettings
 from ..memory.context import TokenCounter, cost
+from ..memory.events import BY_RULE
 from ..memory.records import Memory
 from ..memory.results import RuledMove
 from ..memory.retention import Retention
@@ -45,12 +46,12 @@ class Compactor:
         """Apply the rules to one agent's memories; the number of moves to each temperature."""
         expire(self._ledger, agent_id, everywhere=True)
         moves, sequences = self._plan(agent_id)
-        going: dict[Temperature, list[int]] = {to: [] for to in reversed(Temperature)}
-        for row, to, _ in moves:
-            going[to].append(sequences[row])
-        for to, chosen in going.items():  # cold first
-            self._ledger.move(agent_id, chosen, to, "compact")
-        return Counter({to: len(chosen) for to, chosen in going.items() if chosen})
+        going = defaultdict[tuple[Temperature, str], list[int]](list)
+        for row, to, rule in moves:
+            going[to, rule].append(sequences[row])
+        for to, rule in sorted(going, key=lambda each: -each[0]):  # cold first
+            self._ledger.move(agent_id, going[to, rule], to, BY_RULE + rule)
+        return Counter(to for _, to, _ in moves)
 
     def would_move(self, agent_id: str) -> list[RuledMove]:
         """The moves of :meth:`compact`. It deletes expired memories: the caller undoes that."""

@@ -21,7 +21,7 @@ from .ranker import similarities
 from .request import SearchRequest
 from .trusting import Trusting
 
-__all__ = ["OVER_BUDGET", "Considered", "everything", "explained"]
+__all__ = ["BELOW", "OVER_BUDGET", "Considered", "everything", "explained"]
 
 OVER_BUDGET, BELOW = "over the token budget", "below the cut"
 _HIDDEN = ("over the limits of hot", "filtered", "expired", "cold", "archived")

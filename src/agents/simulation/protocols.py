@@ -77,6 +77,8 @@ class Ask(NamedTuple):
     """How many memories are wanted; the default is that of the settings."""
     cold: bool = False
     """Whether cold memories are searched, too."""
+    groups: bool = False
+    """Whether the boards of the agent's groups are searched, too."""
 
 
 class Answer(NamedTuple):
@@ -227,11 +229,14 @@ class Rating(Protocol):
 class World(Protocol):
     """Where the agents live. The scenario's ``world_options`` are its keyword arguments.
 
-    A world may have five more members. ``rules(**policy_options)`` gives the policy ``rules``;
+    A world may have six more members. ``rules(**policy_options)`` gives the policy ``rules``;
     ``actions``, a mapping of names to descriptions, tells an LLM what it can do; ``by_agent()``
     gives the report numbers per agent: ``{"loss": {"alice": 3.0}}``; ``may_tell(teller, listener)``
     says who can hear whom now, when agents tell each other memories: everybody, without it;
-    ``facts()`` says what is true, by subject: ``{"bridge": {"the bridge is open": True}}``.
+    ``facts()`` says what is true, by subject: ``{"bridge": {"the bridge is open": True}}``;
+    ``groups()`` says once, after :meth:`setup`, which groups there are: ``{"guild": ["alice"]}``;
+    ``regions()`` says how the world splits: ``{"valley": ["alice"]}``, with ``get_region(name)``
+    and ``set_region(name, state)``, so that workers of a spread run apply actions in parallel.
     """
 
     def setup(self, rng: WorldRandom, agent_ids: Sequence[str]) -> None:

@@ -31,6 +31,7 @@ __all__ = [
 AGENTS = ("alice", "bob", "carol")
 """The agents of all histories."""
 
+_GROUP = "guild"
 Operation = tuple[Any, ...]
 """The name of what is done, and with what."""
 
@@ -48,6 +49,9 @@ _still = st.one_of(
     ),
     st.tuples(st.just("tier"), _agents, _picks, tiers),
     st.tuples(st.just("spill"), _agents, st.one_of(st.none(), st.integers(0, 3))),
+    st.tuples(st.sampled_from(["tell", "tell", "retract"]), _agents, _picks, _agents),
+    st.tuples(st.just("trust"), _agents, _agents, st.sampled_from([0, 0.5, 1])),
+    st.tuples(st.sampled_from(["join", "post", "leave"]), _agents),
     st.tuples(st.sampled_from(["search", "search all", "recall"]), _agents, queries),
     st.tuples(st.sampled_from(["compact", "prune", "sweep"])),
 )
@@ -104,8 +108,14 @@ def _of_agent(bank: MemoryBank, name: str, agent_id: str, *rest: Any) -> None:
         agent.search(rest[0], include_cold=True)
     elif name in ("search", "recall", "spill"):
         getattr(agent, name)(rest[0])
+    elif name in ("trust", "join", "post", "leave"):
+        _among_agents(bank, name, agent_id, *rest)
     elif own := every_memory(bank, agent_id):
         chosen = own[rest[0] % len(own)]
+        if name in ("tell", "retract"):
+            with suppress(InvalidInput, MemoryNotFound):
+                _told(bank, name, chosen, rest[1])
+            return
         with suppress(*_refusals(chosen, bank.tick)):
             if name == "tier":
                 agent.set_tier(chosen.id, rest[1])
@@ -113,6 +123,28 @@ def _of_agent(bank: MemoryBank, name: str, agent_id: str, *rest: Any) -> None:
                 agent.demote(chosen.id, name)
             else:
                 getattr(agent, name)(chosen.id)
+
+
+def _told(bank: MemoryBank, name: str, memory: Memory, to: str) -> None:
+    agent = bank.agent(memory.agent_id)
+    if name == "tell":
+        agent.tell(to, memory.id)
+    else:
+        agent.retract(memory.id, "it is not so")
+
+
+def _among_agents(bank: MemoryBank, name: str, agent_id: str, *rest: Any) -> None:
+    """What is not about a memory; without a membership, posting and leaving do nothing."""
+    agent = bank.agent(agent_id)
+    with suppress(InvalidInput):
+        if name == "trust":
+            agent.trust(*rest)
+        elif name == "join":
+            bank.group(_GROUP, [agent_id])
+        elif name == "post":
+            agent.post(_GROUP, f"{agent_id} was here")
+        else:
+            agent.leave(_GROUP)
 
 
 def _refusals(memory: Memory, tick: int) -> tuple[type[Exception], ...]:

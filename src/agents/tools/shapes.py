@@ -243,6 +243,7 @@ STATUS = object_of(
                 }
             )
         ),
+        "groups": _count("Of how many groups the agent is a member."),
     }
 )
 

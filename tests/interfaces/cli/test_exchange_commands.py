@@ -55,6 +55,55 @@ def other(tiermem: Command) -> Path:
 # Round trips
 
 
+@pytest.mark.parametrize("name", ["out.jsonl", "out.parquet"])
+def test_groups_are_exported_and_imported(tiermem: Command, other: Path, name: str) -> None:
+    with MemoryBank.open("crew", storage=MANUAL) as bank:
+        bank.agent("alice").add("her own")
+        bank.group("empty", ["carol"])
+        guild = bank.group("guild", ["alice", "bob"])
+        guild.post("bob", "we meet at noon", "important")
+        guild.post("alice", "we meet at noon")
+        bank.agent("bob").leave("guild")
+    wrote = tiermem("export", "crew", "--to", name)
+    assert "wrote 3 memories and 2 groups" in wrote.err
+    assert tiermem("import", other, name).out == "stored 3 memories of 1 agent and 1 group\n"
+    with MemoryBank.open(other) as bank:
+        assert bank.groups() == ["empty", "guild"]
+        assert list(bank.group("guild").members()) == ["alice"]
+        board = [(each.speaker, each.content, each.tier.name) for each in bank.group("guild").all()]
+        assert board == [
+            ("bob", "we meet at noon", "IMPORTANT"), ("alice", "we meet at noon", "NORMAL"),
+        ]  # fmt: skip
+        assert bank.agents() == ["alice"]
+    assert (
+        "wrote 1 memory of" in tiermem("export", "crew", "--agent", "alice", "--to", "a.jsonl").err
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        ({"agent_id": ".guild", "content": "x"}, "metadata"),
+        ({"agent_id": ".guild", "content": "x", "metadata": {}}, "agent"),
+        ({"agent_id": ".guild", "content": "x", "metadata": {"speaker": ".town"}}, "agent"),
+        ({"agent_id": "..guild", "content": "x", "metadata": {"speaker": "bob"}}, "agent"),
+        ({"agent_id": ".guild", "content": "x", "tier": "pinned", "metadata": {"speaker": "bob"}},
+         "no pinned"),
+        ({"agent_id": ".guild", "content": "x", "retention": "archived",
+          "metadata": {"speaker": "bob"}}, "archived"),
+        ({"agent_id": ".guild", "kind": "members", "metadata": {"*": 0}}, "agent"),
+        ({"agent_id": ".guild", "kind": "members", "metadata": ["bob"]}, "metadata"),
+    ],
+)  # fmt: skip
+def test_a_wrong_row_of_a_group_is_refused(
+    tiermem: Command, other: Path, row: dict[str, Any], why: str
+) -> None:
+    Path("in.jsonl").write_text(json.dumps(row) + "\n")
+    assert tiermem("import", other, "in.jsonl").is_one_error(2, "line 1", why)
+    with MemoryBank.open(other) as bank:
+        assert (bank.groups(), bank.agents()) == ([], [])
+
+
 @pytest.mark.parametrize("name", ["out.jsonl", "out.ndjson", "out.parquet"])
 def test_what_is_exported_is_imported_as_it_was(
     tiermem: Command, folder: Path, other: Path, name: str

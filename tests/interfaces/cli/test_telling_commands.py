@@ -58,6 +58,9 @@ def test_a_group_is_made_written_and_left(tiermem: Command, folder: Path) -> Non
     assert [(row["by"], row["text"]) for row in done["board"]] == [("bob", "noon")]
     found = tiermem("search", folder, "-a", "alice", "noon", "--groups", "--json").json["results"]
     assert found[0]["content"] == "noon"
+    explained = tiermem("search", folder, "-a", "alice", "noon", "--groups", "--explain").out
+    assert "chosen from the board of guild" in explained
+    assert ", 1 group after tick" in tiermem("status", folder).out
     assert tiermem("group", folder, "guild", "--leave", "alice").code == 0
     listed = tiermem("group", folder, "--json").json
     assert "bob" in str(listed)
@@ -80,7 +83,8 @@ def test_a_group_is_made_written_and_left(tiermem: Command, folder: Path) -> Non
         ("group", ".guild", "--join", "alice"),
         ("group", "guild", "--post", "x"),
         ("group", "--join", "alice"),
-        ("search", "-a", "alice", "x", "--groups", "--explain"),
+        ("search", "-a", "alice", "x", "--groups", "--context"),
+        ("search", "-a", "alice", "x", "--superseded", "--explain"),
         ("token", "create", "-a", "alice", "--read-only", "--tell"),
     ],
 )

@@ -116,6 +116,27 @@ def test_a_memory_has_a_life(tiermem: Command, whole: Path) -> None:
     assert "its life" in tiermem("why", whole, "--memory", note).out
 
 
+def test_a_memorys_life_names_the_rule_that_moved_it(tiermem: Command, scenario: Write) -> None:
+    rules = [
+        {"name": "old sights", "when": {"kind": "observation", "age": 2}, "to": "cold"},
+        {"name": "new things", "when": {"age": 0}, "to": "hot"},
+    ]
+    given = scenario()
+    with given.open("a") as file:
+        file.write(f"\ntemperature: {json.dumps({'rules': rules, 'compact_every': 1})}\n")
+    tiermem("run", given, "--ticks", 4, "--out", "r", "-q")
+    with MemoryBank.at(Path("r") / "bank", 4) as bank:
+        first, *_ = bank.agent("bob").all()
+    told = tiermem("why", "r", "--memory", first.id, "--json").json
+    moves = [
+        (each["tick"], each["detail"]) for each in told["moments"] if each["what"] == "temperature"
+    ]
+    assert moves == [
+        (1, "hot now, by the rule 'new things'"),
+        (3, "cold now, by the rule 'old sights'"),
+    ]
+
+
 def test_a_forgotten_memory_leaves_no_text(tiermem: Command, whole: Path) -> None:
     note = why(tiermem, whole, "bob", 1)["did"][1]
     with Run.open(whole) as run:

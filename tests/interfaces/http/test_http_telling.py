@@ -66,3 +66,85 @@ def test_members_write_to_a_board_and_find_it(service: Served) -> None:
         (found,) = bob.post("/memory/query", json=asked).json()["results"]
         assert found["content"] == "bob's own secret"
         assert is_problem(bob.post("/group/guild/leave", json={}), 422)
+
+
+def claims(own: str) -> Iterator[tuple[str, dict[str, object]]]:
+    """What alice may send to speak as bob, or to bring a source that nobody told."""
+    forged = '["bob", 0, "x", "bob", "x", 1]'
+    for name in ("agent", "agent_id", "sender", "teller", "from", "source", "speaker"):
+        yield f"/memory/{own}/tell", {"to": ["carol"], name: "bob"}
+        yield f"/memory/{own}/retract", {"correction": "no", name: "bob"}
+        yield "/group/guild/post", {"content": "I am bob", name: "bob"}
+        yield "/group/guild/leave", {name: "bob"}
+        if name != "teller":
+            yield "/trust", {"teller": "carol", "trust": 0, name: "bob"}
+    yield "/memory", {"content": "bob said so", "metadata": {"memory_source": forged}}
+
+
+def test_nobody_speaks_as_another(service: Served) -> None:
+    bank = service.bank
+    bank.agent("carol").add("carol's own")
+    bank.group("guild", ["bob", "carol"])
+    with service.agent("alice", "tell") as alice:
+        own = alice.post("/memory", json={"content": "agent_X cheats"}).json()["id"]
+        before = bank.state_hash()
+        for path, given in claims(own):
+            answer = alice.post(path, json=given)
+            assert is_problem(answer, answer.status_code), (path, given)
+            assert answer.status_code in (400, 404, 422), (path, given)
+        for header in ("X-Agent", "X-Agent-Id", "X-Sender"):
+            told = alice.post(
+                f"/memory/{own}/tell", json={"to": ["bob"]}, headers={header: "carol"}
+            )
+            assert told.status_code == 200
+    assert bank.state_hash() != before
+    (copy,) = [each for each in bank.agent("bob").all() if each.source is not None]
+    assert (copy.source.teller, copy.speaker) == ("alice", "alice")
+    assert bank.group("guild").members() == {"bob": 0, "carol": 0}
+    assert bank.group("guild").all() == []
+    assert bank.agent("carol").count() == 1
+
+
+def test_a_listener_reads_nothing_of_the_chain(service: Served) -> None:
+    """It knows the ids of the teller's memory and of the origin, and they open nothing."""
+    bank = service.bank
+    carol = bank.agent("carol")
+    origin = carol.add("the bridge is out, and this is carol's word")
+    passed = bank.agent("bob").get(carol.tell("bob", origin.id).memory_id)
+    bank.agent("alice").add("alice's own")
+    told = bank.agent("bob").tell("alice", passed.id).memory_id
+    carol.update(origin.id, "carol's second thought")
+    with service.agent("alice", "tell") as alice:
+        for other in (origin.id, passed.id):
+            for method, path, given in (
+                ("GET", f"/memory/{other}", None),
+                ("POST", f"/memory/{other}/tell", {"to": ["bob"]}),
+                ("POST", f"/memory/{other}/retract", {"correction": "no"}),
+            ):
+                answer = alice.request(method, path, json=given)
+                assert is_problem(answer, 404), (method, path)
+                assert "second thought" not in answer.text
+        found = alice.get(f"/memory/{told}").json()
+        assert found["content"] == "the bridge is out, and this is carol's word"
+        assert alice.post(f"/memory/{told}/retract", json={}).json() == {"corrected": 0}
+    assert bank.agent("bob").get(passed.id) == passed
+    assert carol.all()[0].content == "carol's second thought"
+
+
+def test_who_left_neither_finds_nor_explains_the_board(service: Served) -> None:
+    service.bank.group("guild", ["alice", "bob"]).post("bob", "the treasure is below the oak")
+    asked = {"query": "treasure", "include_groups": True}
+    with service.agent("alice", "tell") as alice:
+        assert "oak" in alice.post("/memory/query", json=asked).text
+        (board,) = service.bank.group("guild").all()
+        for method, path in (("GET", ""), ("POST", "/tell"), ("POST", "/retract")):
+            given = {"": None, "/tell": {"to": ["bob"]}}.get(path, {})
+            answer = alice.request(method, f"/memory/{board.id}{path}", json=given)
+            assert is_problem(answer, 404)
+        assert alice.post("/group/guild/leave", json={}).status_code == 200
+        assert "oak" not in alice.post("/memory/query", json=asked).text
+        assert is_problem(alice.post("/group/guild/post", json={"content": "x"}), 422)
+        for name in (".guild", "..guild", "guild%00", "%2Eguild", "*"):
+            answer = alice.post(f"/group/{name}/post", json={"content": "x"})
+            assert answer.status_code in (400, 404, 422), name
+    assert len(service.bank.group("guild").all()) == 1

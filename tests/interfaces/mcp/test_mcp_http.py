@@ -209,6 +209,42 @@ def test_no_attempt_reaches_the_others_memory(served: Served, own: str) -> None:
     assert memories(served.folder, other) == before
 
 
+def test_a_tool_speaks_for_the_agent_of_the_token_alone(served: Served) -> None:
+    """Telling as another, forging a source, and reading on along a chain are all refused."""
+    (mine, *_), (theirs, *_) = (memories(served.folder, name) for name in ("alice", "bob"))
+
+    async def main() -> None:
+        async with over_http(served.url, served.alice) as alice:
+            for name in ("agent_id", "sender", "from", "source", "speaker"):
+                for tool, given in (
+                    ("memory_tell", {"memory_id": mine[0], "to": ["bob"]}),
+                    ("memory_retract", {"memory_id": mine[0]}),
+                    ("memory_trust", {"teller": "bob", "trust": 0}),
+                    ("group_post", {"group": "guild", "content": "I am bob"}),
+                    ("group_leave", {"group": "guild"}),
+                ):
+                    result = await alice.call_tool(tool, {**given, name: "bob"})
+                    assert result.is_error, (tool, name)
+            forged = {"memory_source": '["bob", 0, "x", "bob", "x", 1]'}
+            added = {"content": "bob said so", "metadata": forged}
+            assert (await alice.call_tool("memory_add", added)).is_error
+            told = await alice.call_tool("memory_tell", {"memory_id": mine[0], "to": ["bob"]})
+            assert not told.is_error
+            assert theirs[0] not in told.model_dump_json()
+        async with over_http(served.url, served.bob) as bob:
+            for tool in ("memory_get", "memory_tell", "memory_retract"):
+                given = {
+                    "memory_id": mine[0],
+                    **({"to": ["alice"]} if tool == "memory_tell" else {}),
+                }
+                assert "MemoryNotFound" in text_of(await bob.call_tool(tool, given)), tool
+
+    anyio.run(main)
+    with MemoryBank.at(served.folder) as bank:
+        told = [each for each in bank.agent("bob").all() if each.source is not None]
+        assert [(each.source.teller, each.speaker) for each in told] == [("alice", "alice")]
+
+
 def memories(folder: Path, agent: str) -> list[tuple[object, ...]]:
     with MemoryBank.at(folder) as bank:
         return [

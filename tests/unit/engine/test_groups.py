@@ -149,6 +149,64 @@ def test_a_group_and_an_agent_may_share_a_name(bank: MemoryBank) -> None:
     assert bank.agent("guild").all() == [guild]
 
 
+def test_boards_are_no_agents(bank: MemoryBank, alice: AgentMemory) -> None:
+    alice.add("mine")
+    bank.group("guild", ["alice", "bob"]).post("bob", PLAN)
+    bank.group("town", ["bob"])
+    whole, own = bank.status(), bank.status("alice")
+    assert (whole.agents, whole.groups, own.groups) == (1, 2, 1)
+    assert whole.retention["active"] == whole.tiers["normal"].items == 1
+    assert all(each.agent_id == "alice" for each in whole.fullest)
+    assert whole.to_dict()["groups"] == 2
+
+
+def trusting(make_bank: OpenBank) -> tuple[MemoryBank, AgentMemory]:
+    """Bob wrote ten things to a board, carol one, and alice does not trust bob."""
+    bank = make_bank(retrieval={"trust": True, "mode": "vector"})
+    guild = bank.group("guild", ["alice", "bob", "carol"])
+    for number in range(10):
+        guild.post("bob", f"bob's {number} <1 0>")
+    guild.post("carol", "carol's <1 1>")
+    return bank, bank.agent("alice")
+
+
+def test_trust_counts_for_what_is_on_a_board(make_bank: OpenBank) -> None:
+    bank, alice = trusting(make_bank)
+    assert "carol's <1 1>" not in found(alice, limit=3)
+    alice.trust("bob", 0.5)
+    assert found(alice, limit=3)[0] == "carol's <1 1>"
+    assert found(bank.agent("carol"), limit=1) == ["bob's 9 <1 0>"]
+    _, second = alice.search("<1 0>", 2, include_groups=True)
+    assert second.score == 0.5
+    assert second.boosted_score == second.score + second.boost
+
+
+def test_an_explanation_says_what_a_search_of_boards_gives(make_bank: OpenBank) -> None:
+    bank, alice = trusting(make_bank)
+    alice.trust("bob", 0.5)
+    own = alice.add("her own <0 1>")
+    alice.add("a pin <0 1>", "pinned")
+    state = bank.state_hash()
+    for options in ({"limit": 3}, {"limit": 4, "context_tokens": 9}, {"limit": 20}):
+        rows = alice.explain("<1 0>", include_groups=True, **options)
+        with undone(bank):
+            hits = alice.search("<1 0>", include_groups=True, **options)
+        given = [row for row in rows if row.rank is not None]
+        assert [row.rank for row in given] == list(range(1, len(hits) + 1))
+        assert [row[:4] for row in given] == [tuple(hit) for hit in hits]
+        assert len(rows) == len({row.memory.id for row in rows}) == 13
+    assert bank.state_hash() == state
+    rows = alice.explain("<1 0>", 3, include_groups=True)
+    why = {row.memory.content: row for row in rows}
+    assert why["a pin <0 1>"].reason == "pinned"
+    assert why["carol's <1 1>"].reason == "chosen from the board of guild"
+    assert (why["bob's 0 <1 0>"].reason, why["bob's 0 <1 0>"].trust) == ("below the cut", 0.5)
+    assert why[own.content].rank is None
+    assert not any(row.memory.speaker for row in alice.explain("<1 0>", 3))
+    with pytest.raises(InvalidInput, match="nothing of boards"):
+        alice.explain("<1 0>", context=True, include_groups=True)
+
+
 async def _awaited() -> list[str]:
     async with AsyncMemoryBank.ephemeral(preset="vector") as bank:
         guild = await bank.group("guild", ["alice", "bob"])

@@ -103,6 +103,8 @@ class Page:
         whose = status.agent_id
         if whose is None:
             whose = f"{status.agents:,} {'agent' if status.agents == 1 else 'agents'}"
+            if status.groups:
+                whose += f", {status.groups:,} {'group' if status.groups == 1 else 'groups'}"
         kept = ", ".join(f"{number:,} {name}" for name, number in status.retention.items())
         return f"{one_line(self._name)}: {whose} after tick {status.tick:,}; {kept} memories"
 

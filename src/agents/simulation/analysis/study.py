@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["NEAR", "Study"]
 
-NEAR = 0.6
-"""From this cosine on, a memory that is gone counts as near to a query."""
+NEAR = 0.3
+"""From this cosine on, a memory that is gone counts as near to a query: ``benchmarks/nearness.py``
+measured how near questions are to their answers, and to the answers of others."""
 
 Opened = Callable[[], AbstractContextManager[Journal]]
 

@@ -43,12 +43,18 @@ class Pair(NamedTuple):
 
 
 def run_arm(
-    parent: Path, folder: Path, change: Change, until: int, *, offline: bool = False
+    parent: Path,
+    folder: Path,
+    change: Change,
+    until: int,
+    *,
+    offline: bool = False,
+    keep: bool = True,
 ) -> Arm:
     """Branch ``parent``, and run the branch up to ``until``.
 
     With ``offline``, the first prompt without a recorded answer ends it, and what came before is
-    kept.
+    kept. Without ``keep``, nobody will look at the branch, and it gets no tables.
     """
     settings = ["storage.sync=manual", *change.assignments]
     branch(parent, change.at, folder, assignments=settings, edits=change.edits, rules=change.rules)
@@ -56,7 +62,7 @@ def run_arm(
         try:
             for _ in run.advance(until):
                 pass
-            return _arm(run, change.at, "")
+            return _arm(run, change.at, "", keep)
         except SimulationError as error:
             if not isinstance(error.__cause__, Diverged):
                 raise
@@ -64,11 +70,11 @@ def run_arm(
     with Run.open(
         folder, change.secrets, offline=offline
     ) as run:  # as it was after its last whole tick
-        return _arm(run, change.at, stopped)
+        return _arm(run, change.at, stopped, keep)
 
 
-def _arm(run: Run, at: int, stopped: str) -> Arm:
-    summary = run.finish(report=False)
+def _arm(run: Run, at: int, stopped: str, keep: bool) -> Arm:
+    summary = run.finish(report=False) if keep else run.summary()
     no_ops = sum(record["no_ops"] for record, _ in run.bank.ticks.records(after=at))
     return Arm(summary["metrics"], summary["by_agent"], run.tick, stopped, no_ops)
 
@@ -104,7 +110,13 @@ def _told(folder: Path, after: int) -> dict[int, Any]:
 
 
 def seed_pair(
-    run: Path, folder: Path, intervention: Intervention, seed: int, until: int, offline: bool
+    run: Path,
+    folder: Path,
+    intervention: Intervention,
+    seed: int,
+    until: int,
+    offline: bool,
+    keep: bool = True,
 ) -> Pair:
     """A fresh run of the scenario with another seed, and its branch with the same change."""
     where, fresh = f"seed {seed}", folder / "as-it-was"
@@ -117,38 +129,44 @@ def seed_pair(
         with Run.create(fresh, other, scenario=scenario) as new:
             for _ in new.advance(until):
                 pass
-            was = _arm(new, 0, "")
+            was = _arm(new, 0, "", keep)
     except TierMemError as error:
         return Pair(where, seed, None, None, error.why)
     try:
         change = intervention.in_run(fresh)
     except RunError as error:
         return Pair(where, seed, was, None, error.why)
-    return _changed(Pair(where, seed, was, None), fresh, folder, change, until, offline)
+    return _changed(Pair(where, seed, was, None), fresh, folder, change, until, offline, keep)
 
 
 def future_pair(
-    run: Path, folder: Path, change: Change, number: int, until: int, offline: bool
+    run: Path,
+    folder: Path,
+    change: Change,
+    number: int,
+    until: int,
+    offline: bool,
+    keep: bool = True,
 ) -> Pair:
     """The same past with another future, as it was and changed."""
     rule = {"do": "future", "number": number, "after": change.at}
     null = Change(change.at, rules=(rule,), secrets=change.secrets)
     pair = Pair(f"future {number}", number, None, None)
     try:
-        was = run_arm(run, folder / "as-it-was", null, until, offline=offline)
+        was = run_arm(run, folder / "as-it-was", null, until, offline=offline, keep=keep)
     except TierMemError as error:
         return pair._replace(missing=error.why)
     if was.stopped:
         return pair._replace(missing=was.stopped)
     other = change._replace(rules=(*change.rules, rule))
-    return _changed(pair._replace(was=was), run, folder, other, until, offline)
+    return _changed(pair._replace(was=was), run, folder, other, until, offline, keep)
 
 
 def _changed(
-    pair: Pair, parent: Path, folder: Path, change: Change, until: int, offline: bool
+    pair: Pair, parent: Path, folder: Path, change: Change, until: int, offline: bool, keep: bool
 ) -> Pair:
     try:
-        arm = run_arm(parent, folder / "changed", change, until, offline=offline)
+        arm = run_arm(parent, folder / "changed", change, until, offline=offline, keep=keep)
     except TierMemError as error:
         return pair._replace(missing=error.why)
     return pair._replace(missing=arm.stopped) if arm.stopped else pair._replace(changed=arm)

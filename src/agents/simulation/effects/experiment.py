@@ -13,6 +13,7 @@ from ...errors import InvalidInput, RunError
 from ...storage.private_files import make_folder
 from ..runs.compare import last_tick
 from ..runs.folder import read_folder
+from ..runs.kept_effects import AS_IT_WAS, CHANGED
 from ..runs.trusting import check_run
 from ..statistics import FEWEST_SEEDS, differences
 from ..sweeps.worker import KILLED, in_processes
@@ -22,17 +23,14 @@ from .interventions import Change, Intervention, read_intervention
 from .spread import Parted, Reached, Step, compare, story_of
 
 __all__ = [
-    "AS_IT_WAS",
-    "CHANGED",
     "Effect",
     "arms_folder",
     "effect",
     "expected_cost",
+    "figures",
     "one_or_more",
 ]
 
-AS_IT_WAS, CHANGED = "as-it-was", "changed"
-"""The two arms, and the names of their folders."""
 Progress = Callable[[int, int], None]
 """Takes the number of finished pairs, and of all."""
 Texts = str | Iterable[str]
@@ -129,12 +127,12 @@ def effect(
         block=one_or_more(block), pin=one_or_more(pin), assignments=one_or_more(set),
     )  # fmt: skip
     _check_numbers(folder, seeds, futures, out)
-    change, until = given.in_run(folder), last_tick(folder)
+    change, until, keep = given.in_run(folder), last_tick(folder), out is not None
     with arms_folder(out, force) as place:
-        arm = _own_pair(folder, place, change, until, offline)
+        arm = _own_pair(folder, place, change, until, offline, keep)
         if progress is not None:
             progress(1, max(seeds, futures))
-        more = _more_pairs(folder, place, given, change, (seeds, futures), offline, workers)
+        more = _more_pairs(folder, place, given, change, (seeds, futures), offline, keep, workers)
         pairs = [arm]
         for pair in more:
             pairs.append(pair)
@@ -205,11 +203,13 @@ def _check_numbers(folder: Path, seeds: int, futures: int, out: object) -> None:
         )
 
 
-def _own_pair(folder: Path, place: Path, change: Change, until: int, offline: bool) -> Pair:
+def _own_pair(
+    folder: Path, place: Path, change: Change, until: int, offline: bool, keep: bool
+) -> Pair:
     """The run itself: a branch without a change, which must be equal, and one with the change."""
-    null = run_arm(folder, place / AS_IT_WAS, Change(change.at), until, offline=True)
+    null = run_arm(folder, place / AS_IT_WAS, Change(change.at), until, offline=True, keep=keep)
     check_null(folder, place / AS_IT_WAS, change.at)
-    changed = run_arm(folder, place / CHANGED, change, until, offline=offline)
+    changed = run_arm(folder, place / CHANGED, change, until, offline=offline, keep=keep)
     seed = read_folder(folder)[0].seed
     return Pair("the run itself", seed, null, changed)
 
@@ -221,6 +221,7 @@ def _more_pairs(
     change: Change,
     numbers: tuple[int, int],
     offline: bool,
+    keep: bool,
     workers: int | None,
 ) -> Iterator[Pair]:
     """The other pairs, as they end."""
@@ -234,7 +235,7 @@ def _more_pairs(
     calls: list[tuple[object, ...]] = []
     for each in others:
         make_folder(place / f"{over}-{each}")
-        calls.append((run, place / f"{over}-{each}", what, each, until, offline))
+        calls.append((run, place / f"{over}-{each}", what, each, until, offline, keep))
     for at, pair in results_of(job, calls, workers):
         yield pair or Pair(f"{over} {others[at]}", others[at], None, None, KILLED)
 
@@ -320,6 +321,11 @@ def _rows(
                     CHANGED: now,
                     "difference": now - was,
                 }
+
+
+def figures(pairs: Sequence[Pair], names: Sequence[str]) -> list[dict[str, Any]]:
+    """For each metric the mean difference of pairs that ran to their end, its interval and p."""
+    return _statistics(list(_rows(pairs, {}, True, names)), names)
 
 
 def _arms(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -14,10 +14,11 @@ from ...storage.private_files import make_folder
 from ..runs.compare import last_tick
 from ..runs.decision_table import kept_decisions
 from ..runs.folder import as_run_error, read_folder
+from ..runs.kept_effects import AS_IT_WAS, CHANGED
 from ..statistics import differences
 from ..sweeps.worker import KILLED
 from .arms import Pair, check_null, future_pair, run_arm
-from .experiment import AS_IT_WAS, CHANGED, arms_folder, results_of
+from .experiment import arms_folder, results_of
 from .interventions import Change
 
 __all__ = ["Candidate", "Ranked", "Tested", "which"]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ...errors import SimulationError
 from ...memory.sources import Telling
 from ..protocols import Action, Outcome, World
-from .actions import NO_OP, OWN_ACTIONS, REFUSED, as_action, refusal
+from .actions import GROUP_ACTIONS, NO_OP, OWN_ACTIONS, REFUSED, as_action, refusal
 from .decisions import DONE, FAILED, REFUSAL, UNANSWERED
 from .failures import failed
 from .speaking import Speech, heard_by
@@ -42,14 +42,22 @@ def read_action(given: object) -> Action | Deed:
 
 
 def act(
-    world: World, order: Iterable[str], actions: Mapping[str, Sequence[object]], tick: int
+    world: World,
+    order: Iterable[str],
+    actions: Mapping[str, Sequence[object]],
+    tick: int,
+    agents: Collection[str] | None = None,
 ) -> dict[str, list[Deed]]:
-    """Apply the actions of each agent; the deeds of each agent, in the order of acting."""
+    """Apply the actions of each agent; the deeds of each agent, in the order of acting.
+
+    ``agents`` are all that may hear, if those are more than have actions here.
+    """
+    agents = actions if agents is None else agents
     own = getattr(world, "actions", ())
     deeds: dict[str, list[Deed]] = {}
     for agent in order:
         deeds[agent] = [
-            _tell(world, agent, each, actions, tick)
+            _tell(world, agent, each, agents, tick)
             if isinstance(each, Speech) and each.action.name not in own
             else _act(world, agent, read_action(each), tick)
             for each in actions[agent]
@@ -92,7 +100,7 @@ def _refused(action: Action | None, error: Exception) -> Deed:
 def _act(world: World, agent: str, action: Action | Deed, tick: int) -> Deed:
     if isinstance(action, Deed):
         return action
-    if action.name in OWN_ACTIONS:
+    if action.name in OWN_ACTIONS or action.name in GROUP_ACTIONS:
         return Deed(action, None)
     if action.name == NO_OP:
         reason = action.arguments.get("reason", "no reason given")

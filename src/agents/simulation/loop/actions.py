@@ -26,6 +26,8 @@ from .asking import answers
 
 __all__ = [
     "ASK_ACTIONS",
+    "GROUP_ACTIONS",
+    "GROUP_ASKS",
     "LINKS",
     "MEMORY_ACTIONS",
     "NOTE_ACTIONS",
@@ -70,6 +72,13 @@ TELL_ACTIONS: Mapping[str, str] = {
 """The actions by which memories cross from agent to agent. A world that has an action of the same
 name in its ``actions`` does that action itself."""
 
+GROUP_ACTIONS: Mapping[str, str] = {
+    "post_to_group": "write to the board of a group of yours, which all its members can search: "
+    "group, content, and optionally tier (important, normal or low)",
+    "leave_group": "leave a group: you neither find nor write what is on its board any more: group",
+}
+"""The actions on groups, which a language model is told of in a world that has ``groups``."""
+
 NOTE_ACTIONS: Mapping[str, str] = {
     "append_note": "add lines to a note, a Markdown file of your own: text, and optionally path "
     "(MEMORY.md for what lasts, or memory/NAME.md)",
@@ -85,11 +94,15 @@ ASK_ACTIONS: Mapping[str, str] = {
 }
 """The questions of a language model; a policy in Python gives an :class:`Ask`."""
 
+GROUP_ASKS: Mapping[str, str] = {
+    "search_groups": "the same as search_memory, also on the boards of your groups",
+}
+
 _RECALL = "recall_memory"
 """As an action of a policy that does not ask, it makes hot what is needed again."""
 
 OWN_ACTIONS: Mapping[str, str] = {**MEMORY_ACTIONS, _RECALL: ASK_ACTIONS[_RECALL], **NOTE_ACTIONS}
-"""The actions of every agent in every world."""
+"""The actions of every agent in every world, beside those on groups."""
 
 NO_OP = "no_op"
 """The action of a policy that found no answer. Only its ``reason`` is recorded."""
@@ -109,6 +122,8 @@ _REQUIRED = {
     "demote_memory": ("memory_id",),
     "forget_memory": ("memory_id",),
     "set_trust": ("agent", "trust"),
+    "post_to_group": ("group", "content"),
+    "leave_group": ("group",),
     "tell": ("to", "memory_id"),
     "broadcast": ("memory_id",),
     "retract": ("memory_id",),
@@ -127,6 +142,7 @@ _OPTIONAL = {
     "demote_memory": ("to",),
     _RECALL: ("limit",),
     "append_note": ("path",),
+    "post_to_group": ("tier",),
     "tell": ("as_tier", "note"),
     "broadcast": ("to", "as_tier", "note"),
 }
@@ -195,6 +211,12 @@ def change_memory(memory: AgentMemory, action: Action) -> None:
         return
     if name == "set_trust":
         memory.trust(arguments["agent"], arguments["trust"])
+        return
+    if name == "post_to_group":
+        memory.post(arguments["group"], arguments["content"], arguments.get("tier"))
+        return
+    if name == "leave_group":
+        memory.leave(arguments["group"])
         return
     identifier = arguments["memory_id"]
     if name == "pin_memory":

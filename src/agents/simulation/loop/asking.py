@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from ...engine import group_search
 from ...engine.agent_moves import recalled
 from ...engine.open_bank import OpenBank
 from ...errors import InvalidInput
@@ -32,14 +33,14 @@ def answers(bank: OpenBank, asked: Sequence[tuple[str, Ask]]) -> list[Answer]:
     hot, if ``temperature.auto_promote`` is true.
     """
     found: list[Answer | None] = [None] * len(asked)
-    batches: dict[tuple[int | None, bool], list[int]] = {}
+    batches: dict[tuple[int | None, bool, bool], list[int]] = {}
     for place, (_, ask) in enumerate(asked):
         try:
             _check(bank, ask)
-            batches.setdefault((ask.limit, ask.cold), []).append(place)
+            batches.setdefault((ask.limit, ask.cold, ask.groups), []).append(place)
         except InvalidInput as error:
             found[place] = Answer(ask, Hits(), str(error))
-    for (limit, cold), places in batches.items():
+    for (limit, cold, with_groups), places in batches.items():
         request = SearchRequest(
             [asked[place][0] for place in places],
             [asked[place][1].query for place in places],
@@ -48,7 +49,7 @@ def answers(bank: OpenBank, asked: Sequence[tuple[str, Ask]]) -> list[Answer]:
             pinned_first=False,
             exact=True,
         )
-        given = bank.search.run(bank.search.read(request)).hits if cold else bank.find(request)
+        given = _found(bank, request, cold, with_groups)
         for place, hits in zip(places, given, strict=True):
             agent, ask = asked[place]
             if cold:
@@ -57,10 +58,24 @@ def answers(bank: OpenBank, asked: Sequence[tuple[str, Ask]]) -> list[Answer]:
     return [each for each in found if each is not None]
 
 
+def _found(bank: OpenBank, request: SearchRequest, cold: bool, with_groups: bool) -> Sequence[Hits]:
+    if with_groups:
+        alone = zip(request.agents, request.queries, strict=True)
+        return [
+            group_search.search(bank, request._replace(agents=[agent], queries=[query]))
+            for agent, query in alone
+        ]
+    return bank.search.run(bank.search.read(request)).hits if cold else bank.find(request)
+
+
 def _check(bank: OpenBank, ask: Ask) -> None:
     """Raise InvalidInput for a question that can't be answered."""
     if not check_query(ask.query).strip():
         raise InvalidInput(_NOTHING)
     if not isinstance(ask.cold, bool):
         raise InvalidInput(f"cold is true or false, not {ask.cold!r:.40}")
+    if not isinstance(ask.groups, bool):
+        raise InvalidInput(f"groups is true or false, not {ask.groups!r:.40}")
+    if ask.cold and ask.groups:
+        raise InvalidInput("a question is about cold memories or about groups, not about both")
     bank.limits_of(ask.limit, None)

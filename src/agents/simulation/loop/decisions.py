@@ -81,9 +81,16 @@ class DecisionLog:
 
     def asked(self, agent: str, answer: Answer) -> None:
         """A question of an agent, and what it found."""
-        ask, hits, note = answer
-        numbers = [hit.memory.sequence for hit in hits], [hit.score for hit in hits]
-        self._asked.setdefault(agent, []).append([*ask, *numbers, note])
+        (*ask, with_groups), hits, note = answer
+        own = [hit for hit in hits if hit.memory.agent_id == agent]
+        numbers = [hit.memory.sequence for hit in own], [hit.score for hit in own]
+        boards = [
+            [place, hit.memory.agent_id, hit.memory.sequence, hit.score]
+            for place, hit in enumerate(hits)
+            if hit.memory.agent_id != agent
+        ]
+        more = [boards] if with_groups else []
+        self._asked.setdefault(agent, []).append([*ask, *numbers, note, *more])
 
     def packed(self) -> bytes:
         """The log as bytes; the same decisions give the same bytes."""
@@ -111,7 +118,11 @@ class Kept(NamedTuple):
     did: list[tuple[str | None, dict[str, Any], int, bool]]
     """Each action: name, arguments, what came of it, whether it became a memory."""
     asked: list[tuple[str, int | None, bool, list[int], list[float], str]]
-    """Each question: query, limit, cold, the memories that it found, their scores, a note."""
+    """Each question: query, limit, cold, the agent's memories that it found, their scores, a note.
+    """
+    boards: list[list[tuple[int, str, int, float]] | None]
+    """For each question, what it found on boards: place, board, sequence number, score; None if it
+    was not about groups."""
 
 
 def plain(data: bytes) -> bytes:
@@ -169,7 +180,8 @@ def unpack(data: bytes, retrieved: bytes, agents: Sequence[str]) -> list[Kept]:
                 list(states[:total][own]),
                 list(states[total:][own]),
                 did_by[agents[place]],
-                [tuple(each) for each in asked.get(agents[place], ())],
+                [tuple(each[:6]) for each in asked.get(agents[place], ())],
+                [each[6] if len(each) > 6 else None for each in asked.get(agents[place], ())],
             )
         )
     return result

@@ -9,7 +9,28 @@ from ...errors import SimulationError
 from ..protocols import World
 from .failures import call
 
-__all__ = ["changed_metrics", "check_keys", "check_number", "metrics_of", "not_kept"]
+__all__ = [
+    "changed_metrics",
+    "check_keys",
+    "check_number",
+    "groups_of",
+    "metrics_of",
+    "not_kept",
+]
+
+
+def groups_of(world: World) -> dict[str, list[str]]:
+    """The groups that a world begins with, and their members; none without ``groups()``."""
+    if not callable(getattr(world, "groups", None)):
+        return {}
+    given = call(world, "groups", 0)
+    try:
+        return {name: list(members) for name, members in given.items()}
+    except (AttributeError, TypeError) as error:
+        raise SimulationError(
+            f"{type(world).__name__}.groups() gave {given!r:.60}; a list of members by name is "
+            "needed"
+        ) from error
 
 
 def metrics_of(world: World, tick: int, names: Sequence[str] | None) -> dict[str, float]:

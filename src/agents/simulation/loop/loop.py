@@ -13,7 +13,7 @@ from .deciding import Together, decide
 from .decisions import DecisionLog
 from .failures import call
 from .flushing import Contexts
-from .keeping import changed_metrics, metrics_of, not_kept
+from .keeping import changed_metrics, groups_of, metrics_of, not_kept
 from .observing import observe
 from .recording import Recording
 from .remembering import remember
@@ -73,8 +73,24 @@ class Loop:
             return found
         with self._bank.transaction():
             self._bank.add_many(memories)
+            self._make_groups()
             self._record(())
         return []
+
+    def _make_groups(self) -> None:
+        for name, members in groups_of(self._world).items():
+            strangers = [each for each in members if each not in self._agents]
+            if strangers:
+                raise SimulationError(
+                    f"{type(self._world).__name__}.groups() names {strangers[0]!r:.60}, who is no "
+                    "agent of the run"
+                )
+            try:
+                self._bank.group(name, members)
+            except InvalidInput as error:
+                raise SimulationError(
+                    f"{type(self._world).__name__}.groups() gave what is no group: {error}"
+                ) from error
 
     def _differences(self) -> list[str]:
         last = first(self._bank.ticks.records(after=self._bank.tick - 1))

@@ -18,7 +18,7 @@ from ...errors import ChatFailed, ConfigError, InvalidInput
 from ...memory.context import one_line, render
 from ...memory.records import Hits, Memory
 from ...notes.flush import SILENT_REPLY
-from ..loop.actions import ASK_ACTIONS, NO_OP, OWN_ACTIONS
+from ..loop.actions import ASK_ACTIONS, GROUP_ASKS, NO_OP, OWN_ACTIONS
 from ..protocols import Action, Answer, Ask, Insight, Observation
 from . import as_actions, check_keepable
 from .cassette import Cassette, Exchange, hash_prompt
@@ -346,11 +346,12 @@ def _questions(actions: Sequence[object]) -> list[Ask]:
     """The questions among actions; a question that lacks a part becomes one that is refused."""
     found = []
     for action in actions:
-        if isinstance(action, Action) and action.name in ASK_ACTIONS:
+        if isinstance(action, Action) and action.name in (*ASK_ACTIONS, *GROUP_ASKS):
             arguments = action.arguments
             query: Any = arguments.get("query", "")
             is_cold = action.name == "recall_memory"
-            found.append(Ask(query, arguments.get("limit"), is_cold))
+            of_groups = action.name in GROUP_ASKS
+            found.append(Ask(query, arguments.get("limit"), is_cold, of_groups))
     return found
 
 

@@ -22,7 +22,7 @@ from .scenario import check_scenario
 from .sharded import reading
 from .trusting import check_run, is_trusted_run, seal_run
 
-__all__ = ["branch", "read_edits"]
+__all__ = ["apply_edits", "branch", "read_edits"]
 
 _FORM = (
     "an edit is {agent: alice, do: add, content: …, tier: pinned}, or "
@@ -93,7 +93,7 @@ def branch(
         if is_trusted_run(parent):
             seal_run(new, changed)
         with MemoryBank.open(new / "bank", changed, storage={"sync": "manual"}) as bank:
-            _edit(bank, edits)
+            apply_edits(bank, edits)
 
     made = {
         "format": about["format"],
@@ -130,7 +130,8 @@ def read_edits(path: Path) -> list[Mapping[str, Any]]:
     return edits
 
 
-def _edit(bank: MemoryBank, edits: Sequence[Mapping[str, Any]]) -> None:
+def apply_edits(bank: MemoryBank, edits: Sequence[Mapping[str, Any]]) -> None:
+    """Change the memories of a branch's bank as the edits say, in one commit."""
     with bank.transaction():
         for index, edit in enumerate(edits, start=1):
             try:

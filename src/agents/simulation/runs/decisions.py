@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice, repeat
@@ -11,6 +11,7 @@ from shlex import quote
 from typing import Any, NamedTuple
 
 from ...bank.memory_bank import MemoryBank
+from ...engine.groups import group_of
 from ...errors import RunError, TierMemError
 from ...memory.events import Added
 from ...memory.records import Explanation, Memory, id_prefix, memory_id
@@ -68,6 +69,8 @@ class Question(NamedTuple):
     found: tuple[Given, ...]
     note: str
     """Why it was not answered; empty if it was."""
+    groups: bool = False
+    """Whether it was about the boards of the agent's groups, too."""
 
 
 class Deed(NamedTuple):
@@ -248,15 +251,18 @@ def _seen_before(
 ) -> tuple[tuple[Given, ...], tuple[Explanation, ...], tuple[Question, ...], str]:
     """The memories that the agent was given, those that it was not given, questions, a note."""
     boosts = bank.settings.memory.tier_boosts
-    prefix = id_prefix(bank.settings.seed, agent)
+    seed = bank.settings.seed
+    prefix = id_prefix(seed, agent)
 
-    def given(number: int, score: float, tier: int | None, part: str | None) -> Given:
+    def given(
+        number: int, score: float, tier: int | None, part: str | None, owner: str = agent
+    ) -> Given:
         """A memory as it was; where the log has no tier, the one that it had then."""
-        memory: Memory | None = bank.parts.ledger.resident.memory(agent, number)
+        memory: Memory | None = bank.parts.ledger.resident.memory(owner, number)
         if tier is None:
             tier = Tier.NORMAL if memory is None else memory.tier
         return Given(
-            memory_id(prefix, number),
+            memory_id(prefix if owner == agent else id_prefix(seed, owner), number),
             FORGOTTEN if memory is None else memory.content,
             score,
             boosts[tier],
@@ -267,12 +273,30 @@ def _seen_before(
             None if memory is None or memory.speaker is None else str(memory.speaker),
         )
 
+    def with_boards(
+        own: tuple[Given, ...], boards: Sequence[tuple[int, str, int, float]]
+    ) -> tuple[Given, ...]:
+        """What a question found, in its order."""
+        found = list(own)
+        for place, board, number, score in boards:
+            found.insert(place, given(number, score, None, f"board of {group_of(board)}", board))
+        return tuple(found)
+
     parts = map(part_of, kept.tiers, kept.temperatures)
     shown = tuple(map(given, kept.sequences, kept.scores, kept.tiers, parts))
     unknown = repeat(None)  # the log of a question has neither tiers nor parts
     asked = tuple(
-        Question(text, limit, cold, tuple(map(given, found, scores, unknown, unknown)), why)
-        for text, limit, cold, found, scores, why in kept.asked
+        Question(
+            text,
+            limit,
+            cold,
+            with_boards(tuple(map(given, found, scores, unknown, unknown)), boards or ()),
+            why,
+            boards is not None,
+        )
+        for (text, limit, cold, found, scores, why), boards in zip(
+            kept.asked, kept.boards, strict=True
+        )
     )
     if is_outside(bank.settings) and kept.query is None:
         return shown, (), asked, "it was given nothing in this tick: the program did not ask"

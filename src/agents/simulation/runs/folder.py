@@ -6,6 +6,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from shlex import quote
@@ -150,14 +151,23 @@ def read_folder(folder: Path) -> tuple[Settings, dict[str, Any]]:
         raise RunError(
             f"{folder} is missing config.yaml, without which it can't go on", hint=_FROM_A_COPY
         )
-    return _settings(folder / "config.yaml", (folder / "config.yaml").read_bytes()), about
+    config = folder / "config.yaml"
+    return _settings(_Config(config.read_bytes(), config)), about
+
+
+@dataclass(frozen=True)
+class _Config:
+    """The file of a run's settings: two files with the same bytes are the same."""
+
+    data: bytes
+    path: Path = field(compare=False)
 
 
 @lru_cache(maxsize=64)
-def _settings(path: Path, data: bytes) -> Settings:
-    """The settings in a run's file, which has these bytes: an experiment reads it many times."""
-    settings = load_settings(path)
-    before = settings_of_before(read_file(path).value)
+def _settings(config: _Config) -> Settings:
+    """The settings in a run's file: an experiment has many runs with the same ones."""
+    settings = load_settings(config.path)
+    before = settings_of_before(read_file(config.path).value)
     return load_settings(settings, overrides=before) if before else settings
 
 
@@ -191,8 +201,13 @@ def as_run_error(what: str) -> Iterator[None]:
 
 def write_settings(folder: Path, settings: Settings) -> None:
     """Write all settings without secrets, which belong in the environment."""
-    text = yaml.safe_dump(settings.to_dict(redact=True), sort_keys=False, allow_unicode=True)
-    replace_file(folder / "config.yaml", text)
+    replace_file(folder / "config.yaml", _as_yaml(json.dumps(settings.to_dict(redact=True))))
+
+
+@lru_cache(maxsize=64)
+def _as_yaml(values: str) -> str:
+    """Settings that are given as JSON."""
+    return yaml.safe_dump(json.loads(values), sort_keys=False, allow_unicode=True)
 
 
 def checkpoints(folder: Path) -> list[Path]:

@@ -6,7 +6,17 @@ from typing import NamedTuple
 
 from ...bank.memory_bank import MemoryBank
 from ...errors import MemoryNotFound
-from ...memory.events import Added, Event, Lasted, Moved, Purged, Retained, Succeeded, TierChanged
+from ...memory.events import (
+    BY_RULE,
+    Added,
+    Event,
+    Lasted,
+    Moved,
+    Purged,
+    Retained,
+    Succeeded,
+    TierChanged,
+)
 from ...memory.records import id_prefix, sequence_of
 from ...memory.retention import Retention
 from ...memory.sources import source_of
@@ -131,6 +141,11 @@ def _note(moments: list[Moment], kept_since: int | None, begins: int) -> str:
     return ""
 
 
+def _cause(cause: str) -> str:
+    rule = cause.removeprefix(BY_RULE)
+    return _CAUSES[cause] if rule == cause else f"by the rule {rule!r}"
+
+
 def told(event: Event, agent: str, number: int) -> Iterator[tuple[str, str]]:
     """What an event did to a memory: a word, and the detail."""
     if isinstance(event, Added | TierChanged | Succeeded):
@@ -152,7 +167,7 @@ def told(event: Event, agent: str, number: int) -> Iterator[tuple[str, str]]:
             return
         if isinstance(event, Moved):
             heat = TEMPERATURE_NAMES[Temperature(event.temperature)]
-            yield "temperature", f"{heat} now, {_CAUSES[event.cause]}"
+            yield "temperature", f"{heat} now, {_cause(event.cause)}"
         elif isinstance(event, Retained):
             yield _RETAINED[Retention(event.retention)], _CAUSES[event.cause]
         elif isinstance(event, Lasted):

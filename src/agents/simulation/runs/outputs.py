@@ -31,6 +31,7 @@ from ..protocols import World
 from ..reports.report import RemarkableMemory, RunResults, render_run
 from ..worlds.outside import agents_of
 from .decision_table import decision_table
+from .kept_effects import effects_section
 from .studying import study_run
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ __all__ = [
     "most_retrieved",
     "parquet",
     "rows_of",
+    "summary_of",
     "table",
     "tick_rows",
     "write",
@@ -52,6 +54,12 @@ _SUMMED = ("added", "demoted", "errors", "no_ops")
 
 INSPECTOR = "inspector.html"
 """What ``tiermem inspect --export`` wrote, if it is beside the report: the report links to it."""
+
+
+def summary_of(bank: MemoryBank, settings: Settings, world: World) -> dict[str, Any]:
+    """What a run came to, in numbers."""
+    records = [record for record, _ in bank.ticks.records()]
+    return _summary(bank, settings, records, len(agents_of(bank, settings)), by_agent_of(world))
 
 
 def write(
@@ -84,7 +92,7 @@ def write(
                 most_retrieved=most_retrieved(bank, agents, kept),
                 pinned_longest=_pinned_longest(bank),
                 by_agent=by_agent,
-                sections=[section(study_run(folder, settings, world))],
+                sections=[section(study_run(folder, settings, world)), effects_section(folder)],
                 inspector=INSPECTOR if (folder / INSPECTOR).is_file() else "",
             )
             replace_file(folder / "report.html", render_run(results))

@@ -216,6 +216,7 @@ class Run:
                 self._driver.close()
                 self._driver = None
             gather(self.folder, self.settings, self.about)
+            self._cassette = Cassette(self._cassette.path, self._cassette.replay)  # it is longer
             self._bank = self._open_bank(self._say)
         return self._bank
 
@@ -264,6 +265,10 @@ class Run:
         return outputs.write(
             self.folder, bank, self.settings, self._world, branched=came_from, report=report
         )
+
+    def summary(self) -> dict[str, Any]:
+        """What the run came to so far; nothing is written."""
+        return outputs.summary_of(self.bank, self.settings, self._world)
 
     def decision(self, agent: str, tick: int) -> Decision:
         """What decided an agent's actions in a tick, and what came of them."""
@@ -359,14 +364,21 @@ class Run:
     def _spread(self) -> Driver:
         """Let the agents live in the workers' cells; the bank stays where it is until the end."""
         if self._bank is not None:
+            if self._bank.groups():
+                raise RunError(
+                    f"{self.folder} has groups, and all members search their boards in each tick: "
+                    "it can't be spread over workers",
+                    hint="run it with --engine local",
+                )
             agents = self.settings.simulation.agent_ids()
             split(self._bank, self.folder / SHARDS, agents, self._cassette)
             self._bank.parts.release()
             self._bank = None
         self._world = make_world(self.settings, *self._places)
         self._driver = start_driver(
-            self.folder, self.settings, self._world, self._engine, self.about
-        )
+            self.folder, self.settings, self._world, self._engine, self.about,
+            offline=self._cassette.replay,
+        )  # fmt: skip
         self._tell(self._driver.differences)
         return self._driver
 

@@ -13,7 +13,14 @@ from ...errors import ConfigError, SimulationError, TierMemError
 from ...memory.requests import check_agent_id, check_new
 from ...storage.mem0.models import ChatModel
 from ...storage.mem0.store import check_providers
-from ..loop.actions import ASK_ACTIONS, MEMORY_ACTIONS, OWN_ACTIONS, TELL_ACTIONS
+from ..loop.actions import (
+    ASK_ACTIONS,
+    GROUP_ACTIONS,
+    GROUP_ASKS,
+    MEMORY_ACTIONS,
+    OWN_ACTIONS,
+    TELL_ACTIONS,
+)
 from ..loop.failures import where_in
 from ..loop.streams import Streams
 from ..policies.cassette import Cassette
@@ -129,8 +136,11 @@ def make_policy(settings: Settings, world: World, cassette: Cassette, *folders: 
         model, actions = ChatModel(settings.llm, timeout=seconds), getattr(world, "actions", {})
         own = MEMORY_ACTIONS if settings.notes.read_only else OWN_ACTIONS
         own = {**own, **TELL_ACTIONS}
+        has_groups = callable(getattr(world, "groups", None))
+        if has_groups:
+            own = {**own, **GROUP_ACTIONS}
         if settings.simulation.asks:
-            own = {**own, **ASK_ACTIONS}
+            own = {**own, **ASK_ACTIONS, **(GROUP_ASKS if has_groups else {})}
         policy = _call(where, Llm, options, model, cassette, actions, own, settings.reflection)
     elif ":" in name:
         policy = _make("simulation.policy", name, options, folders)

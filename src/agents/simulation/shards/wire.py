@@ -108,7 +108,7 @@ def plain_asks(decided: Decided, agents: Sequence[str]) -> dict[str, list[list[A
             own = result.setdefault(agent, [])
             while len(own) < number:
                 own.append([])
-            own[-1].append(_sparse(answer.ask, 3))
+            own[-1].append(_sparse(answer.ask, 4))
     return result
 
 

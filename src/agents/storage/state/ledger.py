@@ -196,7 +196,9 @@ class Ledger:
             TierChanged("tier", agent_id, sequence, int(tier), "demote" if demoted else "set")
         )
 
-    def move(self, agent_id: str, sequences: Sequence[int], to: Temperature, cause: Cause) -> None:
+    def move(
+        self, agent_id: str, sequences: Sequence[int], to: Temperature, cause: Cause | str
+    ) -> None:
         """Memories get another temperature."""
         if sequences:
             self._happen(Moved("move", agent_id, list(sequences), int(to), cause))

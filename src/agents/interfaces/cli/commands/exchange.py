@@ -1,6 +1,7 @@
 """Commands that move memories in and out of banks: export, import."""
 
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -40,14 +41,15 @@ def export(
 
     A row has agent_id, id, content, tier, temperature, retention, kind, tags, metadata (in Parquet
     as JSON text), created_tick, expires_tick, access_count and last_access_tick. Notes are not
-    exported: they are Markdown files already, in the folder `notes` of the bank.
+    exported: they are Markdown files already, in the folder `notes` of the bank. Rows of a group
+    have a dot and its name as agent_id: its members, then what is on its board.
 
     The command reads a copy: the bank can be in use.
 
     --salvage is for a bank that is damaged. It exports the memories that are as they were written,
     says what is missing, and exits with 1 if anything is. It changes nothing in the bank.
     """
-    from ....exchange.memory_rows import exported
+    from ....exchange.memory_rows import exported, exported_boards
     from ....exchange.row_files import format_of
 
     to = to if out is None else out
@@ -58,17 +60,22 @@ def export(
         return
     with copied(folder, agent) as bank:
         agents = bank.agents() if agent is None else [agent]
-        _write(folder, to, exported(bank, agents, archived=everything), force)
+        rows = exported(bank, agents, archived=everything)
+        boards = list(exported_boards(bank)) if agent is None else []
+        _write(folder, to, chain(rows, boards), force, len(bank.groups()) if boards else 0)
 
 
-def _write(folder: Path, to: Path, rows: "Iterable[dict[str, Any]]", force: bool) -> None:
+def _write(
+    folder: Path, to: Path, rows: "Iterable[dict[str, Any]]", force: bool, groups: int = 0
+) -> None:
     from ....exchange.row_files import format_of, lines, write
 
     if to == _STANDARD:
         echo_exactly(lines(rows))
         return
-    number = write(to, format_of(to), rows, force=force)
-    say(f"wrote {counted(number, 'memory', 'memories')} of {folder} to {to}", err=True)
+    number = write(to, format_of(to), rows, force=force) - groups
+    more = f" and {counted(groups, 'group')}" if groups else ""
+    say(f"wrote {_memories(number)}{more} of {folder} to {to}", err=True)
 
 
 def _salvage(folder: Path, agent: str | None, to: Path, everything: bool, force: bool) -> None:
@@ -78,13 +85,13 @@ def _salvage(folder: Path, agent: str | None, to: Path, everything: bool, force:
     with found.bank as bank:
         check_agent(bank, folder, agent)
         rows = found.rows(None if agent is None else [agent], archived=everything)
-        _write(folder, to, rows, force)
+        _write(folder, to, rows, force, len(bank.groups()) if agent is None else 0)
     if found.is_complete:
         say("every memory of the bank is whole", err=True)
         return
     say(f"not everything is there: {first_of(found.problems)}", err=True)
     for name, number in list(found.lost.items())[:_MOST_AGENTS]:
-        say(f"  {name}: {counted(number, 'memory', 'memories')} missing", err=True)
+        say(f"  {name}: {_memories(number)} missing", err=True)
     if (more := len(found.lost) - _MOST_AGENTS) > 0:
         say(f"  and memories of {more:,} more agents", err=True)
     if not found.lost:
@@ -182,6 +189,10 @@ def _rows(
     return read(file, Format(form), max_unpacked)
 
 
+def _memories(number: int) -> str:
+    return counted(number, "memory", "memories")
+
+
 def _report(done: "Imported", dry_run: bool, as_json: bool) -> None:
     if as_json:
         echo_json(
@@ -197,12 +208,16 @@ def _report(done: "Imported", dry_run: bool, as_json: bool) -> None:
             }
         )
         return
-    names, stored = counted(len(done.agents), "agent"), counted(done.total, "memory", "memories")
+    from ....engine.groups import group_of
+
+    boards = sum(group_of(name) is not None for name in done.agents)
+    names, stored = counted(len(done.agents) - boards, "agent"), _memories(done.total)
+    names += f" and {counted(boards, 'group')}" if boards else ""
     verb = "would store" if dry_run else "stored"
     archived = f", {done.archived:,} of them archived" if done.archived else ""
     say(f"{verb} {stored} of {names}{archived}")
     if done.moved_down:
-        moved = counted(done.moved_down, "memory", "memories")
+        moved = _memories(done.moved_down)
         say(f"{moved} moved to a lower tier, because tiers were full")
     if done.blank:
         say(f"left out {counted(done.blank, 'row')} without a text")

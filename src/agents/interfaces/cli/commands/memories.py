@@ -250,10 +250,10 @@ def search(
         "include_groups": include_groups,
         "include_superseded": include_superseded,
     }
-    if any(more.values()) and (context or explain):
+    if any(more.values()) and (context or (explain and include_superseded)):
         raise InvalidInput(
-            "--groups and --superseded go with a plain search",
-            hint="leave out --context and --explain, or them",
+            "--groups and --superseded do not go with --context, nor --superseded with --explain",
+            hint="leave one of them out",
         )
     if tiers:
         only["tier"] = [_tier(each) for each in tiers]
@@ -264,6 +264,7 @@ def search(
         only |= {"min_score": min_score, "include_cold": include_cold}
         if explain:
             options = {"everything": True, "as_json": as_json, "context": context, **only}
+            options["include_groups"] = include_groups
             explained(memory, bank.tick, query, limit, **options)
             return
         if context:

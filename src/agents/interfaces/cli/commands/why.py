@@ -100,11 +100,13 @@ def _tell(found: "Decision", *, everything: bool) -> None:
         say(found.note)
     for question in found.asked:
         where = " among cold memories, too" if question.cold else ""
+        where = " among its groups' boards, too" if question.groups else where
         say(f"its policy asked{where}: {question.query}")
         if question.note:
             say(f"  refused: {question.note}")
         for each in question.found:
-            say(f"  found {each.score:.4f} {each.id} {each.text}")
+            on = "" if each.part == "found" else f" (on the {each.part})"
+            say(f"  found {each.score:.4f} {each.id} {each.text}{on}")
     for line in _deeds(found) or ["did nothing"]:
         say(line)
     for text in found.saved:

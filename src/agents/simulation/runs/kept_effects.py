@@ -6,10 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .experiment import AS_IT_WAS, CHANGED
+from ..reports import html as page
+from ..reports.plots import number
 
-__all__ = ["KeptEffect", "effects_of"]
+__all__ = ["AS_IT_WAS", "CHANGED", "KeptEffect", "effects_of", "effects_section"]
 
+AS_IT_WAS, CHANGED = "as-it-was", "changed"
+"""The folders of an experiment's two runs."""
+_MOST_METRICS = 4
 _MOST_FOLDERS = 2_000
 _MOST_BYTES = 32 << 20
 _NUMBER = (int, float)
@@ -115,3 +119,33 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any]:
     if not all(each is None or isinstance(each, _NUMBER) for each in numbers.values()):
         raise TypeError("a number of an experiment is none")
     return {"metric": str(row["metric"]), **numbers}
+
+
+def effects_section(run: Path) -> str:
+    """The experiments of a run's report, each with a link to its own; empty without any."""
+    rows = [_line(kept, run) for kept in effects_of(run)]
+    if not rows:
+        return ""
+    heads = ["Experiment", "What was changed", "Pairs", "What it did"]
+    return "<h2>Effects</h2>" + page.table(heads, rows, 0)
+
+
+def _line(kept: KeptEffect, run: Path) -> list[str]:
+    found = sorted(kept.statistics, key=lambda row: row["mean"] == 0)  # what changed comes first
+    lines = [_figure(row) for row in found[:_MOST_METRICS]]
+    if len(found) > _MOST_METRICS:
+        lines.append(f"and {page.count(len(found) - _MOST_METRICS, 'more row')}")
+    report = Path(os.path.relpath(kept.folder, run.resolve())) / "report.html"
+    return [
+        page.link(report.as_posix(), kept.folder.name),
+        "<br>".join(map(page.escape, kept.changed)) or "one memory at a time",
+        number(found[0]["n"]) if found else "0",
+        "<br>".join(lines) or "nothing was tested",
+    ]
+
+
+def _figure(row: Mapping[str, Any]) -> str:
+    ends = ""
+    if row["low"] is not None and row["high"] is not None:
+        ends = f" ({number(row['low'])} to {number(row['high'])})"
+    return f"{page.escape(row['metric'])}: {number(row['mean'])}{ends}"

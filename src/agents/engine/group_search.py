@@ -1,0 +1,139 @@
+"""Searches of an agent among its own memories and the boards of its groups."""
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from ..memory.context import fit
+from ..memory.records import Explanation, Hit, Hits, Memory
+from ..memory.sources import TRUST
+from ..memory.tiers import Tier
+from ..search.explain import BELOW, OVER_BUDGET
+from ..search.request import SearchRequest
+from ..storage.resident.holdings import NO_VALUES
+from ..storage.state.accesses import Accesses
+from .groups import board_of, group_of, groups_of
+from .open_bank import OpenBank
+
+__all__ = ["explain", "search"]
+
+_Row = TypeVar("_Row", Hit, Explanation)
+
+
+def search(bank: OpenBank, request: SearchRequest) -> Hits:
+    """The hits of one agent's search among its own memories and the boards of its groups.
+
+    The agent's pinned memories come first, where the request says so. What is given counts as used.
+    """
+    result = _found(bank, request)
+    if request.queries[0].strip():
+        _count(bank, result)
+    return result
+
+
+def explain(bank: OpenBank, request: SearchRequest) -> list[Explanation]:
+    """What :func:`search` makes of each memory of the agent and of the boards."""
+    (agent_id,) = request.agents
+    given, within = _found(bank, request), _found(bank, request._replace(budget=None))
+    rows: dict[str, Explanation] = {}
+    for board in _places(bank, agent_id):
+        own = request._replace(agents=[board], limit=_limit(bank, request, board), budget=None)
+        for row in bank.search.explain(own, may_sync=bank.may_sync()):
+            rows[row.memory.id] = _believed(row, _trust_in(bank, agent_id, row.memory))
+    told = [
+        rows.pop(hit.memory.id)._replace(rank=place, reason=_reason(bank, hit.memory, request))
+        for place, hit in enumerate(given, start=1)
+    ]
+    over = [rows.pop(hit.memory.id) for hit in within if hit.memory.id in rows]
+    told += [row._replace(rank=None, reason=OVER_BUDGET) for row in over]
+    return [
+        *told,
+        *(row._replace(rank=None, reason=BELOW) if row.rank else row for row in rows.values()),
+    ]
+
+
+def _places(bank: OpenBank, agent_id: str) -> list[str]:
+    return [agent_id, *(board_of(name) for name in groups_of(bank, agent_id))]
+
+
+def _found(bank: OpenBank, request: SearchRequest) -> Hits:
+    (agent_id,), (query,) = request.agents, request.queries
+    found: list[Hits] = []
+    for board in _places(bank, agent_id):
+        own = request._replace(agents=[board], limit=_limit(bank, request, board), budget=None)
+        found += bank.search.run(bank.search.read(own), may_sync=bank.may_sync()).hits
+    first = [hit for hit in found[0] if _comes_first(bank, hit.memory, request)]
+    rest = [
+        _believed(hit, _trust_in(bank, agent_id, hit.memory))
+        for hits in found
+        for hit in hits
+        if not _comes_first(bank, hit.memory, request)
+    ]
+    rest.sort(key=_order if query.strip() else _order_of_newest)
+    chosen = rest[: max(0, request.limit - len(first))]
+    kept = fit(first, chosen, request.budget, bank.search.count_tokens)
+    result = Hits(kept.kept)
+    result.pinned_left_out, result.note = kept.pinned_left_out, found[0].note
+    return result
+
+
+def _limit(bank: OpenBank, request: SearchRequest, board: str) -> int:
+    """How much of a board is looked at: all of it, where trust may change the order."""
+    if group_of(board) is None or not _trusts(bank, request.agents[0]):
+        return request.limit
+    return max(request.limit, bank.ledger.resident.block(board).next_sequence)
+
+
+def _trusts(bank: OpenBank, agent_id: str) -> Mapping[str, float]:
+    """The trust of an agent in other agents, where it counts; full trust is left out."""
+    holdings = bank.ledger.resident.block(agent_id).holdings
+    if holdings is None or not bank.settings.retrieval.trust:
+        return NO_VALUES
+    return holdings.of(TRUST)
+
+
+def _trust_in(bank: OpenBank, agent_id: str, memory: Memory) -> float:
+    """The agent's trust in who wrote a memory on a board; the search knows that of its own."""
+    if memory.agent_id == agent_id:
+        return 1.0
+    return _trusts(bank, agent_id).get(str(memory.speaker), 1.0)
+
+
+def _believed(row: _Row, trust: float) -> _Row:
+    if trust == 1.0:
+        return row
+    score, boost = row.score * trust, row.boost * trust
+    row = row._replace(score=score, boost=boost, boosted_score=score + boost)
+    return row._replace(trust=trust) if isinstance(row, Explanation) else row
+
+
+def _comes_first(bank: OpenBank, memory: Memory, request: SearchRequest) -> bool:
+    return (
+        memory.tier is Tier.PINNED and bank.settings.retrieval.pins_first and request.pinned_first
+    )
+
+
+def _reason(bank: OpenBank, memory: Memory, request: SearchRequest) -> str:
+    if _comes_first(bank, memory, request):
+        return "pinned"
+    group = group_of(memory.agent_id)
+    return "chosen" if group is None else f"chosen from the board of {group}"
+
+
+def _order(hit: Hit) -> tuple[float, float, int, str, int]:
+    memory = hit.memory
+    return (
+        -hit.boosted_score, -hit.score, -memory.created_tick, memory.agent_id, -memory.sequence,
+    )  # fmt: skip
+
+
+def _order_of_newest(hit: Hit) -> tuple[int, int, str, int]:
+    memory = hit.memory
+    return int(memory.tier), -memory.created_tick, memory.agent_id, -memory.sequence
+
+
+def _count(bank: OpenBank, hits: Sequence[Hit]) -> None:
+    """Count what was given as used."""
+    for agent_id in dict.fromkeys(hit.memory.agent_id for hit in hits):
+        own = [hit for hit in hits if hit.memory.agent_id == agent_id]
+        given = [hit.memory.sequence for hit in own], [hit.score for hit in own]
+        bank.used([agent_id], [Accesses.of([given])])

@@ -1,0 +1,152 @@
+"""Worlds in which agents tell, retract, trust and die; used by tests as a user's own code."""
+
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from agents.simulation.protocols import Action, Ask, Observation
+from agents.simulation.worlds.household import Household
+from agents.simulation.worlds.rumor import Rumor
+
+CORRECTS = "It is not so: "
+
+
+def die_if_told(folder: str, moment: str, tick: int) -> None:
+    """Kill this process once, if ``folder`` has a file of the moment's name."""
+    told = Path(folder) / f"{moment}-{tick}"
+    if folder and told.exists():
+        told.unlink()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class MortalRumor(Rumor):
+    """The village; its process dies while an agent speaks, or when all was told but not kept."""
+
+    def __init__(self, *, kills: str = "", **options: int) -> None:
+        super().__init__(**options)
+        self._kills = kills
+
+    def may_tell(self, teller: str, listener: str) -> bool:
+        die_if_told(self._kills, "speaking", self._tick)
+        return super().may_tell(teller, listener)
+
+    def end_tick(self) -> None:
+        die_if_told(self._kills, "told", self._tick)
+        super().end_tick()
+
+    def get_state(self) -> dict[str, Any]:
+        die_if_told(self._kills, "keeping", self._tick - 1)
+        return super().get_state()
+
+
+class MortalHousehold(Household):
+    """The household; its process dies when agents reflected, before the tick is kept."""
+
+    def __init__(self, *, kills: str = "", **options: Any) -> None:
+        super().__init__(**options)
+        self._kills = kills
+
+    def end_tick(self) -> None:
+        die_if_told(self._kills, "reflected", self._tick)
+        super().end_tick()
+
+    def get_state(self) -> dict[str, Any]:
+        die_if_told(self._kills, "keeping", self._tick - 1)
+        return super().get_state()
+
+
+class Square:
+    """A place where agents do what a plan says: for each tick, ``[agent, deed, number, ...]``."""
+
+    def __init__(self, *, plan: Sequence[Sequence[Sequence[Any]]] = ()) -> None:
+        self._plan = plan
+        self._tick = 0
+
+    def setup(self, rng: Random, agent_ids: Sequence[str]) -> None:
+        self._agents = list(agent_ids)
+
+    def observe(self, agent_id: str) -> Observation:
+        today = self._plan[self._tick] if self._tick < len(self._plan) else ()
+        number = self._agents.index(agent_id)
+        facts = {
+            "todo": [list(each[1:]) for each in today if each[0] == number],
+            "others": [each for each in self._agents if each != agent_id],
+        }
+        text = f"{agent_id} sees {self._tick} stones"
+        return Observation(text, query="stones", facts=facts)
+
+    def may_tell(self, teller: str, listener: str) -> bool:
+        return (self._agents.index(teller) + self._tick) % 4 != self._agents.index(listener)
+
+    def apply(self, agent_id: str, action: Action) -> None: ...
+
+    def end_tick(self) -> None:
+        self._tick += 1
+
+    def metrics(self) -> Mapping[str, float]:
+        return {"tick": self._tick}
+
+    def get_state(self) -> Any:
+        return {"tick": self._tick}
+
+    def set_state(self, state: Any) -> None:
+        self._tick = state["tick"]
+
+    @staticmethod
+    def rules() -> "Talking":
+        return Talking()
+
+
+class Talking:
+    """Does what the square's plan says to the memories that a search found."""
+
+    def decide(self, observation: Observation, memories: Any, rng: Random) -> list[Action]:
+        found = [hit.memory for hit in memories]
+        facts, actions = observation.facts, []
+        for deed, pick, to in facts["todo"] if found else ():
+            memory, other = found[pick % len(found)], facts["others"][to % len(facts["others"])]
+            actions += _done(deed, memory, other, found)
+        return actions
+
+
+def _done(deed: str, memory: Any, other: str, found: Sequence[Any]) -> list[Action]:
+    which = {"memory_id": memory.id}
+    if deed == "tell":
+        return [Action("tell", {**which, "to": other, "note": "psst"})]
+    if deed == "broadcast":
+        return [Action("broadcast", which)]
+    if deed == "correct":  # the text says which memory it corrects
+        content = CORRECTS + memory.id
+        return [Action("store_memory", {"content": content, "supersedes": memory.id})]
+    if deed == "retract":
+        own = [each.content for each in found if each.content.startswith(CORRECTS)]
+        return [Action("retract", {"memory_id": text.removeprefix(CORRECTS)}) for text in own]
+    return [Action("set_trust", {"agent": other, "trust": 0.25})]
+
+
+class Clubs(Square):
+    """Agents are members of a club each, write to its board, search it, and leave one day."""
+
+    def groups(self) -> Mapping[str, Sequence[str]]:
+        return {f"club_{number}": self._agents[number::2] + self._agents[:2] for number in (0, 1)}
+
+    @staticmethod
+    def rules() -> Any:
+        return Posting()
+
+
+class Posting:
+    """Posts, asks and leaves, by chance."""
+
+    def decide(self, observation: Observation, memories: Any, rng: Random) -> list[Any]:
+        if observation.asks_left and not observation.answers:
+            return [Ask("who was here?", 4, groups=True)]
+        agent, club = observation.agent_id, f"club_{rng.randrange(2)}"
+        content = f"{agent} was here in tick {observation.tick}"
+        actions = [Action("post_to_group", {"group": club, "content": content})]
+        if agent == "agent_03" and observation.tick == 5:
+            actions.append(Action("leave_group", {"group": "club_1"}))
+        return actions

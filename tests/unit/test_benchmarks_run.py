@@ -1,0 +1,59 @@
+"""Every benchmark still runs: at a size that says nothing about speed."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from banks import ROOT
+
+SIZES = {
+    "analyse": ["--agents", "25", "--ticks", "20"],
+    "calibration": ["--trials", "4", "--bootstraps", "2"],
+    "call_paths": [],
+    "compaction": ["--agents", "3", "6", "--memories", "9", "--turns", "1"],
+    "effects": ["--trials", "1", "--pairs", "3"],
+    "http_load": ["--clients", "2", "--seconds", "2"],
+    "inspector": ["--agents", "5", "--ticks", "12", "--questions", "3"],
+    "load": ["--minutes", "0.1", "--clients", "4", "--sessions", "20"],
+    "many_agents": ["--agents", "60", "--few", "6", "--memories", "300", "--ticks", "3"],
+    "mem0_facade": ["--memories", "30", "--users", "3", "--calls", "3"],
+    "million": ["--agents", "5", "--memories", "200"],
+    "nearness": [],
+    "recall": ["--memories", "300", "--rounds", "2"],
+    "safety": ["--agents", "5", "--memories", "9", "--ticks", "6"],
+    "scaling": ["--agents", "3", "6", "--memories", "9", "--ticks", "3"],
+    "shards": ["--small"],
+    "simulation": ["--agents", "9", "--memories", "9", "--ticks", "6", "--long", "30"],
+    "start": ["--tries", "1"],
+    "tells": ["--tells", "400", "--agents", "9"],
+    "temperature": ["--agents", "5", "--memories", "20", "--many", "2000", "--cold", "2000"],
+    "tick_loop": ["--agents", "4", "--memories", "8", "--ticks", "4", "--seconds", "1"],
+    "why": ["--agents", "9", "--memories", "9", "--ticks", "6"],
+}
+OTHERS = {
+    "quality": "needs LoCoMo's file; test_quality_benchmark.py shows that it counts",
+    "server_store": "needs servers, which make bench-stores installs",
+}
+
+
+def test_every_benchmark_is_known_here() -> None:
+    scripts = (ROOT / "benchmarks").glob("*.py")
+    programs = {each.stem for each in scripts if "__main__" in each.read_text(encoding="utf-8")}
+    assert programs == SIZES.keys() | OTHERS.keys()
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_it_runs(name: str, tmp_path: Path) -> None:
+    script = ROOT / "benchmarks" / f"{name}.py"
+    done = subprocess.run(
+        [sys.executable, script, *SIZES[name]],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.strip()
