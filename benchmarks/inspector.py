@@ -1,8 +1,8 @@
 """How long the inspector takes to open a large run, and to answer.
 
 A run of 1,000 agents and 2,000 ticks is made first, which takes a while; ``--run`` looks at one
-that exists. Processor time of the thread that answers, which neighbours change least: the thread
-that reads the journal works beside it.
+that exists. Processor time of the thread that answers, which neighbours change least, and the time
+by the clock, which has the waiting for the thread that reads the journal in it.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from pathlib import Path
 from random import Random
 from statistics import median
 from time import process_time, thread_time
-from typing import Any
+from typing import Any, NamedTuple
 
 from report import Goal, console, goals, machine, number, table
 
@@ -64,14 +64,28 @@ def questions(site: Site, random: Random, count: int) -> Iterator[tuple[str, dic
         yield "follow", {}
 
 
-def asked(site: Site, name: str, given: Mapping[str, str]) -> tuple[dict[str, Any] | None, float]:
-    """The answer, None if it has to be asked again, and its processor time."""
-    start = thread_time()
+class Took(NamedTuple):
+    """Seconds of a request."""
+
+    processor: float
+    clock: float
+
+
+def asked(site: Site, name: str, given: Mapping[str, str]) -> tuple[dict[str, Any] | None, Took]:
+    """The answer, None if it has to be asked again, and how long it took."""
+    start, clock = thread_time(), time.perf_counter()
     try:
         found = site.answer(name, given)
     except Reading:
         found = None
-    return found, thread_time() - start
+    return found, Took(thread_time() - start, time.perf_counter() - clock)
+
+
+def opened(site: Site) -> None:
+    """Ask what a page asks first, until it is answered."""
+    for name in ("about", "series"):
+        while asked(site, name, {})[0] is None:
+            time.sleep(0.03)
 
 
 def measure(folder: Path, count: int) -> dict[str, Any]:
@@ -79,11 +93,10 @@ def measure(folder: Path, count: int) -> dict[str, Any]:
     random = Random(1)
     start, wall = process_time(), time.perf_counter()
     with Site([folder]) as site:
-        for name in ("about", "series"):
-            asked(site, name, {})
-        opened, opened_wall = process_time() - start, time.perf_counter() - wall
-        times: dict[str, list[float]] = {}
-        early = [asked(site, *each)[1] for each in questions(site, random, 3)]
+        opened(site)
+        opening, opening_wall = process_time() - start, time.perf_counter() - wall
+        times: dict[str, list[Took]] = {}
+        early = [asked(site, *each)[1] for each in questions(site, random, 5)]
         reader = site.runs[0].reader
         site.runs[0].need(site.runs[0].last_tick(), 1e6)
         read = process_time() - start
@@ -100,16 +113,23 @@ def measure(folder: Path, count: int) -> dict[str, Any]:
                 times.setdefault("memory", []).append(asked(site, "memory", {"id": identifier})[1])
         size = reader.slices.size()
     return {
-        "opened": opened,
-        "opened_wall": opened_wall,
+        "opened": opening,
+        "opened_wall": opening_wall,
         "read": read,
-        "early": max(early),
-        "slowest": max(max(each) for each in times.values()),
+        "early": max(each.processor for each in early),
+        "early_wall": max(each.clock for each in early),
+        "slowest": max(each.processor for own in times.values() for each in own),
+        "slowest_wall": max(each.clock for own in times.values() for each in own),
         "again": again,
         "slices_megabytes": size / 1e6,
         "peak_megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3,
         "requests": {
-            name: {"n": len(each), "median": median(each), "most": max(each)}
+            name: {
+                "n": len(each),
+                "median": median(own.processor for own in each),
+                "most": max(own.processor for own in each),
+                "wall": max(own.clock for own in each),
+            }
             for name, each in times.items()
         },
     }
@@ -134,10 +154,11 @@ def main() -> None:
         print(json.dumps(found, indent=2))
         return
     rows = [
-        (name, str(each["n"]), number(each["median"] * 1e3), number(each["most"] * 1e3))
+        (name, str(each["n"]), *(number(each[own] * 1e3) for own in ("median", "most", "wall")))
         for name, each in found["requests"].items()
     ]
-    table("Requests, ms of processor time", ("", "asked", "median", "most"), rows)
+    heads = ("", "asked", "median", "most", "most by the clock")
+    table("Requests, ms of processor time", heads, rows)
     console.print(
         f"opened in {found['opened']:.2f} s of processor time, {found['opened_wall']:.2f} s by the "
         f"clock; read whole after {found['read']:.0f} s of processor time; "
@@ -147,8 +168,11 @@ def main() -> None:
     goals(
         [
             Goal("seconds to open", 2.0, found["opened"]),
+            Goal("by the clock", 2.0, found["opened_wall"]),
             Goal("seconds of the slowest request", 0.2, found["slowest"]),
+            Goal("by the clock", 0.2, found["slowest_wall"]),
             Goal("the same, while the journal is read", 0.2, found["early"]),
+            Goal("by the clock", 0.2, found["early_wall"]),
         ]
     )
 

@@ -1,6 +1,6 @@
 """Spread runs against the local engine: ticks, traffic, and a model of more workers.
 
-    python benchmarks/shards.py [--small]
+    python benchmarks/shards.py [--small] [--part first|second|large]
 
 Ratios are within one run of this program. What is not measured is called an estimate.
 """
@@ -12,7 +12,7 @@ import statistics
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tiermem.config.load import load_settings
 from tiermem.simulation.runs.run import Run
@@ -21,8 +21,18 @@ from tiermem.simulation.runs.sharded import LOCAL, Engine
 WARM = 2
 
 
-def ticks_of(agents: int, memories: int, ticks: int, engine: Engine) -> tuple[list[float], float]:
-    """Seconds of each tick after the first ones, and the bytes per agent and tick."""
+class Ticks(NamedTuple):
+    """What a tick takes, after the first ones: medians."""
+
+    seconds: float
+    processor: float
+    """Seconds of processor time, of the driver and its workers."""
+    traffic: float
+    """Bytes per agent."""
+
+
+def ticks_of(agents: int, memories: int, ticks: int, engine: Engine) -> Ticks:
+    """Run a market; what its ticks take."""
     facts = [{"content": f"fact {number} about place {number % 17}"} for number in range(memories)]
     settings = load_settings(
         {
@@ -35,11 +45,12 @@ def ticks_of(agents: int, memories: int, ticks: int, engine: Engine) -> tuple[li
     with tempfile.TemporaryDirectory() as place:
         run = Run.create(Path(place) / "run", settings, engine=engine)
         try:
-            times, carried = [], 0
+            times, busy, carried = [], [], 0
             for number in range(1, ticks + 1):
-                begin = time.perf_counter()
+                begin, worked = time.perf_counter(), processor_time(run)
                 next(run.advance(number))
                 times.append(time.perf_counter() - begin)
+                busy.append(processor_time(run) - worked)
                 if number == 1 and run.driver is not None:
                     carried = run.driver.bytes_carried  # without the opening of the cells
             traffic = 0.0
@@ -47,16 +58,26 @@ def ticks_of(agents: int, memories: int, ticks: int, engine: Engine) -> tuple[li
                 traffic = (run.driver.bytes_carried - carried) / agents / (ticks - 1)
         finally:
             run.close(sync=False)
-    return times[WARM:], traffic
+    return Ticks(statistics.median(times[WARM:]), statistics.median(busy[WARM:]), traffic)
 
 
-def measured(what: str, agents: int, memories: int, ticks: int, engine: Engine) -> float:
-    """The median tick in seconds; a line says it."""
-    times, traffic = ticks_of(agents, memories, ticks, engine)
-    median = statistics.median(times)
-    more = f", {traffic:,.0f} bytes per agent and tick" if traffic else ""
-    print(f"  {what:<14} {median * 1000:9.1f} ms a tick{more}", flush=True)
-    return median
+def processor_time(run: Run) -> float:
+    """Seconds that this process and the run's workers have computed."""
+    links: list[Any] = run.driver._links if run.driver is not None else []
+    seconds = time.process_time()
+    for link in links:
+        fields = Path(f"/proc/{link.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        seconds += sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+    return seconds
+
+
+def measured(what: str, agents: int, memories: int, ticks: int, engine: Engine) -> Ticks:
+    """What a tick takes; a line says it."""
+    found = ticks_of(agents, memories, ticks, engine)
+    more = f", {found.traffic:,.0f} bytes per agent and tick" if found.traffic else ""
+    print(f"  {what:<14} {found.seconds * 1000:9.1f} ms a tick, "
+          f"{found.processor * 1000:.1f} ms of processor time{more}", flush=True)  # fmt: skip
+    return found
 
 
 def model(by_workers: dict[int, float], agents: int) -> None:
@@ -77,35 +98,50 @@ def model(by_workers: dict[int, float], agents: int) -> None:
     print(f"  (with {agents:,} agents; a network's delay is not in it)")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--small", action="store_true", help="a minute, to try the program")
-    small = parser.parse_args().small
-    sizes: dict[str, Any] = {
-        "first": (100, 20, 6) if small else (1_000, 200, 15),
-        "second": (300, 5, 6) if small else (10_000, 50, 10),
-        "last": (500, 2, 4) if small else (200_000, 10, 20),
-    }
-    agents, memories, ticks = sizes["first"]
+def first(small: bool) -> None:
+    """One worker against the local engine."""
+    agents, memories, ticks = (100, 20, 6) if small else (1_000, 200, 15)
     print(f"{agents:,} agents, {memories} memories each")
     local = measured("local", agents, memories, ticks, LOCAL)
     one = measured("K=1", agents, memories, ticks, Engine("processes", 1))
-    print(f"  K=1 / local: {one / local:.2f} (goal: at most 1.3)")
-    agents, memories, ticks = sizes["second"]
+    print(f"  K=1 / local: {one.seconds / local.seconds:.2f} (goal: at most 1.3), "
+          f"processor time {one.processor / local.processor:.2f}")  # fmt: skip
+
+
+def second(small: bool) -> None:
+    """Two workers against one, and the model."""
+    agents, memories, ticks = (300, 5, 6) if small else (10_000, 50, 10)
     print(f"\n{agents:,} agents, {memories} memories each")
     by = {
         workers: measured(f"K={workers}", agents, memories, ticks, Engine("processes", workers))
         for workers in (1, 2, 4)
     }
-    print(f"  K=2 / K=1: {by[2] / by[1]:.2f} (goal: at most 0.65)")
-    model(by, agents)
-    agents, memories, ticks = sizes["last"]
+    print(f"  K=2 / K=1: {by[2].seconds / by[1].seconds:.2f} (goal: at most 0.65)")
+    model({workers: each.seconds for workers, each in by.items()}, agents)
+
+
+def large(small: bool) -> None:
+    """As many agents as one machine should hold."""
+    agents, memories, ticks = (500, 2, 4) if small else (200_000, 10, 20)
     print(f"\n{agents:,} agents, {memories} memories each, {ticks} ticks")
     measured("K=2", agents, memories, ticks, Engine("processes", 2))
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     worker = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6
     print(f"  memory at most: driver {own:.1f} GB, a worker {worker:.1f} GB; in all up to "
           f"{own + 2 * worker:.1f} GB (goal: 8)")  # fmt: skip
+
+
+PARTS = {"first": first, "second": second, "large": large}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--small", action="store_true", help="a minute, to try the program")
+    parser.add_argument("--part", choices=PARTS, help="only this part")
+    chosen = parser.parse_args()
+    for name, part in PARTS.items():
+        if chosen.part in (None, name):
+            part(chosen.small)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 """What all tests share: a guard against the network, and small banks."""
 
+import gc
 import ipaddress
 import os
+import pickle
 import shutil
 import signal
 import socket
@@ -9,18 +11,22 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import certifi
 import pytest
 from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent / "property"))
 sys.path.insert(0, str(Path(__file__).parent))
 
+import charts_drawn
 import slow
 import warm_children
 from agents import AgentMemory, MemoryBank
+from agents.config import yaml_reader
 from agents.storage.mem0 import child_process
 from agents.storage.state.ledger import Ledger
 from embedders import Directions
@@ -45,7 +51,7 @@ _use_memory_as_disk()
 # How long a test takes is the machine's affair. There are many laws: a few examples of each while
 # somebody works, half of Hypothesis' own number in CI; HYPOTHESIS_PROFILE=thorough tries more.
 # The state machine has numbers of its own.
-settings.register_profile("default", deadline=None, max_examples=15)
+settings.register_profile("default", deadline=None, max_examples=8)
 settings.register_profile("ci", deadline=None, max_examples=50)
 settings.register_profile("thorough", deadline=None, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
@@ -57,6 +63,44 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # What tests make is trusted by the tests alone; children inherit the folder of the key.
 _STATE = tempfile.TemporaryDirectory(prefix="tiermem-state-")
 os.environ["XDG_STATE_HOME"] = _STATE.name
+
+
+def _trust_one_certificate() -> None:
+    """No test leaves the machine, and each client of httpx would read 150 certificates."""
+    before, end, _ = Path(certifi.where()).read_text("utf-8").partition("-----END CERTIFICATE-----")
+    file = Path(_STATE.name, "certificate.pem")
+    file.write_text(before + end, "utf-8")
+    os.environ["SSL_CERT_FILE"] = str(file)  # for children
+    certifi.where = lambda: str(file)
+
+
+_trust_one_certificate()
+
+
+def _read_the_same_yaml_once() -> None:
+    """Hundreds of runs have the same settings; to read them takes a fifth of a small run."""
+    read, known = yaml_reader.read_yaml, dict[tuple[Any, ...], bytes]()
+
+    def remembered(text: str, source: str, **options: Any) -> yaml_reader.Document:
+        key = (text, *sorted(options.items()))
+        if key not in known:
+            known[key] = pickle.dumps(read(text, source, **options))
+        return replace(pickle.loads(known[key]), source=source)
+
+    yaml_reader.read_yaml = remembered
+
+
+_read_the_same_yaml_once()
+
+charts_drawn.leave_out()
+
+
+@pytest.fixture
+def charts() -> Iterator[None]:
+    """Charts are drawn in this test, which looks at one; else a chart is one pixel."""
+    with charts_drawn.again():
+        yield
+
 
 # A library that reads these may start threads of its own, or ask the network for a newer version.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -70,6 +114,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     slow.mark(items)
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests and all modules stay to the end: no search for garbage looks at them."""
+    gc.freeze()
 
 
 class NetworkUsed(AssertionError):

@@ -20,6 +20,7 @@ FILES = {
     "test_run_kill.py",
     "test_spread_kills.py",
     "test_spread_over_ray.py",
+    "test_sweep_over_ray.py",
     "test_temperature_kills.py",
 }
 
@@ -44,6 +45,10 @@ FILES_OF_CASES = {
     "test_note_growth.py",
     "test_process.py",
     "test_serve_command.py",
+    "test_spread_commands.py",
+    "test_spread_disk.py",
+    "test_split_worlds.py",
+    "test_spread_policies.py",
     "test_spread_runs.py",
     "test_store_damage.py",
     "test_store_process.py",
@@ -55,6 +60,7 @@ FILES_OF_CASES = {
 # By file: tests whose behaviour a cheaper test shows as well.
 TESTS = {
     "test_benchmarks_run.py": {"test_it_runs"},
+    "test_inspector_effects.py": {"test_the_page_leads_from_a_run_to_what_a_change_did"},
     "test_documents.py": {
         "test_the_page_on_testing_is_a_program_that_passes_and_fails_as_it_says",
     },
@@ -114,9 +120,24 @@ TESTS = {
         "test_a_killed_model_has_all_its_whole_steps",
         "test_the_same_seed_gives_the_same_hash_in_every_process",
     },
-    "test_planted_bugs.py": {"test_a_bug_that_other_processes_show_breaks_a_law"},
+    "test_planted_bugs.py": {
+        "test_a_bug_that_other_processes_show_breaks_a_law",
+        "test_pytest_finds_the_laws_and_names_the_broken_one",
+    },
     "test_clock_commands.py": {
         "test_doctor_says_that_the_clock_is_behind_and_what_to_do",
+    },
+    "test_split_worlds.py": {
+        "test_a_split_run_goes_on_with_another_number_of_workers",
+        "test_a_world_that_breaks_its_promise_is_told",
+        "test_the_world_of_the_page_keeps_its_promise",
+    },
+    "test_spread_laws.py": {
+        "test_random_worlds_have_the_same_hashes_after_every_tick_with_any_workers",
+    },
+    "test_spread_policies.py": {
+        "test_notes_that_flushes_write_are_the_same",
+        "test_what_a_model_said_goes_with_a_merge_and_a_branch",
     },
     "test_chaos.py": {
         "test_a_minute_of_faults_breaks_no_law",
@@ -198,6 +219,7 @@ TESTS = {
     "test_world_commands.py": {
         "test_a_new_world_runs_is_tested_and_is_sound_as_it_is",
         "test_a_scenario_gives_agents_and_options",
+        "test_a_world_that_draws_for_each_agent_from_its_own_stream_is_sound",
         "test_problems_are_json_on_request",
         "test_the_built_in_worlds_are_sound",
     },
@@ -218,6 +240,7 @@ TESTS_OF_CASES = {
         "test_a_request_with_text_that_is_not_unicode_is_answered_by_its_id",
     },
     "test_page.py": {"test_numbers_are_those_of_the_python_api"},
+    "test_resume_command.py": {"test_code_that_imports_its_neighbour_goes_on_in_a_new_process"},
     "test_run_command.py": {"test_a_signal_stops_a_real_process_between_two_ticks"},
     "test_sweep_command.py": {"test_a_grid_may_hold_values_of_any_kind"},
     "test_sweep_workers.py": {

@@ -54,6 +54,47 @@ class Town:
         self.steps = state["steps"]
 
 
+class MadeUp:
+    """A world whose texts, facts, outcomes and hearing are options."""
+
+    def __init__(
+        self, sights: list[str], facts: dict[str, Any], outcomes: list[str | None],
+        hearing: int, draws: int,
+    ) -> None:  # fmt: skip
+        self.sights, self.facts, self.outcomes = sights, facts, outcomes
+        self.hearing, self.draws = hearing, draws
+
+    def setup(self, rng: Random, agent_ids: Sequence[str]) -> None:
+        self.rng, self.agents, self.steps = rng, list(agent_ids), 0
+
+    def observe(self, agent_id: str) -> Observation:
+        drawn = [self.rng.randrange(9) for _ in range(self.draws)]
+        text = self.sights[(self.steps + sum(drawn)) % len(self.sights)]
+        return Observation(text, facts={**self.facts, "drawn": drawn})
+
+    def may_tell(self, teller: str, listener: str) -> bool:
+        apart = self.agents.index(teller) - self.agents.index(listener) + self.steps
+        return apart % self.hearing == 0
+
+    def apply(self, agent_id: str, action: Action) -> Outcome | str | None:
+        if action.name == "fly":
+            raise InvalidAction("nobody flies")
+        self.steps += 1
+        return self.outcomes[self.steps % len(self.outcomes)]
+
+    def end_tick(self) -> None:
+        self.steps += self.rng.randrange(3)
+
+    def metrics(self) -> Mapping[str, float]:
+        return {"steps": self.steps}
+
+    def get_state(self) -> Any:
+        return {"steps": self.steps}
+
+    def set_state(self, state: Any) -> None:
+        self.steps = state["steps"]
+
+
 class Anything:
     """A policy that asks, tells, moves its memories, writes notes and makes mistakes."""
 

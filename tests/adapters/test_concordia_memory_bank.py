@@ -273,7 +273,8 @@ def test_what_other_code_deletes_or_adds_is_seen(tmp_path: Path) -> None:
         assert bank.get_all_memories_as_text() == [BOATS, FISH, MARKET]
 
 
-@given(st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))))
+# The embedder of these tests reads numbers after a <.
+@given(st.lists(st.text(st.characters(exclude_characters="\0<", exclude_categories=["Cs"]))))
 def test_any_texts_come_back_once_and_survive_a_restore(texts: list[str]) -> None:
     bank = AssociativeMemoryBank(embedder)
     for text in texts:

@@ -224,6 +224,46 @@ def test_agents_that_are_there_already_get_a_memory() -> None:
     assert memories.of(early) is early.memory
 
 
+def test_an_agent_that_is_registered_again_keeps_its_memory() -> None:
+    town = mesa.Model(rng=1)
+    Memories(town, **QUICK)
+    walker = Walker(town)
+    own = walker.memory
+    town.register_agent(walker)
+    walker.remove()
+    town.register_agent(walker)
+    assert walker.memory is own
+    other = mesa.Model(rng=1)
+    Memories(other, **QUICK)
+    with pytest.raises(InvalidInput, match="attribute memory"):
+        other.register_agent(walker)
+
+
+@pytest.mark.parametrize("has_acted", [True, False])
+def test_an_agent_that_is_removed_is_gone_at_once(has_acted: bool) -> None:
+    town = mesa.Model(rng=1)
+    memories = Memories(town, **QUICK)
+    walker = Walker(town)
+    seen, own = weakref.ref(walker), walker.memory
+    if has_acted:
+        with memories.step():
+            own.add("I am here.")
+    gc.disable()  # as Mesa's shuffle_do, which steps all agents that are still alive
+    try:
+        walker.remove()
+        del walker
+        assert seen() is None
+    finally:
+        gc.enable()
+    if has_acted:
+        assert own.agent_id == "Walker_1"
+    else:
+        with pytest.raises(InvalidInput, match="agent of this memory is gone"):
+            _ = own.agent_id
+    with memories.step():
+        pass
+
+
 def test_an_attribute_of_the_name_is_not_overwritten() -> None:
     class Own(mesa.Agent):
         memory = ()

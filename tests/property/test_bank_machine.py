@@ -35,7 +35,7 @@ from tiermem.testing.strategies import contents, not_tiers
 
 # The default run is short and the same every time; HYPOTHESIS_PROFILE=ci does more of the same,
 # and thorough looks for what both do not find.
-_EXAMPLES = {"default": 4, "ci": 35, "thorough": 3000}
+_EXAMPLES = {"default": 2, "ci": 35, "thorough": 3000}
 _PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "default")
 
 _HASH = """

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from agents import InvalidAgentId, Tier, TierMemError
 from agents.memory.requests import check_all_new, check_new, check_search, check_searches
+from examples import examples
 from tiermem.testing.strategies import any_text, contents, not_tiers, queries, spellings, tiers
 
 _MOST_BYTES = 64
@@ -123,13 +124,13 @@ _any_tier = st.one_of(tiers, tiers.flatmap(spellings), not_tiers)
 
 
 @given(st.lists(st.tuples(_ids, st.one_of(_texts, queries)) | st.sampled_from(_STRANGE_ITEMS)))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_any_searches_are_checked_as_each_of_them_is(requests) -> None:
     _check_searches(requests)
 
 
 @given(st.lists(st.tuples(_ids, _texts, _any_tier) | st.sampled_from(_STRANGE_ITEMS)))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_any_new_memories_are_checked_as_each_of_them_is(items) -> None:
     _check_new(items)
 

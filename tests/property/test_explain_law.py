@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from agents import AgentMemory, MemoryBank, Retention, Temperature, Tier
 from embedders import Noise
+from examples import examples
 
 WORDS = ("coins", "mill", "debt", "tea")
 TIERS = st.sampled_from(list(Tier))
@@ -52,7 +53,7 @@ BANK: dict[str, Any] = {
     st.sampled_from([None, 1, 15, 60]),
     FILTERS,
 )
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_what_is_explained_is_what_is_given(
     memories: list[dict[str, Any]],
     archived: list[int],

@@ -22,6 +22,7 @@ from agents.memory.temperature import Temperature
 from agents.memory.tiers import parse_tier
 from agents.rules.caps import Caps, age, make_room, relieve
 from agents.storage.resident.turns import Standing
+from examples import examples
 from tiermem.testing.strategies import (
     agent_ids,
     any_text,
@@ -155,7 +156,7 @@ def after(population: list[Standing], demotions, tick: int = 9) -> list[Standing
 
 
 @given(populations(), _caps, st.booleans(), tiers, st.integers(0, 14))
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 def test_making_room_keeps_the_caps_and_spares_the_newcomer(
     population, caps, full, tier, pick
 ) -> None:
@@ -188,7 +189,7 @@ def test_making_room_keeps_the_caps_and_spares_the_newcomer(
 
 
 @given(populations(), _caps, st.sampled_from([Tier.PINNED, Tier.CRITICAL]))
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_relieving_moves_the_oldest_out_and_makes_no_other_tier_larger(
     population, caps, tier
 ) -> None:

@@ -34,6 +34,7 @@ from agents.storage.resident.new_memories import add_all
 from agents.storage.resident.table import ResidentTable
 from agents.storage.state import snapshots
 from agents.storage.vectors import norms, quantise
+from examples import examples
 from tiermem.testing import ModelBank, Rules, SmallEmbedder
 from tiermem.testing.model_reading import quantise as plain_quantise
 from tiermem.testing.strategies import (
@@ -347,7 +348,7 @@ def score_tables(draw):
     st.integers(1, 4),
     st.sampled_from([BOOSTS, (0.0,) * 5, (1.0, 0.3, 0.15, 0.0, -0.1)]),
 )
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 def test_ranking_equals_a_naive_sort(table, multiplier, boosts) -> None:
     scores, tier_table, wanted = table
 

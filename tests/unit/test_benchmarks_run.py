@@ -17,7 +17,7 @@ SIZES = {
     "http_load": ["--clients", "2", "--seconds", "2"],
     "inspector": ["--agents", "5", "--ticks", "12", "--questions", "3"],
     "load": ["--minutes", "0.1", "--clients", "4", "--sessions", "20"],
-    "many_agents": ["--agents", "60", "--few", "6", "--memories", "5", "--ticks", "3"],
+    "many_agents": ["--agents", "60", "--few", "6", "--memories", "300", "--ticks", "3"],
     "mem0_facade": ["--memories", "30", "--users", "3", "--calls", "3"],
     "million": ["--agents", "5", "--memories", "200"],
     "nearness": [],

@@ -22,7 +22,7 @@ SOURCE = ROOT / "src" / "agents"
 # Functions without arguments, or with arguments of which there are few: the package's own classes,
 # languages and operations, and the folder of the user's key.
 FIXED = {
-    "config/load.py": {"_types", "_defaults", "_schema", "_validator"},
+    "config/load.py": {"_types", "_defaults", "_packaged_preset", "_schema", "_validator"},
     "storage/embedding/embedders.py": {"_weights"},
     "storage/mem0/errors.py": {"_both"},
     "storage/resident/keyword_index.py": {"_function_terms"},
@@ -88,7 +88,7 @@ def test_words_of_purged_memories_leave_the_vocabulary(monkeypatch: pytest.Monke
             added = bank.agent("alice").add(" ".join(f"w{number}x{place}" for place in range(10)))
             bank.agent("alice").search(f"boat w{number}x3")
             bank.agent("alice").forget(added.id)
-            largest = max(largest, len(bank.parts.search._reader._vocabulary.names()))
+            largest = max(largest, len(bank.parts.search.reader._vocabulary.names()))
         assert largest <= 600  # 1,500 words came
         for name, query in (("alice", "red boat of Ann"), ("bob", "the old mill")):
             hits = [each.agent(name).search(query) for each in (bank, plain)]
@@ -101,12 +101,12 @@ def test_many_words_of_memories_that_are_there_are_kept(monkeypatch: pytest.Monk
     with MemoryBank.ephemeral() as bank:
         alice = bank.agent("alice")
         alice.search("nothing yet")
-        vocabulary = bank.parts.search._reader._vocabulary
+        vocabulary = bank.parts.search.reader._vocabulary
         for number in range(50):
             alice.add(" ".join(f"w{number}x{place}" for place in range(10)))
             alice.search(f"w{number}x3")
-        assert bank.parts.search._reader._vocabulary is not vocabulary  # function words alone
-        assert len(bank.parts.search._reader._vocabulary.names()) >= 500
+        assert bank.parts.search.reader._vocabulary is not vocabulary  # function words alone
+        assert len(bank.parts.search.reader._vocabulary.names()) >= 500
 
 
 def test_uses_of_searches_without_end_are_committed(
@@ -175,7 +175,8 @@ def cached_without_a_bound(path: Path) -> set[str]:
             assert "functools.lru_cache" not in map(ast.unparse, node.decorator_list), node.name
         elif isinstance(node, ast.Assign) and ast.unparse(node.value).startswith("functools.cache"):
             found.update(map(ast.unparse, node.targets))
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "functools.lru_cache":
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "lru_cache":
+            assert ast.unparse(node.func) == "functools.lru_cache", path
             given = {each.arg: ast.unparse(each.value) for each in node.keywords}
             assert given.get("maxsize", "None") != "None", path
     return found

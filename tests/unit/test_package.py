@@ -200,6 +200,11 @@ def test_the_version_is_the_distributions() -> None:
 # Sources
 
 
+def name_of(called: ast.expr) -> str:
+    parts = ast.walk(called)
+    return ".".join(getattr(each, "attr", "") or getattr(each, "id", "") for each in parts)
+
+
 def imports_of(path: Path) -> set[str]:
     """Top-level names that a file imports, by statement or by a call with a text."""
     names: set[str] = set()
@@ -208,7 +213,7 @@ def imports_of(path: Path) -> set[str]:
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names.add(node.module)
-        elif isinstance(node, ast.Call) and "import" in ast.unparse(node.func):
+        elif isinstance(node, ast.Call) and "import" in name_of(node.func):
             names |= {str(each.value) for each in node.args if isinstance(each, ast.Constant)}
     return {name.partition(".")[0] for name in names}
 

@@ -135,11 +135,16 @@ def _preset(name: str) -> "Document":
     # Only a known name becomes part of a path: no name leads to another folder.
     known = sorted(path.stem for path in _packaged("presets").glob("*.yaml"))
     if name in known:
-        return _file(_packaged("presets") / f"{name}.yaml")
+        return _packaged_preset(name)
     near = difflib.get_close_matches(name.lower(), known, 1) if isinstance(name, str) else ()
     names = f"known: {', '.join(known)}"
     hint = f"did you mean {near[0]}? ({names})" if near else names
     raise ConfigError(f"there is no preset {name!r:.60}", hint=hint)
+
+
+@functools.cache
+def _packaged_preset(name: str) -> "Document":
+    return _file(_packaged("presets") / f"{name}.yaml")
 
 
 def _assignment(text: str) -> "Document":

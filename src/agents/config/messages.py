@@ -106,11 +106,14 @@ def _unknown(path: KeyPath, key: str, siblings: list[str], whole: Mapping[str, A
 def _allowed(schema: Mapping[str, Any]) -> str:
     if "enum" in schema:
         # The schema has true and false because YAML reads on and off as them.
-        return _listed([each for each in schema["enum"] if not isinstance(each, bool)], "or")
+        return _listed([str(each) for each in schema["enum"] if not isinstance(each, bool)], "or")
     kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
     allowed = _WORDS[kinds[0]]
     if "title" in schema:
         allowed = schema["title"]
+    elif "exclusiveMinimum" in schema:
+        allowed += f" above {schema['exclusiveMinimum']}"
+        allowed += f" and at most {schema['maximum']}" if "maximum" in schema else ""
     elif "maximum" in schema:
         allowed += f" from {schema['minimum']} to {schema['maximum']}"
     elif "minimum" in schema:

@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 __all__ = ["install", "module_of", "purpose", "requirements"]
 
 _MODULES = {
+    "autogen-core": "autogen_core",
+    "camel-ai": "camel",
     "gdm-concordia": "concordia",
+    "llama-index-core": "llama_index",
     "mem0ai": "mem0",
     "mesa-llm": "mesa_llm",
     "opentelemetry-api": "opentelemetry",
@@ -22,10 +25,13 @@ _MODULES = {
 _PACKAGES = {module: name for name, module in _MODULES.items()} | {"mcp_types": "mcp"}
 
 _PURPOSES = {
+    "autogen_core": "memory for AutoGen's agents",
+    "camel": "memory for CAMEL's agents",
     "chromadb": "mem0's store",
     "concordia": "memory for Concordia's entities",
     "jsonschema": "checking settings",
     "langgraph": "a bank as LangGraph's store",
+    "llama_index": "memory for LlamaIndex's agents",
     "matplotlib": "plots",
     "mcp": "serving MCP clients",
     "mem0": "the store, and for embedders and LLMs of others",

@@ -62,7 +62,8 @@ class Search:
         memory = settings.memory
         self.count_tokens = count_tokens
         self._resident = resident
-        self._reader = QueryReader(embedder, settings)
+        self.reader = QueryReader(embedder, settings)
+        """Reads queries. Banks with the same settings may share one: it remembers words alone."""
         self._pins_first = settings.retrieval.pins_first
         self._trusting = Trusting(resident) if settings.retrieval.trust else None
         self._ranker = Ranker(
@@ -80,7 +81,7 @@ class Search:
             request = request._replace(hot=None, pinned_first=False)
         blocks, queries = self._resident.blocks_of(request.agents), request.queries
         worded = [i for i, query in enumerate(queries) if query and not query.isspace()]
-        asked = self._reader.read(
+        asked = self.reader.read(
             [blocks[i] for i in worded], [queries[i] for i in worded], self._resident.tick
         )
         return ReadRequest(request, blocks, worded, asked)
@@ -118,11 +119,11 @@ class Search:
 
     def likenesses(self, query: str, memories: Sequence[Memory]) -> list[float]:
         """How alike a query and each memory are, whatever other memories there are."""
-        return likenesses(self._resident, query, self._reader.plain(query), memories)
+        return likenesses(self._resident, query, self.reader.plain(query), memories)
 
     def cosines(self, query: str, memories: Sequence[Memory]) -> list[float]:
         """The cosine of a query and each memory, from -1 to 1, with all words alike."""
-        return cosines(self._resident, self._reader.plain(query), memories)
+        return cosines(self._resident, self.reader.plain(query), memories)
 
     def front(self, agent_id: str, hot: HotLimits) -> list[Hit]:
         """The pinned memories of an agent, then the hot ones within limits."""

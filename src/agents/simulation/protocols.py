@@ -234,7 +234,9 @@ class World(Protocol):
     gives the report numbers per agent: ``{"loss": {"alice": 3.0}}``; ``may_tell(teller, listener)``
     says who can hear whom now, when agents tell each other memories: everybody, without it;
     ``facts()`` says what is true, by subject: ``{"bridge": {"the bridge is open": True}}``;
-    ``groups()`` says once, after :meth:`setup`, which groups there are: ``{"guild": ["alice"]}``.
+    ``groups()`` says once, after :meth:`setup`, which groups there are: ``{"guild": ["alice"]}``;
+    ``regions()`` says how the world splits: ``{"valley": ["alice"]}``, with ``get_region(name)``
+    and ``set_region(name, state)``, so that workers of a spread run apply actions in parallel.
     """
 
     def setup(self, rng: WorldRandom, agent_ids: Sequence[str]) -> None:

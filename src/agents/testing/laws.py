@@ -8,7 +8,7 @@ from functools import wraps
 from typing import Any, TypeVar
 from unittest import SkipTest
 
-__all__ = ["BrokenLaw", "broken_laws", "for_all", "law", "laws_of", "must"]
+__all__ = ["BrokenLaw", "DoesNotApply", "broken_laws", "for_all", "law", "laws_of", "must"]
 
 _L = TypeVar("_L")
 _TEST = "test_"
@@ -21,6 +21,10 @@ class BrokenLaw(AssertionError):
         super().__init__(f"{laws}: {name}: {problem}")
         self.name = name
         self.problem = problem
+
+
+class DoesNotApply(SkipTest):
+    """The law is about something that is not there."""
 
 
 def law(method: Callable[[_L], None]) -> Callable[[_L], None]:

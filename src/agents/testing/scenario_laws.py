@@ -11,7 +11,7 @@ from ..errors import ConfigError, TierMemError
 from ..simulation.policies.cassette import Cassette
 from ..simulation.protocols import Policy, World
 from ..simulation.runs.scenario import check_scenario, first_memories, make_policy, make_world
-from .laws import BrokenLaw, laws_of
+from .laws import BrokenLaw, DoesNotApply, laws_of
 from .world_laws import WorldLaws
 
 __all__ = ["Findings", "check_world"]
@@ -96,6 +96,8 @@ def _found(laws: ScenarioLaws) -> Findings:
             if isinstance(error.__cause__, TierMemError):
                 raise error.__cause__ from None
             found.problems.extend(error.problem.splitlines())
+        except DoesNotApply:
+            continue
         except SkipTest:
             left_out.append(test.__doc__)
         else:

@@ -6,9 +6,7 @@ expected to, and the names of those that failed. The exit code is 0 if all is as
 """
 
 import argparse
-import shutil
 import sys
-import tarfile
 from pathlib import Path
 
 import suites
@@ -40,18 +38,6 @@ LANGMEM = [f"tests/adapters/test_langgraph_{name}.py" for name in ("langmem", "g
 SWAP = ("-p", "langgraph_stores", "-o", "asyncio_mode=auto", "-o", "addopts=")
 
 
-def source(work: Path, python: Path, package: str) -> Path:
-    """The folder of a source distribution, without the package, which is installed."""
-    folder = work / package.replace("-", "_").replace("==", "-")
-    if not folder.exists():
-        options = ("--quiet", "--no-deps", "--no-binary", ":all:", "-d", work)
-        suites.run(python, "-m", "pip", "download", *options, package)
-        with tarfile.open(work / f"{folder.name}.tar.gz") as archive:
-            archive.extractall(work, filter="data")
-        shutil.rmtree(folder / "langgraph")
-    return folder
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     work = suites.ROOT / ".venv-upstream" / "langgraph"
@@ -60,7 +46,8 @@ def main() -> int:
     python = suites.environment(work, "langgraph", PACKAGES)
     is_good = True
     for package, tests, expected, failing in SUITES:
-        results = suites.tried(python, source(work, python, package), [tests], *SWAP)
+        folder = suites.source(work, python, package, "langgraph")
+        results = suites.tried(python, folder, [tests], *SWAP)
         names = [f"{tests}::{name}" for name in failing]
         is_good &= suites.line(f"{package} {tests}", results, expected, names)
     results = suites.tried(python, suites.ROOT, LANGMEM, "-o", "filterwarnings=")

@@ -1,10 +1,11 @@
 """Ask whether TierMem can be installed beside other frameworks, and whether Pythons run its engine.
 
-First, uv looks for versions that satisfy TierMem with MCP and HTTP, and a framework; nothing is
-installed. A line says how many packages there are, and the versions of those that others pin. Then
-a quick part of the tests runs in an environment of its own for each Python that uv finds, and once
-with the pre-releases of tokenizers, and once with version 1 of mcp. The exit code is 0 if every
-framework resolves and every Python passes; Python 3.14 is only reported.
+First, uv looks for versions that satisfy TierMem with MCP, HTTP, a framework and the extra for this
+framework; nothing is installed. A line says how many packages there are, and the versions of those
+that others pin. Then a quick part of the tests runs in an environment of its own for each Python
+that uv finds, and once with the pre-releases of tokenizers; tests of MCP run with mcp 1 and with
+mcp 2. The exit code is 0 if every framework resolves and every Python passes; Python 3.14 is only
+reported.
 """
 
 import argparse
@@ -19,10 +20,18 @@ from typing import NamedTuple
 import suites
 
 PYTHON = "3.12"
-FRAMEWORKS = (
-    "mesa", "gdm-concordia", "mesa-llm", "langgraph", "camel-ai", "autogen-core", "agentscope",
-    "crewai", "llama-index-core",
-)  # fmt: skip
+FRAMEWORKS = {
+    "mesa": "mesa",
+    "gdm-concordia": "concordia",
+    "mesa-llm": "mesa-llm",
+    "langgraph": "langgraph",
+    "autogen-core": "autogen",
+    "camel-ai": "camel",
+    "llama-index-core": "llama-index",
+    "agentscope": "",
+    "crewai": "",
+}
+"""The frameworks, each with the extra that installs it."""
 SHOWN = ("mcp", "tokenizers", "pydantic", "numpy")
 QUICK = ("tests/unit/bank/test_bank.py", "tests/unit/bank/test_agent_memory.py",
          "tests/unit/search", "tests/unit/rules", "tests/unit/memory",
@@ -51,6 +60,7 @@ TRIALS = (
         "tokenizers 1", PYTHON, ("tokenizers>=1.0.0rc1",), ("tests/unit/storage/test_golden.py",)
     ),
     Trial("mcp 1", PYTHON, ("mcp<2",), MCP),
+    Trial("mcp 2", PYTHON, ("mcp>=2,<3",), MCP),
 )
 
 
@@ -64,9 +74,10 @@ def uv_in(work: Path) -> str:
     return found or str(own)
 
 
-def resolved(uv: str, framework: str) -> dict[str, str] | str:
+def resolved(uv: str, framework: str, extra: str = "") -> dict[str, str] | str:
     """The versions that fit, by package; or why there are none."""
-    wanted = f"tiermem[mcp,http] @ file://{suites.ROOT}\n{framework}\n"
+    extras = ",".join(filter(None, ("mcp", "http", extra)))
+    wanted = f"tiermem[{extras}] @ file://{suites.ROOT}\n{framework}\n"
     options = ("--quiet", "--no-header", "--no-annotate", "--python-version", PYTHON, "-")
     command = [uv, "pip", "compile", *options]
     told = subprocess.run(command, input=wanted, capture_output=True, text=True)
@@ -83,8 +94,8 @@ def beside(uv: str) -> bool:
     names = "  ".join(f"{each:<11}" for each in SHOWN)
     print(f"{'beside':<26} {'packages':>8} {'more':>5}  {names}".rstrip(), flush=True)
     is_good = True
-    for name in FRAMEWORKS:
-        found = resolved(uv, name)
+    for name, extra in FRAMEWORKS.items():
+        found = resolved(uv, name, extra)
         if isinstance(found, str):
             print(f"{name:<26} does not resolve: {found}", flush=True)
             is_good = False

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -33,18 +34,39 @@ def _works(python: str) -> bool:
     return subprocess.run([python, "--version"], capture_output=True).returncode == 0
 
 
-def environment(work: Path, extra: str, packages: Iterable[str]) -> Path:
-    """The Python of an environment with TierMem, one of its extras, and other packages."""
+def environment(
+    work: Path, extra: str, packages: Iterable[str], *, constrained: bool = True
+) -> Path:
+    """The Python of an environment with TierMem, one of its extras, and other packages.
+
+    ``constrained`` installs the versions of constraints.txt, where the framework allows them.
+    """
     own, wanted = work / "venv", json.dumps([extra, *packages])
     python, stamp = own / "bin" / "python", own / "packages.json"
     if not stamp.exists() or stamp.read_text() != wanted:
         run(newer_python(), "-m", "venv", "--clear", own)
         run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "uv")
         uv = (own / "bin" / "uv", "pip", "install", "--quiet", "--python", python)
-        options = ("--index-strategy", "unsafe-best-match", "-c", ROOT / "constraints.txt")
+        options = ["--index-strategy", "unsafe-best-match"]
+        options += ["-c", str(ROOT / "constraints.txt")] if constrained else []
         run(*uv, *options, "-e", f"{ROOT}[{extra}]", *packages, "pytest", "hypothesis")
         stamp.write_text(wanted)
     return python
+
+
+def source(work: Path, python: Path, package: str, installed: str) -> Path:
+    """The folder of a source distribution, without the folder of the package, which is installed.
+
+    ``package`` is a name with a version, such as ``mesa==3.5.1``.
+    """
+    folder = work / package.replace("-", "_").replace("==", "-")
+    if not folder.exists():
+        options = ("--quiet", "--no-deps", "--no-binary", ":all:", "-d", work)
+        run(python, "-m", "pip", "download", *options, package)
+        with tarfile.open(work / f"{folder.name}.tar.gz") as archive:
+            archive.extractall(work, filter="data")
+        shutil.rmtree(folder / installed)
+    return folder
 
 
 def run(*command: str | Path) -> None:

@@ -312,6 +312,7 @@ def test_diff_compares_runs_of_different_length_at_their_last_common_tick(
     assert found["metrics"]["steps"] == [18, 18]
 
 
+@pytest.mark.usefixtures("charts")
 def test_diff_draws_a_plot(tiermem: Command, whole: Path, branched: str) -> None:
     assert "plot: b/diff.png" in tiermem("diff", whole, branched).out
     assert Path("b/diff.png").read_bytes().startswith(PNG)

@@ -117,6 +117,17 @@ def test_each_sync_of_a_run_has_a_pace_of_its_own(
     assert time is screen.time
 
 
+def test_a_slow_task_has_a_speed_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(screen.time, "monotonic", lambda: now)
+    meter = Screen(quiet=False).meter("sweep", "runs", start=0)
+    now = 16.0
+    meter(1, 1)
+    assert capsys.readouterr().err == "sweep 1/1 (0.062 runs/s)\n"
+
+
 # What errors say
 
 

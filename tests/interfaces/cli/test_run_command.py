@@ -206,7 +206,7 @@ def test_agents_know_their_first_memories_in_the_first_tick(
     assert pq.read_table("r/ticks.parquet").to_pylist()[1]["retrieved"] == 3
 
 
-@pytest.mark.usefixtures("drawn")
+@pytest.mark.usefixtures("drawn", "charts")
 def test_the_market_runs_as_it_is_shipped(tiermem: Command) -> None:
     shipped = ROOT / "simulations" / "market.yaml"
     manual = ("--set", "storage.sync=manual")

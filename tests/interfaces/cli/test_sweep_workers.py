@@ -116,3 +116,15 @@ def _is_running(process: int) -> bool:
         return False
     state = Path(f"/proc/{process}/stat")  # a process that ended may wait for its parent to look
     return not state.exists() or state.read_text().rsplit(")", 1)[1].split()[0] != "Z"
+
+
+def test_without_ray_a_sweep_says_what_to_install_and_makes_nothing(
+    tiermem: Command, scenario: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    file = write_sweep(scenario(ticks=3), seeds=1)
+    done = tiermem("sweep", file, "--out", "s", "--engine", "ray")
+    assert done.is_one_error(2, "the engine ray needs Ray", "pip install 'tiermem[ray]'")
+    assert not Path("s").exists()
+    refused = tiermem("sweep", file, "--out", "s", "--address", "auto")
+    assert refused.is_one_error(2, "the engine local has no address", "--engine ray")

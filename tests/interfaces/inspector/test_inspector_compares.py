@@ -13,6 +13,7 @@ from agents.interfaces.inspector.site import Site
 from agents.simulation.runs.branch import branch, read_edits
 from agents.simulation.runs.compare import compare_runs
 from agents.simulation.runs.run import Run
+from agents.simulation.runs.sharded import LOCAL
 from agents.simulation.sweeps.results import write_results
 from agents.simulation.sweeps.sweep import read_sweep, run_cells
 
@@ -105,7 +106,7 @@ def test_a_sweep_is_a_grid_whose_points_lead_to_runs(tmp_path: Path) -> None:
         "scenario: market.yaml\nseeds: 2\ngrid: {memory.max_pinned: [1, 3]}\n"
     )
     plan, folder = read_sweep(tmp_path / "sweep.yaml"), tmp_path / "swept"
-    done = {cell.name: result for cell, result in run_cells(plan, folder, 1, force=False)}
+    done = {cell.name: result for cell, result in run_cells(plan, folder, LOCAL, force=False)}
     results = write_results(plan, folder, done)  # type: ignore[arg-type]
     with looked_at(folder) as site:
         assert ask(site, "about")["kind"] == "sweep"

@@ -14,6 +14,7 @@ from agents.interfaces.inspector.export import write_export
 from agents.simulation.runs.branch import branch
 from agents.simulation.runs.compare import compare_runs, past_bank
 from agents.simulation.runs.run import Run
+from agents.simulation.runs.sharded import LOCAL
 from agents.simulation.sweeps.results import write_results
 from agents.simulation.sweeps.sweep import read_sweep, run_cells
 from waiting import until
@@ -261,7 +262,7 @@ def test_a_sweep_is_a_grid_that_leads_to_its_runs_and_back(
         "scenario: market.yaml\nseeds: 2\ngrid: {memory.max_pinned: [1, 3]}\n"
     )
     plan, folder = read_sweep(tmp_path / "sweep.yaml"), tmp_path / "swept"
-    cells = run_cells(plan, folder, 1, force=False, keep_runs=True)
+    cells = run_cells(plan, folder, LOCAL, force=False, keep_runs=True)
     done = {cell.name: result for cell, result in cells if not isinstance(result, str)}
     results = write_results(plan, folder, done)
     means = [row["mean"] for row in results.statistics if row["metric"] == "loss"]

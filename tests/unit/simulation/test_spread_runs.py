@@ -68,11 +68,14 @@ def test_a_run_has_the_same_records_and_results_on_any_number_of_workers(
     assert not (tmp_path / "run" / "shards").exists()
 
 
-@pytest.mark.parametrize("world", ["household", "market", "rumor", "site"])
-@pytest.mark.parametrize("workers", [2, 5])
+@pytest.mark.parametrize("world", ["household", "market", "rumor", "site", "town"])
+@pytest.mark.parametrize("workers", [2, 1, 3, 5])
 def test_the_shipped_worlds_are_the_same_too(tmp_path: Path, world: str, workers: int) -> None:
-    for number in (0, workers):
-        run_to_the_end(tmp_path / str(number), scenario(world, agents=14, ticks=9), number)
+    settings = scenario(world, agents=14, ticks=40 if world == "town" else 9)
+    local, spread = (
+        run_to_the_end(tmp_path / str(number), settings, number) for number in (0, workers)
+    )
+    assert [each["state_hash"] for each in spread] == [each["state_hash"] for each in local]
     assert results(tmp_path / str(workers)) == results(tmp_path / "0")
 
 

@@ -47,6 +47,10 @@ class MesaMemory:
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         refuse_copies()
 
+    def is_of(self, run: OutsideRun) -> bool:
+        """Whether it is a memory of this run."""
+        return self._run is run
+
     @property
     def agent_id(self) -> str:
         """The agent's name in the run: ``tiermem show RUN --agent NAME``."""

@@ -7,7 +7,7 @@ from numbers import Integral
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, final
-from weakref import finalize
+from weakref import finalize, ref
 
 from ...bank.memory_bank import MemoryBank
 from ...bank.opening import Config
@@ -73,7 +73,7 @@ class Memories:
         self._model = model
         self._name = name or _class_and_number
         self._metrics = dict(metrics or {})
-        self._new: list[tuple[Agent, MesaMemory]] = []
+        self._new: list[tuple[ref[Agent], MesaMemory]] = []
         """The agents that the run may not know yet."""
         own = {"seed": _seed_of(model), **overrides, "simulation": _scenario(model)}
         settings = load_settings(config, preset=preset, overrides=own)
@@ -169,20 +169,33 @@ class Memories:
         self._attach(agent)
 
     def _attach(self, agent: "Agent") -> None:
+        own = getattr(agent, "memory", None)
+        if isinstance(own, MesaMemory) and own.is_of(self._run):
+            return  # Mesa registers some agents again
         if hasattr(agent, "memory"):
             raise InvalidInput(
                 f"{type(agent).__name__} has an attribute memory already",
                 hint="give it another name: TierMem sets agent.memory",
             )
-        memory = MesaMemory(self._run, lambda: agent_id_of(self._name(agent)))
+        # Mesa steps removed agents, too, as long as something refers to them.
+        weakly = ref(agent)
+        memory = MesaMemory(self._run, lambda: self._named(weakly()))
         agent.memory = memory
-        self._new.append((agent, memory))
+        self._new.append((weakly, memory))
+
+    def _named(self, agent: "Agent | None") -> str:
+        if agent is None:
+            raise InvalidInput(
+                "the agent of this memory is gone", hint="use agent.memory while the agent is there"
+            )
+        return agent_id_of(self._name(agent))
 
     def _welcome(self) -> None:
         """Let the run know all agents of the model, also those that do not use their memory."""
         while self._new:
-            agent, memory = self._new[0]
-            if agent in self._model.agents:
+            weakly, memory = self._new[0]
+            agent = weakly()
+            if agent is not None and agent in self._model.agents:
                 _ = memory.agent_id
             del self._new[0]
 

@@ -177,7 +177,7 @@ COMMANDS: dict[str, tuple[Entry, ...]] = {
         ("inspect", "look:inspect", "Look at a run in a browser, at any tick."),
         ("diff", "inspect:diff", "Compare two runs."),
         ("report", "inspect:report", "Write the report and tables of a run anew."),
-        ("sweep", "inspect:sweep", "Run variants with many seeds, and compare them."),
+        ("sweep", "sweep:sweep", "Run variants with many seeds, and compare them."),
         ("new-world", "worlds:new_world", "Write a world of your own to begin with."),
         ("check-world", "worlds:check_world", "Find out whether a world is reproducible."),
     ),

@@ -9,6 +9,7 @@ from typing import Annotated
 from typer import Argument, BadParameter, Option
 
 __all__ = [
+    "Address",
     "AllowHosts",
     "AllowOrigins",
     "AsJson",
@@ -56,6 +57,10 @@ Create = Annotated[bool, Option("--create", help="Make the bank if there is none
 Force = Annotated[bool, Option("--force", help="Replace an existing file or folder.")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Print errors only.")]
 AsJson = Annotated[bool, Option("--json", help="Print the result as JSON, and nothing else.")]
+Address = Annotated[
+    str | None,
+    Option(help="Ray's cluster: local starts one here, auto finds one, or host:port."),
+]
 AllowHosts = Annotated[
     list[str] | None,
     Option(

@@ -69,7 +69,7 @@ class Screen:
 
         def show(done: int, total: int) -> None:
             rate = pace.rate(done, total)
-            speed = "" if rate is None else f"{rate:,.0f} {unit}/s"
+            speed = "" if rate is None else f"{_digits(rate)} {unit}/s"
             if self._bar is not None:
                 if name not in self._tasks:
                     self._tasks[name] = self._bar.add_task(name, total=total, rate="")
@@ -79,6 +79,10 @@ class Screen:
                 self.say(f"{name} {done:,}/{total:,}" + (f" ({speed})" if speed else ""))
 
         return show
+
+
+def _digits(rate: float) -> str:
+    return f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}"
 
 
 @contextmanager

@@ -172,6 +172,7 @@ def _of_run(
     site: Site, run: Inspected, number: int, ticks: list[int], nodes: Nodes
 ) -> Iterator[tuple[str, Any]]:
     yield _asked(site, "series", run=number)
+    yield _asked(site, "effects", run=number)
     for name in run.about()["per_agent"]:
         key, given = _key("heat", of=name, run=number)
         yield key, heat(run, _all(given), _MOST_ROWS)

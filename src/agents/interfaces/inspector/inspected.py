@@ -1,9 +1,10 @@
 """A run or a bank that is looked at: what it is, its ticks, and its past."""
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from time import thread_time
 from typing import Any
 
 import orjson
@@ -28,7 +29,7 @@ from .world_numbers import WorldNumbers
 
 __all__ = ["Inspected"]
 
-_PATIENCE = 0.12
+_PATIENCE = 0.08
 """Seconds that a request waits for ticks that are not read yet."""
 _LONG = 1e6
 """Seconds: who holds a view waits until the whole journal is read."""
@@ -65,7 +66,6 @@ class Inspected:
         )
         self.past = PastBanks(self.reader, self.bank_folder, self.settings)
         self._later = Later()
-        self._warming = threading.Thread(target=self._warm_up, daemon=True)
         self._lock = threading.Lock()
         self._records: list[dict[str, Any]] = []
         self._world_names = world.names() if world else []
@@ -85,19 +85,12 @@ class Inspected:
     def start(self) -> None:
         """Begin to read the journal."""
         self.reader.start()
-        self._warming.start()
 
     def close(self) -> None:
         """Stop reading, and close what is open."""
-        if self._warming.is_alive():
-            self._warming.join()
         self._later.close()
         self.reader.close()
         self.past.close()
-
-    def _warm_up(self) -> None:
-        with suppress(TierMemError):  # who asks for an explanation is told what is wrong
-            self.past.warm_up()
 
     @contextmanager
     def journal(self) -> Iterator[Journal]:
@@ -178,12 +171,17 @@ class Inspected:
             raise CantTell(f"{self.name} is damaged: {reader.damaged}")
         raise Reading(max(0, reader.read_tick), max(tick, self.last_tick()))
 
-    def later(self, key: tuple[object, ...], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """An answer that may take long, about ticks that are read; :class:`Reading` if it does."""
+    def later(
+        self, what: Hashable, tick: int, make: Callable[[], dict[str, Any]]
+    ) -> dict[str, Any]:
+        """An answer about a tick that is read, which may take long; :class:`Reading` if it does."""
         if self._held is not None:
             return make()
-        now = self.reader.slices.generation, self.reader.last
-        found = self._later.answer((key, now), make, _PATIENCE)
+        slices, last = self.reader.slices, self.reader.last
+        purged = sum(map(len, list(slices.purged.values())))
+        version = purged, None if tick < self.reader.read_tick else last
+        with slices.turns.waiting():
+            found = self._later.answer((what, tick, slices.generation), version, make, _PATIENCE)
         if found is None:
             raise Reading(max(0, self.reader.read_tick), self.last_tick())
         return found
@@ -258,15 +256,21 @@ class Inspected:
     # The records of ticks
 
     def records(self) -> list[dict[str, Any]]:
-        """The record of each tick of a run so far; it must not be changed."""
+        """The record of each tick of a run so far; it must not be changed.
+
+        :class:`Reading` says that there are more than a request can read.
+        """
         with self._lock, self.journal() as journal:
             kept = self._records
             if kept:
                 row = first(journal.tick_rows(kept[-1]["tick"] - 1))
                 if row is None or orjson.loads(row.record) != kept[-1]:
                     self._records = kept = []  # the run went back to an earlier tick
+            began = thread_time()
             for row in journal.tick_rows(kept[-1]["tick"] if kept else -1):
                 kept.append(orjson.loads(row.record))
+                if self._held is None and thread_time() - began > _PATIENCE:
+                    raise Reading(len(kept), journal.tick)
             return kept[:]
 
     def series(self) -> dict[str, Any]:

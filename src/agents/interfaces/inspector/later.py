@@ -1,12 +1,18 @@
 """Answers that may take longer than a request may: a thread makes them, and a few are kept."""
 
 from collections.abc import Callable, Hashable
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from typing import Any
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, NamedTuple
 
 __all__ = ["Later"]
 
 _MOST_KEPT = 32
+Answer = dict[str, Any]
+
+
+class _Kept(NamedTuple):
+    version: Hashable
+    future: Future[Answer]
 
 
 class Later:
@@ -14,29 +20,45 @@ class Later:
 
     def __init__(self) -> None:
         self._worker = ThreadPoolExecutor(1, "later")
-        self._answers: dict[Hashable, Future[dict[str, Any]]] = {}
+        self._kept: dict[Hashable, _Kept] = {}
         """The one that was asked for last is at the end."""
+        self._waited: set[Hashable] = set()
+        """Answers that somebody was told to wait for."""
 
     def close(self) -> None:
         """Finish the answer that is under way."""
         self._worker.shutdown(cancel_futures=True)
 
     def answer(
-        self, key: Hashable, make: Callable[[], dict[str, Any]], seconds: float
-    ) -> dict[str, Any] | None:
-        """The answer; None if it is not there after some seconds: it is to be asked for again."""
-        found = self._answers.pop(key, None)
-        if found is None:
-            for other in [each for each, own in self._answers.items() if own.cancel()]:
-                del self._answers[other]
-            found = self._worker.submit(make)
-        self._answers[key] = found
-        if len(self._answers) > _MOST_KEPT:
-            self._answers.pop(next(iter(self._answers))).cancel()
+        self, key: Hashable, version: Hashable, make: Callable[[], Answer], seconds: float
+    ) -> Answer | None:
+        """The answer; None if it is not there after some seconds: it is to be asked for again.
+
+        An answer of another version is made anew; but who was told to wait for it gets it, as a
+        run that goes on would keep it waiting for ever.
+        """
+        kept = self._kept.pop(key, None)
+        if kept is None or (kept.version != version and key not in self._waited):
+            kept = _Kept(version, self._begun(make))
+        self._kept[key] = kept
+        if len(self._kept) > _MOST_KEPT:
+            self._forget(next(iter(self._kept)))
         try:
-            return found.result(seconds)
+            found = kept.future.result(seconds)
         except TimeoutError:
+            self._waited.add(key)
             return None
-        except (Exception, CancelledError):
-            del self._answers[key]
+        except BaseException:
+            self._forget(key)
             raise
+        self._waited.discard(key)
+        return found
+
+    def _begun(self, make: Callable[[], Answer]) -> Future[Answer]:
+        for key in [each for each, own in self._kept.items() if own.future.cancel()]:
+            self._forget(key)
+        return self._worker.submit(make)
+
+    def _forget(self, key: Hashable) -> None:
+        self._waited.discard(key)
+        self._kept.pop(key).future.cancel()

@@ -39,7 +39,7 @@ _STEP = 25
 """Ticks between two stages of an agent."""
 _MOST_BYTES = 64 << 20
 """Bytes of all stages that are kept."""
-_SECONDS = 0.12
+_SECONDS = 0.08
 """Processor time that a request may take to come to a tick; then it is asked again."""
 
 
@@ -90,14 +90,6 @@ class PastBanks:
         self._how: tuple[Settings, Guard, dict[str, object], bool] | None = None
         self._embedder: Embedder | None = None
 
-    def warm_up(self) -> None:
-        """Load the offline embedder, which takes longer than a request may."""
-        with self._lock:
-            bank = self._opened(None)
-            if getattr(bank.parts.embedder.embedder, "reproducible", False):
-                bank.parts.embedder.encode(["a"])
-            bank.close()
-
     def close(self) -> None:
         """Close all banks."""
         with self._lock:
@@ -111,7 +103,7 @@ class PastBanks:
         ``deciding`` moves the clock on by one: the moment in which the agent decides in the next
         tick.
         """
-        with self._lock:
+        with self._own_turn(tick):
             self._check_version(agent)
             found = self._taken(agent, tick, deciding)
             self._banks.append(found)
@@ -122,6 +114,16 @@ class PastBanks:
             self._place = (agent, tick, deciding, self._versions[agent])
             with found.bank.parts.observing():
                 yield found.bank
+
+    @contextmanager
+    def _own_turn(self, tick: int) -> Iterator[None]:
+        """Wait until no other thread uses the banks; a request does not wait long."""
+        if not self._lock.acquire(timeout=-1 if self.is_patient else _SECONDS):
+            raise Reading(0, max(1, tick))
+        try:
+            yield
+        finally:
+            self._lock.release()
 
     def explained(self, bank: MemoryBank, agent: str, query: str) -> list[Explanation]:
         """What a context for a query has, and why it lacks the rest; inside :meth:`after`.

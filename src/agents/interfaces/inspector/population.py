@@ -31,7 +31,7 @@ def population(run: Inspected, given: Parameters) -> dict[str, Any]:
     offset, limit = given.whole("offset", 0), given.whole("limit", 60, _MOST_AGENTS)
     run.need(tick)
     return run.later(
-        ("population", tick, offset, limit), lambda: _population(run, tick, offset, limit)
+        ("population", offset, limit), tick, lambda: _population(run, tick, offset, limit)
     )
 
 

@@ -22,7 +22,7 @@ from ...storage.journal.schema import Commit
 from ...storage.journal.ticks import TickRow
 from ...storage.signals import first
 from .beliefs import Beliefs
-from .slices import Item, NewRow, Slices
+from .slices import Item, NewRow, Slices, batched
 from .world_numbers import WorldNumbers
 
 __all__ = ["Reader", "agents_in"]
@@ -33,6 +33,8 @@ _PAUSE = 0.5
 """Seconds between two looks for new commits."""
 _BATCH = 100
 """Commits that are read at one time: a long look would keep the run from folding its log."""
+_MOST_AT_ONCE = 200
+"""Agents whose part of a commit is sorted without a pause."""
 
 
 class Reader:
@@ -87,7 +89,7 @@ class Reader:
 
     def wait_for(self, is_read: Callable[["Reader"], bool], seconds: float) -> bool:
         """Wait until enough is read, or no more can be; whether enough is."""
-        with self._moved:
+        with self.slices.turns.waiting(), self._moved:
             self._moved.wait_for(lambda: is_read(self) or self.damaged is not None, seconds)
         return is_read(self)
 
@@ -147,6 +149,7 @@ class Reader:
             journal.leave()
 
     def _take(self, journal: Journal, commit: Commit) -> None:
+        self.slices.turns.after_requests()
         row = first(journal.tick_rows(commit.tick - 1)) if commit.note else None
         if row is not None and self._is_outside:
             self._welcome(agents_in(row))
@@ -177,10 +180,12 @@ class Reader:
         self._change(new, changes)
         self.beliefs.take(everything, commit.tick)
         logs = dict(zip(map(self.slices.place, self.agents), kept or (), strict=False))
-        for agent in events.keys() | logs.keys():
-            log = logs.get(agent)
-            item = Item(commit.id, commit.tick, events.get(agent, []), log and list(log))
-            self.slices.put(agent, item, b"".join(vectors.get(agent, ())))
+        for agents in batched(list(events.keys() | logs.keys()), _MOST_AT_ONCE):
+            self.slices.turns.after_requests()
+            for agent in agents:
+                log = logs.get(agent)
+                item = Item(commit.id, commit.tick, events.get(agent, []), log and list(log))
+                self.slices.put(agent, item, b"".join(vectors.get(agent, ())))
         self._count(commit.tick, row, kept)
         self.slices.end_commit()
         self._last = (commit.id, commit.hash)

@@ -1,12 +1,14 @@
 """What a page looks at: one run or two, a bank, or a sweep; and the table of its answers."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
 from ...errors import RunError, TierMemError
+from ...storage.embedding.embedders import OfflineEmbedder
 from ...version import __version__
-from . import agent_view, comparing, life_view, population, sweeps, tick_view
+from . import agent_view, comparing, effects, life_view, population, sweeps, tick_view
 from .inspected import Inspected
 from .parameters import CantTell, NotThere, Parameters
 
@@ -20,6 +22,8 @@ class Site:
         self.sweep: Path | None = None
         self.allow_branch = allow_branch
         self.runs: list[Inspected] = []
+        self._around: list[Path] = []
+        """The folders that were open before the arms of an experiment with a run."""
         self._parting: comparing.Parting | None = None
         first = folders[0]
         if sweeps.is_sweep(first):
@@ -36,7 +40,12 @@ class Site:
             raise
 
     def start(self) -> Self:
-        """Begin to read."""
+        """Begin to read.
+
+        The offline embedder is loaded first: it takes longer than a request may, and no other
+        thread goes on meanwhile.
+        """
+        OfflineEmbedder().embed([""])
         for run in self.runs:
             run.start()
         return self
@@ -74,6 +83,7 @@ class Site:
             "name": name,
             "runs": runs,
             "sweep": sweep,
+            "around": self._around[0].resolve().name if self._around else None,
             "allow_branch": self.allow_branch,
             "version": __version__,
         }
@@ -98,15 +108,35 @@ class Site:
         return sweeps.sweep(self.sweep)
 
     def open(self, given: Parameters) -> dict[str, Any]:
-        """Look at one run of a sweep; without a name, at the sweep again."""
-        if self.sweep is None:
-            raise CantTell("this is no sweep", hint="tiermem inspect the folder of a sweep")
+        """Look at a run of a sweep, or at both arms of an experiment; without a name, go back."""
         name = given.text("name", "")
-        folder = sweeps.run_of(self.sweep, name) if name else None
-        self.close()
-        if folder is not None:
-            self._open(folder).start()
+        if given.has("effect"):
+            run = self.run(Parameters({}))
+            around = [each.folder for each in self.runs]
+            self._show(effects.arms_of(run, given.text("effect")))
+            self._around = around
+        elif self._around and not name:
+            self._show(self._around)
+            self._around = []
+        elif self.sweep is None:
+            raise CantTell("this is no sweep", hint="tiermem inspect the folder of a sweep")
+        else:
+            self._show([sweeps.run_of(self.sweep, name)] if name else [])
         return {"ok": True}
+
+    def _show(self, folders: Sequence[Path]) -> None:
+        """Look at other folders from now on; at the same ones, if these can't be opened."""
+        before, self.runs = self.runs, []
+        try:
+            for folder in folders:
+                self._open(folder)
+        except BaseException:
+            self.close()
+            self.runs = before
+            raise
+        self.start()
+        while before:
+            before.pop().close()
 
     def branched(self, given: Parameters) -> dict[str, Any]:
         """Make a branch and run it; its folder."""
@@ -121,7 +151,10 @@ class Site:
 
     def answer(self, name: str, given: Mapping[str, str]) -> dict[str, Any]:
         """The answer to a question of the page."""
-        return ANSWERS[name](self, Parameters(given))
+        with ExitStack() as turns:
+            for run in self.runs:
+                turns.enter_context(run.reader.slices.turns.answering())
+            return ANSWERS[name](self, Parameters(given))
 
 
 def _of_run(
@@ -143,6 +176,7 @@ ANSWERS: Mapping[str, Callable[[Site, Parameters], dict[str, Any]]] = {
     "compare": Site.compare,
     "branch": _of_run(comparing.planned),
     "search": _of_run(life_view.search),
+    "effects": _of_run(effects.effects),
     "sweep": Site.points,
     "open": Site.open,
     "follow": _of_run(lambda run, _: run.follow()),

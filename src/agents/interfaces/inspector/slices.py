@@ -7,14 +7,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-__all__ = ["Item", "NewRow", "Slices"]
+from .turns import Turns
 
+__all__ = ["Item", "NewRow", "Slices", "batched"]
+
+T = TypeVar("T")
 _SCHEMA = """
 CREATE TABLE blocks (
     agent INTEGER, first INTEGER, tick INTEGER NOT NULL, items BLOB NOT NULL,
@@ -33,6 +36,8 @@ CREATE VIRTUAL TABLE words USING fts5(text, content='', tokenize='trigram');
 _MOST_WAITING = 16 << 20
 """Bytes that wait in memory before they are written."""
 _MOST_COMMITS = 64
+_MOST_AT_ONCE = 100
+"""Agents or memories that are written without a pause."""
 _MOST_READ = 4 << 20
 """Bytes of the blocks that stay read."""
 
@@ -74,6 +79,7 @@ class Slices:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
+        self.turns = Turns()
         self.agents: list[str] = []
         self.places: dict[str, int] = {}
         self.purged: dict[int, set[int]] = {}
@@ -135,22 +141,31 @@ class Slices:
             self._size += len(data) + len(vectors)
 
     def end_commit(self) -> None:
-        """Write what waits, if it is much."""
+        """Write what waits, if it is much: some agents at a time, so that nobody waits long."""
         self._commits += 1
-        if self._commits >= _MOST_COMMITS or self._size > _MOST_WAITING:
+        if self._commits < _MOST_COMMITS and self._size <= _MOST_WAITING:
+            return
+        for agents in batched(list(self._waiting), _MOST_AT_ONCE):
+            self.turns.after_requests()
+            rows = [
+                (agent, *items[0][:2], zlib.compress(_listed(items), 1), _joined(items))
+                for agent, items in ((agent, self._waiting[agent]) for agent in agents)
+            ]
             with self._lock:
-                rows = [
-                    (agent, *items[0][:2], zlib.compress(_listed(items), 1), _joined(items))
-                    for agent, items in self._waiting.items()
-                ]
                 self._db.execute("BEGIN")
                 self._db.executemany("INSERT INTO blocks VALUES (?, ?, ?, ?, ?)", rows)
                 self._db.execute("COMMIT")
-                self._waiting.clear()
-                self._size = self._commits = 0
+                for agent in agents:
+                    del self._waiting[agent]
+        self._size = self._commits = 0
 
     def add_rows(self, rows: Sequence[NewRow]) -> None:
         """Keep new memories, and their words."""
+        for some in batched(rows, _MOST_AT_ONCE):
+            self.turns.after_requests()
+            self._add_rows(some)
+
+    def _add_rows(self, rows: Sequence[NewRow]) -> None:
         with self._lock:
             db = self._db
             db.execute("BEGIN")
@@ -267,6 +282,11 @@ class Slices:
                 oldest = next(iter(self._read))
                 self._read_size -= self._read.pop(oldest).size
         return found
+
+
+def batched(values: Sequence[T], count: int) -> Iterator[Sequence[T]]:
+    """The values, ``count`` at a time."""
+    return (values[at : at + count] for at in range(0, len(values), count))
 
 
 def _listed(items: Sequence[tuple[int, int, bytes, bytes]]) -> bytes:

@@ -42,14 +42,22 @@ def read_action(given: object) -> Action | Deed:
 
 
 def act(
-    world: World, order: Iterable[str], actions: Mapping[str, Sequence[object]], tick: int
+    world: World,
+    order: Iterable[str],
+    actions: Mapping[str, Sequence[object]],
+    tick: int,
+    agents: Collection[str] | None = None,
 ) -> dict[str, list[Deed]]:
-    """Apply the actions of each agent; the deeds of each agent, in the order of acting."""
+    """Apply the actions of each agent; the deeds of each agent, in the order of acting.
+
+    ``agents`` are all that may hear, if those are more than have actions here.
+    """
+    agents = actions if agents is None else agents
     own = getattr(world, "actions", ())
     deeds: dict[str, list[Deed]] = {}
     for agent in order:
         deeds[agent] = [
-            _tell(world, agent, each, actions, tick)
+            _tell(world, agent, each, agents, tick)
             if isinstance(each, Speech) and each.action.name not in own
             else _act(world, agent, read_action(each), tick)
             for each in actions[agent]

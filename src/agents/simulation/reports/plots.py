@@ -260,10 +260,14 @@ def _figure(
         figure = Figure(figsize=(width, height), dpi=200, layout="constrained", facecolor="white")
         canvas: Any = FigureCanvasAgg(figure)
         yield figure, png
-        buffer = io.BytesIO()
-        # The PNG does not name Matplotlib's version. ``savefig`` would lay the figure out twice.
-        canvas.print_png(buffer, metadata={"Software": None})
-    png.append(buffer.getvalue())
+        png.append(_drawn(canvas))
+
+
+def _drawn(canvas: Any) -> bytes:
+    buffer = io.BytesIO()
+    # The PNG does not name Matplotlib's version. ``savefig`` would lay the figure out twice.
+    canvas.print_png(buffer, metadata={"Software": None})
+    return buffer.getvalue()
 
 
 def _axes(

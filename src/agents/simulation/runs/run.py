@@ -216,6 +216,7 @@ class Run:
                 self._driver.close()
                 self._driver = None
             gather(self.folder, self.settings, self.about)
+            self._cassette = Cassette(self._cassette.path, self._cassette.replay)  # it is longer
             self._bank = self._open_bank(self._say)
         return self._bank
 
@@ -375,8 +376,9 @@ class Run:
             self._bank = None
         self._world = make_world(self.settings, *self._places)
         self._driver = start_driver(
-            self.folder, self.settings, self._world, self._engine, self.about
-        )
+            self.folder, self.settings, self._world, self._engine, self.about,
+            offline=self._cassette.replay,
+        )  # fmt: skip
         self._tell(self._driver.differences)
         return self._driver
 

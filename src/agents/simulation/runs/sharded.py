@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,7 +27,7 @@ from ..shards.driver import Driver
 from ..shards.log import read_log
 from ..shards.merging import Merging, gather_cassettes
 from ..shards.processes import ProcessLink
-from ..shards.ray_carrier import Cluster
+from ..shards.ray_carrier import Cluster, check_ray
 from ..shards.splitting import CASSETTE, LOG, SHARDS, base_of
 from .folder import places_of_code, read_folder
 from .scenario import make_policy, make_world
@@ -36,6 +37,7 @@ __all__ = [
     "LOCAL",
     "Engine",
     "bring_up",
+    "check_engine",
     "checkpoint_cells",
     "engine_of",
     "gather",
@@ -73,8 +75,7 @@ def engine_of(
     had = (about or {}).get("engine") or {}
     kind = kind or had.get("kind") or settings.simulation.engine
     workers = workers or had.get("workers") or settings.simulation.workers or os.cpu_count() or 1
-    if kind not in ("local", "processes", "ray"):
-        raise ConfigError(f"there is no engine {kind!r:.40}", hint="use local, processes or ray")
+    check_engine(kind, address)
     embedder = settings.embedder.provider
     if kind != "local" and embedder != "offline":
         # The merge embeds each text again: a model that answers otherwise would change the run.
@@ -83,6 +84,18 @@ def engine_of(
             hint="use --engine local, or embedder.provider=offline",
         )
     return Engine(kind, workers, address or had.get("address")) if kind != "local" else LOCAL
+
+
+def check_engine(kind: str, address: str | None) -> None:
+    """Refuse an engine that does not exist or is not installed, and an address without Ray."""
+    if kind not in ("local", "processes", "ray"):
+        raise ConfigError(f"there is no engine {kind!r:.40}", hint="use local, processes or ray")
+    if kind == "ray":
+        check_ray()
+    elif address is not None:
+        raise ConfigError(
+            f"the engine {kind} has no address: {address!r:.60}", hint="use --engine ray with it"
+        )
 
 
 def without_engine(settings: Settings) -> Settings:
@@ -104,17 +117,23 @@ def policy_of(
 
 
 def start_driver(
-    folder: Path, settings: Settings, world: World, engine: Engine, about: Mapping[str, Any]
+    folder: Path,
+    settings: Settings,
+    world: World,
+    engine: Engine,
+    about: Mapping[str, Any],
+    *,
+    offline: bool = False,
 ) -> Driver:
     """Start the workers of a run that is spread over cells."""
-    rules = about.get("rules", ())
+    own: dict[str, Any] = {"rules": about.get("rules", ()), "offline": offline}
     if engine.kind == "processes":
         start = partial(ProcessLink, _WORKER)
-        return Driver(folder, settings, world, engine.workers, start, rules=rules)
+        return Driver(folder, settings, world, engine.workers, start, **own)
     cluster = Cluster(engine.address, engine.workers)
     try:
         begin = partial(cluster.start, _WORKER)
-        return Driver(folder, settings, world, engine.workers, begin, cluster.close, rules)
+        return Driver(folder, settings, world, engine.workers, begin, cluster.close, **own)
     except BaseException:
         cluster.close()
         raise
@@ -168,7 +187,6 @@ def gather(folder: Path, settings: Settings, about: Mapping[str, Any]) -> None:
             _merge(folder, bank, settings, about)
         finally:
             bank.parts.release()
-        gather_cassettes(shards, base_of(shards).cells, Cassette(folder / CASSETTE))
         gone = folder / f".{SHARDS}.{os.getpid()}.tmp"
         shutil.rmtree(gone, ignore_errors=True)
         shards.rename(gone)
@@ -190,19 +208,19 @@ def _merge(folder: Path, bank: MemoryBank, settings: Settings, about: Mapping[st
     """Do the ticks of the log again in the run's bank."""
     shards = folder / SHARDS
     base = base_of(shards)
-    entries = read_log(shards / LOG, after=bank.tick)
-    first = next(entries, None)
-    if first is None:
+    ticks = sum(1 for _ in read_log(shards / LOG, after=bank.tick))
+    gather_cassettes(shards, base.cells, Cassette(folder / CASSETTE))  # they have these ticks
+    if not ticks:
         return
     policy: Policy = NoPolicy()
     own = settings.reflection
     if settings.flush.enabled or own.enabled or own.ratings == "policy":
         # Only then a policy has a say in what is recorded.
         check_run(folder, settings)
-        policy = policy_of(folder, settings, Cassette(folder / CASSETTE), about)
+        cassette = Cassette(folder / CASSETTE, replay=True)
+        policy = policy_of(folder, settings, cassette, about)
     merging = Merging(bank, base.cells, policy, Standing(about.get("rules", ())))
-    merging.tick(first)
-    for entry in entries:
+    for entry in islice(read_log(shards / LOG, after=bank.tick), ticks):
         merging.tick(entry)
 
 

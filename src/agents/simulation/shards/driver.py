@@ -3,6 +3,7 @@
 import contextlib
 import json
 from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -13,10 +14,11 @@ from ...errors import RunError, SimulationError
 from ...memory.sources import Telling
 from ...storage.lock import lock_folder
 from ...storage.private_files import make_folder, replace_file
-from ..loop.acting import Deed, act, told_in
+from ..loop.acting import act, told_in
 from ..loop.failures import call
 from ..loop.keeping import changed_metrics, check_keys, metrics_of, not_kept
 from ..loop.observing import observe
+from ..loop.regions import regions_of
 from ..loop.standing import Standing
 from ..loop.streams import Streams
 from ..protocols import World
@@ -38,7 +40,7 @@ class Driver:
 
     ``start`` starts a worker, and ``at_end`` is called when all have ended. After an error, the
     driver can't go on; a new one can, from the last tick in the log. ``rules`` are the standing
-    rules of the run.
+    rules of the run. With ``offline``, no language model is asked.
     """
 
     def __init__(
@@ -50,9 +52,12 @@ class Driver:
         start: Callable[[], Link],
         at_end: Callable[[], None] = lambda: None,
         rules: Sequence[Mapping[str, Any]] = (),
+        *,
+        offline: bool = False,
     ) -> None:
         self._folder, self._settings, self._world = folder, settings, world
         self._rules_given, self._rules = list(rules), Standing(rules)
+        self._offline = offline
         self._agents = settings.simulation.agent_ids()
         self._streams = Streams(
             settings.seed, self._agents, settings.simulation.streams, self._rules
@@ -119,15 +124,15 @@ class Driver:
                 for own in self._members
             ]
             decided = self._all("decide", number, parts=frames)[1]
-            deeds = act(world, self._streams.order(), self._actions(decided), number)
+            deeds, told = self._acted(decided)
             self._call("end_tick")
-            done = self._done(deeds)
+            done = self._done(deeds, told)
             metrics, state = self._metrics(), self._state()
             log.append(Entry(number, metrics, state, list(map(Frames, frames, decided, done))))
         except BaseException:
             self.tick = number - 1
             raise
-        counted = self._all("record", parts=done)[0]
+        counted = self._recorded(done)
         for each in counted:
             self._changed(each.pop("states"))
         return {
@@ -136,15 +141,62 @@ class Driver:
             **combined(counted, list(map(len, self._members)), metrics),
         }
 
-    def _done(self, deeds: Mapping[str, Sequence[Deed]]) -> list[bytes]:
+    def _recorded(self, done: Sequence[bytes]) -> list[Any]:
+        """Let the cells record the tick, which is in the log; what they counted."""
+        try:
+            return self._all("record", parts=done)[0]
+        except errors.BankError as error:
+            raise RunError(
+                f"a cell can't record tick {self.tick}, which the log has: {error.why}",
+                hint="make room on the disk, or let your user write there; then " + self._way_on(),
+            ) from error
+
+    def _acted(self, decided: Sequence[bytes]) -> tuple[dict[str, Any], list[Telling]]:
+        """Apply what the agents decided: the deeds of each agent, as JSON, and what was told."""
+        order, wanted = self._streams.order(), self._wanted(decided)
+        regions = regions_of(self._world, self._agents, self.tick)
+        if regions is not None:
+            return self._acted_in(regions, order, wanted)
+        actions = {agent: wire.actions_of(wanted[agent]) for agent in self._agents}
+        deeds = act(self._world, order, actions, self.tick)
+        return dict(zip(deeds, wire.plain_deeds(deeds.values()), strict=True)), told_in(deeds)
+
+    def _acted_in(
+        self,
+        regions: Mapping[str, Sequence[str]],
+        order: Sequence[str],
+        wanted: Mapping[str, list[Any]],
+    ) -> tuple[dict[str, Any], list[Telling]]:
+        """Let the workers apply the actions, each in some regions of the world."""
+        place = {agent: at for at, agent in enumerate(order)}
+        orders = {name: sorted(own, key=place.__getitem__) for name, own in regions.items()}
+        frames = [
+            self._encoded(
+                [name, self._call("get_region", name), own, [wanted[agent] for agent in own]],
+                "get_region",
+            )
+            for name, own in orders.items()
+        ]
+        places = placed(list(map(len, orders.values())), len(self._links))
+        done = self._all("apply", self.tick, parts=frames, places=places)[1]
+        deeds: dict[str, Any] = {}
+        told: list[Telling] = []
+        for (name, own), frame in zip(orders.items(), done, strict=True):
+            came, heard, state = wire.decode(frame)
+            self._call("set_region", name, state)
+            deeds.update(zip(own, came, strict=True))
+            told += wire.told_of(heard)
+        return deeds, sorted(told, key=itemgetter(0, 1, 2))
+
+    def _done(self, deeds: Mapping[str, Any], told: Sequence[Telling]) -> list[bytes]:
         """For each cell, what came of its agents' actions, and what they are told."""
         heard: dict[str, list[Telling]] = {}
-        for telling in told_in(deeds):
+        for telling in told:
             heard.setdefault(telling.receiver, []).append(telling)
         return [
             self._encoded(
                 [
-                    wire.plain_deeds([deeds[agent] for agent in own]),
+                    [deeds[agent] for agent in own],
                     [each for agent in own for each in heard.get(agent, ())],
                 ],
                 "apply",
@@ -152,13 +204,12 @@ class Driver:
             for own in self._members
         ]
 
-    def _actions(self, decided: Sequence[bytes]) -> dict[str, list[Any]]:
-        """The actions of each agent, as the workers read them."""
+    def _wanted(self, decided: Sequence[bytes]) -> dict[str, list[Any]]:
+        """The actions of each agent, as JSON."""
         result: dict[str, list[Any]] = {}
         for own, frame in zip(self._members, decided, strict=True):
-            actions, _ = wire.decode(frame)
-            result.update(zip(own, map(wire.actions_of, actions), strict=True))
-        return {agent: result[agent] for agent in self._agents}
+            result.update(zip(own, wire.decode(frame)[0], strict=True))
+        return result
 
     def _encoded(self, value: object, method: str) -> bytes:
         return wire.encode(value, f"{type(self._world).__name__}.{method}()")
@@ -196,7 +247,7 @@ class Driver:
         settings = self._settings.to_dict()
         run = str(self._folder.absolute())
         for link, cells in zip(self._links, self._cells, strict=True):
-            self._send(link, ["open", run, settings, self._rules_given, cells], [])
+            self._send(link, ["open", run, settings, self._rules_given, self._offline, cells], [])
         opened = [self._answer(link)[0] for link in self._links]
         behind: dict[int, int] = {}
         for cells, told in zip(self._cells, opened, strict=True):
@@ -232,14 +283,22 @@ class Driver:
         replace_file(folder / MANIFEST, json.dumps(manifest, indent=2) + "\n")
 
     def _all(
-        self, what: str, *arguments: object, parts: Sequence[bytes] = ()
+        self,
+        what: str,
+        *arguments: object,
+        parts: Sequence[bytes] = (),
+        places: Sequence[Sequence[int]] | None = None,
     ) -> tuple[list[Any], list[bytes]]:
-        """Ask all workers at once; what they say of each cell, in the order of the cells."""
-        for link, cells in zip(self._links, self._cells, strict=True):
+        """Ask all workers at once; what they say of each cell, in the order of the cells.
+
+        ``places`` are the numbers of each worker's parts, where a part is not for a cell.
+        """
+        places = self._cells if places is None else places
+        for link, cells in zip(self._links, places, strict=True):
             self._send(link, [what, *arguments], [parts[cell] for cell in cells] if parts else [])
         values: dict[int, Any] = {}
         frames: dict[int, bytes] = {}
-        for link, cells in zip(self._links, self._cells, strict=True):
+        for link, cells in zip(self._links, places, strict=True):
             value, back = self._answer(link)
             values.update(zip(cells, value or (), strict=False))
             frames.update(zip(cells, back, strict=False))
@@ -269,8 +328,11 @@ class Driver:
         number = self._links.index(link) + 1
         return RunError(
             f"worker {number} of {len(self._links)} {error}; the run is whole up to its last tick",
-            hint=f"go on with: tiermem resume {quote(str(self._folder))}",
+            hint=self._way_on(),
         )
+
+    def _way_on(self) -> str:
+        return f"go on with: tiermem resume {quote(str(self._folder))}"
 
     def close(self) -> None:
         """Close the cells, if no tick is half done, and end the workers."""

@@ -10,15 +10,18 @@ import os
 import secrets
 import shutil
 import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ...errors import ConfigError, RunError
 from .carriers import WorkerLost
 
-__all__ = ["Cluster", "RayLink"]
+__all__ = ["Cluster", "RayLink", "check_ray"]
 
+_Result = TypeVar("_Result")
 _HERE = "local"
 _TOKEN = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
 
@@ -30,6 +33,7 @@ class Cluster:
         own: dict[str, str] = {
             "RAY_USAGE_STATS_ENABLED": "0",
             "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+            "RAY_task_oom_retries": "1",  # by default, a task that needs too much is tried forever
         }
         address = address or _HERE
         if address == _HERE and not any(name in os.environ for name in _TOKEN):
@@ -69,6 +73,36 @@ class Cluster:
         """A new worker; ``module`` has ``make_worker``."""
         return RayLink(self._ray, module)
 
+    def results(
+        self, job: Callable[..., _Result], calls: Sequence[tuple[object, ...]], at_once: int
+    ) -> Iterator[tuple[int, _Result | None]]:
+        """The result of each call of ``job`` with its place, as they end; each is a task of Ray.
+
+        A call whose process is killed is made once more; then its result is None.
+        """
+        task = self._ray.remote(job).options(num_cpus=1, max_retries=1)
+        waiting = list(enumerate(calls))[::-1]
+        running: dict[Any, int] = {}
+        while waiting or running:
+            while waiting and len(running) < at_once:
+                place, call = waiting.pop()
+                running[task.remote(*call)] = place
+            for done in self._ray.wait(list(running))[0]:
+                yield running.pop(done), self._result(done)
+
+    def _result(self, done: Any) -> Any:
+        """What a task gave; None if its process was killed."""
+        lost = self._ray.exceptions
+        try:
+            return self._ray.get(done)
+        except (lost.WorkerCrashedError, lost.NodeDiedError, lost.OutOfMemoryError):
+            return None
+        except lost.RayError as error:
+            raise RunError(
+                f"Ray can't run a task: {str(error).strip().splitlines()[-1]:.200}",
+                hint="all machines of the cluster need the same versions of Python and TierMem",
+            ) from error
+
     def close(self) -> None:
         """End the connection, and the cluster if it is of this process."""
         ray = getattr(self, "_ray", None)
@@ -89,14 +123,24 @@ def _own_token() -> str:
     return secrets.token_hex(32)
 
 
+def check_ray() -> None:
+    """Refuse to go on without Ray."""
+    if find_spec("ray") is None:
+        raise _without_ray("there is no module ray")
+
+
 def _ray() -> Any:
     try:
         return importlib.import_module("ray")
     except ImportError as error:
-        raise ConfigError(
-            f"the engine ray needs Ray, which can't be imported: {error}",
-            hint="install it with: pip install 'tiermem[ray]'",
-        ) from error
+        raise _without_ray(str(error)) from error
+
+
+def _without_ray(why: str) -> ConfigError:
+    return ConfigError(
+        f"the engine ray needs Ray, which can't be imported: {why}",
+        hint="install it with: pip install 'tiermem[ray]'",
+    )
 
 
 class _Host:

@@ -8,26 +8,31 @@ from typing import Any
 
 from ...config.load import load_settings
 from ...config.settings import Settings
+from ...engine.open_bank import OpenBank
 from ...errors import BankLocked, TierMemError
 from ..loop.standing import Standing
 from ..policies.cassette import Cassette
-from ..protocols import Policy
+from ..protocols import Policy, World
 from . import wire
 from .cell import Cell
+from .split_world import SplitWorld
 from .splitting import CASSETTE, cell_folder
 from .waiting import wait_for
 
-__all__ = ["MakePolicy", "Worker"]
+__all__ = ["MakePolicy", "MakeWorld", "Worker"]
 
 MakePolicy = Callable[[Path, Settings, Cassette], Policy]
 """Makes the policy of a run, whose folder and settings these are."""
+MakeWorld = Callable[[Path, Settings], World]
+"""Makes the world of a run."""
 
 
 class Worker:
     """Answers messages; a message is a call, its arguments, and a part for each cell."""
 
-    def __init__(self, make_policy: MakePolicy) -> None:
-        self._make_policy = make_policy
+    def __init__(self, make_policy: MakePolicy, make_world: MakeWorld) -> None:
+        self._make_policy, self._make_world = make_policy, make_world
+        self._split: SplitWorld | None = None
         self._cells: dict[int, Cell] = {}
 
     def answer(self, message: bytes) -> bytes:
@@ -43,23 +48,27 @@ class Worker:
             return _told("SimulationError", why, "")
 
     def _open(
-        self, run: str, plain: dict[str, Any], rules: list[Any], cells: list[int]
+        self, run: str, plain: dict[str, Any], rules: list[Any], offline: bool, cells: list[int]
     ) -> tuple[Any, list[bytes]]:
         """Open the cells; the tick of each, and the states of its agents."""
         settings, folder = load_settings(plain), Path(run)
+        world = partial(self._make_world, folder, settings)
+        self._split = SplitWorld(settings, Standing(rules), world)
         shards = folder / "shards"
-        embedder, words = None, None
+        first: OpenBank | None = None
         for cell in cells:
             own = cell_folder(shards, cell)
-            policy = self._make_policy(folder, settings, Cassette(own / CASSETTE))
+            policy = self._make_policy(folder, settings, Cassette(own / CASSETTE, offline))
             # A worker of a driver that was killed may be about to end.
             opened = wait_for(
-                partial(Cell, own, settings, policy, Standing(rules), embedder), BankLocked
+                partial(
+                    Cell, own, settings, policy, Standing(rules), first and first.embedder.embedder
+                ),
+                BankLocked,
             )
-            embedding = opened.bank.parts.embedder
-            embedder = embedding.embedder
-            words = words or embedding.words
-            embedding.words = words  # what one cell has read of the words' table, all have
+            parts = opened.bank.parts
+            first = first or parts  # what one cell has learned of words, all know
+            parts.embedder, parts.search.reader = first.embedder, first.search.reader
             self._cells[cell] = opened
         return [[each.bank.tick, each.states()] for each in self._cells.values()], []
 
@@ -80,6 +89,12 @@ class Worker:
         for cell, own in self._cells.items():
             own.bank.checkpoint(Path(folder) / f"cell-{cell:02}.tmck", {"cell": cell})
         return None, []
+
+    def _apply(self, tick: int, *regions: bytes) -> tuple[Any, list[bytes]]:
+        """Apply the actions of the agents in some regions; what came of them, and its state."""
+        if self._split is None:
+            raise RuntimeError("a world is split after the cells were opened")
+        return None, [self._split.apply(tick, each) for each in regions]
 
     def _close(self) -> tuple[Any, list[bytes]]:
         """Close the cells, between two ticks."""

@@ -3,9 +3,11 @@
 import hashlib
 import itertools
 import json
+import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -20,9 +22,11 @@ from ...storage.lock import lock_folder
 from ...storage.private_files import make_folder, replace_file
 from ..runs.run import Run
 from ..runs.scenario import code_of, make_world, set_up
+from ..runs.sharded import LOCAL, Engine, check_engine, without_engine
+from ..shards.ray_carrier import Cluster
 from .worker import KILLED, in_processes
 
-__all__ = ["Cell", "Sweep", "read_sweep", "run_cells"]
+__all__ = ["Cell", "Sweep", "engine_for", "read_sweep", "run_cells"]
 
 _HEAD = "# What `tiermem sweep` runs here. Finished runs are kept as long as this is the same.\n"
 _LOCK = "sweep.lock"
@@ -94,7 +98,7 @@ class Sweep:
     def to_dict(self) -> dict[str, Any]:
         """The parts that must stay the same when a sweep goes on. The seeds may change."""
         return {
-            "scenario": self.settings().to_dict(redact=True),
+            "scenario": without_engine(self.settings()).to_dict(redact=True),
             "variants": {name: dict(each) for name, each in self.variants.items()},
             "grid": {name: list(each) for name, each in self.grid.items()},
             "code": {
@@ -217,8 +221,21 @@ def _is_list_of(value: object, kind: type) -> bool:
     return all(isinstance(each, kind) and not isinstance(each, bool) for each in value)
 
 
+def engine_for(
+    sweep: Sweep, kind: str | None = None, workers: int | None = None, address: str | None = None
+) -> Engine:
+    """What runs the cells: the engine that a caller names, or the one of the scenario.
+
+    A cell is a run in one process on every engine; ``local`` stands for processes here.
+    """
+    own = sweep.settings().simulation
+    kind = kind or own.engine
+    check_engine(kind, address)
+    return Engine(kind, workers or own.workers or os.cpu_count() or 1, address)
+
+
 def run_cells(
-    sweep: Sweep, folder: Path, workers: int | None, *, force: bool, keep_runs: bool = False
+    sweep: Sweep, folder: Path, engine: Engine, *, force: bool, keep_runs: bool = False
 ) -> Iterator[tuple[Cell, dict[str, Any] | str]]:
     """Run the unfinished cells; give each cell with its summary or its error message.
 
@@ -229,13 +246,13 @@ def run_cells(
     _prepare(sweep, folder, force)
     lock = lock_folder(folder, _LOCK)
     try:
-        yield from _run_waiting(sweep, folder, workers, keep_runs)
+        yield from _run_waiting(sweep, folder, engine, keep_runs)
     finally:
         lock.release()
 
 
 def _run_waiting(
-    sweep: Sweep, folder: Path, workers: int | None, keep_runs: bool
+    sweep: Sweep, folder: Path, engine: Engine, keep_runs: bool
 ) -> Iterator[tuple[Cell, dict[str, Any] | str]]:
     waiting = []
     for cell in sweep.cells():
@@ -244,9 +261,20 @@ def _run_waiting(
             waiting.append(cell)
         else:
             yield cell, done
-    calls = [(sweep, cell, folder / "cells" / cell.name, keep_runs) for cell in waiting]
-    for place, result in in_processes(_run_cell, calls, workers):
-        yield waiting[place], KILLED if result is None else result
+    if not waiting:
+        return
+    there = replace(sweep, scenario=sweep.scenario.absolute())  # for processes in other folders
+    cells = folder.absolute() / "cells"
+    calls = [(there, cell, cells / cell.name, keep_runs) for cell in waiting]
+    with ExitStack() as ended:
+        if engine.kind == "ray":
+            cluster = Cluster(engine.address, engine.workers)
+            ended.callback(cluster.close)
+            results = cluster.results(_run_cell, calls, engine.workers)
+        else:
+            results = in_processes(_run_cell, calls, engine.workers)
+        for place, result in results:
+            yield waiting[place], KILLED if result is None else result
 
 
 def _prepare(sweep: Sweep, folder: Path, force: bool) -> None:
@@ -308,7 +336,7 @@ def _run_cell(sweep: Sweep, cell: Cell, folder: Path, keep_runs: bool) -> dict[s
         if not keep_runs:  # one checkpoint, at the end: an interrupted cell starts again
             last = {"checkpoint": {"every": ticks, "keep": 1}}
             settings = load_settings(settings, overrides=last)
-        with Run.create(folder, settings, scenario=sweep.scenario.parent) as run:
+        with Run.create(folder, settings, scenario=sweep.scenario.parent, engine=LOCAL) as run:
             for _ in run.advance(ticks):
                 pass
             return run.finish(report=keep_runs)

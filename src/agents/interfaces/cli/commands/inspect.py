@@ -1,8 +1,7 @@
-"""Commands that look at runs and banks: show, diff, report, sweep."""
+"""Commands that look at runs and banks: show, diff, report."""
 
 import json
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
@@ -14,17 +13,15 @@ from ....errors import BankError, ConfigError, RunError
 from ....memory.tiers import TIER_NAMES
 from ....notes.transcripts import length_of
 from ..banks import copied
-from ..options import AsJson, Force, Preset, Quiet, RunFolder
+from ..options import AsJson, RunFolder
 from ..output import counted, echo_json, say, table
-from ..signals import telling
 
 if TYPE_CHECKING:
     from ....bank.agent_memory import AgentMemory
     from ....bank.memory_bank import MemoryBank
     from ....memory.records import Memory
-    from ....simulation.reports.sweep_report import SweepResults
 
-__all__ = ["diff", "explained", "report", "show", "sweep"]
+__all__ = ["diff", "explained", "report", "show"]
 
 _MOST_LISTED = 20
 
@@ -269,107 +266,6 @@ def report(folder: RunFolder) -> None:
     with Run.open(folder, say=Screen(quiet=False).say) as opened:
         opened.finish()
     say(str(folder / "report.html"))
-
-
-def sweep(
-    file: Annotated[Path, Argument(metavar="SWEEP", help="The sweep's YAML file.")],
-    out: Annotated[
-        Path | None,
-        Option("--out", "-o", metavar="FOLDER", help="The sweep's folder; without it, runs/NAME."),
-    ] = None,
-    preset: Preset = None,
-    workers: Annotated[
-        int | None,
-        Option(
-            "--workers",
-            "-w",
-            min=1,
-            help="Processes that run at once; without it, one for each core.",
-        ),
-    ] = None,
-    keep_runs: Annotated[
-        bool,
-        Option(
-            "--keep-runs",
-            help="Keep each run whole, with a report of its own and the scenario's checkpoints.",
-        ),
-    ] = False,
-    force: Force = False,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
-) -> None:
-    """Run variants of a scenario with many settings and seeds, and compare them.
-
-    Finished runs are kept: the same command continues a sweep that was stopped. The sweep's folder
-    gets results.parquet, statistics.parquet, plots and report.html.
-    """
-    from ....simulation.sweeps.results import statistics_rows, write_results
-    from ....simulation.sweeps.sweep import read_sweep, run_cells
-    from ..progress import Screen, interrupts
-
-    plan = read_sweep(file, preset)
-    folder = out or Path("runs") / file.stem
-    total = len(plan.cells())
-    done: dict[str, Any] = {}
-    failed: dict[str, str] = {}
-    with (
-        telling(lambda: f"{len(done)} of {total} runs are done; the same command goes on"),
-        Screen(quiet=quiet or as_json) as screen,
-        interrupts() as interrupted,
-    ):
-        if plan.preset_changes_nothing:
-            screen.say(f"--preset {preset} changes nothing here: no run is another with it")
-        meter = screen.meter("runs", "runs", 0)
-        for cell, result in run_cells(plan, folder, workers, force=force, keep_runs=keep_runs):
-            if isinstance(result, str):
-                failed[cell.name] = result
-                screen.say(f"{cell.name}: {result}")
-            else:
-                done[cell.name] = result
-            meter(len(done) + len(failed), total)
-            if interrupted():
-                raise KeyboardInterrupt
-        results = write_results(plan, folder, done) if done else None
-    if as_json:
-        statistics = statistics_rows(results) if results else []
-        echo_json({"sweep": str(folder), "statistics": statistics, "failed": failed})
-    elif not quiet and results:
-        _tell_sweep(results)
-        say(f"report: {folder / 'report.html'}")
-    if failed:
-        say(f"{len(failed)} of {total} runs failed; run the sweep again to retry", err=True)
-        sys.exit(1)
-
-
-def _tell_sweep(results: "SweepResults") -> None:
-    """Print a sweep's question, its means, and what differs from the baseline."""
-    from ....simulation.reports.sweep_report import arm_of, is_clear, missing
-
-    def ends(row: Mapping[str, Any]) -> str:
-        return "–" if row["low"] is None else f"{row['low']:,.4g} to {row['high']:,.4g}"
-
-    if results.question:
-        say(results.question)
-    variant = ["variant"] if len(results.variants) > 1 else []
-    where = [*variant, *results.grid, "metric"]
-    means = [
-        {**{key: row[key] for key in where}, "n": row["n"], "mean": row["mean"], "95 %": ends(row)}
-        for row in results.statistics
-    ]
-    table("means, with 95 % intervals", means)
-    apart = [
-        {
-            **{key: row[key] for key in where},
-            "difference": row["mean"],
-            "95 %": ends(row),
-            "p (Holm)": row["p_holm"],
-            "so": "differs" if is_clear(row) else missing(row),
-        }
-        for row in results.compared
-    ]
-    if apart:
-        base = arm_of(results.baseline, results.baseline)
-        table(f"against {base}, paired by seed", apart)
 
 
 def _curves(records: list[dict[str, Any]]) -> dict[str, list[float | None]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from ....errors import ConfigError
-from ..options import AsJson, Assignments, Force, Preset, Quiet, RunFolder, flags
+from ..options import Address, AsJson, Assignments, Force, Preset, Quiet, RunFolder, flags
 from ..output import echo_json, say
 from ..progress import Screen, stopping
 from .effect import Block, Forget, NeverHeard, Pin
@@ -42,10 +42,6 @@ EngineName = Annotated[
 Workers = Annotated[
     int | None,
     Option(min=1, max=64, help="How many workers the engines processes and ray have."),
-]
-Address = Annotated[
-    str | None,
-    Option(help="Ray's cluster: local starts one here, auto finds one, or host:port."),
 ]
 
 

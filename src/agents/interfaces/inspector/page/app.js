@@ -4,6 +4,7 @@ import { current, go, link, useAddress } from "#address";
 import { site } from "#answers";
 import { Failed } from "#bits";
 import { CursorBar } from "#cursor";
+import { leaveArms } from "#effects";
 import { KEYS, onKey } from "#keys";
 import { readers } from "#provider";
 import { Line, counted } from "#text";
@@ -33,8 +34,9 @@ export function App() {
   }, [view, address.of]);
   return html`<div class="frame" data-view=${view?.name}>
     <header>
-      <a class="brand" href=${link({ view: shown[0]?.name })} title=${`TierMem ${about.version}`}><span class="soft">TierMem</span> <b><${Line} text=${about.name} most=${80} /></b></a>
-      ${about.sweep && about.kind !== "sweep" && html`<button class="quiet" id="to-sweep" onClick=${() => openRun("")}>‹ ${about.sweep}</button>`}
+      <a class="brand" href=${link({ view: shown[0]?.name })} title=${`TierMem ${about.version}`}><span class="soft">TierMem</span> <b><${Line} text=${about.around ?? about.name} most=${80} /></b></a>
+      ${about.sweep && about.kind !== "sweep" && !about.around && html`<button class="quiet" id="to-sweep" onClick=${() => openRun("")}>‹ ${about.sweep}</button>`}
+      ${about.around && html`<button class="quiet" id="to-run" onClick=${leaveArms} title="back to the run itself">‹ back</button>`}
       <nav aria-label="views">${shown.map((each) => html`<${Tab} view=${each} isHere=${each === view} />`)}</nav>
       ${about.runs.length > 1 && html`<${RunChoice} />`}
       <span class="grow"></span>

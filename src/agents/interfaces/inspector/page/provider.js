@@ -4,7 +4,7 @@ import { Refused } from "#refused";
 
 /** @typedef {import("./types").Provider} Provider */
 
-const ASK_AGAIN = 300; // milliseconds, when the server has not read far enough
+const ASK_AGAIN = [30, 60, 120, 300]; // milliseconds, when the server has not read far enough
 
 /** @type {Set<(reading: {done: number, of: number} | null) => void>} */
 export const readers = new Set();
@@ -39,7 +39,7 @@ function server() {
 
 /** @param {() => Promise<Response>} request */
 async function answered(request) {
-  for (;;) {
+  for (let times = 0; ; times += 1) {
     let response;
     try {
       response = await request();
@@ -53,6 +53,6 @@ async function answered(request) {
       if (response.ok && body !== null) return body;
       throw new Refused(body?.error?.message ?? `the server answered ${response.status}`, body?.error?.hint ?? "");
     }
-    await new Promise((done) => setTimeout(done, ASK_AGAIN));
+    await new Promise((done) => setTimeout(done, ASK_AGAIN[Math.min(times, ASK_AGAIN.length - 1)]));
   }
 }

@@ -4,7 +4,7 @@ export type RunAbout = {
   metrics: string[]; per_agent: string[]; has_decisions?: boolean; damaged: string | null; ticks?: number[];
 };
 export type About = {
-  kind: "run" | "bank" | "sweep"; name: string; runs: RunAbout[]; allow_branch: boolean; version: string; sweep?: string | null;
+  kind: "run" | "bank" | "sweep"; name: string; runs: RunAbout[]; allow_branch: boolean; version: string; sweep?: string | null; around?: string | null;
 };
 type Column = (number | null)[];
 export type Series = {
@@ -54,6 +54,10 @@ export type Population = {
 export type Compared = {
   first_difference: { tick: number; agent: string | null; what: string } | null;
   left: Decision | null; right: Decision | null; only_left: MemoryRow[]; only_right: MemoryRow[];
+};
+export type Effect = {
+  name: string; at: number | null; until: number; changed: string[]; reached: [string, number][]; has_runs: boolean;
+  statistics: { metric: string; n: number; mean: number; low: number | null; high: number | null }[];
 };
 export type Edit = { agent: string; do: string; memory?: string; content?: string; tier?: string };
 export type Branch = { command: string; edits_file: string; edits_name: string; out: string };

@@ -49,13 +49,17 @@ export function AgentView({ address, run, index, tick }) {
   </div>`;
 }
 
+/** Whether the agent decided anything: in the first tick, and in a bank without a run, nobody does.
+ * @param {import("../types").Decision} told */
+const isDecision = (told) => Boolean(told.query || told.observed || told.given.length || told.did.length);
+
 /** @param {{agent: string, index: number, tick: number}} props */
 function Decided({ agent, index, tick }) {
   const answer = useAnswer("agent", { run: index, agent, tick });
   const { data } = answer;
   return html`<${Panel} class="decided" title="The decision">
     ${data ? html`<${DecisionParts} decision=${data} run=${index} />` : missing(answer)}
-    ${data?.context && html`<details class="context" id="context" open><summary>The context, exactly as the agent read it</summary><${Block} text=${data.context} mono=${true} /></details>`}
+    ${data?.context && isDecision(data) && html`<details class="context" id="context" open><summary>The context, exactly as the agent read it</summary><${Block} text=${data.context} mono=${true} /></details>`}
   <//>`;
 }
 

@@ -10,15 +10,17 @@ import { RUNS, RUNS_DARK, isDark } from "#palette";
 import { Line, counted } from "#text";
 import { moveTo } from "#time";
 import { AgentChoice } from "#views/agent";
+import { Effects } from "#effects";
 
 const CURVES = 3;
 
-/** @param {{address: any, run: any, tick: number}} props */
-export function CompareView({ address, run, tick }) {
+/** @param {{address: any, run: any, index: number, tick: number}} props */
+export function CompareView({ address, run, index, tick }) {
   if (site.about.runs.length < 2) {
     return html`<div class="hint"><h1>Compare two runs</h1>
       <p>This page shows one run. For two on one axis: <code>tiermem inspect RUN RUN2</code></p>
-      <p>Another run with one thing changed comes from the view Branch.</p></div>`;
+      <p>Another run with one thing changed comes from the view Branch. What a change did, over many runs: <code>tiermem effect RUN --out FOLDER</code></p></div>
+      <${Effects} index=${index} />`;
   }
   return html`<${Both} agent=${address.of || run.agents[0]} run=${run} tick=${tick} />`;
 }

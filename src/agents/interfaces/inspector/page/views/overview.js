@@ -5,6 +5,7 @@ import { useAnswer } from "#answers";
 import { AgentLink, MemoryLink, Panel, missing } from "#bits";
 import { GUTTER, Strip } from "#chart";
 import { dragging, shareOf, tickAt } from "#cursor";
+import { EffectsNote } from "#effects";
 import { HeatMap } from "#heat";
 import { RUNS, RUNS_DARK, TEMPERATURES, TIERS, isDark } from "#palette";
 import { Num, counted } from "#text";
@@ -22,6 +23,7 @@ export function OverviewView({ address, run, index, tick }) {
   return html`<div class="overview">
     <div class="axis-of-ticks">
       <div class="on-axis" onPointerDown=${dragging((share) => moveTo(tickAt(share)), GUTTER)}><${Curves} index=${index} tick=${tick} /></div>
+      <${EffectsNote} index=${index} />
       <${Heats} address=${address} run=${run} index=${index} />
       <div class="cursor-line" style=${{ left: `calc(${GUTTER}px + (100% - ${GUTTER}px) * ${shareOf(tick)})` }}></div>
     </div>

@@ -67,7 +67,7 @@ function Beliefs({ beliefs, agents, belief, setBelief }) {
     const share = (/** @type {number} */ count) => ({ width: `${(100 * count) / Math.max(1, agents)}%` });
     return html`<li data-origin=${each.origin}><button aria-pressed=${isChosen} onClick=${() => setBelief(isChosen ? "" : each.origin)} title=${each.text.slice(0, 300)}>
       <span class="bar"><i class="once" style=${share(each.holders)}></i><i style=${share(each.now)}></i></span>
-      <span class="count"><${Num} of=${each.now} /></span><${Line} text=${each.text} /><span class="soft since">${each.agent.length > 12 ? each.agent.slice(0, 11) + "…" : each.agent}, ${each.tick}</span></button>
+      <span class="count"><${Num} of=${each.now} /></span><${Line} text=${each.text} /><span class="soft since"><${Line} text=${each.agent} most=${12} />, ${each.tick}</span></button>
       ${isChosen && html`<${Figures} belief=${each} />`}</li>`;
   })}</ul>`;
 }

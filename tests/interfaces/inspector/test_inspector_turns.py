@@ -1,0 +1,116 @@
+"""Requests come before reading, and what takes long is made beside them."""
+
+import threading
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from inspected_sites import ask, looked_at
+
+from agents.interfaces.inspector.later import Later
+from agents.interfaces.inspector.parameters import Reading
+from agents.interfaces.inspector.turns import Turns
+from waiting import LONG
+
+
+@pytest.fixture
+def later() -> Iterator[Later]:
+    opened = Later()
+    yield opened
+    opened.close()
+
+
+def test_reading_waits_while_a_request_is_answered() -> None:
+    turns, read = Turns(), threading.Event()
+
+    def reading() -> None:
+        turns.after_requests()
+        read.set()
+
+    with turns.answering():
+        thread = threading.Thread(target=reading)
+        thread.start()
+        assert not read.wait(0.1)
+        with turns.waiting():  # the request needs what is not read yet
+            assert read.wait(LONG)
+    thread.join(LONG)
+
+
+def test_a_request_that_never_ends_does_not_stop_the_reading() -> None:
+    turns = Turns()
+    with turns.answering():
+        turns.after_requests()
+
+
+def test_waiting_outside_a_request_changes_nothing() -> None:
+    turns = Turns()
+    with turns.waiting():
+        pass
+    turns.after_requests()
+    with turns.answering(), turns.waiting(), turns.waiting():
+        turns.after_requests()
+
+
+def test_an_answer_that_takes_long_is_there_when_it_is_asked_for_again(later: Later) -> None:
+    begun, may_end = threading.Event(), threading.Event()
+
+    def make() -> dict[str, int]:
+        begun.set()
+        assert may_end.wait(LONG)
+        return {"made": 1}
+
+    assert later.answer("slow", 1, make, 0.01) is None
+    assert begun.wait(LONG)
+    may_end.set()
+    # The run went on meanwhile: who waited gets the answer, and the next one gets a new one.
+    assert later.answer("slow", 2, _never, LONG) == {"made": 1}
+    assert later.answer("slow", 1, _never, LONG) == {"made": 1}
+    assert later.answer("slow", 2, lambda: {"made": 2}, LONG) == {"made": 2}
+
+
+def _never() -> dict[str, int]:
+    raise AssertionError("it is made already")
+
+
+def test_only_the_answer_that_was_asked_for_last_is_begun(later: Later) -> None:
+    may_end, made = threading.Event(), list[int]()
+
+    def make(number: int) -> dict[str, int]:
+        assert may_end.wait(LONG)
+        made.append(number)
+        return {"made": number}
+
+    for number in range(5):
+        assert later.answer(number, 0, partial(make, number), 0.01) is None
+    may_end.set()
+    assert later.answer(4, 0, _never, LONG) == {"made": 4}
+    assert made == [0, 4]
+    assert later.answer(2, 0, lambda: {"made": 2}, LONG) == {"made": 2}
+
+
+def test_a_fault_is_told_and_not_kept(later: Later) -> None:
+    with pytest.raises(AssertionError, match="made already"):
+        later.answer("fault", 0, _never, LONG)
+    assert later.answer("fault", 0, lambda: {"made": 1}, LONG) == {"made": 1}
+
+
+def test_a_look_at_a_bank_that_another_thread_uses_is_to_be_made_again(market: Path) -> None:
+    with looked_at(market) as site:
+        (run,) = site.runs
+        run.need(40, LONG)
+        held, may_end = threading.Event(), threading.Event()
+
+        def use() -> None:
+            with run.past.after("agent_01", 3):
+                held.set()
+                may_end.wait(LONG)
+
+        thread = threading.Thread(target=use)
+        thread.start()
+        assert held.wait(LONG)
+        with pytest.raises(Reading):
+            site.answer("memories", {"agent": "agent_02", "tick": "3"})
+        may_end.set()
+        thread.join(LONG)
+        assert ask(site, "memories", agent="agent_02", tick=3)["rows"]
