@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from ...simulation.effects.kept import effects_of
+from ...simulation.runs.kept_effects import effects_of
 from .inspected import Inspected
 from .parameters import CantTell, NotThere, Parameters
 

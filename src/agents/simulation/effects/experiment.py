@@ -13,6 +13,7 @@ from ...errors import InvalidInput, RunError
 from ...storage.private_files import make_folder
 from ..runs.compare import last_tick
 from ..runs.folder import read_folder
+from ..runs.kept_effects import AS_IT_WAS, CHANGED
 from ..runs.trusting import check_run
 from ..statistics import FEWEST_SEEDS, differences
 from ..sweeps.worker import KILLED, in_processes
@@ -32,8 +33,6 @@ __all__ = [
     "one_or_more",
 ]
 
-AS_IT_WAS, CHANGED = "as-it-was", "changed"
-"""The two arms, and the names of their folders."""
 Progress = Callable[[int, int], None]
 """Takes the number of finished pairs, and of all."""
 Texts = str | Iterable[str]

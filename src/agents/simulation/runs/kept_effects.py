@@ -1,61 +1,154 @@
-"""The experiments that were kept in a run's own folder, as a section of its report."""
+"""The experiments that lie beside a run: what ``tiermem effect --out`` wrote.
+
+They are a section of the run's report.
+"""
 
 import json
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..reports import html as page
 from ..reports.plots import number
 
-__all__ = ["EFFECTS", "effects_section"]
+__all__ = ["AS_IT_WAS", "CHANGED", "KeptEffect", "effects_of", "effects_section"]
 
-EFFECTS = "effects"
-"""The folder in a run's folder: ``tiermem effect RUN --out RUN/effects/NAME``."""
+AS_IT_WAS, CHANGED = "as-it-was", "changed"
+"""The two arms of an experiment, and the names of their folders."""
 _MOST_METRICS = 4
+_MOST_FOLDERS = 2_000
+_MOST_BYTES = 32 << 20
+_NUMBER = (int, float)
 
 
-def effects_section(folder: Path) -> str:
-    """What the experiments came to, each with a link to its own report; empty without any."""
-    rows = list(_rows(folder))
+class KeptEffect(NamedTuple):
+    """An experiment with a run, as its folder tells it."""
+
+    name: str
+    """The folder, as a path from the folder in which the run is."""
+    folder: Path
+    at: int | None
+    """The last tick before the change; None where each memory has its own."""
+    until: int
+    changed: Sequence[str]
+    """What was changed, in words."""
+    statistics: Sequence[Mapping[str, Any]]
+    """Rows with what they are about, ``n``, ``mean``, ``low`` and ``high``."""
+    reached: Sequence[tuple[str, int]]
+    """The agents that the change reached, and when."""
+    arms: tuple[Path, Path] | None
+    """The runs without and with the change, if both are there."""
+
+
+def effects_of(run: Path) -> list[KeptEffect]:
+    """The experiments with a run that are in its folder or beside it, by their names.
+
+    They are looked for in the run's folder and in the folder around it, and in folders ``effects``
+    there and one farther out. A folder that is no experiment, or one with another run, is left out.
+    """
+    place = run.resolve()
+    around = place.parent
+    homes = (place, place / "effects", around, around / "effects", around.parent / "effects")
+    found: dict[Path, KeptEffect] = {}
+    for folder in (each for home in homes for each in _folders(home)):
+        if folder not in found and (kept := _read(folder, place)) is not None:
+            found[folder] = kept
+    return sorted(found.values(), key=lambda each: each.name)
+
+
+def _folders(home: Path) -> Iterator[Path]:
+    try:
+        with os.scandir(home) as entries:
+            for _, entry in zip(range(_MOST_FOLDERS), entries, strict=False):
+                if (home / entry.name / "effect.json").is_file():
+                    yield home / entry.name
+    except OSError:
+        return
+
+
+def _json(path: Path) -> Any:
+    """What a JSON file says; None if it says nothing that can be read."""
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            return None
+        return json.loads(path.read_text())
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def _read(folder: Path, run: Path) -> KeptEffect | None:
+    found = _json(folder / "effect.json")
+    if not isinstance(found, dict) or not _is_about(found, folder, run):
+        return None
+    arms = folder / AS_IT_WAS, folder / CHANGED
+    has_arms = all((arm / "run.json").is_file() for arm in arms)
+    try:
+        rows = found["statistics"] if "statistics" in found else list(_ranked(found))
+        return KeptEffect(
+            name=os.path.relpath(folder, run.parent),
+            folder=folder,
+            at=None if found.get("at") is None else int(found["at"]),
+            until=int(found["until"]),
+            changed=[str(words) for words in found.get("changed", ())],
+            statistics=[_row(row) for row in rows],
+            reached=[(str(each["agent"]), int(each["tick"])) for each in found.get("reached", ())],
+            arms=arms if has_arms else None,
+        )
+    except (LookupError, TypeError, ValueError, AttributeError):
+        return None
+
+
+def _is_about(found: Mapping[str, Any], folder: Path, run: Path) -> bool:
+    """Whether an experiment was made with a run: a branch knows its parent, else the name says."""
+    about = _json(folder / AS_IT_WAS / "run.json")
+    parent = (about.get("parent") if isinstance(about, dict) else None) or {}
+    named = parent.get("run") if isinstance(parent, dict) else None
+    if isinstance(named, str) and Path(named).exists():
+        return Path(named).resolve() == run
+    return Path(str(named or found.get("run", ""))).name == run.name
+
+
+def _ranked(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Rows of a ranking: what is different without each memory."""
+    for each in found["tested"]:
+        words = f"{found['metric']} without {each['agent']}: {each['text']!r:.80}"
+        numbers = {"mean": each["difference"], "low": each["low"], "high": each["high"]}
+        yield {"metric": words, "n": each.get("n", 1), **numbers}
+
+
+def _row(row: Mapping[str, Any]) -> dict[str, Any]:
+    numbers = {name: row[name] for name in ("n", "mean", "low", "high")}
+    if not all(each is None or isinstance(each, _NUMBER) for each in numbers.values()):
+        raise TypeError("a number of an experiment is none")
+    return {"metric": str(row["metric"]), **numbers}
+
+
+def effects_section(run: Path) -> str:
+    """What experiments with a run came to, each with a link to its report; empty without any."""
+    place = run.resolve()
+    rows = [_as_row(each, place) for each in effects_of(run)]
     if not rows:
         return ""
     heads = ["Experiment", "What was changed", "Pairs", "What it did"]
     return "<h2>Effects</h2>" + page.table(heads, rows, 0)
 
 
-def _rows(folder: Path) -> Iterator[list[str]]:
-    for path in sorted((folder / EFFECTS).glob("*/effect.json")):
-        name = path.parent.name
-        try:
-            told = json.loads(path.read_text())
-            row = _ranking(told) if "tested" in told else _effect(told)
-        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-            row = ["", "", f"can't be read: {page.escape(f'{error!r:.80}')}"]
-        yield [page.link(f"{EFFECTS}/{name}/report.html", name), *row]
-
-
-def _effect(told: Mapping[str, Any]) -> list[str]:
-    found = sorted(told["statistics"], key=lambda row: row["mean"] == 0)  # what changed comes first
+def _as_row(kept: KeptEffect, run: Path) -> list[str]:
+    found = sorted(kept.statistics, key=lambda row: not row["mean"])  # what changed comes first
     lines = [_figure(row) for row in found[:_MOST_METRICS]]
     if len(found) > _MOST_METRICS:
-        lines.append(f"and {page.count(len(found) - _MOST_METRICS, 'more metric')}")
-    changed = [page.escape(str(words)) for words in told["changed"]]
-    return ["<br>".join(changed), number(found[0]["n"]) if found else "0", "<br>".join(lines)]
+        lines.append(f"and {page.count(len(found) - _MOST_METRICS, 'more row')}")
+    return [
+        page.link(os.path.relpath(kept.folder / "report.html", run), kept.folder.name),
+        "<br>".join(map(page.clipped, kept.changed)) or "which memories mattered",
+        number(found[0]["n"]) if found else "0",
+        "<br>".join(lines),
+    ]
 
 
 def _figure(row: Mapping[str, Any]) -> str:
     ends = ""
     if row["low"] is not None and row["high"] is not None:
         ends = f" ({number(row['low'])} to {number(row['high'])})"
-    return f"{page.escape(str(row['metric']))}: {number(row['mean'])}{ends}"
-
-
-def _ranking(told: Mapping[str, Any]) -> list[str]:
-    tested, metric = told["tested"], page.escape(str(told["metric"]))
-    best = "nothing was tested"
-    if tested:
-        most = f"{number(tested[0]['difference'])} without"
-        best = f"{metric}: {most} “{page.clipped(str(tested[0]['text']))}”"
-    return [f"which memories mattered for {metric}", page.count(len(tested), "memory", "memories"),
-            best]  # fmt: skip
+    return f"{page.escape(row['metric'])}: {number(row['mean'])}{ends}"
