@@ -11,7 +11,8 @@ WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 LOWEST := tests/unit/test_golden_histories.py tests/unit/bank tests/unit/search tests/unit/notes \
 	tests/unit/engine/test_telemetry.py tests/unit/simulation/test_report.py tests/unit/simulation/test_statistics.py tests/interfaces/http/test_http_operations.py \
 	tests/interfaces/mcp/test_mcp_server.py tests/interfaces/cli/test_exchange_commands.py \
-	tests/faults/test_bombs.py
+	tests/faults/test_bombs.py tests/unit/testing tests/adapters/test_names.py \
+	$(wildcard tests/adapters/test_langgraph_*.py tests/adapters/test_mesa_*.py)
 
 .PHONY: $(shell sed -nE 's/^([a-z0-9-]+):.*/\1/p' $(firstword $(MAKEFILE_LIST)))
 help:            ## what can be made
@@ -37,8 +38,8 @@ lowest:          ## the lowest versions that pyproject.toml allows, and what the
 	$(PYTHON) -m venv --clear .venv-lowest
 	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check uv
 	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct \
-		--index-strategy unsafe-best-match -e '.[telemetry,notes,mcp,http]' \
-		'pytest>=8' 'hypothesis>=6.100' 'httpx>=0.27' 'opentelemetry-sdk>=1.28'
+		--index-strategy unsafe-best-match -e '.[telemetry,notes,mcp,http,testing,langgraph,mesa]' \
+		'httpx>=0.27' 'opentelemetry-sdk>=1.28'
 	.venv-lowest/bin/python tests/lowest_versions.py
 	.venv-lowest/bin/python -m pytest -W default -m "not slow" $(LOWEST)
 

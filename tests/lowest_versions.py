@@ -12,7 +12,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-EXTRAS = ("telemetry", "notes", "mcp", "http")
+EXTRAS = ("telemetry", "notes", "mcp", "http", "testing", "langgraph", "mesa")
 _PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 
 

@@ -180,7 +180,10 @@ def test_the_settings_edits_and_sweep_of_the_guide_are_taken(tmp_path: Path) -> 
 @pytest.mark.parametrize("scenario", sorted((ROOT / "simulations").glob("*.yaml")), ids=str)
 def test_the_shipped_scenarios_and_sweeps_are_sound(scenario: Path) -> None:
     if "sweep" in scenario.name or "classics" in scenario.name:
-        cells = {"market_sweep.yaml": 90, "household_sweep.yaml": 240, "rumor_sweep.yaml": 40}
+        cells = {
+            "market_sweep.yaml": 90, "household_sweep.yaml": 240, "rumor_sweep.yaml": 40,
+            "site_sweep.yaml": 30,
+        }  # fmt: skip
         assert len(read_sweep(scenario).cells()) == cells.get(scenario.name, 42)
     else:
         check_scenario(load_settings(scenario), [])

@@ -191,7 +191,8 @@ class ModelBank(ModelLimits):
             options["temperature"] = TEMPERATURES[memory.temperature]
             if memory.expires_tick is not None:
                 options["ttl"] = memory.expires_tick - self.tick
-        own = {name: value for name, value in memory.metadata.items() if name != "memory_key"}
+        fixed = ("memory_key", "memory_source")  # a new version is the agent's own
+        own = {name: value for name, value in memory.metadata.items() if name not in fixed}
         before, memory.alias = memory.alias, memory.alias or identifier
         try:
             return self.add_many([(agent, content, wanted, own, options)])[0]

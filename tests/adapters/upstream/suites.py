@@ -88,7 +88,7 @@ def tried(
     )
     lines = re.findall(r"^(PASSED|FAILED|ERROR|SKIPPED) (\S+)", told.stdout, re.MULTILINE)
     if not lines:
-        raise SystemExit(told.stdout + told.stderr)
+        raise SystemExit(f"{told.stdout}{told.stderr}no test ran; exit code {told.returncode}")
     return {name: outcome for outcome, name in lines}
 
 

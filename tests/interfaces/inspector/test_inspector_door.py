@@ -126,7 +126,8 @@ _KEYS = {
     "branch": ("edits", "out"),
     "search": ("q",),
     "sweep": ("name",),
-    "open": ("name",),
+    "effects": ("run",),
+    "open": ("name", "effect"),
     "follow": ("after",),
     "about": ("run",),
 }

@@ -25,6 +25,7 @@ VIEWS = {
     "branch": "#command",
     "search": "#words",
 }
+SHIFT, FOCUS = "\ue008", "return document.activeElement.id"
 ARROW_LEFT, ARROW_RIGHT, HOME, END = "\ue012", "\ue014", "\ue011", "\ue010"
 
 
@@ -119,6 +120,31 @@ def test_keys_buttons_field_line_and_play_move_the_cursor(browser: Browser, page
     browser.click("#play")
     until("it plays", lambda: browser.tick > 21)
     browser.click("#play")
+
+
+def test_keys_change_agent_view_and_search(browser: Browser, page: str) -> None:
+    browser.open(page, f"#/agent/{AGENT}?t=20")
+    browser.shows(".frame[data-view=agent] #agent")
+    browser.press("]")
+    until("the next agent", lambda: browser.hash.startswith("#/agent/agent_02"))
+    browser.press("[", "[")
+    until("the agent before", lambda: browser.hash.startswith("#/agent/agent_00"))
+    browser.press("b")
+    browser.shows(".frame[data-view=branch] #command", "--at 20")
+    for number, view in enumerate(VIEWS, start=1):
+        browser.press(str(number))
+        browser.shows(f".frame[data-view={view}]")
+    browser.press(SHIFT + ARROW_LEFT)
+    until("ten ticks back", lambda: browser.tick == 10)
+    browser.press("/")
+    until("the search has the focus", lambda: browser.run(FOCUS) == "search")
+    browser.driver.switch_to.active_element.send_keys("cloth ]7\n")
+    browser.shows(".frame[data-view=search] #words")
+    assert browser.tick == 10
+    browser.press(" ")
+    until("it plays", lambda: browser.tick > 10)
+    browser.press(" ")
+    until("it stands", lambda: browser.attribute("#play", "aria-pressed") != "true")
 
 
 @pytest.mark.parametrize("seed", [1, 2])

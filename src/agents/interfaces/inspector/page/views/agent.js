@@ -27,15 +27,16 @@ export function AgentChoice({ run, agent, view }) {
 /** @param {{address: any, run: any, index: number, tick: number}} props */
 export function AgentView({ address, run, index, tick }) {
   const agent = address.of || run.agents[0];
+  const isBank = site.about.kind === "bank";
   const isWhyNot = address.more.tab === "why-not";
   if (!agent) return html`<p class="soft">There is no agent yet.</p>`;
   return html`<div class="agent-view">
     <div class="view-head"><${AgentChoice} run=${run} agent=${agent} view="agent" /> <h1>in tick ${tick}</h1>
       <span class="grow"></span>
       ${site.about.runs.length > 1 && html`<a href=${link({ view: "compare", of: agent })}>compare</a>`}
-      ${site.about.kind !== "bank" && html`<a id="branch-here" href=${link({ view: "branch", of: agent })}>branch from here</a>`}</div>
-    <div class="columns">
-      <${Decided} agent=${agent} index=${index} tick=${tick} />
+      ${isBank ? html`<span class="soft">no run made this bank: it keeps no decisions</span>` : html`<a id="branch-here" href=${link({ view: "branch", of: agent })}>branch from here</a>`}</div>
+    <div class=${isBank ? "columns alone" : "columns"}>
+      ${!isBank && html`<${Decided} agent=${agent} index=${index} tick=${tick} />`}
       <div class="column">
         <div class="tabs" role="tablist">
           <button role="tab" id="tab-memories" aria-selected=${!isWhyNot} onClick=${() => filter({ tab: "" })}>Memories after tick ${tick}</button>
@@ -49,7 +50,7 @@ export function AgentView({ address, run, index, tick }) {
   </div>`;
 }
 
-/** Whether the agent decided anything: in the first tick, and in a bank without a run, nobody does.
+/** Whether the agent decided anything: nobody does in the first tick.
  * @param {import("../types").Decision} told */
 const isDecision = (told) => Boolean(told.query || told.observed || told.given.length || told.did.length);
 
