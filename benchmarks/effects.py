@@ -170,7 +170,7 @@ def main() -> None:
     """Print a table: how many of 100 intervals hold the truth, and how many call it an effect."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--trials", type=int, default=20, help="experiments for each row")
-    parser.add_argument("--pairs", type=int, default=8, help="seeds or futures of an experiment")
+    parser.add_argument("--pairs", type=int, default=6, help="seeds or futures of an experiment")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--check", type=int, default=2, help="experiments made by effect(), too")
     given = parser.parse_args()
