@@ -78,7 +78,8 @@ class TierMemory(AutoGenMemory, Component[TierMemoryConfig]):  # type: ignore[mi
             memories = MemoryBank.ephemeral().agent("agent")
         self.memories = memories
         self.limit = limit
-        self._loaded: Path | None = None
+        self.opened: Path | None = None
+        """The folder of the bank that :meth:`load_component` opened."""
 
     async def add(
         self, content: MemoryContent, cancellation_token: CancellationToken | None = None
@@ -129,7 +130,7 @@ class TierMemory(AutoGenMemory, Component[TierMemoryConfig]):  # type: ignore[mi
 
     async def close(self) -> None:
         """Close the bank if :meth:`load_component` opened it and no other memory uses it."""
-        folder, self._loaded = self._loaded, None
+        folder, self.opened = self.opened, None
         if folder is not None:
             _LOADED.leave(folder)
 
@@ -159,7 +160,7 @@ class TierMemory(AutoGenMemory, Component[TierMemoryConfig]):  # type: ignore[mi
             return cls(memories, limit=config.limit)
         folder = Path(config.folder).resolve()
         loaded = cls(_LOADED.enter(folder).agent(config.agent_id), limit=config.limit)
-        loaded._loaded = folder
+        loaded.opened = folder
         return loaded
 
 

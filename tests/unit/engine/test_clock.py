@@ -209,7 +209,7 @@ def test_a_step_is_one_commit_with_all_that_is_due(opened: Opened, wall: WallClo
             ("retain", "expire"),
             ("move", "decay"),
             ("purge", [2]),
-            ("move", "compact"),
+            ("move", "rule:blocker"),
         ]
         shown = [(each.content.split()[0], each.temperature.name) for each in alice.all()]
         assert shown == [("Fades", "WARM"), ("Is", "HOT")]
