@@ -74,7 +74,7 @@ def change(alice: AgentMemory, what: str, number: int) -> None:
 def indexed(bank: MemoryBank) -> tuple[list[list[str]], list[list[str]]]:
     """The index that the bank has, brought up to date, and one made from its memories."""
     block = bank.parts.ledger.resident.block("alice")
-    vocabulary = bank.parts.search._reader._vocabulary
+    vocabulary = bank.parts.search.reader._vocabulary
     kept = block.keywords(vocabulary)
     fresh = KeywordIndex(Vocabulary("english"))
     fresh.extend(block.contents())

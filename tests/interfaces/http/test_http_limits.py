@@ -214,7 +214,9 @@ def test_connections_beyond_the_most_take_the_place_of_idle_ones(tmp_path: Path)
             assert is_healthy(service)
             for token in made:  # these are busy: the newcomer has to go
                 sock = socket.create_connection(("127.0.0.1", service.port), timeout=LONG)
-                held.enter_context(sock).sendall(head(token, "Content-Length: 9"))
+                request = head(token, "Content-Length: 9", "Expect: 100-continue")
+                held.enter_context(sock).sendall(request)
+                assert sock.recv(12) == b"HTTP/1.1 100"  # the server waits for the body
             eventually(lambda: not is_healthy(service))
         eventually(lambda: is_healthy(service))
 

@@ -49,7 +49,10 @@ def _packages() -> Findings:
     yield Finding("ok", "tiermem", __version__)
     sound = []
     own = {module_of(each.name) for each, extra in requirements() if extra is None}
+    unused = {extra for each, extra in requirements() if extra and _version(each.name) is None}
     for wanted, extra in requirements():
+        if extra in unused:  # an extra that lacks a package: its bounds bind nobody
+            continue
         name, bounds = wanted.name, wanted.specifier
         version, todo = _version(name), f"pip install '{name}{bounds}'"
         if extra is None and version is None:
