@@ -275,7 +275,10 @@ def main() -> None:
         "recall": (options.many, 25),
         "million": (options.cold, 20_000),
     }
-    found = {part: _child(part, options.folder, *sizes[part]) for part in options.only}
+    found = {}
+    for part in options.only:
+        console.print(f"{part} …")
+        found[part] = _child(part, options.folder, *sizes[part])
     if options.json:
         print(json.dumps(found, indent=2))
         return

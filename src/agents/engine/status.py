@@ -386,8 +386,8 @@ class _Look:
             near = _similarity(block, most) >= at
             looked_at = len(near)
             near &= self._alive_in(block)[block.size - looked_at :]
-            if not np.tril(near, -1).any():
-                continue
+            if np.count_nonzero(near) == np.count_nonzero(near.diagonal()):
+                continue  # each is near to itself alone
             groups = suggest.groups_of(near)
             first = block.size - looked_at
             for group in groups[:_MOST_GROUPS]:

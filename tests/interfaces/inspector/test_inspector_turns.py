@@ -39,8 +39,11 @@ def test_reading_waits_while_a_request_is_answered() -> None:
 
 def test_a_request_that_never_ends_does_not_stop_the_reading() -> None:
     turns = Turns()
+    reading = threading.Thread(target=turns.after_requests, daemon=True)
     with turns.answering():
-        turns.after_requests()
+        reading.start()
+        reading.join(LONG)
+        assert not reading.is_alive()
 
 
 def test_waiting_outside_a_request_changes_nothing() -> None:
