@@ -21,7 +21,7 @@ class Town:
     """A world that uses all that a world may give."""
 
     def setup(self, rng: Random, agent_ids: Sequence[str]) -> None:
-        self.rng, self.agents, self.steps = rng, agent_ids, 0
+        self.rng, self.agents, self.steps = rng, list(agent_ids), 0
 
     def observe(self, agent_id: str) -> Observation:
         heard = [Remark("a drum", kind="fact", tags=("loud",))] if self.steps % 2 else ()
@@ -31,7 +31,7 @@ class Town:
     def may_tell(self, teller: str, listener: str) -> bool:
         return (len(teller) + int(listener[-2:]) + self.steps) % 3 != 0
 
-    def apply(self, agent_id: str, action: Action) -> Outcome | None:
+    def apply(self, agent_id: str, action: Action) -> Outcome | str | None:
         if action.name == "fly":
             raise InvalidAction("nobody flies")
         if action.name == "rest":
@@ -54,7 +54,7 @@ class Town:
         self.steps = state["steps"]
 
 
-class MadeUp:
+class MadeUp(Town):
     """A world whose texts, facts, outcomes and hearing are options."""
 
     def __init__(
@@ -63,9 +63,6 @@ class MadeUp:
     ) -> None:  # fmt: skip
         self.sights, self.facts, self.outcomes = sights, facts, outcomes
         self.hearing, self.draws = hearing, draws
-
-    def setup(self, rng: Random, agent_ids: Sequence[str]) -> None:
-        self.rng, self.agents, self.steps = rng, list(agent_ids), 0
 
     def observe(self, agent_id: str) -> Observation:
         drawn = [self.rng.randrange(9) for _ in range(self.draws)]
@@ -81,18 +78,6 @@ class MadeUp:
             raise InvalidAction("nobody flies")
         self.steps += 1
         return self.outcomes[self.steps % len(self.outcomes)]
-
-    def end_tick(self) -> None:
-        self.steps += self.rng.randrange(3)
-
-    def metrics(self) -> Mapping[str, float]:
-        return {"steps": self.steps}
-
-    def get_state(self) -> Any:
-        return {"steps": self.steps}
-
-    def set_state(self, state: Any) -> None:
-        self.steps = state["steps"]
 
 
 class Anything:
