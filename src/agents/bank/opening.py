@@ -76,7 +76,8 @@ def open_folder(
         journal = Journal(path / "journal.db")
         undo.callback(journal.leave)
         identity = journal.get("bank")
-        settings = load(base=_kept_settings(journal, clock_mode))
+        load = partial(load, base=_kept_settings(journal, clock_mode))
+        settings = load()
         _check_clock(journal, settings)
         check_providers(settings)
         guard = Guard(path, identity, settings, own)
@@ -87,6 +88,7 @@ def open_folder(
         settings = at_work
         parts = OpenBank(path, journal, settings, chosen, count_tokens, lock)
         parts.guard = guard
+        parts.settings_with = lambda texts: load(assignments=texts)
         undo.callback(parts.store.close)
         if settings.storage.sync != "manual":
             parts.store.check()  # a broken store is reported now, not when the bank is closed
@@ -145,12 +147,15 @@ def copy_of(
         journal.set(store=None)  # a copy has no store of mem0's, and reads cold memories itself
         identity = journal.get("bank")
         load = partial(load_settings, config, preset=preset, assignments=tuple(assignments))
-        guard = Guard(folder, identity, load(base=_kept_settings(journal)), load())
+        own = load()
+        load = partial(load, base=_kept_settings(journal))
+        guard = Guard(folder, identity, load(), own)
         settings = guard.without_files()
         _check_clock(journal, settings)
         chosen = prepare(journal, settings, embedder, guard.embedder())
         parts = OpenBank(None, journal, settings, chosen, count_tokens, None)
         parts.guard = guard
+        parts.settings_with = lambda texts: load(assignments=texts)
         undo.pop_all()
     return parts
 

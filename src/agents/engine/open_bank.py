@@ -91,6 +91,8 @@ class OpenBank:
         self._extractor: Extractor | None = None
         self.guard: Guard | None = None
         """Says what remembered settings may do; None for a bank in memory."""
+        self.settings_with: Callable[[Iterable[str]], Settings] | None = None
+        """The settings that other assignments would have given; None for a bank in memory."""
         self.forgotten: list[Memory] = []
         """Memories that mem0's store forgets after the commit."""
         self.staged: dict[tuple[str, str], Staged] = {}

@@ -70,6 +70,14 @@ def test_settings_change_from_there_on(tiermem: Command, whole: Path) -> None:
     assert "LOW" not in {m.tier.name for m in notes if m.created_tick <= 5}
 
 
+def test_a_setting_that_the_run_has_says_so(tiermem: Command, whole: Path) -> None:
+    flags = ("--set", "seed=3", "--set", "memory.max_pinned=1")
+    done = tiermem("branch", whole, "--at", 5, *flags, "--out", "b", "--make-only")
+    assert done.err == "--set seed=3 changes nothing here: these settings are so already\n"
+    again = tiermem("branch", whole, "--at", 5, *flags, "--out", "q", "--make-only", "-q")
+    assert again == (0, "", "")
+
+
 def test_ticks_say_how_long_the_branch_is(tiermem: Command, whole: Path) -> None:
     tiermem("branch", whole, "--at", 5, "--out", "b", "--ticks", 7, "-q")
     assert summary("b")["ticks"] == 7

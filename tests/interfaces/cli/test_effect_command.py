@@ -100,6 +100,7 @@ def test_a_branch_takes_the_same_changes(wells: Command) -> None:
         (["--which", "--metric", "thirst", "--forget", "ann:x"], 2, ["by itself"]),
         (["--metric", "thirst"], 2, ["belong to --which"]),
         ([], 2, ["an experiment changes something"]),
+        (["--at", 3, "--set", "memory.max_pinned=5"], 2, ["changes nothing: the run has"]),
         (["--at", 3, "--forget", "eve:x"], 2, ["names no memory of an agent"]),
         (["--at", 9, "--forget", "ann:x"], 1, ["nothing can change after tick 9"]),
     ],

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import BankError, NoteRefused
 from ...memory.requests import check_agent_id
-from .options import flags
+from .flags import flags, tell_idle
 from .output import first_of, say
 from .signals import drop_output, telling
 
@@ -64,6 +64,7 @@ def opened(
         )
     )
     try:
+        _tell_idle(bank, preset, assignments)
         yield bank
     finally:
         bank.close(sync=False)
@@ -76,6 +77,7 @@ def served(
     assignments: Sequence[str] | None,
     *,
     create: bool,
+    quiet: bool = False,
 ) -> "MemoryBank":
     """A bank for agents at work: a wall clock moves it, unless it or the settings say otherwise."""
     from ...bank.memory_bank import MemoryBank
@@ -83,7 +85,16 @@ def served(
 
     given = flags(preset, assignments)
     parts = open_folder(folder, file, None, "wall", assignments=given, create=create)
-    return MemoryBank(parts)
+    bank = MemoryBank(parts)
+    if not quiet:
+        _tell_idle(bank, preset, assignments)
+    return bank
+
+
+def _tell_idle(bank: "MemoryBank", preset: str | None, assignments: Sequence[str] | None) -> None:
+    load = bank.parts.settings_with
+    if load is not None:
+        tell_idle(preset, assignments, load)
 
 
 @contextmanager
@@ -98,6 +109,7 @@ def changed(
     """A bank to change, or for a dry run a copy of it; Ctrl-C tells whether anything was stored."""
     if dry_run:
         with copied(folder, config=file, assignments=flags(preset, assignments)) as bank:
+            _tell_idle(bank, preset, assignments)
             yield bank
         return
     stored = False

@@ -1,8 +1,6 @@
 """Arguments and options that several commands take."""
 
-import json
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -23,7 +21,6 @@ __all__ = [
     "Quiet",
     "RunFolder",
     "Whose",
-    "flags",
     "no_nan",
 ]
 
@@ -75,17 +72,6 @@ AllowOrigins = Annotated[
         "--allow-origin", help="Web pages that may use the service from a browser; can be repeated."
     ),
 ]
-
-
-def flags(preset: str | None, assignments: Sequence[str] | None) -> list[str]:
-    """What --preset and --set say, as assignments: both beat a file, and --set beats --preset."""
-    given = list(assignments or ())
-    if preset is None:
-        return given
-    from ...config.load import preset_settings
-
-    named = preset_settings(preset).items()
-    return [*(f"{key}={json.dumps(value)}" for key, value in named), *given]
 
 
 def no_nan(value: float | None) -> float | None:

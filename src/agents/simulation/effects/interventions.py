@@ -6,6 +6,7 @@ from shlex import quote
 from typing import Any, NamedTuple
 
 from ...bank.memory_bank import MemoryBank
+from ...config.load import load_settings
 from ...config.settings import Settings, is_secret
 from ...errors import InvalidInput, RunError
 from ...memory.context import one_line
@@ -117,13 +118,19 @@ def read_intervention(
     never = tuple(_target(folder, settings, text) for text in never_heard)
     given = tuple(assignments)
     secrets = tuple(text for text in given if is_secret(text.partition("=")[0]))
+    changes = tuple(text for text in given if text not in secrets)
+    if changes and load_settings(settings, assignments=changes) == settings:
+        raise InvalidInput(
+            f"{', '.join(changes)} changes nothing: the run has these settings",
+            hint="name other values, or leave --set out",
+        )
     made = Intervention(
         at,
         tuple(_target(folder, settings, text) for text in forget),
         never,
         tuple(_target(folder, settings, text) for text in pin),
         tuple(_pair(settings, text) for text in block),
-        tuple(text for text in given if text not in secrets),
+        changes,
         secrets,
     )
     if not any(made[1:6]):

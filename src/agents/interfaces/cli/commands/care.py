@@ -2,14 +2,18 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
 from ....memory.temperature import TEMPERATURE_NAMES
 from ..banks import changed, check_agent, copied, opened
-from ..options import AsJson, Assignments, BankFolder, Config, OneAgent, Preset, flags
+from ..flags import flags, tell_idle
+from ..options import AsJson, Assignments, BankFolder, Config, OneAgent, Preset
 from ..output import counted, echo_json, say, short, table
+
+if TYPE_CHECKING:
+    from ....config.settings import Settings
 
 __all__ = ["advance", "compact", "config", "prune", "repair", "status", "sync", "vacuum"]
 
@@ -202,8 +206,12 @@ def config(
     from ....config.load import load_settings
     from ....storage.mem0.store import check_providers
 
-    settings = load_settings(file, assignments=flags(preset, assignments))
+    def load(texts: list[str]) -> "Settings":
+        return load_settings(file, assignments=texts)
+
+    settings = load(flags(preset, assignments))
     check_providers(settings)
+    tell_idle(preset, assignments, load)
     shown = settings.to_dict(redact=True)
     if as_json:
         echo_json(shown)

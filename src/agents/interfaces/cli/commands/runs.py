@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from ....errors import ConfigError
-from ..options import Address, AsJson, Assignments, Force, Preset, Quiet, RunFolder, flags
+from ..flags import flags, tell_idle
+from ..options import Address, AsJson, Assignments, Force, Preset, Quiet, RunFolder
 from ..output import echo_json, say
 from ..progress import Screen, stopping
 from .effect import Block, Forget, NeverHeard, Pin
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ....config.settings import Settings
     from ....simulation.runs.run import Run
 
@@ -81,15 +80,18 @@ def run(
     if ticks is not None:
         overrides["simulation.ticks"] = ticks
     _check_no_sweep(scenario)
-    settings = load_settings(scenario, assignments=flags(preset, assignments), overrides=overrides)
+
+    def load(texts: list[str]) -> "Settings":
+        return load_settings(scenario, assignments=texts, overrides=overrides)
+
+    settings = load(flags(preset, assignments))
     chosen = engine_of(settings, engine, workers, address)
     folder = out or Path("runs") / f"{scenario.stem}-{settings.seed}"
     with (
         Screen(quiet=quiet or as_json) as screen,
         Run.create(folder, settings, scenario=scenario.parent, force=force, engine=chosen) as new,
     ):
-        for flag in _without_effect(scenario, preset, assignments or [], overrides, settings):
-            screen.say(f"{flag} changes nothing here: these settings are so already")
+        tell_idle(preset, assignments, load, screen.say)
         _go_on(new, screen, as_json)
 
 
@@ -102,25 +104,6 @@ def _check_no_sweep(file: Path) -> None:
             f"{file}: this is a sweep, not a scenario",
             hint=f"run it with: tiermem sweep {quote(str(file))}",
         )
-
-
-def _without_effect(
-    scenario: Path,
-    preset: str | None,
-    assignments: list[str],
-    overrides: dict[str, Any],
-    settings: "Settings",
-) -> "Iterator[str]":
-    """The flags that a run could do without."""
-    from ....config.load import load_settings
-
-    without = {f"--set {text}": (preset, [*assignments[:at], *assignments[at + 1 :]])
-               for at, text in enumerate(assignments)}  # fmt: skip
-    if preset is not None:
-        without[f"--preset {preset}"] = (None, assignments)
-    for flag, left in without.items():
-        if load_settings(scenario, assignments=flags(*left), overrides=overrides) == settings:
-            yield flag
 
 
 def resume(
@@ -220,8 +203,10 @@ def branch(
     --forget, --never-heard, --block and --pin are those of `tiermem effect`. The other run stays as
     it is.
     """
+    from ....config.load import load_settings
     from ....simulation.effects.interventions import read_intervention
     from ....simulation.runs import branch as branching
+    from ....simulation.runs.folder import read_folder
     from ....simulation.runs.run import Run
 
     edits = branching.read_edits(edit) if edit else []
@@ -235,6 +220,9 @@ def branch(
             pin=pin or (),
         ).in_run(folder)  # fmt: skip
         edits, rules = [*edits, *asked.edits], list(asked.rules)
+    if not quiet:
+        kept, _ = read_folder(folder)
+        tell_idle(None, assignments, lambda texts: load_settings(kept, assignments=texts))
     branching.branch(folder, at, out, assignments=changes, edits=edits, rules=rules, force=force)
     if make_only:
         if as_json:

@@ -3,12 +3,16 @@
 import sys
 from pathlib import Path
 from shlex import quote
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
+from ..flags import tell_idle
 from ..options import AsJson, Assignments, Quiet
 from ..output import echo_json, say
+
+if TYPE_CHECKING:
+    from ....config.settings import Settings
 
 __all__ = ["check_world", "new_world"]
 
@@ -75,7 +79,13 @@ def check_world(
     changes: dict[str, Any] = {"simulation.world": world, "simulation.ticks": ticks}
     if policy is not None:
         changes["simulation.policy"] = policy
-    settings = load_settings(scenario, assignments=assignments or (), overrides=changes)
+
+    def load(texts: list[str]) -> "Settings":
+        return load_settings(scenario, assignments=texts, overrides=changes)
+
+    settings = load(list(assignments or ()))
+    if not quiet:
+        tell_idle(None, assignments, load)
     found = check(settings, scenario.parent if scenario else Path())
     if as_json:
         echo_json({"ok": not found.problems, **found._asdict()})
