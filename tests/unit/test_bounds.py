@@ -1,6 +1,8 @@
 """What a bank keeps beside its memories has a bound, however long it is used."""
 
 import ast
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -75,6 +77,45 @@ def test_the_words_of_the_offline_embedder_are_bounded() -> None:
         list(words.of([[f"w{number}" for number in range(start, start + 5_000)]]))
         assert len(words._places) <= embedders._MOST
     assert len(words._vectors) <= 2 * embedders._MOST
+
+
+def test_a_word_gets_the_row_of_a_forgotten_word() -> None:
+    words, fresh = WordVectors(OfflineEmbedder()), WordVectors(OfflineEmbedder())
+    for number in range(50):
+        some = ["boat", "red", f"w{number}", f"long{number}"]
+        assert (next(words.of([some])) == next(fresh.of([some]))).all()
+        words.forget(some[1:])
+    assert len(words._vectors) <= 8
+    assert words._letters == len("boat")
+
+
+_EMBEDS_NEW_TEXTS = """
+import ctypes
+from pathlib import Path
+from agents.storage.embedding.embedders import OfflineEmbedder
+
+def kilobytes():
+    ctypes.CDLL(None).malloc_trim(0)  # memory that was given back earlier would hide the growth
+    return next(int(line.split()[1]) for line in Path("/proc/self/status").open() if "VmRSS" in line)
+
+def embed(first, last):
+    for number in range(first, last):
+        embedder.embed([f"{number} " + "the quick brown fox jumps over the lazy dog " * 2])
+
+embedder = OfflineEmbedder()
+embed(0, 1_000)
+before = kilobytes()
+embed(1_000, 6_000)
+print(kilobytes() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it asks Linux and glibc for memory")
+def test_the_tokenizer_keeps_no_texts() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _EMBEDS_NEW_TEXTS], capture_output=True, text=True, check=True
+    )
+    assert int(done.stdout) < 5_000  # all of them take 20,000
 
 
 def test_words_of_purged_memories_leave_the_vocabulary(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -169,7 +169,13 @@ def _weights() -> tuple[Callable[[list[str]], Any], "_Table"]:
 
 
 def _encoder(tokenizer: Any) -> Callable[[list[str]], Any]:
-    """Encodes whole texts. Version 1 of tokenizers takes as arguments what version 0 keeps."""
+    """Encodes whole texts. Version 1 of tokenizers takes as arguments what version 0 keeps.
+
+    The tokenizer would keep the last 10,000 texts, which takes up to 100 MiB and saves no time:
+    texts that come again are not embedded again.
+    """
+    if keep_at_most := getattr(tokenizer.model, "_resize_cache", None):
+        keep_at_most(0)
     plain = {"add_special_tokens": False}
     if not hasattr(tokenizer, "no_padding"):
         return functools.partial(tokenizer.encode_batch, **plain, padding=None, truncation=None)
@@ -220,7 +226,9 @@ class WordVectors:
         self._places: dict[str, int] = {}
         self._vectors = np.empty((0, embedder.dims), np.int32)
         self._used = 0
-        """How many rows of the vectors are in use; the row of a forgotten word is zeros."""
+        """How many rows of the vectors were given to words."""
+        self._free: list[int] = []
+        """Those of them whose words were forgotten; they are zeros, and the next words get them."""
         self._letters = 0
         self._met: set[str] = set()
         """Words that came once, and are learned when they come again."""
@@ -276,20 +284,22 @@ class WordVectors:
             place = self._places.pop(word, None)
             if place is not None:
                 self._vectors[place] = 0
+                self._letters -= len(word)
+                self._free.append(place)
 
     def _learn(self, new: Collection[str], every: Iterable[str]) -> None:
         """Embed the new words; if there is no room for them, forget all words but ``every``."""
         if not new:
             return
         letters = sum(map(len, new))
-        if self._used + len(new) > _MOST or self._letters + letters > _LETTERS:
+        if len(self._places) + len(new) > _MOST or self._letters + letters > _LETTERS:
             self._places.clear()
-            self._vectors = self._vectors[:0]
+            self._free.clear()
+            self._vectors = np.empty((0, self._vectors.shape[1]), np.int32)
             self._used = self._letters = 0
             new = dict.fromkeys(every)
             letters = sum(map(len, new))
         words = list(new)
-        start, stop = self._used, self._used + len(words)
         try:
             vectors = np.asarray(self._embedder.embed(words))
         except EmbedderError:
@@ -306,12 +316,16 @@ class WordVectors:
                 f"the embedder {self._embedder.name} says that it is additive, so its vectors have "
                 "to be whole numbers below 2^31"
             )
+        again = self._free[: len(words)]
+        start, stop = self._used, self._used + len(words) - len(again)
         if stop > len(self._vectors):
             larger = np.empty((stop + stop // 2, vectors.shape[1]), np.int32)
             larger[:start] = self._vectors[:start]
             self._vectors = larger
-        self._vectors[start:stop] = vectors
+        del self._free[: len(again)]
         self._used = stop
+        rows = [*again, *range(start, stop)]
+        self._vectors[rows] = vectors
         self._letters += letters
         self._met.difference_update(words)
-        self._places.update(zip(words, range(start, stop), strict=True))
+        self._places.update(zip(words, rows, strict=True))
