@@ -96,7 +96,8 @@ from agents.storage.embedding.embedders import OfflineEmbedder
 
 def kilobytes():
     ctypes.CDLL(None).malloc_trim(0)  # memory that was given back earlier would hide the growth
-    return next(int(line.split()[1]) for line in Path("/proc/self/status").open() if "VmRSS" in line)
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
 
 def embed(first, last):
     for number in range(first, last):
