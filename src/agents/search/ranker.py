@@ -20,12 +20,13 @@ from ..storage.resident.agent_columns import AgentColumns
 from ..storage.state.accesses import Accesses, apart
 from ..storage.vectors import Quantised, norms, products
 from .hybrid_score import HybridScore
-from .scope import Scope
+from .scope import Scope, pinned_in
 from .trusting import Trusting
 
 __all__ = ["Ranker", "similarities"]
 
-
+# NumPy asks an enum a dozen questions before it takes it for the number it is.
+_PINNED, _NORMAL = int(Tier.PINNED), int(Tier.NORMAL)
 _GROUP_CELLS = 2_000_000
 """Agents are scored together up to this many cells, which bounds the memory of a batch."""
 
@@ -125,6 +126,23 @@ class Ranker:
             for member, part in zip(scored.members, map(Hits, apart(hits, counts)), strict=True):
                 results[member] = part
         return given
+
+    def newest_of_all(
+        self, blocks: Sequence[AgentColumns], limit: int, scopes: Sequence[Scope | None]
+    ) -> Iterable[Sequence[Hit]]:
+        """:meth:`newest` for a blank query of each block, all hits in one list."""
+        rows: list[int] = []
+        counts: list[int] = []
+        for block, scope in zip(blocks, scopes, strict=True):
+            first = block.pinned if scope is None else scope.front
+            most = max(0, limit - pinned_in(block, scope))
+            own = [*first, *self._newest_rows(block, most, scope)]
+            rows += [block.start + row for row in own]
+            counts.append(len(own))
+        places = np.array(rows, np.intp)
+        numbers = blocks[0].table.numbers.take(places, axis=0)
+        sizes, zeros = np.array(counts, np.intp), np.zeros(len(places))
+        return apart(self._hits_of_all(blocks, sizes, places, numbers, zeros), sizes)
 
     def _hits_of_all(
         self,
@@ -267,14 +285,19 @@ class Ranker:
 
         Where no memories come first, tiers do not count.
         """
-        tiers = block.tiers if self._pins_first else np.full(block.size, Tier.NORMAL)
-        columns = np.lexsort((-np.arange(len(tiers)), tiers))
-        open_to = tiers != Tier.PINNED
-        if scope is not None and scope.hidden is not None:
-            open_to &= ~scope.hidden
-        rest = columns[open_to[columns]][:most].tolist()
+        rest = self._newest_rows(block, most, scope)
         zeros = repeat(0.0)
         return self.first(block, scope, zeros), self._hits(block, rest, zeros)
+
+    def _newest_rows(self, block: AgentColumns, most: int, scope: Scope | None) -> list[int]:
+        """The rows that do not come first, by tier, and of a tier the newest first."""
+        tiers = block.tiers if self._pins_first else np.full(block.size, _NORMAL)
+        columns = len(tiers) - 1 - np.argsort(tiers[::-1], kind="stable")
+        open_to = tiers != _PINNED
+        if scope is not None and scope.hidden is not None:
+            open_to &= ~scope.hidden
+        rest: list[int] = columns[open_to[columns]][:most].tolist()
+        return rest
 
     def hit(self, memory: Memory, own: float) -> Hit:
         """The hit for a memory that was found elsewhere, with this score."""

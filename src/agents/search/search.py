@@ -1,6 +1,6 @@
 """The one search: queries are read, memories scored, scoped, ranked and cut to limit and budget."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ..config.settings import Settings
@@ -102,8 +102,9 @@ class Search:
         else:
             accesses = self._ranker.best(blocks, worded, asked, request.limit, scopes, results)
         if len(worded) < len(blocks):
-            for i in set(range(len(blocks))).difference(worded):
-                results[i] = Hits(self._newest(blocks[i], scopes[i], request))
+            blank = sorted(set(range(len(blocks))).difference(worded))
+            for i, newest in zip(blank, self._newest(blank, blocks, scopes, request), strict=True):
+                results[i] = Hits(newest)
         if request.budget is not None:
             results = [
                 self._fitted(hits, pinned_in(block, scope), request.budget)
@@ -161,7 +162,8 @@ class Search:
         wanted, multiplier = min(most, block.size), self._ranker.multiplier
         if not read.worded:
             everyone = request._replace(limit=block.next_sequence + pinned_in(block, scope))
-            return Considered(self._newest(block, scope, everyone), [], wanted, multiplier, None)
+            (hits,) = self._newest([0], read.blocks, [scope], everyone)
+            return Considered(list(hits), [], wanted, multiplier, None)
         asked, hidden = read.asked.one(0), None if scope is None else scope.hidden
         if request.with_cold:
             near = self._cold.candidates(block, asked, scope, request, may_sync)
@@ -185,14 +187,17 @@ class Search:
         return [(scope or Scope(None, [], 0))._replace(front=[], pinned=0) for scope in scopes]
 
     def _newest(
-        self, block: AgentColumns, scope: Scope | None, request: SearchRequest
-    ) -> list[Hit]:
-        """The answer to a blank query."""
+        self,
+        blank: Sequence[int],
+        blocks: Sequence[AgentColumns],
+        scopes: Sequence[Scope | None],
+        request: SearchRequest,
+    ) -> Iterable[Sequence[Hit]]:
+        """The answers to these blank queries."""
         if request.with_cold:
-            return self._cold.newest(block, scope, request)
-        wanted = min(max(0, request.limit - pinned_in(block, scope)), block.size)
-        front, rest = self._ranker.newest(block, wanted, scope)
-        return front + rest
+            return (self._cold.newest(blocks[i], scopes[i], request) for i in blank)
+        own = [blocks[i] for i in blank], request.limit, [scopes[i] for i in blank]
+        return self._ranker.newest_of_all(*own)
 
     def _fitted(self, hits: Hits, pinned: int, budget: int) -> Hits:
         kept, pinned_left_out, _ = fit(hits[:pinned], hits[pinned:], budget, self.count_tokens)
