@@ -174,7 +174,8 @@ def _encoder(tokenizer: Any) -> Callable[[list[str]], Any]:
     The tokenizer would keep the last 10,000 texts, which takes up to 100 MiB and saves no time:
     texts that come again are not embedded again.
     """
-    if keep_at_most := getattr(tokenizer.model, "_resize_cache", None):
+    model = getattr(tokenizer, "model", None)
+    if keep_at_most := getattr(model, "_resize_cache", None):
         keep_at_most(0)
     plain = {"add_special_tokens": False}
     if not hasattr(tokenizer, "no_padding"):
