@@ -12,6 +12,8 @@ _SLOW = 1_200
 """Slow connections to a server, more than it keeps open."""
 _LEFT_OPEN = 500
 """Sessions that are open at the same time; the oldest is left then."""
+_OPENERS = 10
+"""How many of them are opened at the same time."""
 _MIB = 1 << 20
 _HELLO = json.dumps(
     {
@@ -64,13 +66,14 @@ async def attack(
     """All of it at once, for so long and until the sessions were opened: what was done."""
     target, done = _Target(url, token, by_mcp=by_mcp), Counter[str]()
     end = asyncio.get_running_loop().time() + seconds
-    left = asyncio.create_task(_sessions(target, sessions, done))
+    shares = [sessions // _OPENERS + (n < sessions % _OPENERS) for n in range(_OPENERS)]
+    left = [asyncio.create_task(_sessions(target, share, done)) for share in shares]
     others = [
         *(asyncio.create_task(_slow_head(target, end, done)) for _ in range(_SLOW)),
         *(asyncio.create_task(_slow_body(target, end, done)) for _ in range(20)),
         *(asyncio.create_task(_again(target, body, name, end, done)) for name, body in _bodies()),
     ]
-    await asyncio.gather(left, *others)
+    await asyncio.gather(*left, *others)
     return done
 
 
@@ -128,7 +131,7 @@ async def _sessions(target: _Target, number: int, done: Counter[str]) -> None:
     """Sessions that are opened and left: the client asks, reads nothing, and goes."""
     open_ones: list[asyncio.StreamWriter] = []
     for _ in range(number):
-        if len(open_ones) >= _LEFT_OPEN:
+        if len(open_ones) >= _LEFT_OPEN // _OPENERS:
             open_ones.pop(0).close()
         with contextlib.suppress(OSError):
             reader, writer = await target.open()

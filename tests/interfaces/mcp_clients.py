@@ -79,6 +79,7 @@ def serving(folder: Path, *options: object) -> Iterator[tuple[str, subprocess.Po
         assert process.stderr is not None
         said = process.stderr.readline().decode()
         if not said.startswith(f"serving {folder} on http://"):
+            process.kill()  # the rest ends with it
             raise AssertionError(said + process.stderr.read().decode())
         yield said.split()[3], process
 

@@ -31,6 +31,7 @@ __all__ = [
     "opened",
     "served",
     "storing",
+    "tell_idle_in",
     "watched",
 ]
 
@@ -64,7 +65,7 @@ def opened(
         )
     )
     try:
-        _tell_idle(bank, preset, assignments)
+        tell_idle_in(bank, preset, assignments)
         yield bank
     finally:
         bank.close(sync=False)
@@ -77,7 +78,6 @@ def served(
     assignments: Sequence[str] | None,
     *,
     create: bool,
-    quiet: bool = False,
 ) -> "MemoryBank":
     """A bank for agents at work: a wall clock moves it, unless it or the settings say otherwise."""
     from ...bank.memory_bank import MemoryBank
@@ -85,13 +85,11 @@ def served(
 
     given = flags(preset, assignments)
     parts = open_folder(folder, file, None, "wall", assignments=given, create=create)
-    bank = MemoryBank(parts)
-    if not quiet:
-        _tell_idle(bank, preset, assignments)
-    return bank
+    return MemoryBank(parts)
 
 
-def _tell_idle(bank: "MemoryBank", preset: str | None, assignments: Sequence[str] | None) -> None:
+def tell_idle_in(bank: "MemoryBank", preset: str | None, assignments: Sequence[str] | None) -> None:
+    """Tell of the flags without which the bank would have the same settings."""
     load = bank.parts.settings_with
     if load is not None:
         tell_idle(preset, assignments, load)
@@ -109,7 +107,7 @@ def changed(
     """A bank to change, or for a dry run a copy of it; Ctrl-C tells whether anything was stored."""
     if dry_run:
         with copied(folder, config=file, assignments=flags(preset, assignments)) as bank:
-            _tell_idle(bank, preset, assignments)
+            tell_idle_in(bank, preset, assignments)
             yield bank
         return
     stored = False

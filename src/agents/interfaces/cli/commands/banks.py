@@ -6,7 +6,7 @@ from typing import Any
 
 from ....errors import BankError
 from ....memory.tiers import TIER_NAMES
-from ..banks import copied, served
+from ..banks import copied, served, tell_idle_in
 from ..options import AsJson, Assignments, BankFolder, Config, OneAgent, Preset
 from ..output import echo_json, say, table
 
@@ -26,6 +26,7 @@ def init(
     """
     _check_free(folder)
     with served(folder, file, preset, assignments, create=True) as bank:
+        tell_idle_in(bank, preset, assignments)
         memory, store, clock = bank.settings.memory, bank.settings.store, bank.settings.clock
         embedder = bank.parts.embedder.embedder.name
     if as_json:

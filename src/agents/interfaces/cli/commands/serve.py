@@ -90,7 +90,7 @@ def serve(
     door, names = http.Door(folder, agent), http.Names(host, hosts or (), origins or ())
     limits = http.Limits(rate=rate, seconds=timeout)
     with http.listen(host, port) as sock, _logging(quiet), stopping() as asked_to_stop:
-        bank = served(folder, file, preset, assignments, create=create, quiet=quiet)
+        bank = served(folder, file, preset, assignments, create=create)
         try:
             check_served(bank, folder)
             say(f"serving {folder} on {http.address(host, sock)} for {agents}")
