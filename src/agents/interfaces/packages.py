@@ -1,5 +1,6 @@
 """The packages that TierMem needs: their purposes, and the commands that install them."""
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from importlib import metadata
@@ -87,11 +88,14 @@ def purpose(module: str) -> str:
 
 
 def install(module: str) -> str:
-    """The command that installs a missing module."""
+    """The command that installs a missing module, with as little else as may be."""
     top = module.partition(".")[0]
     package = _PACKAGES.get(top, top).lower()
     with suppress(ModuleNotFoundError):  # packaging itself may be missing
-        for wanted, extra in requirements():
-            if wanted.name.lower() == package and extra not in _FOR_DEVELOPERS:
-                return f"pip install '{wanted if extra is None else f'tiermem[{extra}]'}'"
+        every = [each for each in requirements() if each[1] not in _FOR_DEVELOPERS]
+        sizes = Counter(extra for _, extra in every if extra is not None)
+        own = [each for each in every if each[0].name.lower() == package]
+        if own:
+            wanted, extra = min(own, key=lambda each: sizes[each[1] or ""])
+            return f"pip install '{wanted if extra is None else f'tiermem[{extra}]'}'"
     return "pip install tiermem"  # pip installs whatever is missing
