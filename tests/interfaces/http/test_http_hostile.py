@@ -59,7 +59,7 @@ def test_no_argument_breaks_an_operation(
     with service.agent(agent, "advance") as client:
         good = dict(endpoint.operation.example)
         memory = service.bank.agent(agent).add("something to work on")
-        path = endpoint.path.format(memory_id=memory.id)
+        path = endpoint.path.format(memory_id=memory.id, group="guild")
         body = {key: value for key, value in good.items() if key not in endpoint.in_path}
         turn = ENDPOINTS.index(endpoint)
         names = endpoint.given["properties"] if endpoint.has_body else ()
@@ -75,7 +75,7 @@ def test_no_argument_breaks_an_operation(
                 is_problem(answer, 422, "InvalidInput")
         for text in some(TEXTS, turn):
             if endpoint.in_path and text.isprintable() and 0 < len(text) < 5_000:
-                wrong = endpoint.path.format(memory_id=quote(text, safe=""))
+                wrong = endpoint.path.format_map(dict.fromkeys(endpoint.in_path, quote(text, "")))
                 answered(client, endpoint, wrong, body)
             if not endpoint.has_body and "\ud800" not in text and "\udfff" not in text:
                 answered(client, endpoint, path, {"purge": text[:5_000]})

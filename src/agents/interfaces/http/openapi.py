@@ -127,14 +127,18 @@ def _page(page: Page) -> dict[str, Any]:
     }
 
 
+_NAME_MEMORIES = {"memory_id", "ids", "supersedes", "contradicts", "evidence", "correction"}
+"""Arguments that name memories of the agent."""
+
+
 def _statuses(endpoint: Endpoint) -> set[int]:
     """Every status of an operation, except success."""
     found = {400, 401, 403, 408, 413, 422, 429, 500, 503}
     if endpoint.has_body:
         found.add(415)
-    if endpoint.operation.arguments["properties"].keys() & {"memory_id", "ids"}:
+    if endpoint.operation.arguments["properties"].keys() & _NAME_MEMORIES:
         found.add(404)
-    if endpoint.operation.permission == "write":
+    if endpoint.operation.permission in ("write", "tell"):
         found.add(409)
     return found
 
