@@ -1,16 +1,17 @@
 """Writes docs/results.md, which design of memory wins where: ``make results``.
 
-It runs the sweeps ``simulations/*_classics.yaml``. What has run is kept in ``runs/results``, and is
-run again where the settings or the code of a sweep have changed.
+It runs the sweeps ``simulations/*_classics.yaml``, all of them each time: a change of the package
+may change their results.
 """
 
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tiermem.simulation.reports.sweep_report import SweepResults
 from tiermem.simulation.sweeps.results import write_results
-from tiermem.simulation.sweeps.sweep import read_sweep, run_cells
+from tiermem.simulation.sweeps.sweep import engine_for, read_sweep, run_cells
 
 PAGE = Path(__file__).with_name("results.md")
 SIMULATIONS = Path(__file__).parents[1] / "simulations"
@@ -62,11 +63,11 @@ _CAUTION = """\
 """
 
 
-def sweep(world: str, folder: Path, workers: int | None = None) -> SweepResults:
-    """The results of a world's sweep, which is run where it was not yet."""
+def sweep(world: str, folder: Path) -> SweepResults:
+    """The results of a world's sweep, which is run in this folder."""
     plan = read_sweep(SIMULATIONS / f"{world}_classics.yaml")
     done: dict[str, Any] = {}
-    for cell, result in run_cells(plan, folder, workers, force=False):
+    for cell, result in run_cells(plan, folder, engine_for(plan), force=False):
         if isinstance(result, str):
             raise SystemExit(f"{cell.name}: {result}")
         done[cell.name] = result
@@ -152,9 +153,10 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def write(worlds: Iterable[str] = WORLDS, folder: Path = Path("runs/results")) -> None:
+def write(worlds: Iterable[str] = WORLDS) -> None:
     """Run the sweeps, and write the page."""
-    PAGE.write_text(page({world: sweep(world, folder / world) for world in worlds}))
+    with tempfile.TemporaryDirectory() as folder:
+        PAGE.write_text(page({world: sweep(world, Path(folder) / world) for world in worlds}))
     print(f"wrote {PAGE}")  # noqa: T201 - a command
 
 
