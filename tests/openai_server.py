@@ -2,10 +2,35 @@
 
 import hashlib
 import json
+import socket
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from waiting import until
+
+
+class _Server(ThreadingHTTPServer):
+    """Knows which connections it took, and which of them are open."""
+
+    daemon_threads = True
+
+    def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
+        super().__init__(("127.0.0.1", 0), handler)
+        self.taken: set[Any] = set()
+        self.open: set[Any] = set()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self.open.add(client_address)
+        self.taken.add(client_address)
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self.open.discard(client_address)
 
 
 class OpenAIServer:
@@ -39,13 +64,19 @@ class OpenAIServer:
             def log_message(self, *_: object) -> None:
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
+        self._server = _Server(Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self._server.server_port}/v1"
+
+    def settle(self) -> None:
+        """Wait for all that was sent until now: what a killed client sent may be read late."""
+        with socket.create_connection(("127.0.0.1", self._server.server_port)) as last:
+            name = last.getsockname()
+            until("the last connection is taken", lambda: name in self._server.taken)
+        until("all connections are closed", lambda: not self._server.open)
 
     def answer(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         if path.endswith("/chat/completions"):

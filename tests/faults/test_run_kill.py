@@ -315,6 +315,7 @@ def test_a_killed_run_asks_its_language_model_nothing_that_is_recorded(
         assert sum(questions.values()) > 48  # some more than once
         kills = 0
         for tick in (None, 2, 3, 6, 9, None):
+            server.settle()
             server.requests.clear()
             recorded = cassette(folder)
             death = {} if tick is None else {"after": f"tick {tick}"}
