@@ -313,7 +313,6 @@ def test_a_killed_run_asks_its_language_model_nothing_that_is_recorded(
         questions = Counter(question(body) for _, body in server.requests)
         assert questions == cassette(undisturbed)
         assert sum(questions.values()) > 48  # some more than once
-        kills = 0
         for tick in (None, 2, 3, 6, 9, None):
             server.settle()
             server.requests.clear()
@@ -322,11 +321,9 @@ def test_a_killed_run_asks_its_language_model_nothing_that_is_recorded(
             if tick is None and not folder.exists():
                 death = {"after": "open"}
             killed = runner(folder, scenario, **death, delay=rng.uniform(0, 0.06))
-            assert death or not killed
-            kills += killed  # on a busy machine, the run may end before it is killed
+            assert killed == bool(death)
             asked = Counter(question(body) for _, body in server.requests)
             again = asked + recorded - questions
             assert not again, "what was recorded is asked again"
-        assert kills >= 3
         assert cassette(folder) == questions
     assert_same_run(folder, undisturbed)

@@ -59,7 +59,8 @@ def test_no_argument_breaks_an_operation(
     with service.agent(agent, "advance") as client:
         good = dict(endpoint.operation.example)
         memory = service.bank.agent(agent).add("something to work on")
-        path = endpoint.path.format(memory_id=memory.id, group="guild")
+        service.bank.group(agent, members=[agent])
+        path = endpoint.path.format(memory_id=memory.id, group=agent)
         body = {key: value for key, value in good.items() if key not in endpoint.in_path}
         turn = ENDPOINTS.index(endpoint)
         names = endpoint.given["properties"] if endpoint.has_body else ()

@@ -44,6 +44,7 @@ def tell_idle(
         without.append((f"--set {shown}", (preset, [*given[:at], *given[at + 1 :]])))
     if preset is not None:
         without.append((f"--preset {preset}", (None, given)))
+    settings = load(flags(preset, given)) if without else None
     for flag, left in without:
-        if load(flags(*left)) == load(flags(preset, given)):
+        if load(flags(*left)) == settings:
             tell(f"{flag} changes nothing here: these settings are so already")
