@@ -4,6 +4,7 @@ A server can be stopped and started again, with what it holds.
 """
 
 import contextlib
+import gc
 import os
 import shutil
 import socket
@@ -126,3 +127,6 @@ def running(kind: type[ChromaServer] | type[Postgres]) -> Iterator[Any]:
     finally:
         server.stop()
         shutil.rmtree(folder, ignore_errors=True)
+        with warnings.catch_warnings():  # clients leave connections open, whoever collects them
+            warnings.simplefilter("ignore", ResourceWarning)
+            gc.collect()

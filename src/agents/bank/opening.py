@@ -144,7 +144,6 @@ def copy_of(
     with ExitStack() as undo:
         journal = history.past(folder, tick)
         undo.callback(journal.close)
-        journal.set(store=None)  # a copy has no store of mem0's, and reads cold memories itself
         identity = journal.get("bank")
         load = partial(load_settings, config, preset=preset, assignments=tuple(assignments))
         own = load()
@@ -154,6 +153,7 @@ def copy_of(
         _check_clock(journal, settings)
         chosen = prepare(journal, settings, embedder, guard.embedder())
         parts = OpenBank(None, journal, settings, chosen, count_tokens, None)
+        parts.store.leave(folder, settings.store)  # a copy reads cold memories itself
         parts.guard = guard
         parts.settings_with = lambda texts: load(assignments=texts)
         undo.pop_all()

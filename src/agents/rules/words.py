@@ -45,15 +45,38 @@ _UNSPACED = (
 # Vowel signs and the like are part of a word, and \w leaves them out.
 _MARKS = "\u0483-\u0487\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0900-\u0dff"
 _LETTER = rf"(?:[^\W_]|[{_MARKS}{_UNSPACED}])"
-_PART = re.compile(rf"[{_UNSPACED}]+|(?:(?![{_UNSPACED}]){_LETTER})+")
-_WHOLE = re.compile(rf"[$€£¥#@]?(?:{_LETTER}|_)+(?:[-_./:@&+]+(?:{_LETTER}|_)+)*%?")
-_IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
+_WHOLE = rf"[$€£¥#@]?(?:{_LETTER}|_)+(?:[-_./:@&+]+(?:{_LETTER}|_)+)*%?"
+_PART = rf"[{_UNSPACED}]+|(?:(?![{_UNSPACED}]){_LETTER})+"
 # й and ў are letters, and a stemmer knows endings by them.
 _ACCENTS = re.compile("(?<![иИуУ])\u0306|[\u0300-\u0305\u0307-\u036f]")
 _APOSTROPHE = re.compile(r"(?<=\w)['’](?:[sS]\b)?")
 _ELIDED = re.compile(r"(?<=\w)['’]([^\W\d_]{3,})")
 _LONGEST = 64
 """A longer piece, such as a base64 text, is found by what it starts with."""
+
+
+class _Patterns(NamedTuple):
+    """How words are found in a text."""
+
+    whole: re.Pattern[str]
+    """A word or an identifier."""
+    part: re.Pattern[str]
+    """A word of an identifier, or a run of letters without blanks between words."""
+    unspaced: re.Pattern[str]
+    """A letter of a script that puts no blanks between words."""
+
+
+_PLAIN = _Patterns(
+    re.compile(r"[$#@]?\w+(?:[-_./:@&+]+\w+)*%?", re.ASCII),
+    re.compile(r"[^\W_]+", re.ASCII),
+    re.compile(r"(?!)"),
+)
+"""What the patterns of all scripts are for a text in ASCII; they take 20 ms to compile."""
+
+
+def _of_all_scripts() -> _Patterns:
+    """The patterns for any text; :mod:`re` keeps them."""
+    return _Patterns(re.compile(_WHOLE), re.compile(_PART), re.compile(f"[{_UNSPACED}]"))
 
 
 class Words(NamedTuple):
@@ -74,12 +97,13 @@ def words_of(piece: str, stem: Stem | None = None) -> Words:
     terms: list[str] = []
     spoken: list[tuple[str, str]] = []
     text = piece if piece.isascii() else _ACCENTS.sub("", unicodedata.normalize("NFKC", piece))
-    for whole in _WHOLE.findall(_APOSTROPHE.sub("", text)):
-        parts = _PART.findall(whole)
-        if parts != [whole] and parts and not _IS_UNSPACED.search(whole):
+    found = _PLAIN if text.isascii() else _of_all_scripts()
+    for whole in found.whole.findall(_APOSTROPHE.sub("", text)):
+        parts = found.part.findall(whole)
+        if parts != [whole] and parts and not found.unspaced.search(whole):
             terms.append(_bare(whole).casefold()[:_LONGEST])
         for part in parts:
-            if _IS_UNSPACED.match(part):
+            if found.unspaced.match(part):
                 letters = _letters(part)
                 pairs = [first + second for first, second in pairwise(letters)]
                 terms += [*letters, *pairs]

@@ -17,7 +17,7 @@ from ..memory.events import (
 )
 from .journal.journal import Journal
 
-__all__ = ["CHANGED", "RETURNED", "StoreCursor", "changes_after", "stale_store"]
+__all__ = ["CHANGED", "RETURNED", "StoreCursor", "changes_after", "cursor_of", "stale_store"]
 
 _CHUNK = 5000
 
@@ -40,6 +40,23 @@ class StoreCursor:
     """The bank went back to an earlier state: the store has to be made anew."""
     vacuum: bool = False
     """A vacuum was begun: what is there has purged texts, and goes without being read."""
+
+    def reached(self, journal: Journal) -> int | None:
+        """The last commit that the store has; None if it has to be made anew.
+
+        That is where the journal lacks commits that lead from the state of the store to its own.
+        """
+        is_stale = self.stale or self.vacuum or self.commit < journal.base
+        return None if is_stale else self.commit
+
+
+def cursor_of(journal: Journal, store: str) -> StoreCursor:
+    """What the journal keeps about the store of this name."""
+    kept = journal.get("store")
+    cursor = StoreCursor(**kept) if kept else StoreCursor(store)
+    if cursor.store != store:  # the settings name another store: it has nothing yet
+        return StoreCursor(store)
+    return cursor
 
 
 def stale_store(journal: Journal, commit: int) -> dict[str, Any]:

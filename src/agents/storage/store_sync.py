@@ -34,7 +34,14 @@ from ..memory.retention import Retention
 from .journal.journal import Journal
 from .mem0.store import Mem0Store, store_config
 from .state.state import State
-from .store_cursor import CHANGED, RETURNED, StoreCursor, changes_after, stale_store
+from .store_cursor import (
+    CHANGED,
+    RETURNED,
+    StoreCursor,
+    changes_after,
+    cursor_of,
+    stale_store,
+)
 from .vectors import Quantised, unit
 
 __all__ = ["Progress", "StoreSync", "stale_store"]
@@ -70,6 +77,7 @@ class StoreSync:
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
         self._bank_id = bank_id
         self._paused_until = 0.0
+        self._left_behind = 0
         self.problem: str | None = None
         """Why the last write failed; None if it did not."""
 
@@ -101,11 +109,16 @@ class StoreSync:
 
     @functools.cached_property
     def _cursor(self) -> StoreCursor:
-        kept = self._journal.get("store")
-        cursor = StoreCursor(**kept) if kept else StoreCursor(self._store.name)
-        if cursor.store != self._store.name:  # the settings name another store: it has nothing yet
-            return StoreCursor(self._store.name)
-        return cursor
+        return cursor_of(self._journal, self._store.name)
+
+    def leave(self, folder: Path, settings: StoreSettings) -> None:
+        """Make this the store of a copy of the bank in ``folder``: it is never read or written."""
+        if settings.provider != "none":
+            store = Mem0Store(settings, folder, self._resident.dims, self._bank_id)
+            cursor = cursor_of(self._journal, store.name)
+            lacks = self._journal.head - (cursor.reached(self._journal) or 0)
+            self._left_behind = max(0, lacks)  # a copy of an earlier state lacks later commits
+        self._journal.set(store=None)
 
     @property
     def behind(self) -> bool:
@@ -114,16 +127,20 @@ class StoreSync:
 
     @property
     def commits_behind(self) -> int:
-        """How many commits the store lacks; 0 for a bank that writes none."""
-        if self._folder is None or self._settings.provider == "none":
+        """How many commits the store lacks; 0 for a bank that writes none.
+
+        For a copy of a bank: how many the bank's own store lacked.
+        """
+        if self._settings.provider == "none":
             return 0
-        return self._journal.head - (0 if self._is_stale else self._cursor.commit)
+        if self._folder is None:
+            return self._left_behind
+        return self._journal.head - self.written
 
     @property
     def _is_stale(self) -> bool:
-        """Whether the journal lacks the commits that lead from the store's state to its own."""
-        cursor = self._cursor
-        return cursor.stale or cursor.vacuum or cursor.commit < self._journal.base
+        """Whether the store has to be made anew."""
+        return self._cursor.reached(self._journal) is None
 
     def check(self) -> None:
         """Raise :class:`StoreError` if the store is gone, is broken or belongs to another bank.
@@ -227,7 +244,7 @@ class StoreSync:
     @property
     def written(self) -> int:
         """The commit up to which the store can be searched; 0 if it can't be searched."""
-        return 0 if self._is_stale else self._cursor.commit
+        return self._cursor.reached(self._journal) or 0
 
     def search(self, vector: Quantised, most: int, filters: Mapping[str, object]) -> list[str]:
         """The ids of the ``most`` memories nearest to a vector that pass the filters."""

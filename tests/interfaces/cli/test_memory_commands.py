@@ -55,6 +55,24 @@ def test_status_off_a_terminal_is_lines_with_tabs(tiermem: Command, folder: Path
     assert lines[-1].endswith("\tTrading starts at nine o'clock")
 
 
+def test_status_says_how_far_the_store_is_behind(tiermem: Command, tmp_path: Path) -> None:
+    def store() -> str:
+        lines = tiermem("status", tmp_path / "bank").out.splitlines()
+        return next(line for line in lines if line.startswith("store"))
+
+    tiermem("init", tmp_path / "bank")
+    for text in ("the well is dry", "the ford is deep"):
+        tiermem("add", tmp_path / "bank", "--agent", "alice", text)
+    head = MemoryBank.at(tmp_path / "bank").parts.ledger.journal.head
+    assert store() == f"store\tchroma, {head} commits behind the journal"
+    tiermem("sync", tmp_path / "bank")
+    assert store() == "store\tchroma, in step"
+    tiermem("add", tmp_path / "bank", "--agent", "alice", "the mill is shut")
+    assert store() == "store\tchroma, 1 commit behind the journal"
+    with MemoryBank.at(tmp_path / "bank", 0) as past:
+        assert past.status().store == ("chroma", 1, None)
+
+
 def test_status_on_a_terminal_has_bars_and_suggestions(folder: Path) -> None:
     shown = on_a_terminal("status", folder)
     for name in ("hot", "warm", "cold", "pinned", "critical"):

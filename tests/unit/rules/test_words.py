@@ -2,6 +2,8 @@
 
 import pytest
 import Stemmer
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agents.rules.words import words_of
 
@@ -104,3 +106,8 @@ def test_without_a_stemmer_words_stay_as_they_are() -> None:
 
 def test_a_very_long_piece_is_found_by_its_beginning() -> None:
     assert terms("a" * 1000) == terms("a" * 2000)
+
+
+@given(st.text(st.one_of(st.sampled_from("aZ7 _-./:@&+$#%'"), st.characters(max_codepoint=127))))
+def test_a_text_in_ascii_has_the_words_that_it_has_beside_other_scripts(text: str) -> None:
+    assert words_of(text) == words_of(f"{text} €")

@@ -11,6 +11,9 @@ import numpy as np
 import pytest
 
 from agents import MemoryBank, StoreError
+from agents.config.load import load_settings
+from agents.config.settings import Settings
+from agents.simulation import Run
 from agents.storage.mem0.batches import batches_of
 from plain_mem0 import assert_store_is_exact
 from server_stores import PASSWORD, ChromaServer, Postgres, running
@@ -216,3 +219,31 @@ def test_settings_are_kept_without_passwords(tmp_path: Path) -> None:
         pass
     with MemoryBank.open(tmp_path / "plain", storage={"sync": "manual"}) as bank:
         assert bank.settings.store.config == plain["config"], "it has no password: it is kept"
+
+
+@pytest.mark.parametrize("sync", ["commit", "checkpoint"])
+def test_a_run_goes_on_while_its_server_is_away(tmp_path, store, server, sync: str) -> None:
+    def settings(store: dict[str, Any], sync: str) -> Settings:
+        simulation = {"world": "market", "agents": 6, "ticks": 9}
+        own = {"store": store, "storage": {"sync": sync}, "checkpoint": {"every": 3}}
+        return load_settings(overrides={"seed": 5, "simulation": simulation, **own})
+
+    with Run.create(tmp_path / "alone", settings({"provider": "none"}, "manual")) as run:
+        alone = [record["state_hash"] for record in run.advance(9)]
+
+    ticks: list[str] = []
+    with Run.create(tmp_path / "run", settings(store, sync)) as run:
+        ticks += [record["state_hash"] for record in run.advance(4)]
+        server.stop()
+        ticks += [record["state_hash"] for record in run.advance(7)]
+        assert run.bank.status().store.behind
+        with pytest.raises(StoreError, match="could not be"):
+            run.close()
+    with Run.open(tmp_path / "run") as run:
+        assert run.bank.status().store.behind, "a run opens while its server is away"
+        ticks += [record["state_hash"] for record in run.advance(8)]
+        server.start()
+        ticks += [record["state_hash"] for record in run.advance(9)]
+        run.sync()
+        assert_in_step(run.bank)
+    assert ticks == alone
