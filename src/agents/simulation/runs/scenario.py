@@ -239,7 +239,7 @@ def _import_from(name: str, folder: Path, *neighbours: Path) -> tuple[Any, list[
     folder = folder.absolute()
     places = [folder, *(each.absolute() for each in neighbours)]
     tops = {top for place in places for top in _modules_in(place)} - {_PACKAGE}
-    hidden = {key: sys.modules.pop(key) for top in sorted(tops) for key in _below(top)}
+    hidden = {key: sys.modules.pop(key) for key in [*sys.modules] if key.partition(".")[0] in tops}
     before = set(sys.modules)
     paths = [str(place) for place in places]
     sys.path[:0] = paths
@@ -275,10 +275,6 @@ def _is_own(module: str, folders: list[Path]) -> bool:
     if file is None or "site-packages" in Path(file).parts or file.startswith(sys.prefix):
         return False
     return any(Path(file).is_relative_to(folder) for folder in folders)
-
-
-def _below(top: str) -> list[str]:
-    return [key for key in sys.modules if key == top or key.startswith(f"{top}.")]
 
 
 def _file_of(module: str) -> str | None:
