@@ -24,9 +24,10 @@ SOURCE = ROOT / "src" / "agents"
 # Functions without arguments, or with arguments of which there are few: the package's own classes,
 # languages and operations, and the folder of the user's key.
 FIXED = {
-    "config/load.py": {"_types", "_defaults", "_packaged_preset", "_schema", "_validator"},
+    "config/load.py": {"_types_in", "_defaults", "_packaged_preset", "_schema", "_validator"},
     "storage/embedding/embedders.py": {"_weights"},
     "storage/mem0/errors.py": {"_both"},
+    "storage/mem0/providers.py": {"_modules_in"},
     "storage/resident/keyword_index.py": {"_function_terms"},
     "storage/trust.py": {"_key"},
     "tools/calling.py": {"_validator"},
