@@ -125,6 +125,10 @@ class NetworkUsed(AssertionError):
     """Something tried to reach beyond this machine."""
 
 
+_SENDING = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg"})
+_ASKING = frozenset({"socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"})
+
+
 class NetworkGuard:
     """Refuses every connection and name lookup that leaves the machine, and remembers it.
 
@@ -136,18 +140,17 @@ class NetworkGuard:
         self.attempts: list[str] = []
         self.active = False
 
-    def hook(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if not self.active or not event.startswith("socket."):
+    def look(self, event: str, arguments: tuple[Any, ...]) -> None:
+        """Refuse what leaves the machine."""
+        if not self.active:
             return
-        if event in ("socket.connect", "socket.sendto", "socket.sendmsg"):
+        if event in _SENDING:
             where, address = arguments[0], arguments[1]
             if where.family not in (socket.AF_INET, socket.AF_INET6) or address is None:
                 return
             host = address[0] if isinstance(address, tuple) else address
-        elif event in ("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"):
-            host = arguments[0]
         else:
-            return
+            host = arguments[0]
         if not _is_loopback(host):
             self.attempts.append(f"{event} {host!r}")
             raise NetworkUsed(f"the test suite must not use the network: {event} {host!r}")
@@ -165,7 +168,17 @@ def _is_loopback(host: object) -> bool:
 
 
 _GUARD = NetworkGuard()
-sys.addaudithook(_GUARD.hook)
+
+
+def _hook(
+    event: str, arguments: tuple[Any, ...], watched: frozenset[str] = _SENDING | _ASKING
+) -> None:
+    """Called millions of times, with each file that is opened and each frame that is looked at."""
+    if event in watched:
+        _GUARD.look(event, arguments)
+
+
+sys.addaudithook(_hook)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -2,8 +2,8 @@
 
 ``tiermem`` spends a second on imports, and mem0 and Chroma take three more. A warm process is a
 process of its own all the same, with its own id, files, signals and exit code; the process that
-started it is its parent. What is asked of Python itself (``PYTHONHASHSEED``, another program) and
-any system but Linux get a process from scratch.
+started it is its parent. What is asked of Python itself (an encoding, another program) and any
+system but Linux get a process from scratch. The hash seed of the laws has a server of its own.
 """
 
 import atexit
@@ -35,13 +35,25 @@ MODULES = (
     "agents.interfaces.cli.app",
     "agents.notes.agent_notes",
     "jsonschema",
+    "numpy.ma",
     "tokenizers",
 )
 COMMANDS = {
     "mcp": ("agents.interfaces.mcp.http", "agents.interfaces.mcp.stdio"),
     "serve": ("agents.interfaces.http.server",),
     "tiermem.simulation": ("tiermem.simulation.runs.sharded", "tiermem.simulation.shards.worker"),
+    "tiermem.testing": (
+        "hypothesis",
+        "pytest",
+        "tiermem.simulation.runs.run",
+        "tiermem.testing.embedder_laws",
+        "tiermem.testing.policy_laws",
+        "tiermem.testing.processes",
+        "tiermem.testing.strategies",
+        "tiermem.testing.world_laws",
+    ),
     "run": ("agents.simulation.runs.run", "agents.simulation.runs.outputs", "pyarrow.parquet"),
+    "resume": ("agents.simulation.runs.run", "agents.simulation.runs.outputs", "pyarrow.parquet"),
     "tiermem": (
         "agents.interfaces.cli.commands.inspect",
         "agents.interfaces.cli.commands.memories",
@@ -53,6 +65,8 @@ COMMANDS = {
 STORE = ("mem0.vector_stores.configs", "mem0.utils.factory", "mem0.vector_stores.chroma")
 STORE_WORDS = ("tiermem.storage", "doctor", "repair", "sync()", "vacuum")
 _OURS = ("tiermem.storage.", "tiermem.simulation.")
+_HASH_SEED = "PYTHONHASHSEED"
+_SEED_OF_LAWS = "1"
 _BECOME_SUBREAPER = 36
 _LONGEST = 1 << 20
 
@@ -60,7 +74,8 @@ _LONGEST = 1 << 20
 class _Server:
     """The process that forks, and the socket on which it is asked to."""
 
-    def __init__(self) -> None:
+    def __init__(self, hash_seed: str | None = None) -> None:
+        self._environment = {} if hash_seed is None else {_HASH_SEED: hash_seed}
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
         self._owner = 0
@@ -83,6 +98,7 @@ class _Server:
                 pass_fds=[its_end.fileno()],
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
+                env={**os.environ, **self._environment},
             )
         self._owner = os.getpid()
 
@@ -107,8 +123,25 @@ class _Server:
             self._owner = 0
 
 
-_SERVER = _Server()
-close = _SERVER.close
+_SERVER, _OF_LAWS = _Server(), _Server(_SEED_OF_LAWS)
+_asked_for: list[str] = []
+
+
+def import_first(*modules: str) -> None:
+    """From now on, children have these modules of mem0 imported."""
+    _asked_for.extend(modules)
+
+
+def close() -> None:
+    """End the servers."""
+    _SERVER.close()
+    _OF_LAWS.close()
+
+
+def _has_seed_of_laws(environment: Any) -> bool:
+    """Whether a process is to have the hash seed of the laws, and this one has another."""
+    seeds = [each.get(_HASH_SEED) for each in (environment or os.environ, os.environ)]
+    return seeds[0] == _SEED_OF_LAWS != seeds[1]
 
 
 def _can_be_warm(arguments: list[str], options: dict[str, Any]) -> bool:
@@ -118,6 +151,7 @@ def _can_be_warm(arguments: list[str], options: dict[str, Any]) -> bool:
         for name in own.keys() | environment.keys()
         if name.startswith(("PYTHON", "LANG", "LC_", "MEM0", "HOME"))
         and name != "PYTHONPATH"
+        and not (name == _HASH_SEED and _has_seed_of_laws(environment))
         and own.get(name) != environment.get(name)
     }
     simple = {"args", "stdin", "stdout", "stderr", "text", "env", "cwd", "start_new_session"}
@@ -150,7 +184,9 @@ class Popen(subprocess.Popen):  # type: ignore[type-arg]
             "session": more[20],
         }
         files = [own if file == -1 else file for own, file in enumerate((read, out, err))]
-        self.pid = _SERVER.start(request, files)
+        is_of_laws = _has_seed_of_laws(env)
+        request["modules"] = [] if is_of_laws else _asked_for
+        self.pid = (_OF_LAWS if is_of_laws else _SERVER).start(request, files)
         self._child_created = True
         self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
 
@@ -176,12 +212,16 @@ def run(args: Any, **options: Any) -> "subprocess.CompletedProcess[Any]":
 
 
 def use_stores_warm(children: Any) -> None:
-    """Let a bank use its store in ``children``, which stand in for ``subprocess``; workers too."""
+    """Let a bank use its store in ``children``, which stand in for ``subprocess``.
+
+    Workers of a run, and what laws ask of another process, are ``children`` too.
+    """
     from agents.simulation.shards import processes
     from agents.storage.mem0 import child_process
+    from agents.testing import processes as processes_of_laws
 
-    child_process.subprocess = children
-    processes.subprocess = children
+    for module in (child_process, processes, processes_of_laws):
+        module.subprocess = children
 
 
 def __getattr__(name: str) -> Any:
@@ -199,7 +239,7 @@ def _next_child(asked: socket.socket) -> tuple[dict[str, Any], list[int]] | None
         if not data:
             return None
         request = json.loads(data)
-        _import_for(" ".join(request["arguments"]))
+        _import_for(" ".join(request["arguments"]), request["modules"])
         told, tell = os.pipe()
         between = os.fork()
         if between == 0:
@@ -262,15 +302,22 @@ def _run(arguments: list[str]) -> None:
         exec(compile(rest[1], "<string>", "exec"), main.__dict__)
 
 
-def _import_for(command: str) -> None:
+def _import_for(command: str, of_mem0: list[str]) -> None:
     """Import, once, what a command needs: each child has it then."""
     for word, modules in COMMANDS.items():
         for name in modules if word in command else ():
             importlib.import_module(name)
-    if any(word in command for word in STORE_WORDS):
-        for name in STORE:
-            import_mem0(name)
+    for name in [*of_mem0, *(STORE if any(word in command for word in STORE_WORDS) else ())]:
+        import_mem0(name)
+    if outputs := sys.modules.get("agents.simulation.runs.outputs"):
+        _write_reports_without_plots(outputs)
     gc.freeze()
+
+
+def _write_reports_without_plots(outputs: Any) -> None:
+    """To draw a report takes longer than the runs of tests; it has tests of its own."""
+    outputs.render_run = lambda results: f"<html>{results.name}</html>"
+    sys.modules["pyarrow"].table({"tick": [1]})  # imports pandas, where it is installed
 
 
 def serve(asked: socket.socket) -> None:
@@ -304,8 +351,19 @@ def _run_and_end(arguments: list[str]) -> None:
     os._exit(code or 0)
 
 
+def _use_a_bank() -> None:
+    """Each child has then what a process reads for its first bank: settings, stems, weights."""
+    from agents import MemoryBank
+    from agents.config.load import load_settings
+
+    with MemoryBank.ephemeral(load_settings({"seed": 1})) as bank:
+        bank.agent("anybody").add("It is warm.")
+        bank.agent("anybody").search("warm")
+
+
 if __name__ == "__main__":
     for module in MODULES:
         importlib.import_module(module)
+    _use_a_bank()
     del sys.path[0]  # the folder of this file
     serve(socket.socket(fileno=int(sys.argv[1])))

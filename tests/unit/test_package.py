@@ -4,6 +4,7 @@ import ast
 import contextlib
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -218,15 +219,22 @@ def imports_of(path: Path) -> set[str]:
     return {name.partition(".")[0] for name in names}
 
 
+LOADERS, RUNNERS = {"pickle", "marshal", "shelve", "dill"}, {"eval", "exec"}
+ANY_OF_THEM = re.compile("|".join(sorted(LOADERS | RUNNERS)))
+
+
 def test_no_source_runs_code_that_it_loads() -> None:
     for path in SOURCE.rglob("*.py"):
-        assert not imports_of(path) & {"pickle", "marshal", "shelve", "dill"}, path
+        source = path.read_text(encoding="utf-8")
+        if not ANY_OF_THEM.search(source):  # to parse all files takes seconds
+            continue
+        assert not imports_of(path) & LOADERS, path
         calls = {
             node.func.id
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            for node in ast.walk(ast.parse(source))
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
         }
-        assert not calls & {"eval", "exec"}, path
+        assert not calls & RUNNERS, path
 
 
 # The wheel

@@ -205,22 +205,26 @@ def _apply(below: dict[str, Any], layer: dict[str, Any]) -> dict[str, Any]:
     return _merge(below, layer)
 
 
-_types = functools.cache(get_type_hints)
 _text = functools.partial(json.dumps, sort_keys=True)
 
 
 def _made(kind: Any, value: Any) -> Any:
     """The value as a type of ``settings.py``, which can't be written to."""
-    if is_dataclass(kind) or hasattr(kind, "_fields"):
-        types = _types(kind)
-        return cast(Any, kind)(**{name: _made(types[name], child) for name, child in value.items()})
     if kind is float:
         return float(value)
-    if get_origin(kind) is Literal and isinstance(value, bool):  # how YAML reads on and off
+    if isinstance(value, bool) and get_origin(kind) is Literal:  # how YAML reads on and off
         return "on" if value else "off"
+    if types := _types_in(kind):
+        return cast(Any, kind)(**{name: _made(types[name], child) for name, child in value.items()})
     if isinstance(value, dict):  # the options of a provider, a world or a policy stay plain inside
         return MappingProxyType(thawed(value))
     return _frozen(value)
+
+
+@functools.cache
+def _types_in(kind: Any) -> Mapping[str, Any]:
+    """The types of the settings in a section; none for the type of a single value."""
+    return get_type_hints(kind) if is_dataclass(kind) or hasattr(kind, "_fields") else {}
 
 
 def _frozen(value: Any) -> Any:

@@ -36,6 +36,7 @@ _DURATION = re.compile("[0-9]{1,9}[dh]?")
 _PASSWORD = re.compile(r"://[^:/@\s]*:([^\s]+)@|(?:^|[\s?&])password=('[^']+'|[^\s&']+)", re.I)
 _USER_PART = r"(?<=://)[^\s]+@|(?:^|(?<=[\s?&]))password=('[^']*'|[^\s&']*)"
 """A password in ``postgresql://user:password@host``, or in ``host=… password=…``."""
+_PLAIN = {str, int, float, bool, type(None)}
 _SECRET_ENDINGS = ("key", "token", "password", "secret", "credentials")
 
 
@@ -339,6 +340,8 @@ class Settings:
 
 def thawed(value: Any, redact: bool = False) -> Any:
     """A copy as plain values; ``redact`` leaves out what is a secret by name or by its text."""
+    if type(value) in _PLAIN:  # as most values are
+        return value
     if is_dataclass(value):
         return {each.name: thawed(getattr(value, each.name), redact) for each in fields(value)}
     if isinstance(value, tuple) and hasattr(value, "_asdict"):

@@ -8,6 +8,7 @@ compared, copied and saved. Reading runs no code of the file.
 import itertools
 import math
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from numbers import Integral
@@ -34,6 +35,8 @@ _UNREADABLE: dict[type[OSError], tuple[str, str]] = {
     PermissionError: ("no permission to read this file", "let your user read it"),
 }
 """The reason and the hint for an error of the system."""
+_SCALARS = {str, int, float, bool, type(None)}
+_SURROGATES = re.compile("[\ud800-\udfff]")
 _TAG = "tag:yaml.org,2002:"
 # Dates stay text: no setting is a date, but the API versions of providers look like one.
 _TEXT_TAGS = {_TAG + "str", _TAG + "timestamp", _TAG + "value"}
@@ -144,16 +147,17 @@ def copy_plain(value: object, source: str) -> Document:
             refuse(path, f"goes over {MAX_VALUES:,} values", "settings are small")
         if len(path) >= MAX_DEPTH:
             refuse(path[:3], f"is nested deeper than {MAX_DEPTH} levels")
-        if isinstance(value, Mapping):
+        is_scalar = type(value) in _SCALARS  # as most are: no other question is asked of them
+        if not is_scalar and isinstance(value, Mapping):
             result: dict[str, object] = {}
             for key, child in value.items():
                 if not isinstance(key, str) or _unfit(key):
                     refuse(path, f"has a key that is not text: {printable(ascii(key))}")
                 result[str.__str__(key)] = copied(child, (*path, str.__str__(key)))
             return result
-        if isinstance(value, list | tuple):
+        if not is_scalar and isinstance(value, list | tuple):
             return [copied(child, (*path, at)) for at, child in enumerate(value)]
-        plain = _plain(value)
+        plain = value if is_scalar else _plain(value)
         if plain is None and value is not None:
             kind = type(value).__name__
             refuse(path, f"is an object of type {kind}", "settings are plain values as in YAML")
@@ -322,6 +326,6 @@ def _unfit(value: object) -> str | None:
         return "must be a finite number"
     if isinstance(value, int) and value.bit_length() > MAX_INTEGER_BITS:
         return f"must be a whole number of at most {MAX_INTEGER_BITS} bits"
-    if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
+    if isinstance(value, str) and not value.isascii() and _SURROGATES.search(value):
         return "must be text that UTF-8 can hold; it has half of a surrogate pair"
     return None

@@ -12,17 +12,17 @@ from agents.simulation.shards.cells import members
 from spread_runs import engine, scenario
 
 HERE = Path(__file__).parents[2]
-TICKS = 8
+TICKS = 5
 AGENTS = scenario().simulation.agent_ids()
 
 
 @pytest.fixture(scope="module")
 def places(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Two folders with a run each, of 8 of its 12 ticks: in one process, and over three workers."""
+    """Two folders with a run each, of 5 of its 6 ticks: in one process, and over three workers."""
     found = []
     for name, workers in (("local", 0), ("spread", 3)):
         place = tmp_path_factory.mktemp(name)
-        settings = scenario(ticks=12)
+        settings = scenario(ticks=6)
         with Run.create(place / "run", settings, scenario=HERE, engine=engine(workers)) as run:
             list(run.advance(TICKS))
         found.append(place)
@@ -73,7 +73,7 @@ def test_a_diff_finds_no_difference(places: list[Path], tmp_path: Path) -> None:
 
 def test_branch_effect_and_inspect_give_the_same(both: Command, places: list[Path]) -> None:
     memory, heard = told(places[0])
-    assert both("branch", "run", "--at", 5, "--out", "new", "--ticks", 7, "-q").code == 0
+    assert both("branch", "run", "--at", 3, "--out", "new", "--ticks", 5, "-q").code == 0
     same = [(place / "new" / "summary.json").read_bytes() for place in places]
     assert same[0] == same[1]
     change = ["--forget", f"agent_03:{memory}"]

@@ -1,9 +1,10 @@
-"""Runs that the tests of the inspector look at; no test changes them."""
+"""Runs that the tests of the inspector look at, and a browser; no test changes the runs."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from browsers import Browser, browsing
 from inspected_sites import looked_at, make_run
 
 from agents.interfaces.inspector.site import Site
@@ -24,4 +25,11 @@ def rumor(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def site(market: Path) -> Iterator[Site]:
     with looked_at(market) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """One for all tests, because to start it takes seconds; each test loads its page anew."""
+    with browsing(tmp_path_factory.mktemp("profile")) as opened:
         yield opened

@@ -2,12 +2,11 @@
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from browsers import Browser, browsing, served
+from browsers import Browser, served
 from inspected_sites import ask, looked_at
 
 from agents.interfaces.inspector.export import write_export
@@ -105,12 +104,6 @@ def test_what_is_no_experiment_with_this_run_is_left_out(
     (tmp_path / "junk" / "effect.json").write_text(damage)
     shutil.copytree(experiment.run.parents[1] / "effects" / "silence", tmp_path / "of-another-run")
     assert effects_of(run) == []
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with browsing(tmp_path_factory.mktemp("profile")) as opened:
-        yield opened
 
 
 def test_the_page_leads_from_a_run_to_what_a_change_did(

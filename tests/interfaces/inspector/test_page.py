@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browsers import Browser, browsing, served
+from browsers import Browser, served
 from inspected_sites import ask
 
 from agents.interfaces.inspector.site import Site
@@ -27,12 +27,6 @@ VIEWS = {
 }
 SHIFT, FOCUS = "\ue008", "return document.activeElement.id"
 ARROW_LEFT, ARROW_RIGHT, HOME, END = "\ue012", "\ue014", "\ue011", "\ue010"
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with browsing(tmp_path_factory.mktemp("profile")) as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")

@@ -2,11 +2,10 @@
 
 import shutil
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browsers import Browser, browsing, served
+from browsers import Browser, served
 from inspected_sites import looked_at, make_run
 
 from agents import MemoryBank, analysis
@@ -29,12 +28,6 @@ HOSTILE = (
     "javascript:window.harmed=1",
     "${window.harmed = 1} {{harmed}} %3Cimg%3E &lt;b&gt;",
 )
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with browsing(tmp_path_factory.mktemp("profile")) as opened:
-        yield opened
 
 
 def test_hostile_texts_are_shown_and_do_nothing(browser: Browser, tmp_path: Path) -> None:

@@ -99,7 +99,8 @@ def test_over_http_the_token_decides(tmp_path: Path) -> None:
         anyio.run(main, f"{url}/mcp", bank)
 
 
-def test_time_passes_though_nobody_asks(tmp_path: Path) -> None:
+def test_the_command_serves_a_bank_whose_time_passes(tmp_path: Path) -> None:
+    """With the clock of this machine: it passes unasked, and ends what lives for a second."""
     quick = ("--create", "--set", "clock.ticks_per_day=86400", "--set", "storage.sync=manual")
 
     def tick() -> int:
@@ -113,16 +114,6 @@ def test_time_passes_though_nobody_asks(tmp_path: Path) -> None:
             with anyio.fail_after(300):
                 while tick() == before:
                     await anyio.sleep(0.1)
-
-    anyio.run(main)
-
-
-def test_the_command_serves_a_bank_whose_time_passes(tmp_path: Path) -> None:
-    """With the clock of this machine: what lives for a second is gone some time later."""
-    quick = ("--create", "--set", "clock.ticks_per_day=86400", "--set", "storage.sync=manual")
-
-    async def main() -> None:
-        async with Client(over_streams(tmp_path / "bank", *quick)) as client:
             await client.call_tool("memory_add", {"content": "Lasting"})
             await client.call_tool("memory_add", {"content": "Fleeting", "ttl": 1})
             with anyio.fail_after(300):

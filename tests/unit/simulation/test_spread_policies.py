@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import warm_children
 from agents.config.load import load_settings, preset_settings
 from agents.config.settings import Settings
 from agents.simulation.policies.cassette import Cassette
@@ -42,6 +43,7 @@ def replied(request: dict[str, Any]) -> str:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[OpenAIServer]:
+    warm_children.import_first("mem0.utils.factory", "mem0.llms.openai")
     with OpenAIServer(replied) as running:
         yield running
 

@@ -2,10 +2,12 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import planted_bugs
 import pytest
+from hypothesis import Phase, settings
 
 from banks import ROOT, TESTS
 from tiermem.testing import BrokenLaw, broken_laws
@@ -38,7 +40,7 @@ BUGS = [
         "a decision changes nothing that the policy was given",
         "alice in tick 1 changes the observation",
     ),
-    ("DropsRepeatedWordsLaws", "nothing that was added is lost", "has [], and not"),
+    ("DropsRepeatedWordsLaws", "nothing that was added is lost", "], and not ["),
     ("FoldsNamesLaws", "agents are isolated", "sees"),
     ("ShuffledSearchLaws", "a search has one order", "in another process"),
     ("GivesItsOwnListLaws", "what it gives belongs to the caller", "alice has []"),
@@ -52,6 +54,19 @@ IN_PROCESSES = {  # these laws start processes, which takes seconds
     "StateInTheProcessLaws", "DrawsItsOwnLaws", "SaltedChoiceLaws", "ChangesFactsLaws",
     "ShuffledSearchLaws", "AcknowledgesTooEarlyLaws",
 }  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _first_example() -> Iterator[None]:
+    """A bug is shown by the first example that Hypothesis finds; to look for a smaller one is slow.
+
+    What the laws do not set comes from the profile.
+    """
+    before = settings.get_current_profile_name()
+    settings.register_profile("first", settings(), phases=[Phase.explicit, Phase.generate])
+    settings.load_profile("first")
+    yield
+    settings.load_profile(before)
 
 
 def _cases(bugs: list[tuple[str, str, str]]) -> list[object]:

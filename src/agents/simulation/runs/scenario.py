@@ -186,15 +186,14 @@ def first_memories(settings: Settings) -> list[tuple[object, ...]]:
 def code_of(settings: Settings, *folders: Path) -> dict[str, Path]:
     """The user's own modules that the settings name, and the user's modules that these import."""
     names = (settings.simulation.world, settings.simulation.policy)
+    modules = [name.partition(":")[0] for name in names if name and ":" in name]
     found: dict[str, Path] = {}
-    for name in names:
-        if name and ":" in name:
-            module = name.partition(":")[0]
-            folder = next((folder for folder in folders if _has(folder, module)), None)
-            if folder is not None:
-                _, files = _import_from(module, folder, *folders)
-                place = folder.absolute()
-                found |= {str(file.relative_to(place)): file for file in files}
+    for module in dict.fromkeys(modules):
+        folder = next((folder for folder in folders if _has(folder, module)), None)
+        if folder is not None:
+            _, files = _import_from(module, folder, *folders)
+            place = folder.absolute()
+            found |= {str(file.relative_to(place)): file for file in files}
     return found
 
 
@@ -239,7 +238,9 @@ def _import_from(name: str, folder: Path, *neighbours: Path) -> tuple[Any, list[
     folder = folder.absolute()
     places = [folder, *(each.absolute() for each in neighbours)]
     tops = {top for place in places for top in _modules_in(place)} - {_PACKAGE}
-    hidden = {key: sys.modules.pop(key) for top in sorted(tops) for key in _below(top)}
+    loaded = tops & sys.modules.keys()
+    below = [key for key in sys.modules if key.partition(".")[0] in loaded] if loaded else []
+    hidden = {key: sys.modules.pop(key) for key in below}
     before = set(sys.modules)
     paths = [str(place) for place in places]
     sys.path[:0] = paths
@@ -275,10 +276,6 @@ def _is_own(module: str, folders: list[Path]) -> bool:
     if file is None or "site-packages" in Path(file).parts or file.startswith(sys.prefix):
         return False
     return any(Path(file).is_relative_to(folder) for folder in folders)
-
-
-def _below(top: str) -> list[str]:
-    return [key for key in sys.modules if key == top or key.startswith(f"{top}.")]
 
 
 def _file_of(module: str) -> str | None:

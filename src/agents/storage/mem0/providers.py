@@ -1,6 +1,7 @@
 """The providers that mem0 has, found without importing mem0."""
 
 import difflib
+import functools
 import importlib.util
 from pathlib import Path
 
@@ -59,8 +60,13 @@ def _known(folder: str) -> set[str]:
         raise ConfigError(
             "the package mem0ai is not installed", hint="pip install 'mem0ai>=2.2,<3'"
         )
-    found = {file.stem for file in Path(places[0], folder).glob("[a-z]*.py")}
-    return found - {"base", "configs", "mock"}
+    return set(_modules_in(Path(places[0], folder)))
+
+
+@functools.cache
+def _modules_in(folder: Path) -> frozenset[str]:
+    found = {file.stem for file in folder.glob("[a-z]*.py")}
+    return frozenset(found - {"base", "configs", "mock"})
 
 
 def _instead(name: str, known: set[str]) -> str:
