@@ -317,9 +317,9 @@ class Ledger:
         """What a simulation keeps with the next commit."""
         self._pending.note = note
 
-    def pending(self) -> Changes:
-        """What happened since the last commit."""
-        return self._pending.changes()
+    def pending(self, leaves_out: Callable[[str], bool] | None = None) -> Changes:
+        """What happened since the last commit, but for owners of memories that are left out."""
+        return self._pending.changes(leaves_out)
 
     # Transactions
 
