@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from agents.simulation.protocols import Action, Ask, Observation
+from agents.simulation.protocols import Action, Ask, Insight, Observation
 from agents.simulation.worlds.household import Household
 from agents.simulation.worlds.rumor import Rumor
 
@@ -149,6 +149,14 @@ class OpenClubs(Clubs):
         return Coming()
 
 
+class ThinkingClubs(OpenClubs):
+    """Open clubs whose members also look at boards when they reflect."""
+
+    @staticmethod
+    def rules() -> Any:
+        return Thinking()
+
+
 class Parishes(OpenClubs):
     """Open clubs in two regions; who may join is for the region to say."""
 
@@ -210,3 +218,13 @@ class Coming:
             Action("set_trust", {"agent": "agent_01", "trust": 0.5}),
         ]
         return rng.sample(actions, rng.randrange(1, 4)) if agent != "agent_01" else actions[1:2]
+
+
+class Thinking(Coming):
+    """Comes and goes, and concludes from its latest memory and from boards."""
+
+    def reflect(self, observation: Observation, memories: Any, rng: Random) -> list[Any]:
+        if not observation.answers:
+            return [Ask("who was here?", 2, groups=True)]
+        found = [hit.memory.content for hit in observation.answers[0].hits]
+        return [Insight(f"{rng.randrange(9)}: {found}", [memories[-1].id])]

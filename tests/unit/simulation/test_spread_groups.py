@@ -85,7 +85,7 @@ def test_a_run_with_groups_goes_on_with_other_workers_and_lost_cells(
     [
         ("Parishes", {}),
         (
-            "OpenClubs",
+            "ThinkingClubs",
             {
                 "retrieval": {"mode": "vector", "score": "generative", "trust": True},
                 "reflection": {"enabled": True, "threshold": 9},
