@@ -284,13 +284,12 @@ class AgentMemoryLaws:
 
     def _compare_known(self, made: Any, known: dict[str, dict[str, str]], when: str) -> None:
         for agent, own in known.items():
-            seen = {"has": self.texts(made, agent), "finds": self.search(made, agent, "saw", 99)}
-            for how, texts in seen.items():
-                wanted = sorted(own)
-                must(
-                    sorted(texts) == wanted,
-                    f"{when}{agent} {how} {sorted(texts)}, and not {wanted}",
-                )
+            wanted, texts = sorted(own), sorted(self.texts(made, agent))
+            must(texts == wanted, f"{when}{agent} has {texts}, and not {wanted}")
+            for text in own:
+                found = self.search(made, agent, text, 99)
+                must(text in found, f"{when}{agent} does not find {text!r}")
+                must(own.keys() >= {*found}, f"{when}{agent} finds {found}, and not only {wanted}")
 
     def _compare(self, made: Any, added: Sequence[tuple[str, str]], when: str) -> None:
         for agent in _AGENTS:

@@ -456,6 +456,9 @@ class Ledger:
             agents = None if everything else kept.touched
             self.journal.settle()
             self.resident.shelf.commit = self.journal.head + 1
+            before = self.resident.tick
             load(self.resident, self.journal, agents)
             replay(self.resident, kept.events, kept.vectors, agents)
+            if self.resident.tick < before:
+                self.resident.went_back()
         self._is_between = False
