@@ -137,10 +137,11 @@ class Driver:
                 for own in self._members
             ]
             decided = self._all("decide", number, parts=frames)[1]
-            deeds, told, changes = self._acted(decided)
+            read = list(map(wire.decode, decided))
+            deeds, told, changes = self._acted(read)
             self._call("end_tick")
             done = self._done(deeds, told)
-            boards = Boards(self._uses(decided), changes).plain()
+            boards = Boards(self._uses(read), changes).plain()
             metrics, state = self._metrics(), self._state()
             cells = list(map(Frames, frames, decided, done))
             log.append(Entry(number, metrics, state, cells, boards))
@@ -166,8 +167,8 @@ class Driver:
                 hint="make room on the disk, or let your user write there; then " + self._way_on(),
             ) from error
 
-    def _acted(self, decided: Sequence[bytes]) -> _Acted:
-        """Apply what the agents decided."""
+    def _acted(self, decided: Sequence[Any]) -> _Acted:
+        """Apply what the agents of each cell decided."""
         order, wanted = self._streams.order(), self._wanted(decided)
         regions = regions_of(self._world, self._agents, self.tick)
         if regions is not None:
@@ -206,12 +207,10 @@ class Driver:
         result.changes.sort(key=lambda each: place[each.agent])
         return result
 
-    def _uses(self, decided: Sequence[bytes]) -> list[BoardUse]:
+    def _uses(self, decided: Sequence[Any]) -> list[BoardUse]:
         """What the agents found on boards, in the order in which one process has it."""
         place = {agent: at for at, agent in enumerate(self._agents)}
-        found = [
-            BoardUse(*use) for frame in decided for uses in wire.decode(frame)[2:] for use in uses
-        ]
+        found = [BoardUse(*use) for each in decided for uses in each[2:] for use in uses]
         return sorted(found, key=lambda use: (use.round, place[use.agent]))
 
     def _done(self, deeds: Mapping[str, Any], told: Sequence[Telling]) -> list[bytes]:
@@ -230,11 +229,11 @@ class Driver:
             for own in self._members
         ]
 
-    def _wanted(self, decided: Sequence[bytes]) -> dict[str, list[Any]]:
-        """The actions of each agent, as JSON."""
+    def _wanted(self, decided: Sequence[Any]) -> dict[str, list[Any]]:
+        """The actions of each agent, as JSON values."""
         result: dict[str, list[Any]] = {}
-        for own, frame in zip(self._members, decided, strict=True):
-            result.update(zip(own, wire.decode(frame)[0], strict=True))
+        for own, each in zip(self._members, decided, strict=True):
+            result.update(zip(own, each[0], strict=True))
         return result
 
     def _encoded(self, value: object, method: str) -> bytes:
