@@ -54,7 +54,7 @@ class ModelBank(PlainModel):
             text = json.dumps(source, ensure_ascii=False, separators=(",", ":"))
             kept |= {"speaker": teller, "memory_source": text}
             options: dict[str, Any] = {"kind": memory.kind, "tags": memory.tags}
-            if memory.expires_tick is not None:
+            if memory.expires_tick is not None and memory.expires_tick > self.tick:
                 options["ttl"] = memory.expires_tick - self.tick
             before, tier = self.issued.get(listener, 0), max(memory.tier, IMPORTANT)
             (stored,) = self.add_many([(listener, memory.content, tier, kept, options)])
@@ -107,7 +107,7 @@ class ModelBank(PlainModel):
         agent, after = memory.agent_id, self.superseding(memory)
         former = after or memory
         if text is None:
-            if after is not None and after.retention == ACTIVE:
+            if after is not None and after.retention == ACTIVE and self._is_there(after):
                 return after
             text = f"Retracted: {memory.content}"
         if former.retention != ACTIVE:
