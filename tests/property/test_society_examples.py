@@ -48,7 +48,7 @@ def an_operation(rng: random.Random) -> tuple[Any, ...]:
             ("post", agent, group, text, rng.choice(_TIERS[1:])),
             ("post", agent, group, text, rng.choice(_TIERS[2:])),
             ("post", agent, group, text, rng.choice(_TIERS[2:])),
-            ("leave", agent, group),
+            ("leave", agent, "alice" if rng.random() < 0.7 else group),
             ("search_groups", agent, rng.choice(["hello", "bridge", " "]), rng.choice([None, 2, 9]),
              rng.choice([None, None, 12])),
             ("search_groups", agent, rng.choice(["hello", "bridge"]), 9, None),
@@ -67,6 +67,7 @@ def test_what_agents_do_with_each_other_is_what_the_model_says(seed: int) -> Non
     switches = Switches(rules, (4, 6), 65536, True, seed, "manual", searches=False, wall=False)
     try:
         machine.begin(switches)
+        machine.perform_all([("join", agent, "guild") for agent in AGENTS])
         for _ in range(25):
             done = [an_operation(rng) for _ in range(rng.randrange(1, 5))]
             if rng.random() < 0.2:
