@@ -127,6 +127,10 @@ TESTS = {
     "test_clock_commands.py": {
         "test_doctor_says_that_the_clock_is_behind_and_what_to_do",
     },
+    "test_spread_groups.py": {
+        "test_a_run_with_groups_goes_on_with_other_workers_and_lost_cells",
+        "test_worlds_that_split_and_boards_that_fade_are_the_same",
+    },
     "test_split_worlds.py": {
         "test_a_split_run_goes_on_with_another_number_of_workers",
         "test_a_world_that_breaks_its_promise_is_told",

@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from agents.simulation.protocols import Action, Ask, Observation
+from agents.simulation.protocols import Action, Ask, Insight, Observation
 from agents.simulation.worlds.household import Household
 from agents.simulation.worlds.rumor import Rumor
 
@@ -138,6 +138,55 @@ class Clubs(Square):
         return Posting()
 
 
+class OpenClubs(Clubs):
+    """Clubs that agents join and leave, in turn, and one that agents found."""
+
+    def may_join(self, agent_id: str, group: str) -> bool:
+        return group in ("club_0", "club_1", "league") and agent_id != "agent_02"
+
+    @staticmethod
+    def rules() -> Any:
+        return Coming()
+
+
+class ThinkingClubs(OpenClubs):
+    """Open clubs whose members also look at boards when they reflect."""
+
+    @staticmethod
+    def rules() -> Any:
+        return Thinking()
+
+
+class Parishes(OpenClubs):
+    """Open clubs in two regions; who may join is for the region to say."""
+
+    def setup(self, rng: Random, agent_ids: Sequence[str]) -> None:
+        super().setup(rng, agent_ids)
+        self._joins = dict.fromkeys(agent_ids, 0)
+
+    def may_join(self, agent_id: str, group: str) -> bool:
+        self._joins[agent_id] += 1
+        return super().may_join(agent_id, group) and self._joins[agent_id] % 3 != 0
+
+    def get_state(self) -> Any:
+        return {**super().get_state(), "joins": [self._joins[each] for each in self._agents]}
+
+    def set_state(self, state: Any) -> None:
+        super().set_state(state)
+        self._joins = dict(zip(self._agents, state["joins"], strict=True))
+
+    def regions(self) -> Mapping[str, Sequence[str]]:
+        return {"east": self._agents[::2], "west": self._agents[1::2]}
+
+    def get_region(self, name: str) -> Any:
+        own = {agent: self._joins[agent] for agent in self.regions()[name]}
+        return {"tick": self._tick, "joins": own}
+
+    def set_region(self, name: str, state: Any) -> None:
+        self._tick = state["tick"]
+        self._joins.update(state["joins"])
+
+
 class Posting:
     """Posts, asks and leaves, by chance."""
 
@@ -150,3 +199,32 @@ class Posting:
         if agent == "agent_03" and observation.tick == 5:
             actions.append(Action("leave_group", {"group": "club_1"}))
         return actions
+
+
+class Coming:
+    """Joins, posts, asks, trusts and leaves, by chance; mistakes are part of it."""
+
+    def decide(self, observation: Observation, memories: Any, rng: Random) -> list[Any]:
+        if observation.asks_left and len(observation.answers) < rng.randrange(3):
+            return [Ask(rng.choice(["who was here?", "tick 2"]), 3, groups=True), Ask("stones")]
+        agent, tick = observation.agent_id, observation.tick
+        club = rng.choice(["club_0", "club_1", "league", "cabal"])
+        content = f"{agent} was here in tick {tick}"
+        actions = [
+            Action("join_group", {"group": club}),
+            Action("post_to_group", {"group": club, "content": content, "tier": "important"}),
+            Action("leave_group", {"group": rng.choice(["club_0", "club_1"])}),
+            Action("post_to_group", {"group": "club_1", "content": f"{content}, too"}),
+            Action("set_trust", {"agent": "agent_01", "trust": 0.5}),
+        ]
+        return rng.sample(actions, rng.randrange(1, 4)) if agent != "agent_01" else actions[1:2]
+
+
+class Thinking(Coming):
+    """Comes and goes, and concludes from its latest memory and from boards."""
+
+    def reflect(self, observation: Observation, memories: Any, rng: Random) -> list[Any]:
+        if not observation.answers:
+            return [Ask("who was here?", 2, groups=True)]
+        found = [hit.memory.content for hit in observation.answers[0].hits]
+        return [Insight(f"{rng.randrange(9)}: {found}", [memories[-1].id])]

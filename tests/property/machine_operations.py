@@ -4,7 +4,6 @@ Names and arguments are those that ``machine_strategies.operation`` makes; ``tes
 :class:`BankUnderTest`.
 """
 
-import json
 from typing import Any
 
 from agents import MemoryBank
@@ -13,7 +12,6 @@ from tiermem.testing.model_memories import (
     ACTIVE,
     COLD,
     CRITICAL,
-    DELETED,
     HOT,
     PINNED,
     TEMPERATURES,
@@ -156,73 +154,6 @@ def spill(test, agent, count, picks, tokens=None) -> None:
     )
 
 
-# Telling
-
-
-def tell(test, agent, pick, to) -> None:
-    """The listener has a copy afterwards, or has had one."""
-    if to != agent:
-        identifier, sequence = test.choose(agent, pick)
-        test.both(
-            lambda bank: bank.agent(agent).tell(to, identifier).is_new,
-            lambda: _told(test, agent, sequence, to),
-        )
-
-
-def _told(test, agent, sequence, to) -> bool:
-    model = test.model
-    memory = model.get(agent, sequence)
-    identifier = test.ids[memory.key]
-    _, _, _, *origin, hands = _source(memory) or [None] * 3 + [agent, identifier, 0]
-    known = _same_origin(test, to, origin[1], memory.content)
-    if known is None:
-        own = ("session", "speaker", "told_note")
-        kept = {
-            name: value
-            for name, value in memory.metadata.items()
-            if name not in own and not name.startswith("memory_")
-        }
-        source = [agent, model.tick, identifier, *origin, hands + 1]
-        text = json.dumps(source, ensure_ascii=False, separators=(",", ":"))
-        kept |= {"speaker": agent, "memory_source": text}
-        options = {"kind": memory.kind, "tags": memory.tags}
-        if memory.expires_tick is not None:
-            options["ttl"] = memory.expires_tick - model.tick
-        before = model.issued.get(to, 0)
-        (stored,) = model.add_many([(to, memory.content, max(memory.tier, 2), kept, options)])
-        if stored.sequence > before:
-            return True
-        known = model.memories[stored.key]
-    if known.temperature == COLD and known.retention == ACTIVE:
-        known.temperature = WARM
-    return False
-
-
-def _source(memory) -> list[Any] | None:
-    return (
-        json.loads(memory.metadata["memory_source"]) if "memory_source" in memory.metadata else None
-    )
-
-
-def _same_origin(test, agent, origin, content) -> Any:
-    """The agent's memory that is the origin, or the oldest that came from it, with this text."""
-    model, found = test.model, []
-    for memory in model.every(agent):
-        source = _source(memory)
-        is_own = test.ids[memory.key] == origin
-        is_there = memory.retention != DELETED and not model.is_expired(memory)
-        if (is_own or (source and source[4] == origin)) and memory.content == content and is_there:
-            found.append((not is_own, memory.sequence, memory))
-    return min(found)[2] if found else None
-
-
-def trust(test, agent, to, value) -> None:
-    """It says nothing where the settings do not ask for it, and is kept."""
-    if to != agent:
-        test.both(lambda bank: bank.agent(agent).trust(to, value), lambda: None)
-        assert test.bank.agent(agent).trust_of(to) == value
-
-
 # Searching
 
 
@@ -322,8 +253,9 @@ def compact(test, agent) -> None:
         return planned[:4]
 
     test.both(lambda bank: bank.compact(agent)[:4], on_model)
+    compacted = test.model.agents() if agent is None else [agent]  # boards are nobody's
     for memory in test.model.memories.values():
-        if memory.retention != ACTIVE or agent not in (None, memory.agent_id):
+        if memory.retention != ACTIVE or memory.agent_id not in compacted:
             continue
         assert memory.temperature == COLD or not memory.is_completed
         if memory.temperature == HOT and memory.tier != PINNED:

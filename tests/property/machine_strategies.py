@@ -121,6 +121,7 @@ _filters = st.fixed_dictionaries(
     },
 )
 _requests = st.lists(st.tuples(agents, _queries), max_size=6)
+_groups = _some(["guild", "guild", "alice"])
 _one = st.one_of(st.none(), agents)
 
 
@@ -149,6 +150,12 @@ operation = st.one_of(
     _some(["archive", "delete", "restore", "restore", "forget"]).flatmap(_of_memory),
     st.tuples(st.just("tell"), agents, picks, agents),
     st.tuples(st.just("tell"), agents, picks, agents),
+    st.tuples(st.just("tell_and_retract"), agents, picks, agents, st.none() | texts),
+    st.tuples(st.just("join"), agents, _groups),
+    st.tuples(st.just("post"), agents, _groups, texts, spelled_tiers),
+    st.tuples(st.just("post"), agents, _groups, texts, spelled_tiers),
+    st.tuples(st.just("leave"), agents, _groups),
+    st.tuples(st.just("search_groups"), agents, _queries, _limits, _tokens),
     st.tuples(st.just("trust"), agents, agents, _some([0, 0.5, 1])),
     st.tuples(st.just("spill"), agents, st.none(), st.none() | st.lists(picks, max_size=3)),
     st.tuples(st.just("spill"), agents, st.integers(0, 3), st.none()),

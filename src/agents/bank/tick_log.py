@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, final
 
+from ..engine import groups
 from ..engine.open_bank import OpenBank
 from ..errors import ConfigError, InvalidInput
 from ..memory.changes import Changes
@@ -58,17 +59,20 @@ class TickLog:
         return given(self._bank, requests)
 
     def pending(self) -> Changes:
-        """The changes of the open transaction so far."""
-        with self._bank.using():
-            return self._bank.ledger.pending()
+        """The changes of the open transaction so far; what is on boards of groups is left out."""
+        bank = self._bank
+        with bank.using():
+            return bank.ledger.pending(groups.is_board if groups.groups(bank) else None)
 
     def tier_counts(self) -> dict[Tier, int]:
         """The number of memories of all agents in each tier, as ``AgentMemory.count`` counts."""
         with self._bank.using():
-            return self._bank.ledger.resident.tier_counts()
+            boards, _ = groups.on_boards(self._bank)
+            counts = self._bank.ledger.resident.tier_counts()
+            return {tier: number - boards[tier] for tier, number in counts.items()}
 
     def temperatures(self, found: Sequence[Hits]) -> dict[str, float]:
-        """The number of hot, warm and cold memories, and two rates.
+        """The number of hot, warm and cold memories of all agents, and two rates.
 
         ``hot_utilization`` is the used share of the tokens of hot, of the agent with the largest.
         ``hit_rate`` is the share of the searches ``found`` that returned a memory with a score of
@@ -79,9 +83,10 @@ class TickLog:
             resident = bank.ledger.resident
             least = bank.settings.temperature.min_score
             hits = sum(any(hit.score >= least for hit in own) for own in found)
+            _, boards = groups.on_boards(bank)
             counts = resident.temperature_counts()
             return {
-                **{TEMPERATURE_NAMES[each]: number for each, number in counts.items()},
+                **{TEMPERATURE_NAMES[each]: n - boards[each] for each, n in counts.items()},
                 "hot_utilization": bank.movement.utilization(),
                 "hit_rate": round(hits / len(found), 6) if found else 0.0,
             }

@@ -19,14 +19,16 @@ __all__ = ["explain", "search"]
 _Row = TypeVar("_Row", Hit, Explanation)
 
 
-def search(bank: OpenBank, request: SearchRequest) -> Hits:
+def search(bank: OpenBank, request: SearchRequest, *, counts_boards: bool = True) -> Hits:
     """The hits of one agent's search among its own memories and the boards of its groups.
 
-    The agent's pinned memories come first, where the request says so. What is given counts as used.
+    The agent's pinned memories come first, where the request says so. What is given counts as used;
+    without ``counts_boards``, only what is the agent's own.
     """
     result = _found(bank, request)
     if request.queries[0].strip():
-        _count(bank, result)
+        (own,) = request.agents
+        _count(bank, [hit for hit in result if counts_boards or hit.memory.agent_id == own])
     return result
 
 

@@ -1,31 +1,58 @@
 """Groups: a board that members write and search. Its memories belong to an id of no agent."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from ..errors import InvalidInput, InvalidTier
 from ..memory.records import Memory
-from ..memory.requests import NewBatch, check_agent_id, check_new
+from ..memory.requests import NewBatch, NewMemory, check_agent_id, check_new
+from ..memory.retention import Retention
+from ..memory.temperature import Temperature
 from ..memory.tiers import Tier, TierLike, parse_tier
 from ..storage.resident.holdings import NO_VALUES
 from .open_bank import OpenBank
 
 __all__ = [
+    "JOIN",
+    "LEAVE",
+    "POST",
+    "GroupChange",
     "board_of",
     "check_board_tier",
+    "check_post",
+    "do_all",
     "exists",
     "group_of",
     "groups",
     "groups_of",
+    "is_board",
+    "is_member",
     "join",
     "leave",
     "members",
+    "on_boards",
     "post",
 ]
+
+JOIN, LEAVE, POST = "join", "leave", "post"
 
 _MARK = "."
 """The first character of a board's id, with which no agent's id begins."""
 _MEMBERS = "members"
 _LONGEST = 127
+
+
+class GroupChange(NamedTuple):
+    """What an agent does with a group; whether it may is decided already."""
+
+    do: str
+    """JOIN, LEAVE or POST."""
+    group: str
+    agent: str
+    content: str = ""
+    """What is posted."""
+    tier: int = int(Tier.NORMAL)
 
 
 def board_of(name: object) -> str:
@@ -37,7 +64,12 @@ def board_of(name: object) -> str:
 
 def group_of(board: str) -> str | None:
     """The name of the group to whose board this id belongs; None for the id of an agent."""
-    return board[1:] if board[:1] == _MARK else None
+    return board[1:] if is_board(board) else None
+
+
+def is_board(owner: str) -> bool:
+    """Whether this id belongs to a board, and not to an agent."""
+    return owner[:1] == _MARK
 
 
 def groups(bank: OpenBank) -> list[str]:
@@ -52,13 +84,22 @@ def exists(bank: OpenBank, name: object) -> bool:
 
 def members(bank: OpenBank, board: str) -> dict[str, int]:
     """The members of a group, each with the tick in which it joined."""
+    return dict(sorted(_members(bank, board).items()))
+
+
+def is_member(bank: OpenBank, board: str, agent_id: str) -> bool:
+    """Whether an agent is a member of the group that has this board."""
+    return agent_id in _members(bank, board)
+
+
+def _members(bank: OpenBank, board: str) -> Mapping[str, int]:
     holdings = bank.ledger.resident.block(board).holdings
-    return dict(sorted((NO_VALUES if holdings is None else holdings.of(_MEMBERS)).items()))
+    return NO_VALUES if holdings is None else holdings.of(_MEMBERS)
 
 
 def groups_of(bank: OpenBank, agent_id: str) -> list[str]:
     """The groups of which an agent is a member, in alphabetical order."""
-    return [name for name in groups(bank) if agent_id in members(bank, board_of(name))]
+    return [name for name in groups(bank) if is_member(bank, board_of(name), agent_id)]
 
 
 def join(bank: OpenBank, name: object, agents: Iterable[object]) -> None:
@@ -66,7 +107,7 @@ def join(bank: OpenBank, name: object, agents: Iterable[object]) -> None:
     board, new = board_of(name), [check_agent_id(each) for each in agents]
     with bank.changing():
         for agent_id in new:
-            if agent_id not in members(bank, board):
+            if not is_member(bank, board, agent_id):
                 bank.ledger.hold(board, _MEMBERS, agent_id, bank.tick)
 
 
@@ -81,13 +122,68 @@ def post(
     bank: OpenBank, name: object, agent_id: str, content: object, tier: TierLike | None
 ) -> Memory:
     """A member writes a memory to the board, which keeps who wrote it."""
-    wanted = Tier.NORMAL if tier is None else parse_tier(tier)
-    check_board_tier(wanted)
+    wanted = _board_tier(tier)
     with bank.changing():
         board = _board(bank, name, agent_id)
-        most = bank.settings.memory.max_content_bytes
-        checked = check_new((agent_id, content, wanted, None, {"speaker": agent_id}), most)
-        return bank.add_new(NewBatch.of([(board, *checked[1:])]))[0]
+        return bank.add_new(NewBatch.of([_new(bank, board, agent_id, content, wanted)]))[0]
+
+
+def check_post(
+    bank: OpenBank, name: object, agent_id: str, content: object, tier: TierLike | None
+) -> GroupChange:
+    """What a member may post, or :class:`InvalidInput`; whether it is a member is not asked."""
+    wanted = _board_tier(tier)
+    new = _new(bank, board_of(name), agent_id, content, wanted)
+    return GroupChange(POST, new[0][1:], agent_id, new[1], int(wanted))
+
+
+def do_all(bank: OpenBank, changes: Iterable[GroupChange]) -> None:
+    """Do what agents may do with groups, in one commit: they join and leave, then they post."""
+    changes = list(changes)
+    with bank.changing():
+        for each in changes:
+            if each.do != POST:
+                since = bank.tick if each.do == JOIN else None
+                bank.ledger.hold(board_of(each.group), _MEMBERS, each.agent, since)
+        posts = [
+            _new(bank, board_of(each.group), each.agent, each.content, Tier(each.tier))
+            for each in changes
+            if each.do == POST
+        ]
+        if posts:
+            bank.add_new(NewBatch.of(posts))
+
+
+def on_boards(bank: OpenBank) -> tuple[Counter[Tier], Counter[Temperature]]:
+    """How many of the memories that a bank counts are on boards, by tier and by temperature."""
+    tiers, heats = Counter[Tier](), Counter[Temperature]()
+    state = bank.ledger.resident
+    for name in groups(bank):
+        block = state.block(board_of(name))
+        hot = len(block.hot)  # a board has no pinned memories
+        heats.update({Temperature.HOT: hot, Temperature.WARM: block.size - hot})
+        tiers.update({tier: int((block.tiers == int(tier)).sum()) for tier in Tier})
+        shelf = state.shelf.counts(block.agent_id) if state.cold else {}
+        for (_, retention, heat, tier), (number, _) in shelf.items():
+            if retention == Retention.ACTIVE:
+                tiers[Tier(tier)] += number
+                heats[Temperature(heat)] += number
+        for over in state.expired(block.agent_id):
+            tiers[over.tier] -= 1
+            heats[over.temperature] -= 1
+    return tiers, heats
+
+
+def _board_tier(tier: TierLike | None) -> Tier:
+    wanted = Tier.NORMAL if tier is None else parse_tier(tier)
+    check_board_tier(wanted)
+    return wanted
+
+
+def _new(bank: OpenBank, board: str, agent_id: str, content: object, tier: Tier) -> NewMemory:
+    most = bank.settings.memory.max_content_bytes
+    checked = check_new((agent_id, content, tier, None, {"speaker": agent_id}), most)
+    return (board, *checked[1:])
 
 
 def check_board_tier(tier: Tier) -> None:
@@ -101,7 +197,7 @@ def check_board_tier(tier: Tier) -> None:
 
 def _board(bank: OpenBank, name: object, agent_id: str) -> str:
     board = board_of(name)
-    if agent_id not in members(bank, board):
+    if not is_member(bank, board, agent_id):
         raise InvalidInput(
             f"{agent_id} is no member of a group {name}", hint="bank.group(name, members) adds one"
         )

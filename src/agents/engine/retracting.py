@@ -24,7 +24,7 @@ _RETRACTED = "Retracted: "
 def correction_of(bank: OpenBank, memory: Memory) -> Memory:
     """The memory that superseded this one, or :class:`InvalidInput`."""
     found = superseding(bank.ledger.resident, memory)
-    if found is None or found.retention is not Retention.ACTIVE:
+    if found is None or not _holds(bank, found):
         raise InvalidInput(
             f"no memory of {memory.agent_id} superseded {memory.id}",
             hint="store the correction with supersedes first",
@@ -47,13 +47,17 @@ def retract(bank: OpenBank, memory: Memory, text: str | None) -> list[Told]:
     return told
 
 
+def _holds(bank: OpenBank, memory: Memory) -> bool:
+    return memory.retention is Retention.ACTIVE and not memory.is_expired(bank.tick)
+
+
 def _correction(bank: OpenBank, memory: Memory, text: str | None) -> Memory:
     """The agent's own correction: the text, or what superseded the memory, or that it is not so."""
     state = bank.ledger.resident
     after = superseding(state, memory)
     former = memory if after is None else after
     if text is None:
-        if after is not None and after.retention is Retention.ACTIVE:
+        if after is not None and _holds(bank, after):
             return after
         most = bank.settings.memory.max_content_bytes
         text = (_RETRACTED + memory.content).encode()[:most].decode(errors="ignore")

@@ -67,9 +67,15 @@ def copied(bank: OpenBank, memory: Memory, as_tier: object = None, note: object 
         int(tier),
         "fact" if memory.kind == "note" else memory.kind,
         memory.tags,
-        memory.expires_tick,
+        _end_of_copy(memory, bank.tick),
         {**_shared(memory), **said},
     )
+
+
+def _end_of_copy(memory: Memory, tick: int) -> int | None:
+    """When a copy expires: with its memory, unless that is over and the memory lives on."""
+    end = memory.expires_tick
+    return None if end is None or end <= tick else end
 
 
 def _shared(memory: Memory) -> dict[str, object]:

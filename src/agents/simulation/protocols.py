@@ -229,12 +229,14 @@ class Rating(Protocol):
 class World(Protocol):
     """Where the agents live. The scenario's ``world_options`` are its keyword arguments.
 
-    A world may have six more members. ``rules(**policy_options)`` gives the policy ``rules``;
+    A world may have more members. ``rules(**policy_options)`` gives the policy ``rules``;
     ``actions``, a mapping of names to descriptions, tells an LLM what it can do; ``by_agent()``
     gives the report numbers per agent: ``{"loss": {"alice": 3.0}}``; ``may_tell(teller, listener)``
     says who can hear whom now, when agents tell each other memories: everybody, without it;
     ``facts()`` says what is true, by subject: ``{"bridge": {"the bridge is open": True}}``;
     ``groups()`` says once, after :meth:`setup`, which groups there are: ``{"guild": ["alice"]}``;
+    ``may_join(agent_id, group)`` says who may join a group now: nobody, without it; a group that
+    nobody has joined yet begins with its first member;
     ``regions()`` says how the world splits: ``{"valley": ["alice"]}``, with ``get_region(name)``
     and ``set_region(name, state)``, so that workers of a spread run apply actions in parallel.
     """

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .comparison import assert_equal, settings_of
     from .embedder_laws import EmbedderLaws
     from .laws import BrokenLaw, broken_laws
-    from .model import ModelBank
+    from .model_bank import ModelBank
     from .model_memories import Rules
     from .model_reading import SmallEmbedder
     from .policy_laws import PolicyLaws
@@ -44,7 +44,7 @@ _LATER = {
     "AgentMemoryLaws": ".agent_memory_laws",
     "BrokenLaw": ".laws",
     "EmbedderLaws": ".embedder_laws",
-    "ModelBank": ".model",
+    "ModelBank": ".model_bank",
     "PolicyLaws": ".policy_laws",
     "Rules": ".model_memories",
     "SmallEmbedder": ".model_reading",

@@ -11,8 +11,9 @@ from unittest import SkipTest
 
 from hypothesis import strategies as st
 
+from ..bank.memory_bank import MemoryBank
 from .inputs import agent_ids, contents
-from .laws import for_all, law, must
+from .laws import DoesNotApply, for_all, law, must
 from .processes import another_hash_seed, elsewhere, started
 
 __all__ = ["AgentMemoryLaws"]
@@ -20,6 +21,17 @@ __all__ = ["AgentMemoryLaws"]
 _AGENTS = ("alice", "bob", "Alice")
 _TEXTS = tuple(f"memory number {number} of {number % 3} kinds" for number in range(12))
 _LAST = _TEXTS[-1]
+_SIGHTS = ("a bridge", "a well", "a mill")
+_TOLD = "alice saw a well"
+_TELLS = (
+    ("alice", "bob", _TOLD),
+    ("bob", "Alice", _TOLD),
+    ("Alice", "alice", _TOLD),  # who saw it first learns nothing new
+    ("alice", "bob", _TOLD),  # nor does who was told before
+    ("Alice", "bob", "Alice saw a mill"),
+    ("bob", "alice", "Alice saw a mill"),
+)
+"""Who tells whom what."""
 
 
 class AgentMemoryLaws:
@@ -56,6 +68,19 @@ class AgentMemoryLaws:
         for memory in agent_memory.all():
             if memory.content == text:
                 agent_memory.delete(memory.id)
+
+    def tell(self, made: Any, teller: str, listener: str, text: str) -> None:
+        """Let an agent tell another one its memory with this text."""
+        agent_memory = self._banked(made).agent(teller)
+        for memory in agent_memory.all():
+            if memory.content == text:
+                agent_memory.tell(listener, memory.id)
+
+    def tellers(self, made: Any, agent: str, text: str) -> list[str]:
+        """The agents through whose hands a memory with this text came, from its owner backwards."""
+        bank = self._banked(made)
+        (memory,) = [each for each in bank.agent(agent).all() if each.content == text]
+        return [each.agent_id for each in bank.chain(memory).memories]
 
     def save(self, made: Any, file: Path) -> None:
         """Save everything to a file."""
@@ -103,6 +128,31 @@ class AgentMemoryLaws:
                     must(seen == {text}, f"{name!r} has {text!r}, and sees {sorted(seen)}")
 
         for_all(apart, self.examples, st.lists(self.names, min_size=2, max_size=4, unique=True))
+
+    @law
+    def test_what_is_told_crosses_and_nothing_else(self) -> None:
+        """tells among three agents, also after a new opening; a copy has a life of its own"""
+        with tempfile.TemporaryDirectory() as folder:
+            with self._open(folder) as made:
+                known = self._tell_all(made)
+                self._compare_known(made, known, "")
+                self.delete(made, "bob", _TOLD)
+                del known["bob"][_TOLD]
+                self._compare_known(made, known, f"after bob deleted {_TOLD!r}, ")
+            with self._open(folder) as made:
+                self._compare_known(made, known, "after a new opening, ")
+
+    @law
+    def test_what_was_told_leads_back_to_its_origin(self) -> None:
+        """the agents through whose hands a memory came"""
+        with tempfile.TemporaryDirectory() as folder, self._open(folder) as made:
+            for agent, own in self._tell_all(made).items():
+                for text, origin in own.items():
+                    hands = self.tellers(made, agent, text)
+                    must(
+                        hands[0] == agent and hands[-1] == origin and len(hands) == len({*hands}),
+                        f"{text!r} of {agent} began with {origin}, and leads to {hands}",
+                    )
 
     @law
     def test_a_text_finds_itself(self) -> None:
@@ -213,6 +263,33 @@ class AgentMemoryLaws:
         for text in _TEXTS:
             self.add(made, "alice", text)
         self.add(made, "bob", "memory number 99 of bob")
+
+    @staticmethod
+    def _banked(made: Any) -> MemoryBank:
+        """What is tested, if its methods are known; else the law is about nothing."""
+        if not isinstance(made, MemoryBank):
+            raise DoesNotApply("there is no tell(self, made, teller, listener, text)")
+        return made
+
+    def _tell_all(self, made: Any) -> dict[str, dict[str, str]]:
+        """Let agents tell; what each of them then knows, and whose it was at first."""
+        known = {agent: {f"{agent} saw {what}": agent for what in _SIGHTS} for agent in _AGENTS}
+        for agent, own in known.items():
+            for text in own:
+                self.add(made, agent, text)
+        for teller, listener, text in _TELLS:
+            self.tell(made, teller, listener, text)
+            known[listener].setdefault(text, known[teller][text])
+        return known
+
+    def _compare_known(self, made: Any, known: dict[str, dict[str, str]], when: str) -> None:
+        for agent, own in known.items():
+            wanted, texts = sorted(own), sorted(self.texts(made, agent))
+            must(texts == wanted, f"{when}{agent} has {texts}, and not {wanted}")
+            for text in own:
+                found = self.search(made, agent, text, 99)
+                must(text in found, f"{when}{agent} does not find {text!r}")
+                must(own.keys() >= {*found}, f"{when}{agent} finds {found}, and not only {wanted}")
 
     def _compare(self, made: Any, added: Sequence[tuple[str, str]], when: str) -> None:
         for agent in _AGENTS:

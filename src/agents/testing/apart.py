@@ -40,6 +40,13 @@ class Apart:
         may_tell = getattr(self._region(teller), "may_tell", None)
         return may_tell is None or bool(may_tell(teller, listener))
 
+    @property
+    def may_join(self) -> Callable[[str, str], object]:
+        """As the agent's region says, if the world says who may join a group."""
+        if not hasattr(self.world, "may_join"):
+            raise AttributeError("may_join")
+        return lambda agent, group: self._region(agent).may_join(agent, group)  # type: ignore[attr-defined]
+
     def end_tick(self) -> None:
         """Bring the regions together, and go on."""
         for name, region in self._regions.items():

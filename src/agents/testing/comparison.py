@@ -5,10 +5,11 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from ..bank.memory_bank import MemoryBank
+from ..engine.groups import board_of
 from ..memory.records import Explanation, Hit, Memory
 from ..memory.retention import Retention
 from .laws import must
-from .model import ModelBank
+from .model_bank import ModelBank
 from .model_memories import (
     HALF_LIVES,
     LEAST,
@@ -107,10 +108,10 @@ Stored = tuple[Memory, bytes, tuple[int, ...]]
 
 
 def look(bank: MemoryBank) -> dict[Key, Stored]:
-    """Every memory that the bank has, deleted and expired ones too."""
+    """Every memory that the bank has, deleted and expired ones and boards of groups too."""
     resident = bank.parts.ledger.resident
     found: dict[Key, Stored] = {}
-    for agent in bank.agents():
+    for agent in [*bank.agents(), *map(board_of, bank.groups())]:
         block = resident.block(agent)
         for row in range(block.size):
             memory = block.memory(row)
@@ -125,8 +126,10 @@ def look(bank: MemoryBank) -> dict[Key, Stored]:
 
 
 def assert_equal(bank: MemoryBank, model: ModelBank) -> Collection[Stored]:
-    """The bank has the model's memories, to the bit, and no others: these."""
+    """The bank has the model's memories, to the bit, and no others: these. So do its groups."""
     found = look(bank)
+    groups = {name: bank.group(name).members() for name in bank.groups()}
+    must(groups == model.groups, f"the bank has the groups {groups}, and the model {model.groups}")
     must(bank.tick == model.tick, f"the bank is at tick {bank.tick}, the model at {model.tick}")
     unlike = found.keys() ^ model.memories.keys()
     must(not unlike, f"only the bank or only the model has {sorted(unlike)}")

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from .laws import must
 from .model_limits import ModelLimits
 from .model_memories import (
     ACTIVE,
@@ -31,15 +30,15 @@ from .model_memories import (
 )
 from .model_search import USUAL, AgentSearch, Found, Only, Searched, rendered
 
-__all__ = ["ModelBank"]
+__all__ = ["PlainModel"]
 
 Given = Mapping[str, Any] | None
 Requests = Sequence[tuple[str, str]]
 """Agents and their queries."""
 
 
-class ModelBank(ModelLimits):
-    """The reference."""
+class PlainModel(ModelLimits):
+    """The reference for agents that have nothing to do with each other."""
 
     # Searching
 
@@ -168,22 +167,12 @@ class ModelBank(ModelLimits):
                 return memory
         return None
 
-    def versions(self, agent: str, key: str) -> list[Kept]:
-        """What is stored under a key, deleted and expired ones too, oldest first."""
-        return [memory for memory in self.every(agent) if memory.subject == key]
-
-    def live(self, agent: str, key: str) -> Kept | None:
-        found = [m for m in self.seen(agent) if m.subject == key]
-        must(len(found) < 2, "two are active under one key")
-        return found[0] if found else None
-
     def update(
         self, agent: str, sequence: int, identifier: str, content: str, tier: int | None
     ) -> Kept:
         memory = self.get(agent, sequence)
         if memory.retention != ACTIVE:
-            self._check_key(memory)
-            raise Refused("not active")
+            raise Refused("not active" if self.superseding(memory) is None else "superseded")
         key = memory.subject or identifier
         wanted = memory.tier if tier is None else tier
         options: dict[str, Any] = {"kind": memory.kind, "tags": memory.tags, "key": key}
@@ -191,7 +180,9 @@ class ModelBank(ModelLimits):
             options["temperature"] = TEMPERATURES[memory.temperature]
             if memory.expires_tick is not None:
                 options["ttl"] = memory.expires_tick - self.tick
-        fixed = ("memory_key", "memory_source")  # a new version is the agent's own
+        fixed: tuple[str, ...] = ("memory_key",)
+        if "memory_source" in memory.metadata:  # a new version is the agent's own
+            fixed = ("memory_key", "memory_source", "speaker", "told_note")
         own = {name: value for name, value in memory.metadata.items() if name not in fixed}
         before, memory.alias = memory.alias, memory.alias or identifier
         try:
@@ -202,8 +193,11 @@ class ModelBank(ModelLimits):
 
     def _check_key(self, memory: Kept) -> None:
         """A memory that becomes active must be the only one of its key."""
-        key = memory.subject
-        if memory.retention != ACTIVE and key is not None and self.live(memory.agent_id, key):
+        if memory.retention == ACTIVE:
+            return
+        live = None if memory.subject is None else self.live(memory.agent_id, memory.subject)
+        now = live or self.heir(memory)
+        if now is not None and now.retention == ACTIVE:
             raise Refused("superseded")
 
     def _new(
@@ -363,7 +357,7 @@ class ModelBank(ModelLimits):
 
     def prune(self, agent: str | None) -> list[Key]:
         """Archive what is cold beyond the limit, the least worth first; never what is critical."""
-        agents = sorted(self.issued) if agent is None else [agent]
+        agents = self.agents() if agent is None else [agent]
         self._expire(agents, everywhere=True)
         chosen = []
         for each in agents:
@@ -377,7 +371,7 @@ class ModelBank(ModelLimits):
 
     def compact(self, agent: str | None, moves: dict[Key, int]) -> None:
         """What expired is deleted, then the rules made these moves."""
-        self._expire(sorted(self.issued) if agent is None else [agent], everywhere=True)
+        self._expire(self.agents() if agent is None else [agent], everywhere=True)
         for key, to in moves.items():
             self.memories[key].temperature = to
         if self.rules.auto_prune:

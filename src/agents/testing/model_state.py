@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
+from .laws import must
 from .model_memories import (
     ACTIVE,
     COLD,
@@ -20,7 +21,10 @@ from .model_memories import (
 )
 from .model_reading import embed
 
-__all__ = ["ModelState"]
+__all__ = ["BOARD", "ModelState"]
+
+BOARD = "."
+"""A board has the name of its group behind this."""
 
 
 @dataclass
@@ -34,12 +38,19 @@ class ModelState:
     issued: dict[str, int] = field(default_factory=dict)
     anchor: tuple[int, int] = (0, 0)
     """The tick from which a wall clock counts days, and the day it showed then."""
+    links: dict[Key, int] = field(default_factory=dict)
+    """By a memory, the number of its agent's memory that superseded it without its key."""
+    groups: dict[str, dict[str, int]] = field(default_factory=dict)
+    """The members of each group, with the tick in which they joined."""
     entries: int = 0
     """How often a memory entered a tier."""
 
     def saved(self) -> Self:
         memories = {key: copy.copy(memory) for key, memory in self.memories.items()}
-        return replace(self, memories=memories, issued=dict(self.issued))
+        groups = {name: dict(members) for name, members in self.groups.items()}
+        return replace(
+            self, memories=memories, issued=dict(self.issued), links=dict(self.links), groups=groups
+        )
 
     @contextlib.contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
@@ -48,9 +59,14 @@ class ModelState:
             yield
         except Refused:
             self.memories, self.issued = before.memories, before.issued
+            self.links, self.groups = before.links, before.groups
             raise
 
     # Reading
+
+    def agents(self) -> list[str]:
+        """All agents, in alphabetical order. What else has memories is the board of a group."""
+        return sorted(each for each in self.issued if each[0] != BOARD)
 
     def every(self, agent: str) -> list[Kept]:
         """An agent's memories, hidden ones too, oldest first."""
@@ -83,6 +99,30 @@ class ModelState:
         if not gone and (memory.retention == DELETED or (is_active and self.is_expired(memory))):
             raise Refused("gone, but can be restored")
         return memory
+
+    def versions(self, agent: str, key: str) -> list[Kept]:
+        """What is stored under a key, deleted and expired ones too, oldest first."""
+        return [memory for memory in self.every(agent) if memory.subject == key]
+
+    def live(self, agent: str, key: str) -> Kept | None:
+        found = [m for m in self.seen(agent) if m.subject == key]
+        must(len(found) < 2, "two are active under one key")
+        return found[0] if found else None
+
+    def heir(self, memory: Kept) -> Kept | None:
+        """What superseded a memory: by a link, or as the next version under its key."""
+        linked = self.memories.get((memory.agent_id, self.links.get(memory.key, 0)))
+        if linked is not None or memory.subject is None:
+            return linked
+        versions = self.versions(memory.agent_id, memory.subject)
+        return next((each for each in versions if each.sequence > memory.sequence), None)
+
+    def superseding(self, memory: Kept) -> Kept | None:
+        """The heir, its heir, and so on."""
+        found, last = self.heir(memory), None
+        while found is not None and (last is None or found.sequence > last.sequence):
+            last, found = found, self.heir(found)
+        return last
 
     def _active(self, agent: str, sequence: int) -> Kept:
         memory = self.get(agent, sequence)

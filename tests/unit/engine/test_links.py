@@ -231,3 +231,13 @@ async def _awaited(folder: Path) -> list[str]:
 
 def test_it_all_can_be_awaited(folder: Path) -> None:
     assert asyncio.run(_awaited(folder)) == ["bob"]
+
+
+def test_a_correction_that_expired_is_no_correction(bank: MemoryBank, alice: AgentMemory) -> None:
+    lie = alice.add("the well is poisoned <1 0>")
+    alice.tell("bob", lie.id)
+    alice.add("the well is clean <1 0>", supersedes=lie.id, ttl=2)
+    bank.advance(2)
+    (told,) = alice.retract(lie.id)
+    assert told.is_new
+    assert bank.agent("bob").get(told.memory_id).content.startswith("Retracted: the well is pois")

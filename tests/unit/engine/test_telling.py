@@ -376,3 +376,17 @@ def test_a_bank_of_the_past_knows_what_was_told_then(open_bank: OpenBank, folder
         assert past.agent("bob").heard(copy).times == 1
     with MemoryBank.at(folder, embedder=Directions()) as now:
         assert now.agent("bob").heard(copy).times == 2
+
+
+@pytest.mark.parametrize("how", ["pin", "archive"])
+def test_what_outlives_its_end_is_told_without_one(
+    bank: MemoryBank, alice: AgentMemory, how: str
+) -> None:
+    """A pinned or archived memory does not expire; its copy begins to live now."""
+    own = alice.add(NEWS, ttl=2)
+    getattr(alice, how)(own.id)
+    early = alice.tell("bob", own.id)
+    assert bank.agent("bob").get(early.memory_id).expires_tick == 2
+    bank.advance(5)
+    late = alice.tell("carol", own.id)
+    assert bank.agent("carol").get(late.memory_id).expires_tick is None

@@ -7,7 +7,7 @@ import pytest
 
 from agents import Memory, MemoryBank, Retention, Temperature
 from agents.simulation.loop.loop import Loop
-from banks import MANUAL, OpenBank
+from banks import MANUAL, OpenBank, undone
 from movements import COLD, FADING, HOT, WARM, moved, temperatures
 from worlds import Diary, Mind
 
@@ -225,3 +225,14 @@ def test_other_agents_make_no_difference_to_when_memories_fade(make_bank: OpenBa
         return 0
 
     assert 0 < faded(others=False) == faded(others=True) < 8
+
+
+def test_sweeps_that_were_undone_keep_no_memory_from_fading(make_bank: OpenBank) -> None:
+    """A sweep says when an agent's next memory may fade; the tick may go back after it."""
+    bank = make_bank(decay=FADING)
+    bank.agent("alice").add("it fades late", "critical")
+    with undone(bank):
+        for tick in range(1, 9):
+            bank.advance(tick)
+            bank.sweep()
+    assert faded_at(bank, bank.agent("alice").add("a", "low"), COLD) == 11

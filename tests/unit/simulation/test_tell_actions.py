@@ -214,3 +214,17 @@ def test_the_same_run_again_is_the_same(make_bank: OpenBank) -> None:
     first_bank, second = banks
     assert first_bank.state_hash() == second.state_hash()
     assert [r for r, _ in first_bank.ticks.records()] == [r for r, _ in second.ticks.records()]
+
+
+def test_a_pinned_memory_that_outlived_its_end_is_told(bank: MemoryBank) -> None:
+    store = Action("store_memory", {"content": "soon over", "ttl": 3})
+
+    def does(seen: Observation) -> list[Action]:
+        own = {each.content: each.id for each in bank.agent("alice").all()}
+        which = {"memory_id": own.get("soon over", "")}
+        by_tick = {1: store, 2: Action("pin_memory", which), 4: Action("broadcast", which)}
+        return [by_tick[seen.tick]] if seen.agent_id == "alice" and seen.tick in by_tick else []
+
+    mind = run(bank, does, 5)
+    assert errors(mind) == []
+    assert "soon over" in contents(bank, "carol")

@@ -406,3 +406,47 @@ class AcknowledgesTooEarlyLaws(_Bank):
         last, AcknowledgesTooEarlyLaws.waiting = AcknowledgesTooEarlyLaws.waiting, text
         if last is not None:
             super().add(made, agent, last)
+
+
+class TellsTooMuchLaws(_Bank):
+    """Tells a memory, and the one before it."""
+
+    def tell(self, made: Any, teller: str, listener: str, text: str) -> None:
+        own = self.texts(made, teller)
+        for each in own[max(0, own.index(text) - 1) : own.index(text) + 1]:
+            super().tell(made, teller, listener, each)
+
+
+class ReadsBackLaws(_Bank):
+    """Who tells somebody something hears something in return."""
+
+    def tell(self, made: Any, teller: str, listener: str, text: str) -> None:
+        super().tell(made, teller, listener, text)
+        super().tell(made, listener, teller, self.texts(made, listener)[0])
+
+
+class MovesWhatIsToldLaws(_Bank):
+    """A memory that is told is gone from its teller."""
+
+    def tell(self, made: Any, teller: str, listener: str, text: str) -> None:
+        super().tell(made, teller, listener, text)
+        self.delete(made, teller, text)
+
+
+class NeverTellsLaws(_Bank):
+    def tell(self, made: Any, teller: str, listener: str, text: str) -> None: ...
+
+
+class ForgetsWhoToldLaws(_Bank):
+    """What somebody was told is as if it were its own."""
+
+    def tell(self, made: Any, teller: str, listener: str, text: str) -> None:
+        if text not in self.texts(made, listener):
+            self.add(made, listener, text)
+
+
+class SaysThatItWasTheFirstLaws(_Bank):
+    """Names the teller, and not who told the teller."""
+
+    def tellers(self, made: Any, agent: str, text: str) -> list[str]:
+        return super().tellers(made, agent, text)[:2]

@@ -113,6 +113,17 @@ class TestAsyncBank(AgentMemoryLaws):
             if memory.content == text:
                 self._done(made, "delete", agent, memory.id)
 
+    def tell(self, made: Any, teller: str, listener: str, text: str) -> None:
+        for memory in self._done(made, "all", teller):
+            if memory.content == text:
+                self._done(made, "tell", teller, listener, memory.id)
+
+    def tellers(self, made: Any, agent: str, text: str) -> list[str]:
+        loop, bank = made
+        (memory,) = [each for each in self._done(made, "all", agent) if each.content == text]
+        chain = loop.run_until_complete(bank.chain(memory))
+        return [each.agent_id for each in chain.memories]
+
     def save(self, made: Any, file: Path) -> None:
         loop, bank = made
         loop.run_until_complete(bank.checkpoint(file))

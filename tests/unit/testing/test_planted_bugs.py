@@ -48,6 +48,12 @@ BUGS = [
     ("CheckpointForgetsLaws", "a copy has everything and shares nothing", "the copy has"),
     ("SharedCopiesLaws", "a copy has everything and shares nothing", "copies share memories"),
     ("AcknowledgesTooEarlyLaws", "what was acknowledged survives a kill", "after a kill, alice"),
+    ("TellsTooMuchLaws", "what is told crosses and nothing else", "has ["),
+    ("ReadsBackLaws", "what is told crosses and nothing else", "and not ["),
+    ("MovesWhatIsToldLaws", "what is told crosses and nothing else", "has ["),
+    ("NeverTellsLaws", "what is told crosses and nothing else", "has ["),
+    ("ForgetsWhoToldLaws", "what was told leads back to its origin", "began with"),
+    ("SaysThatItWasTheFirstLaws", "what was told leads back to its origin", "began with"),
 ]
 IN_PROCESSES = {  # these laws start processes, which takes seconds
     "SaltedHashLaws", "GlobalRandomLaws", "WallClockLaws", "StateLeftOutLaws",

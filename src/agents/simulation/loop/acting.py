@@ -4,15 +4,19 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
+from ...engine.groups import GroupChange
 from ...errors import SimulationError
 from ...memory.sources import Telling
 from ..protocols import Action, Outcome, World
-from .actions import GROUP_ACTIONS, NO_OP, OWN_ACTIONS, REFUSED, as_action, refusal
+from .actions import NO_OP, OWN_ACTIONS, REFUSED, as_action, refusal
 from .decisions import DONE, FAILED, REFUSAL, UNANSWERED
 from .failures import failed
+from .grouping import Wish, granted
 from .speaking import Speech, heard_by
 
-__all__ = ["Deed", "act", "read_action", "told_in"]
+__all__ = ["Deed", "act", "changes_in", "read_action", "told_in"]
+
+_COMPOSED = (Speech, Wish)
 
 
 class Deed(NamedTuple):
@@ -27,13 +31,15 @@ class Deed(NamedTuple):
     """What the agent is told; the reason, if the action was refused."""
     told: Sequence[Telling] = ()
     """What the action told other agents, in the order of telling."""
+    changes: Sequence[GroupChange] = ()
+    """What the action does with a group."""
 
 
 def read_action(given: object) -> Action | Deed:
     """The action that a policy gave, or the deed of an action that can't be read."""
     if isinstance(given, Deed):
         return given
-    if isinstance(given, Speech):
+    if isinstance(given, _COMPOSED):
         return given.action
     try:
         return as_action(given)
@@ -56,12 +62,15 @@ def act(
     own = getattr(world, "actions", ())
     deeds: dict[str, list[Deed]] = {}
     for agent in order:
-        deeds[agent] = [
-            _tell(world, agent, each, agents, tick)
-            if isinstance(each, Speech) and each.action.name not in own
-            else _act(world, agent, read_action(each), tick)
-            for each in actions[agent]
-        ]
+        joined: dict[str, bool] = {}
+        done = deeds[agent] = []
+        for each in actions[agent]:
+            if not isinstance(each, _COMPOSED) or each.action.name in own:
+                done.append(_act(world, agent, read_action(each), tick))
+            elif isinstance(each, Speech):
+                done.append(_tell(world, agent, each, agents, tick))
+            else:
+                done.append(_grant(world, each, joined, tick))
     return deeds
 
 
@@ -72,6 +81,11 @@ def told_in(deeds: Mapping[str, Sequence[Deed]]) -> list[Telling]:
         said = [each for deed in own for each in deed.told]
         told += [each._replace(number=number) for number, each in enumerate(said)]
     return sorted(told, key=itemgetter(0, 1, 2))
+
+
+def changes_in(deeds: Mapping[str, Sequence[Deed]]) -> list[GroupChange]:
+    """What agents do with groups, in the order of acting."""
+    return [each for own in deeds.values() for deed in own for each in deed.changes]
 
 
 def _tell(world: World, agent: str, speech: Speech, agents: Collection[str], tick: int) -> Deed:
@@ -88,6 +102,20 @@ def _tell(world: World, agent: str, speech: Speech, agents: Collection[str], tic
     return Deed(speech.action, REFUSAL, Outcome(why, success=False))
 
 
+def _grant(world: World, wished: Wish, joined: dict[str, bool], tick: int) -> Deed:
+    """Let an agent do something with a group, if it may; the world says who joins."""
+    why = wished.refusal
+    if not why:
+        try:
+            may_join = getattr(world, "may_join", None)
+            return Deed(wished.action, DONE, changes=granted(wished, joined, may_join))
+        except REFUSED as error:
+            why = refusal(wished.action.name, error)
+        except Exception as error:  # a user's own world may raise anything
+            raise failed(world, "may_join", tick, error) from error
+    return Deed(wished.action, REFUSAL, Outcome(why, success=False))
+
+
 def _everybody_may(_: str, __: str) -> bool:
     return True
 
@@ -100,7 +128,7 @@ def _refused(action: Action | None, error: Exception) -> Deed:
 def _act(world: World, agent: str, action: Action | Deed, tick: int) -> Deed:
     if isinstance(action, Deed):
         return action
-    if action.name in OWN_ACTIONS or action.name in GROUP_ACTIONS:
+    if action.name in OWN_ACTIONS:
         return Deed(action, None)
     if action.name == NO_OP:
         reason = action.arguments.get("reason", "no reason given")

@@ -28,6 +28,7 @@ __all__ = [
     "ASK_ACTIONS",
     "GROUP_ACTIONS",
     "GROUP_ASKS",
+    "JOIN_GROUP",
     "LINKS",
     "MEMORY_ACTIONS",
     "NOTE_ACTIONS",
@@ -42,6 +43,7 @@ __all__ = [
     "checked",
     "is_list",
     "memory_to_store",
+    "name_of",
     "note_of",
     "refusal",
 ]
@@ -72,12 +74,15 @@ TELL_ACTIONS: Mapping[str, str] = {
 """The actions by which memories cross from agent to agent. A world that has an action of the same
 name in its ``actions`` does that action itself."""
 
+JOIN_GROUP = "join_group"
 GROUP_ACTIONS: Mapping[str, str] = {
     "post_to_group": "write to the board of a group of yours, which all its members can search: "
     "group, content, and optionally tier (important, normal or low)",
     "leave_group": "leave a group: you neither find nor write what is on its board any more: group",
+    JOIN_GROUP: "become a member of a group, if you may: you find all that is on its board: group",
 }
-"""The actions on groups, which a language model is told of in a world that has ``groups``."""
+"""The actions on groups. A world that has an action of the same name in its ``actions`` does that
+action itself."""
 
 NOTE_ACTIONS: Mapping[str, str] = {
     "append_note": "add lines to a note, a Markdown file of your own: text, and optionally path "
@@ -102,7 +107,7 @@ _RECALL = "recall_memory"
 """As an action of a policy that does not ask, it makes hot what is needed again."""
 
 OWN_ACTIONS: Mapping[str, str] = {**MEMORY_ACTIONS, _RECALL: ASK_ACTIONS[_RECALL], **NOTE_ACTIONS}
-"""The actions of every agent in every world, beside those on groups."""
+"""The actions of every agent in every world on its own memory."""
 
 NO_OP = "no_op"
 """The action of a policy that found no answer. Only its ``reason`` is recorded."""
@@ -124,6 +129,7 @@ _REQUIRED = {
     "set_trust": ("agent", "trust"),
     "post_to_group": ("group", "content"),
     "leave_group": ("group",),
+    JOIN_GROUP: ("group",),
     "tell": ("to", "memory_id"),
     "broadcast": ("memory_id",),
     "retract": ("memory_id",),
@@ -177,6 +183,18 @@ def as_action(value: object) -> Action:
     return Action(name, arguments)
 
 
+def name_of(value: object) -> str | None:
+    """The name of what a policy gave; None if it is no action."""
+    if isinstance(value, Action):
+        return value.name
+    if not isinstance(value, Mapping):
+        return None
+    try:
+        return as_action(value).name
+    except InvalidAction:
+        return None
+
+
 def is_list(value: object) -> bool:
     """Whether a policy's answer is a list; a single action is not."""
     return isinstance(value, Sequence) and not isinstance(value, str | bytes | Action | Ask)
@@ -211,12 +229,6 @@ def change_memory(memory: AgentMemory, action: Action) -> None:
         return
     if name == "set_trust":
         memory.trust(arguments["agent"], arguments["trust"])
-        return
-    if name == "post_to_group":
-        memory.post(arguments["group"], arguments["content"], arguments.get("tier"))
-        return
-    if name == "leave_group":
-        memory.leave(arguments["group"])
         return
     identifier = arguments["memory_id"]
     if name == "pin_memory":

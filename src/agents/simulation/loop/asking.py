@@ -30,7 +30,8 @@ def answers(bank: OpenBank, asked: Sequence[tuple[str, Ask]]) -> list[Answer]:
 
     Cold memories are searched in the journal, not in mem0's store: a replay finds the same ones.
     What is found counts as used, and with cold memories, as recalled: what is needed again becomes
-    hot, if ``temperature.auto_promote`` is true.
+    hot, if ``temperature.auto_promote`` is true. What is found on boards is not counted here: all
+    agents read a board as it was before the tick.
     """
     found: list[Answer | None] = [None] * len(asked)
     batches: dict[tuple[int | None, bool, bool], list[int]] = {}
@@ -62,7 +63,9 @@ def _found(bank: OpenBank, request: SearchRequest, cold: bool, with_groups: bool
     if with_groups:
         alone = zip(request.agents, request.queries, strict=True)
         return [
-            group_search.search(bank, request._replace(agents=[agent], queries=[query]))
+            group_search.search(
+                bank, request._replace(agents=[agent], queries=[query]), counts_boards=False
+            )
             for agent, query in alone
         ]
     return bank.search.run(bank.search.read(request)).hits if cold else bank.find(request)

@@ -15,8 +15,8 @@ from ...memory.records import Hits
 from ..protocols import Action, Answer, Ask, Observation, Policy
 from .actions import is_list
 from .asking import answers, asked_in
+from .composing import composed
 from .failures import failed
-from .speaking import speeches
 
 __all__ = ["Decided", "Together", "decide"]
 
@@ -39,8 +39,8 @@ class Decided(NamedTuple):
     given: Given
     """The memories that each agent was given."""
     actions: list[Sequence[object]]
-    """What each agent wants to do, as its policy gave it, with speeches for actions that tell; a
-    question that is left is refused."""
+    """What each agent wants to do, as its policy gave it, with speeches for actions that tell and
+    wishes for actions on groups; a question that is left is refused."""
     asked: list[list[tuple[str, Answer]]]
     """The questions of the agents, round by round, and what was found."""
 
@@ -87,7 +87,7 @@ def decide(
             decided[place] = each
         asking = [place for place in asking if asked_in(decided[place])]
     wanted = [
-        asked_in(each) or speeches(bank, agent, each)
+        asked_in(each) or composed(bank, agent, each)
         for agent, each in zip(seen, decided, strict=True)
     ]
     return Decided(observations, given, wanted, asked)

@@ -8,11 +8,12 @@ from ...errors import InvalidInput, SimulationError
 from ...memory.records import Hits
 from ...storage.signals import first
 from ..protocols import Policy, World
-from .acting import act, told_in
+from .acting import act, changes_in, told_in
 from .deciding import Together, decide
 from .decisions import DecisionLog
 from .failures import call
 from .flushing import Contexts
+from .grouping import Boards, used_in
 from .keeping import changed_metrics, groups_of, metrics_of, not_kept
 from .observing import observe
 from .recording import Recording
@@ -126,9 +127,10 @@ class Loop:
             )
             actions = dict(zip(agents, decided.actions, strict=True))
             deeds = act(self._world, streams.order(), actions, number)
+            boards = Boards(used_in(decided.asked), changes_in(deeds))
             recording = remember(
                 bank, self._policy, streams.agents, self._contexts, self._rules,
-                decided, deeds, told_in(deeds), log,
+                decided, deeds, told_in(deeds), boards, log,
             )  # fmt: skip
             self._errors = recording.errors
             self._call("end_tick")

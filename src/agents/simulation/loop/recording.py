@@ -15,6 +15,7 @@ from .deciding import Decided
 from .decisions import DONE, REFUSAL, UNANSWERED, DecisionLog
 from .failures import failed
 from .flushing import Contexts, Saving
+from .grouping import Boards, change_boards
 from .rating import Rate
 from .recorder import Recorder, save
 from .reflecting import reflect
@@ -74,6 +75,10 @@ class Recording:
         if told:
             telling.deliver(self._bank.parts, told)
 
+    def boards(self, boards: Boards) -> None:
+        """Keep what agents did with groups, and what they found on boards."""
+        change_boards(self._bank, boards)
+
     def flushes(self, policy: Policy, decided: Decided, rngs: Mapping[str, Random]) -> None:
         """Flush and compact the contexts that are full enough."""
         if self._contexts is not None:
@@ -87,7 +92,7 @@ class Recording:
             self.errors.setdefault(agent, []).extend(told)
 
     def _deed(self, agent: str, deed: Deed, recorder: Recorder, log: DecisionLog | None) -> None:
-        action, result, outcome, _ = deed
+        action, result, outcome = deed[:3]
         born = False
         if result is None and action is not None:
             try:

@@ -1,6 +1,6 @@
 """What agents tell each other in a tick: copied before the world acts, heard when it has acted."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ...bank.memory_bank import MemoryBank
@@ -10,9 +10,9 @@ from ...errors import InvalidAction
 from ...memory.sources import Telling
 from ...memory.tiers import Tier
 from ..protocols import Action
-from .actions import REFUSED, TELL_ACTIONS, as_action, checked, refusal
+from .actions import REFUSED, checked, refusal
 
-__all__ = ["Speech", "heard_by", "speeches"]
+__all__ = ["Speech", "heard_by", "speech_of"]
 
 
 class Speech(NamedTuple):
@@ -26,28 +26,8 @@ class Speech(NamedTuple):
     refusal: str = ""
 
 
-def speeches(bank: MemoryBank, agent: str, actions: Sequence[object]) -> Sequence[object]:
-    """The actions of an agent, with a :class:`Speech` for each action that tells.
-
-    A speech has the memory as it was before the tick.
-    """
-    if not any(_tells(each) for each in actions):
-        return actions
-    return [_speech(bank, agent, as_action(each)) if _tells(each) else each for each in actions]
-
-
-def _tells(given: object) -> bool:
-    if isinstance(given, Action):
-        return given.name in TELL_ACTIONS
-    if not isinstance(given, Mapping):
-        return False
-    try:
-        return as_action(given).name in TELL_ACTIONS
-    except InvalidAction:
-        return False
-
-
-def _speech(bank: MemoryBank, agent: str, action: Action) -> Speech:
+def speech_of(bank: MemoryBank, agent: str, action: Action) -> Speech:
+    """An action that tells, with the memory as it was before the tick."""
     try:
         arguments = checked(action)
         to = _meant(arguments.get("to"), is_one=action.name == "tell")

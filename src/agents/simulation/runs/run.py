@@ -364,12 +364,6 @@ class Run:
     def _spread(self) -> Driver:
         """Let the agents live in the workers' cells; the bank stays where it is until the end."""
         if self._bank is not None:
-            if self._bank.groups():
-                raise RunError(
-                    f"{self.folder} has groups, and all members search their boards in each tick: "
-                    "it can't be spread over workers",
-                    hint="run it with --engine local",
-                )
             agents = self.settings.simulation.agent_ids()
             split(self._bank, self.folder / SHARDS, agents, self._cassette)
             self._bank.parts.release()

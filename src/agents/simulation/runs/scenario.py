@@ -17,6 +17,7 @@ from ..loop.actions import (
     ASK_ACTIONS,
     GROUP_ACTIONS,
     GROUP_ASKS,
+    JOIN_GROUP,
     MEMORY_ACTIONS,
     OWN_ACTIONS,
     TELL_ACTIONS,
@@ -134,13 +135,7 @@ def make_policy(settings: Settings, world: World, cassette: Cassette, *folders: 
             )
         seconds = options.get("timeout", DEFAULT_TIMEOUT)
         model, actions = ChatModel(settings.llm, timeout=seconds), getattr(world, "actions", {})
-        own = MEMORY_ACTIONS if settings.notes.read_only else OWN_ACTIONS
-        own = {**own, **TELL_ACTIONS}
-        has_groups = callable(getattr(world, "groups", None))
-        if has_groups:
-            own = {**own, **GROUP_ACTIONS}
-        if settings.simulation.asks:
-            own = {**own, **ASK_ACTIONS, **(GROUP_ASKS if has_groups else {})}
+        own = own_actions(settings, world)
         policy = _call(where, Llm, options, model, cassette, actions, own, settings.reflection)
     elif ":" in name:
         policy = _make("simulation.policy", name, options, folders)
@@ -155,6 +150,20 @@ def make_policy(settings: Settings, world: World, cassette: Cassette, *folders: 
             hint="a policy has decide(observation, memories, rng)",
         )
     return policy
+
+
+def own_actions(settings: Settings, world: World) -> dict[str, str]:
+    """What a language model is told that it can do beside the world's actions, by name."""
+    own = {**(MEMORY_ACTIONS if settings.notes.read_only else OWN_ACTIONS), **TELL_ACTIONS}
+    may_join = callable(getattr(world, "may_join", None))
+    has_groups = may_join or callable(getattr(world, "groups", None))
+    if has_groups:
+        own |= {
+            each: text for each, text in GROUP_ACTIONS.items() if each != JOIN_GROUP or may_join
+        }
+    if settings.simulation.asks:
+        own |= {**ASK_ACTIONS, **(GROUP_ASKS if has_groups else {})}
+    return own
 
 
 _BESIDE_OPTIONS = ("agent", "content", "tier", "metadata")

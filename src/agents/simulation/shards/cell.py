@@ -1,4 +1,4 @@
-"""A cell: some agents of a run, with a bank of their own."""
+"""A cell: some agents of a run, with a bank of their own, which has a copy of all boards."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -16,6 +16,7 @@ from ...storage.resident.fingerprint import fingerprint
 from ..loop.acting import Deed, read_action
 from ..loop.deciding import Decided, decide
 from ..loop.flushing import Contexts
+from ..loop.grouping import Boards, Wish, used_in
 from ..loop.remembering import remember
 from ..loop.speaking import Speech
 from ..loop.standing import Standing
@@ -23,6 +24,7 @@ from ..loop.streams import Streams
 from ..loop.tick_end import do_what_is_due, later_counts, tick_counts
 from ..protocols import Ask, Flushing, Observation, Policy, Reflecting
 from . import wire
+from .log import Frames
 
 __all__ = ["Cell", "Logged", "of_cells", "policy_again"]
 
@@ -115,34 +117,42 @@ class Cell:
         self._decided = decided
         self._actions = wire.plain_actions(
             [
-                [each if isinstance(each, Speech) else read_action(each) for each in own]
+                [each if isinstance(each, Speech | Wish) else read_action(each) for each in own]
                 for own in decided.actions
             ]
         )
+        uses = Boards(used_in(decided.asked), ()).plain()
         return wire.encode(
-            [self._actions, wire.plain_asks(decided, self.agents)],
+            [self._actions, wire.plain_asks(decided, self.agents), *uses[:1]],
             f"{type(self._policy).__name__}.decide()",
         )
 
-    def record(self, deeds: bytes) -> dict[str, Any]:
-        """Remember what the agents saw and did, end the tick and commit it; what it counted."""
+    def record(self, boards: Sequence[Any], deeds: bytes) -> dict[str, Any]:
+        """Remember what the agents saw and did, end the tick and commit it; what it counted.
+
+        ``boards`` has what all agents of the run did with groups, as JSON values.
+        """
         done, told = wire.decode(deeds)
-        return self._record(wire.deeds_of(self._actions, done), wire.told_of(told))
+        return self._record(
+            wire.deeds_of(self._actions, done), wire.told_of(told), Boards.of(boards)
+        )
 
-    def again(self, tick: int, seen: bytes, decided: bytes, deeds: bytes) -> dict[str, Any]:
+    def again(self, tick: int, boards: Sequence[Any], frames: Frames) -> dict[str, Any]:
         """Do a tick again from the log."""
-        actions, asked = wire.decode(decided)
-        self.decide(tick, seen, policy_again(self._policy, self.bank.settings, asked))
+        actions, asked, *_ = wire.decode(frames.decided)
+        self.decide(tick, frames.seen, policy_again(self._policy, self.bank.settings, asked))
         self._actions = actions
-        return self.record(deeds)
+        return self.record(boards, frames.deeds)
 
-    def _record(self, deeds: Sequence[Sequence[Deed]], told: Sequence[Telling]) -> dict[str, Any]:
+    def _record(
+        self, deeds: Sequence[Sequence[Deed]], told: Sequence[Telling], boards: Boards
+    ) -> dict[str, Any]:
         bank, decided = self.bank, self._decided
         if decided is None:
             raise RuntimeError("a tick is recorded after it was decided")
         recording = remember(
             bank, self._policy, self._streams.agents, self._contexts, self._rules,
-            decided, dict(zip(self.agents, deeds, strict=True)), told, None,
+            decided, dict(zip(self.agents, deeds, strict=True)), told, boards, None,
         )  # fmt: skip
         self._errors = recording.errors
         do_what_is_due(bank)

@@ -6,16 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import Any, NamedTuple
 
 from ... import errors
 from ...config.settings import Settings
+from ...engine.groups import GroupChange
 from ...errors import RunError, SimulationError
 from ...memory.sources import Telling
 from ...storage.lock import lock_folder
 from ...storage.private_files import make_folder, replace_file
-from ..loop.acting import act, told_in
+from ..loop.acting import act, changes_in, told_in
 from ..loop.failures import call
+from ..loop.grouping import Boards, BoardUse
 from ..loop.keeping import changed_metrics, check_keys, metrics_of, not_kept
 from ..loop.observing import observe
 from ..loop.regions import regions_of
@@ -33,6 +35,17 @@ from .waiting import wait_for
 __all__ = ["MANIFEST", "Driver"]
 
 MANIFEST = "manifest.json"
+
+
+class _Acted(NamedTuple):
+    """What came of the agents' actions."""
+
+    deeds: dict[str, Any]
+    """The deeds of each agent, as JSON values."""
+    told: list[Telling]
+    """In the order of receivers, senders and numbers."""
+    changes: list[GroupChange]
+    """What was done with groups, in the order of acting."""
 
 
 class Driver:
@@ -124,15 +137,18 @@ class Driver:
                 for own in self._members
             ]
             decided = self._all("decide", number, parts=frames)[1]
-            deeds, told = self._acted(decided)
+            read = list(map(wire.decode, decided))
+            deeds, told, changes = self._acted(read)
             self._call("end_tick")
             done = self._done(deeds, told)
+            boards = Boards(self._uses(read), changes).plain()
             metrics, state = self._metrics(), self._state()
-            log.append(Entry(number, metrics, state, list(map(Frames, frames, decided, done))))
+            cells = list(map(Frames, frames, decided, done))
+            log.append(Entry(number, metrics, state, cells, boards))
         except BaseException:
             self.tick = number - 1
             raise
-        counted = self._recorded(done)
+        counted = self._recorded(boards, done)
         for each in counted:
             self._changed(each.pop("states"))
         return {
@@ -141,32 +157,33 @@ class Driver:
             **combined(counted, list(map(len, self._members)), metrics),
         }
 
-    def _recorded(self, done: Sequence[bytes]) -> list[Any]:
+    def _recorded(self, boards: Sequence[Any], done: Sequence[bytes]) -> list[Any]:
         """Let the cells record the tick, which is in the log; what they counted."""
         try:
-            return self._all("record", parts=done)[0]
+            return self._all("record", boards, parts=done)[0]
         except errors.BankError as error:
             raise RunError(
                 f"a cell can't record tick {self.tick}, which the log has: {error.why}",
                 hint="make room on the disk, or let your user write there; then " + self._way_on(),
             ) from error
 
-    def _acted(self, decided: Sequence[bytes]) -> tuple[dict[str, Any], list[Telling]]:
-        """Apply what the agents decided: the deeds of each agent, as JSON, and what was told."""
+    def _acted(self, decided: Sequence[Any]) -> _Acted:
+        """Apply what the agents of each cell decided."""
         order, wanted = self._streams.order(), self._wanted(decided)
         regions = regions_of(self._world, self._agents, self.tick)
         if regions is not None:
             return self._acted_in(regions, order, wanted)
         actions = {agent: wire.actions_of(wanted[agent]) for agent in self._agents}
         deeds = act(self._world, order, actions, self.tick)
-        return dict(zip(deeds, wire.plain_deeds(deeds.values()), strict=True)), told_in(deeds)
+        plain = dict(zip(deeds, wire.plain_deeds(deeds.values()), strict=True))
+        return _Acted(plain, told_in(deeds), changes_in(deeds))
 
     def _acted_in(
         self,
         regions: Mapping[str, Sequence[str]],
         order: Sequence[str],
         wanted: Mapping[str, list[Any]],
-    ) -> tuple[dict[str, Any], list[Telling]]:
+    ) -> _Acted:
         """Let the workers apply the actions, each in some regions of the world."""
         place = {agent: at for at, agent in enumerate(order)}
         orders = {name: sorted(own, key=place.__getitem__) for name, own in regions.items()}
@@ -179,14 +196,22 @@ class Driver:
         ]
         places = placed(list(map(len, orders.values())), len(self._links))
         done = self._all("apply", self.tick, parts=frames, places=places)[1]
-        deeds: dict[str, Any] = {}
-        told: list[Telling] = []
+        result = _Acted({}, [], [])
         for (name, own), frame in zip(orders.items(), done, strict=True):
-            came, heard, state = wire.decode(frame)
+            came, heard, state, changes = wire.decode(frame)
             self._call("set_region", name, state)
-            deeds.update(zip(own, came, strict=True))
-            told += wire.told_of(heard)
-        return deeds, sorted(told, key=itemgetter(0, 1, 2))
+            result.deeds.update(zip(own, came, strict=True))
+            result.told.extend(wire.told_of(heard))
+            result.changes.extend(GroupChange(*each) for each in changes)
+        result.told.sort(key=itemgetter(0, 1, 2))
+        result.changes.sort(key=lambda each: place[each.agent])
+        return result
+
+    def _uses(self, decided: Sequence[Any]) -> list[BoardUse]:
+        """What the agents found on boards, in the order in which one process has it."""
+        place = {agent: at for at, agent in enumerate(self._agents)}
+        found = [BoardUse(*use) for each in decided for uses in each[2:] for use in uses]
+        return sorted(found, key=lambda use: (use.round, place[use.agent]))
 
     def _done(self, deeds: Mapping[str, Any], told: Sequence[Telling]) -> list[bytes]:
         """For each cell, what came of its agents' actions, and what they are told."""
@@ -204,11 +229,11 @@ class Driver:
             for own in self._members
         ]
 
-    def _wanted(self, decided: Sequence[bytes]) -> dict[str, list[Any]]:
-        """The actions of each agent, as JSON."""
+    def _wanted(self, decided: Sequence[Any]) -> dict[str, list[Any]]:
+        """The actions of each agent, as JSON values."""
         result: dict[str, list[Any]] = {}
-        for own, frame in zip(self._members, decided, strict=True):
-            result.update(zip(own, wire.decode(frame)[0], strict=True))
+        for own, each in zip(self._members, decided, strict=True):
+            result.update(zip(own, each[0], strict=True))
         return result
 
     def _encoded(self, value: object, method: str) -> bytes:
@@ -262,7 +287,7 @@ class Driver:
                 link = next(
                     link for link, own in zip(self._links, self._cells, strict=True) if cell in own
                 )
-                self._send(link, ["again", cell, entry.tick], entry.cells[cell])
+                self._send(link, ["again", cell, entry.tick, entry.boards], entry.cells[cell])
                 self._changed(self._answer(link)[0])
 
     def checkpoint(self, folder: Path) -> None:

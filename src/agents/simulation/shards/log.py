@@ -7,9 +7,9 @@ is appended and synced in one go; half an entry at the end, which a kill left, i
 import os
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...errors import RunError
 from ...storage.private_files import FILE_MODE
@@ -40,17 +40,21 @@ class Entry(NamedTuple):
     state: str
     """The world's state after the tick: JSON."""
     cells: list[Frames]
+    boards: Sequence[Any] = ()
+    """What happened to the boards of groups, which all cells have: :meth:`Boards.plain`."""
 
     def packed(self) -> bytes:
         """The entry as bytes."""
         parts = [part for frames in self.cells for part in frames]
-        return packed([self.tick, self.metrics, self.state], parts)
+        head = [self.tick, self.metrics, self.state]
+        return packed([*head, self.boards] if self.boards else head, parts)
 
     @classmethod
     def of(cls, data: bytes) -> "Entry":
         """The entry in these bytes."""
-        (tick, metrics, state), parts = unpacked(data)
-        return cls(tick, metrics, state, list(map(Frames, parts[::3], parts[1::3], parts[2::3])))
+        (tick, metrics, state, *boards), parts = unpacked(data)
+        cells = list(map(Frames, parts[::3], parts[1::3], parts[2::3]))
+        return cls(tick, metrics, state, cells, *boards)
 
 
 def read_log(path: Path, after: int = -1) -> Iterator[Entry]:

@@ -15,6 +15,7 @@ from ..loop.acting import Deed
 from ..loop.deciding import decide
 from ..loop.decisions import DecisionLog
 from ..loop.flushing import Contexts
+from ..loop.grouping import Boards
 from ..loop.remembering import remember
 from ..loop.standing import Standing
 from ..loop.streams import Streams
@@ -68,7 +69,8 @@ class Merging:
             )
             recording = remember(
                 bank, self._policy, streams.agents, self._contexts, self._rules,
-                decided, {agent: deeds[agent] for agent in streams.order()}, told, log,
+                decided, {agent: deeds[agent] for agent in streams.order()}, told,
+                Boards.of(entry.boards), log,
             )  # fmt: skip
             self._errors = recording.errors
             do_what_is_due(bank)
@@ -87,7 +89,7 @@ class Merging:
         asked: dict[str, Any] = {}
         for own, frames in zip(self._members, entry.cells, strict=True):
             saw.update(zip(own, wire.seen_of(wire.decode(frames.seen)), strict=True))
-            actions, questions = wire.decode(frames.decided)
+            actions, questions, *_ = wire.decode(frames.decided)
             done, heard = wire.decode(frames.deeds)
             did.update(zip(own, wire.deeds_of(actions, done), strict=True))
             told += wire.told_of(heard)

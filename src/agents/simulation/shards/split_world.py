@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from ...config.settings import Settings
-from ..loop.acting import told_in
+from ..loop.acting import changes_in, told_in
 from ..loop.failures import call
 from ..loop.regions import act_in_region
 from ..loop.standing import Standing
@@ -29,7 +29,7 @@ class SplitWorld:
         """Apply the actions of a region's agents, in their order.
 
         The frame has the region's name, its state, the agents and their actions; the answer what
-        came of them, what was told, and the region's state.
+        came of them, what was told, the region's state, and what was done with groups.
         """
         world = self._world or self._begun()
         if tick != self._tick:
@@ -39,7 +39,12 @@ class SplitWorld:
         actions = dict(zip(order, map(wire.actions_of, wanted), strict=True))
         deeds, after = act_in_region(world, (name, state), order, actions, tick, self._agents)
         return wire.encode(
-            [wire.plain_deeds(deeds.values()), told_in(deeds), after],
+            [
+                wire.plain_deeds(deeds.values()),
+                told_in(deeds),
+                after,
+                [list(each) for each in changes_in(deeds)],
+            ],
             f"{type(world).__name__}.apply() or get_region()",
         )
 

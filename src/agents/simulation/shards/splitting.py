@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...bank.memory_bank import MemoryBank
+from ...engine.groups import is_board
 from ...errors import RunError
 from ...storage.bank_mark import mark
 from ...storage.identity import with_new_id
@@ -97,7 +98,11 @@ class _Splitting:
         self._journal, self._resident = ledger.journal, ledger.resident
         self._of_run = members(agents, cells)
         # A bank may have agents that are not the scenario's; the state hash covers them too.
-        self._of_bank = members(sorted(self._resident.blocks), cells)
+        owners = sorted(self._resident.blocks)
+        boards = list(filter(is_board, owners))
+        apart = members([each for each in owners if not is_board(each)], cells)
+        # Members in any cell read a board: each cell has all boards.
+        self._of_bank = [own + boards for own in apart]
         self._shelf = self._shelved()
 
     def _shelved(self) -> dict[str, list[tuple[Any, ...]]]:

@@ -11,11 +11,13 @@ from typing import Any, TypeVar
 
 import orjson
 
+from ...engine.groups import GroupChange
 from ...errors import SimulationError
 from ...memory.sources import Telling
 from ..loop.acting import Deed
 from ..loop.deciding import Decided
 from ..loop.decisions import REFUSAL
+from ..loop.grouping import Wish
 from ..loop.keeping import check_keys
 from ..loop.speaking import Speech
 from ..protocols import Action, Ask, Observation, Outcome, Remark
@@ -38,6 +40,8 @@ __all__ = [
 
 _OWN = -1
 """The result of an action on the agent's own memory, which is not done yet."""
+_OF_GROUP = 1
+"""The last value of a wish, by which it is longer than a speech."""
 _PLAIN: dict[type, tuple[Any, ...]] = {
     kind: kind("") for kind in (Observation, Outcome, Remark, Ask)
 }
@@ -120,16 +124,20 @@ def asks_of(plain: Mapping[str, Iterable[Iterable[Any]]]) -> dict[str, list[list
     }
 
 
-def plain_actions(read: Iterable[Sequence[Action | Deed | Speech]]) -> list[list[Any]]:
+def plain_actions(read: Iterable[Sequence[Action | Deed | Speech | Wish]]) -> list[list[Any]]:
     """What each agent wants to do; an action that was refused when read is its reason."""
     return [list(map(_plain_action, own)) for own in read]
 
 
-def _plain_action(read: Action | Deed | Speech) -> list[Any]:
+def _plain_action(read: Action | Deed | Speech | Wish) -> list[Any]:
+    """One value for a refusal, two for an action, five for a speech, six for a wish."""
     if isinstance(read, Deed):
         return [read.outcome.text if read.outcome else ""]
     if isinstance(read, Speech):
         return [*read.action, *read[1:]]
+    if isinstance(read, Wish):
+        change = [] if read.change is None else [*read.change]
+        return [*read.action, change, read.is_member, read.refusal, _OF_GROUP]
     return [*read]
 
 
@@ -138,17 +146,20 @@ def told_of(plain: Iterable[Sequence[Any]]) -> list[Telling]:
     return list(map(Telling.of, plain))
 
 
-def actions_of(plain: Iterable[Sequence[Any]]) -> list[Action | Deed | Speech]:
+def actions_of(plain: Iterable[Sequence[Any]]) -> list[Action | Deed | Speech | Wish]:
     """The actions of one agent from :func:`plain_actions`."""
     return list(map(_action, plain))
 
 
-def _action(plain: Sequence[Any]) -> Action | Deed | Speech:
+def _action(plain: Sequence[Any]) -> Action | Deed | Speech | Wish:
     if len(plain) == 1:
         return Deed(None, REFUSAL, Outcome(plain[0], success=False))
     action = Action(*plain[:2])
     if len(plain) == 2:
         return action
+    if len(plain) == 6:
+        change, is_member, why, _ = plain[2:]
+        return Wish(action, GroupChange(*change) if change else None, is_member, why)
     to, said, why = plain[2:]
     return Speech(action, to, said and Telling.of(said), why)
 

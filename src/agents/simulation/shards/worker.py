@@ -15,6 +15,7 @@ from ..policies.cassette import Cassette
 from ..protocols import Policy, World
 from . import wire
 from .cell import Cell
+from .log import Frames
 from .split_world import SplitWorld
 from .splitting import CASSETTE, cell_folder
 from .waiting import wait_for
@@ -72,17 +73,19 @@ class Worker:
             self._cells[cell] = opened
         return [[each.bank.tick, each.states()] for each in self._cells.values()], []
 
-    def _again(self, cell: int, tick: int, *frames: bytes) -> tuple[Any, list[bytes]]:
+    def _again(
+        self, cell: int, tick: int, boards: list[Any], *frames: bytes
+    ) -> tuple[Any, list[bytes]]:
         """Do a tick again in a cell that is behind; the states that changed."""
-        return self._cells[cell].again(tick, *frames)["states"], []
+        return self._cells[cell].again(tick, boards, Frames(*frames))["states"], []
 
     def _decide(self, tick: int, *seen: bytes) -> tuple[Any, list[bytes]]:
         cells = self._cells.values()
         return None, [each.decide(tick, own) for each, own in zip(cells, seen, strict=True)]
 
-    def _record(self, *deeds: bytes) -> tuple[Any, list[bytes]]:
+    def _record(self, boards: list[Any], *deeds: bytes) -> tuple[Any, list[bytes]]:
         cells = self._cells.values()
-        return [each.record(own) for each, own in zip(cells, deeds, strict=True)], []
+        return [each.record(boards, own) for each, own in zip(cells, deeds, strict=True)], []
 
     def _checkpoint(self, folder: str) -> tuple[Any, list[bytes]]:
         """Write a checkpoint of each cell."""

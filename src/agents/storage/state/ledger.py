@@ -317,9 +317,9 @@ class Ledger:
         """What a simulation keeps with the next commit."""
         self._pending.note = note
 
-    def pending(self) -> Changes:
-        """What happened since the last commit."""
-        return self._pending.changes()
+    def pending(self, leaves_out: Callable[[str], bool] | None = None) -> Changes:
+        """What happened since the last commit, but for owners of memories that are left out."""
+        return self._pending.changes(leaves_out)
 
     # Transactions
 
@@ -456,6 +456,9 @@ class Ledger:
             agents = None if everything else kept.touched
             self.journal.settle()
             self.resident.shelf.commit = self.journal.head + 1
+            before = self.resident.tick
             load(self.resident, self.journal, agents)
             replay(self.resident, kept.events, kept.vectors, agents)
+            if self.resident.tick < before:
+                self.resident.went_back()
         self._is_between = False

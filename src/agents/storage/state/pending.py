@@ -1,6 +1,6 @@
 """What happened since the last commit."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -50,8 +50,13 @@ class Pending:
     def __len__(self) -> int:
         return len(self.events) + len(self.accesses)
 
-    def changes(self) -> Changes:
-        """How many changes of each kind there are."""
+    def changes(self, leaves_out: Callable[[str], bool] | None = None) -> Changes:
+        """How many changes of each kind there are, but for owners that are left out."""
+        if leaves_out is not None:
+            every = (*self.events, *self.accesses)
+            return count_changes(
+                event for event in every if event[0] == "tick" or not leaves_out(event[1])
+            )
         if self.is_plain:  # as in most commits; to look at each event takes its time
             return Changes(sum(map(len, self.vectors)), *NO_CHANGES[1:])
         return count_changes((*self.events, *self.accesses))

@@ -165,6 +165,11 @@ class State:
                 found += self.memories(owner, sequences)
         return found
 
+    def went_back(self) -> None:
+        """The tick is an earlier one: what sweeps of later ticks found out does not hold."""
+        for block in self.blocks.values():
+            block.next_decay = 0
+
     def shelf_sum(self) -> int:
         """The sum of the hashes over all memories that are not resident."""
         return sum([block.shelf_sum for block in self.blocks.values()])

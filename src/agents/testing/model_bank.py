@@ -1,0 +1,193 @@
+"""How the model's agents tell each other memories, take them back, and share boards."""
+
+import copy
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .model import PlainModel
+from .model_memories import (
+    ACTIVE,
+    ARCHIVED,
+    COLD,
+    DELETED,
+    IMPORTANT,
+    LEAST,
+    MANY,
+    NORMAL,
+    PINNED,
+    WARM,
+    Kept,
+    Key,
+    Refused,
+)
+from .model_search import Found, Searched, fit
+from .model_state import BOARD
+
+__all__ = ["ModelBank"]
+
+IdOf = Callable[[Key], str]
+"""The id of a memory. The model knows none; what was told names its source by ids."""
+_OF_THE_TELLER = ("session", "speaker", "told_note")
+
+
+class ModelBank(PlainModel):
+    """The reference."""
+
+    # Telling
+
+    def tell(self, agent: str, sequence: int, listener: str, id_of: IdOf) -> bool:
+        """Whether the listener stored a copy. Otherwise it has one, which becomes warm."""
+        return self._tell(self.get(agent, sequence), listener, id_of)[1]
+
+    def _tell(self, memory: Kept, listener: str, id_of: IdOf) -> tuple[Kept, bool]:
+        teller, identifier = memory.agent_id, id_of(memory.key)
+        *_, origin_agent, origin, hands = _source(memory) or [teller, identifier, 0]
+        known = self._of_origin(listener, origin, memory.content, id_of)
+        if known is None:
+            kept = {
+                name: value
+                for name, value in memory.metadata.items()
+                if name not in _OF_THE_TELLER and not name.startswith("memory_")
+            }
+            source = [teller, self.tick, identifier, origin_agent, origin, hands + 1]
+            text = json.dumps(source, ensure_ascii=False, separators=(",", ":"))
+            kept |= {"speaker": teller, "memory_source": text}
+            options: dict[str, Any] = {"kind": memory.kind, "tags": memory.tags}
+            if memory.expires_tick is not None and memory.expires_tick > self.tick:
+                options["ttl"] = memory.expires_tick - self.tick
+            before, tier = self.issued.get(listener, 0), max(memory.tier, IMPORTANT)
+            (stored,) = self.add_many([(listener, memory.content, tier, kept, options)])
+            known = self.memories[stored.key]
+            if stored.sequence > before:
+                return known, True
+        if known.temperature == COLD and known.retention == ACTIVE:
+            known.temperature = WARM
+        return known, False
+
+    def _of_origin(self, agent: str, origin: str, content: str, id_of: IdOf) -> Kept | None:
+        """The agent's memory that is the origin, or the oldest copy of it, with this text."""
+        found = []
+        for memory in self.every(agent):
+            source, is_own = _source(memory), id_of(memory.key) == origin
+            is_meant = is_own or (source is not None and source[4] == origin)
+            if is_meant and memory.content == content and self._is_there(memory):
+                found.append((not is_own, memory.sequence))
+        return self.memories[agent, min(found)[1]] if found else None
+
+    def _is_there(self, memory: Kept) -> bool:
+        """What is archived does not expire."""
+        is_over = memory.retention == ACTIVE and self.is_expired(memory)
+        return memory.retention != DELETED and not is_over
+
+    def retract(
+        self, agent: str, sequence: int, text: str | None, id_of: IdOf
+    ) -> list[tuple[str, bool]]:
+        """Who was told the correction, and whether it was new there."""
+        memory, told = self.get(agent, sequence), []
+        with self._all_or_nothing():
+            waiting = [(memory.key, copy.copy(self._correction(memory, text, id_of)))]
+            while waiting:
+                former, correction = waiting.pop(0)
+                for one in list(self._copies(former, id_of)):
+                    there = [
+                        each
+                        for each in self._copies(former, id_of)
+                        if each.agent_id == one.agent_id and self._is_there(each)
+                    ]
+                    if not there:
+                        continue
+                    memory, is_new = self._tell(correction, one.agent_id, id_of)
+                    self._corrected(there[0], memory)
+                    told.append((one.agent_id, is_new))
+                    waiting.append((one.key, copy.copy(memory)))
+        return told
+
+    def _correction(self, memory: Kept, text: str | None, id_of: IdOf) -> Kept:
+        agent, after = memory.agent_id, self.superseding(memory)
+        former = after or memory
+        if text is None:
+            if after is not None and after.retention == ACTIVE and self._is_there(after):
+                return after
+            text = f"Retracted: {memory.content}"
+        if former.retention != ACTIVE:
+            return self.add_many([(agent, text, NORMAL, None)])[0]
+        if former.subject is None:
+            former.alias = id_of(former.key)
+        options = {"key": former.subject, "kind": memory.kind, "tags": memory.tags}
+        return self.add_many([(agent, text, None, None, options)])[0]
+
+    def _copies(self, former: Key, id_of: IdOf) -> Iterator[Kept]:
+        """What agents were told of a memory, agent after agent."""
+        for agent in self.agents():
+            for memory in self.every(agent):
+                source = _source(memory)
+                if source is not None and (source[0], source[2]) == (former[0], id_of(former)):
+                    yield memory
+
+    def _corrected(self, former: Kept, memory: Kept) -> None:
+        if former.tier != PINNED and former.retention == ACTIVE and former is not memory:
+            former.retention, former.retained = ARCHIVED, self.tick
+            self.links[former.key] = memory.sequence
+
+    # Groups
+
+    def join(self, group: str, agent: str) -> None:
+        self.groups.setdefault(group, {}).setdefault(agent, self.tick)
+
+    def leave(self, group: str, agent: str) -> None:
+        del self._members(group, agent)[agent]
+
+    def post(self, group: str, agent: str, content: str, tier: int) -> Kept:
+        if tier < IMPORTANT:
+            raise Refused("a board has no caps")
+        self._members(group, agent)
+        board = BOARD + group
+        with self._all_or_nothing():
+            self._expire({board})
+            return copy.copy(self._add(self._new(board, content, tier, {"speaker": agent})))
+
+    def _members(self, group: str, agent: str) -> dict[str, int]:
+        members = self.groups.get(group, {})
+        if agent not in members:
+            raise Refused("no member")
+        return members
+
+    def groups_of(self, agent: str) -> list[str]:
+        return sorted(group for group, members in self.groups.items() if agent in members)
+
+    def search_groups(
+        self, agent: str, query: str, limit: int | None, tokens: int | None
+    ) -> Searched:
+        """The agent's pinned memories, then the best of its own and of its groups' boards."""
+        most = self.rules.default_limit if limit is None else limit
+        places = [agent, *(BOARD + group for group in self.groups_of(agent))]
+        found = [
+            hit for place in places for hit in self.searching(place).find(query, most, MANY)[0]
+        ]
+        first = [hit for hit in found if hit.memory.tier == PINNED]
+        rest = [hit for hit in found if hit.memory.tier != PINNED]
+        rest.sort(key=_by_score if query.strip() else _by_tier)
+        budget = self.rules.context_tokens if tokens is None else tokens
+        kept, _ = fit(first, rest[: max(0, most - len(first))], budget)
+        for hit in kept if query.strip() else ():
+            if hit.score >= LEAST:
+                self.memories[hit.memory.key].use(self.tick, hit.score)
+        left_out = [hit.memory for hit in first if hit not in kept]
+        return kept, left_out
+
+
+def _source(memory: Kept) -> list[Any] | None:
+    text = memory.metadata.get("memory_source")
+    return None if text is None else json.loads(text)
+
+
+def _by_score(hit: Found) -> tuple[Any, ...]:
+    memory = hit.memory
+    ranks = -hit.boosted_score, -hit.score, -memory.created_tick
+    return (*ranks, memory.agent_id, -memory.sequence)
+
+
+def _by_tier(hit: Found) -> tuple[Any, ...]:
+    memory = hit.memory
+    return memory.tier, -memory.created_tick, memory.agent_id, -memory.sequence
