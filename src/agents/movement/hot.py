@@ -178,8 +178,8 @@ class Hot:
 
     def utilization(self) -> float:
         """The used share of the tokens of hot, of the agent with the largest."""
-        blocks = self._ledger.resident.blocks.values()
-        fullest = max(map(self.tokens, blocks), default=0)
+        blocks = self._ledger.resident.blocks
+        fullest = max(map(self.tokens, map(blocks.glance, blocks)), default=0)
         return round(fullest / self.limits.tokens, 6) if self.limits.tokens else 0.0
 
 
