@@ -114,10 +114,9 @@ def limbs_of(marks: Sequence[bytes] | bytes) -> Limbs:
 
 def number_of(limbs: Sequence[int]) -> int:
     """The whole number that these numbers of 32 bits, or sums of such numbers, stand for."""
-    total = 0
-    for limb in limbs:
-        total = (total << 32) + limb
-    return total
+    a, b, c, d, e, f, g, h = limbs
+    high, low = (((a << 32) + b << 32) + c << 32) + d, (((e << 32) + f << 32) + g << 32) + h
+    return (high << 128) + low
 
 
 def sums_of(
@@ -130,8 +129,10 @@ def sums_of(
     if less is not None:
         limbs -= less.view(">u4")
     sizes = np.array(counts, np.intp)
-    sums = np.zeros((len(sizes), limbs.shape[1]), np.int64)
-    firsts, has_any = np.cumsum(sizes) - sizes, sizes > 0
+    firsts = sizes.cumsum() - sizes
+    if sizes.all() and len(sizes):
+        return np.add.reduceat(limbs, firsts, axis=0)
+    sums, has_any = np.zeros((len(sizes), limbs.shape[1]), np.int64), sizes > 0
     if len(limbs):
         sums[has_any] = np.add.reduceat(limbs, firsts[has_any], axis=0)
     return sums

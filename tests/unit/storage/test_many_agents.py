@@ -101,8 +101,7 @@ def test_an_agent_that_nobody_looks_at_is_no_object(tmp_path) -> None:
         bank.advance(3)
         bank.agent(NAMES[4]).search("4")
         assert looked_at(bank) == [NAMES[4]]
-        rooms = state.blocks.spans()[2]
-        assert rooms.sum() <= 1.4 * len(state)
+        assert state.blocks.rooms().sum() <= 1.4 * len(state)
 
 
 def test_an_agent_that_was_looked_at_is_common_until_it_is_not(tmp_path) -> None:

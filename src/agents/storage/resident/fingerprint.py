@@ -28,11 +28,14 @@ def make_parts(agents: Population, seats: Sequence[int]) -> None:
     table, parts = agents.table, agents.parts
     _hash_all(agents, seats)
     digests = table.sums.digests(seats, table.shelf_sums)
-    place = 0
-    for seat, (agent, following, own) in zip(seats, agents.known(seats), strict=True):
-        part = b"\0%s\0%d\0%s" % (agent.encode(), following, digests[place : place + DIGEST])
-        parts[seat] = part if own is None or own.is_bare else part + _beside(own)
-        place += DIGEST
+    cut = [digests[place : place + DIGEST] for place in range(0, len(digests), DIGEST)]
+    ids, following, objects = agents.known(seats)
+    made = map(b"\0%s\0%d\0%s".__mod__, zip(map(str.encode, ids), following, cut, strict=True))
+    for seat, part in zip(seats, made, strict=True):
+        parts[seat] = part
+    for own in objects:
+        if own is not None and not own.is_bare:
+            parts[own.seat] = (parts[own.seat] or b"") + _beside(own)
 
 
 def _beside(block: AgentColumns) -> bytes:
@@ -50,10 +53,10 @@ def _beside(block: AgentColumns) -> bytes:
 
 def _hash_all(agents: Population, seats: Sequence[int]) -> None:
     """Hash all memories of the agents whose sums nobody made; the table keeps these from now on."""
-    new = np.array(seats, np.intp)[~agents.table.sums.which(seats)]
-    if not len(new):
+    unknown = agents.table.sums.unknown(seats)
+    if not unknown:
         return
-    starts, sizes, _ = agents.spans()
+    new, (starts, sizes) = np.array(unknown, np.intp), agents.spans()
     for part in portions(sizes[new]):
         own = new[part]
         _hash(agents.table, own.tolist(), starts[own], sizes[own])

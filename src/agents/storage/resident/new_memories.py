@@ -21,6 +21,8 @@ from .agent_columns import AgentColumns
 
 __all__ = ["NewMemories", "add_all", "forget_texts", "number", "which_matter"]
 
+_FEW = 48
+"""Fewer hashes are added one by one."""
 _HOT, _WARM = int(Temperature.HOT), int(Temperature.WARM)
 _CAPPED = (int(Tier.PINNED), int(Tier.CRITICAL))
 _TIERS, _TEMPERATURES = tuple(Tier), tuple(Temperature)
@@ -89,8 +91,9 @@ def _hash(
 ) -> None:
     """Add the hashes over new memories to the sums of the agents that are hashed."""
     sums = blocks[new.agents[0]].table.sums
-    seats = {agent: block.seat for agent, block in blocks.items() if block.is_hashed}
-    if len(seats) < len(blocks):
+    seats = {agent: block.seat for agent, block in blocks.items()}
+    if unknown := set(sums.unknown(list(seats.values()))):
+        seats = {agent: seat for agent, seat in seats.items() if seat not in unknown}
         is_hashed = [agent in seats for agent in new.agents]
         new = Additions._make([list(compress(column, is_hashed)) for column in new])
         vectors = vectors[is_hashed]
@@ -98,7 +101,10 @@ def _hash(
         return
     owners = list(map(seats.__getitem__, new.agents))
     marks = of_new(new, tick, vectors.tobytes())
-    if len(seats) < len(owners):  # the memories of an agent have to lie together
+    if len(owners) < _FEW:
+        for owner, mark in zip(owners, marks, strict=True):
+            sums.add(owner, int.from_bytes(mark, "big"))
+    elif len(seats) < len(owners):  # the memories of an agent have to lie together
         order = sorted(range(len(owners)), key=owners.__getitem__)
         marks = [marks[place] for place in order]
         counts = Counter(owners)

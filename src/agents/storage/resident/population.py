@@ -1,7 +1,8 @@
 """The agents of a bank. An agent that nobody looks at is a row of numbers, and no object."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import compress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import compress, repeat
+from operator import attrgetter
 from typing import Any, final
 
 import numpy as np
@@ -15,6 +16,7 @@ __all__ = ["Population"]
 _START, _SIZE, _ROOM, _FOLLOWING, _EXPIRY = range(5)
 """Columns of the numbers of an agent that nobody looked at; :class:`AgentColumns` says more."""
 _NUMBERS = 5
+_SEAT_OF, _START_OF, _SIZE_OF, _ROOM_OF = map(attrgetter, ("seat", "start", "size", "room"))
 
 
 @final
@@ -144,21 +146,33 @@ class Population(Mapping[str, AgentColumns]):
         """The seats of all agents, in the order of the agents' ids."""
         return [self._seats[agent] for agent in sorted(self._seats)]
 
-    def known(self, seats: Sequence[int]) -> Iterator[tuple[str, int, AgentColumns | None]]:
-        """Id and next sequence number of agents; the columns of those that somebody looked at."""
-        numbers = self._numbers[seats, _FOLLOWING].tolist()
-        for seat, number in zip(seats, numbers, strict=True):
-            own = self._objects[seat]
-            yield self._ids[seat], number if own is None else own.next_sequence, own
+    def known(self, seats: Sequence[int]) -> tuple[list[str], list[int], list[AgentColumns | None]]:
+        """Ids and next sequence numbers of agents; the columns of those that were looked at."""
+        objects = list(map(self._objects.__getitem__, seats))
+        numbers: Iterable[int] = repeat(0)
+        if None in objects:
+            numbers = self._numbers[seats, _FOLLOWING].tolist()
+        following = [
+            number if own is None else own.next_sequence
+            for number, own in zip(numbers, objects, strict=False)
+        ]
+        return list(map(self._ids.__getitem__, seats)), following, objects
 
     def following(self) -> Iterator[tuple[str, int]]:
         """All agents with their next sequence numbers."""
-        for agent, number, _ in self.known(list(self._seats.values())):
-            yield agent, number
+        ids, numbers, _ = self.known(list(self._seats.values()))
+        return zip(ids, numbers, strict=True)
 
     def looked_at(self) -> list[AgentColumns]:
         """The columns of the agents that somebody looked at."""
         return [own for own in self._objects if own is not None]
+
+    def are_all_looked_at(self) -> bool:
+        """Whether somebody looked at each agent, as in a small bank after a while.
+
+        It may say no where agents went.
+        """
+        return None not in self._objects
 
     def which(self, is_wanted: NDArray[np.bool_]) -> list[str]:
         """The ids of the agents at these seats, sorted."""
@@ -166,10 +180,12 @@ class Population(Mapping[str, AgentColumns]):
 
     def due(self, tick: int) -> list[AgentColumns]:
         """The columns of the agents that may have a memory which expires up to this tick."""
-        due = self._numbers[: len(self._ids), _EXPIRY] <= tick
-        for own in self.looked_at():
-            due[own.seat] = own.next_expiry <= tick
-        return [self[agent] for agent in self._seats if due[self._seats[agent]]]
+        found = [own for own in self.looked_at() if own.next_expiry <= tick]
+        if not self.are_all_looked_at():
+            due = self._numbers[: len(self._ids), _EXPIRY] <= tick
+            asleep = [seat for seat in np.flatnonzero(due).tolist() if self._objects[seat] is None]
+            found += self.of([self._ids[seat] for seat in asleep if self._ids[seat]])
+        return sorted(found, key=_SEAT_OF)
 
     def with_expiry(self, tick: int) -> set[str]:
         """The agents of :meth:`due`, and those that have what few agents have."""
@@ -178,15 +194,27 @@ class Population(Mapping[str, AgentColumns]):
 
     # The rows of the table
 
-    def spans(self) -> tuple[Rows, Rows, Rows]:
-        """By seat, the first row of each agent, how many hold a memory, and how many it has."""
-        starts, sizes, rooms = self._numbers[: len(self._ids), :_FOLLOWING].T.copy()
+    def spans(self) -> tuple[Rows, Rows]:
+        """By seat, the first row of each agent, and how many rows hold a memory."""
+        return self._column(_START, _START_OF), self._column(_SIZE, _SIZE_OF)
+
+    def rooms(self) -> Rows:
+        """By seat, how many rows each agent has."""
+        return self._column(_ROOM, _ROOM_OF)
+
+    def _column(self, column: int, of: Callable[[AgentColumns], int]) -> Rows:
         own = self.looked_at()
-        seats = [each.seat for each in own]
-        starts[seats] = [each.start for each in own]
-        sizes[seats] = [each.size for each in own]
-        rooms[seats] = [each.room for each in own]
-        return starts, sizes, rooms
+        if len(own) == len(self._ids):
+            return np.array(list(map(of, own)), np.intp)
+        values: Rows = self._numbers[: len(self._ids), column].astype(np.intp)
+        values[list(map(_SEAT_OF, own))] = list(map(of, own))
+        return values
+
+    def memories(self) -> int:
+        """How many memories all agents have."""
+        if self.are_all_looked_at():
+            return sum(map(_SIZE_OF, self.looked_at()))
+        return int(self._column(_SIZE, _SIZE_OF).sum())
 
     def move(self, starts: Rows, rooms: Rows) -> None:
         """The agents have ``rooms`` rows of the table now, from ``starts`` on."""

@@ -50,7 +50,8 @@ _SHOWN = [0, 1, 2, 4, 5]
 _TIERS = np.array(tuple(Tier), object)
 _TEMPERATURES = np.array(tuple(Temperature), object)
 # NumPy asks an enum a dozen questions before it takes it for the number it is.
-_WARM = int(Temperature.WARM)
+_HOT, _WARM = int(Temperature.HOT), int(Temperature.WARM)
+_PINNED = int(Tier.PINNED)
 
 
 class Window(Protocol):
@@ -72,8 +73,11 @@ class Window(Protocol):
 class Windows(Protocol):
     """The rows of all agents, by their seats."""
 
-    def spans(self) -> tuple[Rows, Rows, Rows]:
-        """The first row of each agent, how many rows hold a memory, and how many there are."""
+    def spans(self) -> tuple[Rows, Rows]:
+        """The first row of each agent, and how many rows hold a memory."""
+
+    def rooms(self) -> Rows:
+        """How many rows each agent has."""
 
     def move(self, starts: Rows, rooms: Rows, /) -> None:
         """The agents have ``rooms`` rows of the table now, from ``starts`` on."""
@@ -194,8 +198,8 @@ class ResidentTable:
         The rows that agents gave up stay behind. An agent for which no memories come gets no more
         room than it has.
         """
-        origins, sizes, had = self._windows.spans()
-        rooms = np.minimum(np.maximum(had, sizes), _rooms(sizes))
+        origins, sizes = self._windows.spans()
+        rooms = np.minimum(np.maximum(self._windows.rooms(), sizes), _rooms(sizes))
         for window, count in wanted:
             rooms[window.seat] = _room(window.size + count)
         used = int(rooms.sum())
@@ -244,11 +248,16 @@ class ResidentTable:
     def in_use(self) -> NDArray[np.bool_]:
         """Which rows hold a memory of an agent."""
         edges = np.zeros(len(self.norms) + 1, np.int8)
-        starts, sizes, _ = self._windows.spans()
+        starts, sizes = self._windows.spans()
         there = sizes > 0
         edges[starts[there]] += 1
         edges[(starts + sizes)[there]] -= 1
         return edges[:-1].cumsum(dtype=np.int8).view(np.bool_)
+
+    def is_hot(self) -> NDArray[np.bool_]:
+        """Which rows hold a hot memory or a pinned one; rows that nobody has may seem to."""
+        hot: NDArray[np.bool_] = (self.tiers == _PINNED) | (self.temperatures == _HOT)
+        return hot
 
     # Many agents at once
 

@@ -64,8 +64,7 @@ class State:
         self._has_purged = bool(journal.get("purged"))
 
     def __len__(self) -> int:
-        _, sizes, _ = self.blocks.spans()
-        return int(sizes.sum())
+        return self.blocks.memories()
 
     @property
     def cold(self) -> int:
@@ -113,8 +112,14 @@ class State:
     def with_more(self, rows: NDArray[np.bool_], than: int) -> list[str]:
         """The agents that have more than so many of these rows of the table, sorted."""
         before = np.append(0, rows.cumsum())
-        starts, sizes, _ = self.blocks.spans()
+        starts, sizes = self.blocks.spans()
         return self.blocks.which(before[starts + sizes] - before[starts] > than)
+
+    def with_hot(self) -> list[AgentColumns]:
+        """The columns of all agents that may have a hot memory, pinned ones included."""
+        if not self.blocks.are_all_looked_at():
+            self.blocks.of(self.with_more(self.table.is_hot(), 0))
+        return self.blocks.looked_at()
 
     def touch(self, agents: Collection[str]) -> None:
         """These agents change now."""
@@ -137,9 +142,10 @@ class State:
 
     def temperature_counts(self) -> dict[Temperature, int]:
         """How many of the memories that :meth:`tier_counts` counts have each temperature."""
-        tiers, temperatures = self.table.tiers, self.table.temperatures
-        is_hot = (tiers == int(Tier.PINNED)) | (temperatures == int(Temperature.HOT))
-        hot = int(np.count_nonzero(self.table.in_use() & is_hot))
+        if self.blocks.are_all_looked_at():
+            hot = sum([len(own.pinned) + len(own.hot) for own in self.blocks.looked_at()])
+        else:
+            hot = int(np.count_nonzero(self.table.in_use() & self.table.is_hot()))
         counts = {
             Temperature.HOT: hot,
             Temperature.WARM: len(self) - hot,
@@ -241,7 +247,7 @@ class State:
         table.use_records[rows] = after_uses(table.use_records[rows], scores)
         self.touch(agents)
         seats = self.blocks.seats_of(agents)
-        if table.sums and table.sums.which(seats).any():
+        if table.sums and table.sums.knows_any(seats):
             sequences, uses = table.numbers[rows, 0], table.numbers[rows, 4]
             marks = of_activities(sequences, uses, self.tick, table.use_records[rows])
             places = table.places[rows]
