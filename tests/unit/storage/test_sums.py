@@ -63,3 +63,21 @@ def test_what_nobody_made_is_nothing_and_stays_so() -> None:
     sums.forget(5)
     sums.forget(500)
     assert (sums.of(5), sums.knows(5)) == (0, False)
+    for write in (lambda: sums.put(-1, 1), lambda: sums.put_all([2, -1], limbs_of([mark(1)] * 2))):
+        with pytest.raises(IndexError, match="no sum"):
+            write()
+
+
+@pytest.mark.parametrize("count", [5, 60])
+def test_the_bytes_have_what_others_add(count) -> None:
+    sums, others = Sums(), Sums()
+    sums.put_all(range(count), limbs_of([mark(number) for number in range(count)]))
+    sums.add(3, WHOLE - 1)
+    for seat in range(0, count, 2):
+        others.put(seat, value(mark(seat + 1)))
+    expected = [
+        value(mark(n)) + (WHOLE - 1) * (n == 3) + value(mark(n + 1)) * (n % 2 == 0)
+        for n in range(count)
+    ]
+    made = sums.digests(range(count), others)
+    assert made == b"".join([(own % WHOLE).to_bytes(32, "big") for own in expected])

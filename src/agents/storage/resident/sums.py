@@ -57,7 +57,8 @@ class Sums:
         """The sum of an agent."""
         if not 0 <= seat < len(self._known):
             return 0
-        self._settle()
+        if self._waiting:
+            self._settle()
         return int.from_bytes(self._data[DIGEST * seat : DIGEST * (seat + 1)], "big")
 
     def total(self) -> int:
@@ -68,13 +69,13 @@ class Sums:
 
     def digests(self, seats: Sequence[int], others: "Sums") -> bytes:
         """The bytes of each sum, with what ``others`` has for the agent added."""
+        if len(seats) < _FEW:
+            totals = [(self.of(seat) + others.of(seat)) % _MODULUS for seat in seats]
+            return b"".join([total.to_bytes(DIGEST, "big") for total in totals])
         if others:
             return _rows_of(self.limbs(seats) + others.limbs(seats)).tobytes()
         self._settle()
         self._make_room(seats)
-        if len(seats) < _FEW:
-            data = self._data
-            return b"".join([data[DIGEST * seat : DIGEST * (seat + 1)] for seat in seats])
         return self._rows[seats].tobytes()
 
     def limbs(self, seats: Sequence[int]) -> Limbs:
@@ -86,8 +87,9 @@ class Sums:
     def put(self, seat: int, total: int) -> None:
         """This is the sum of an agent now."""
         self._settle()
-        if seat >= len(self._known):
-            self._make_room([seat])
+        if seat < 0:
+            raise IndexError("an agent that is not in the population has no sum")
+        self._make_room([seat])
         data = (total % _MODULUS).to_bytes(DIGEST, "big")
         self._data[DIGEST * seat : DIGEST * (seat + 1)] = data
         self._known[seat] = 1
@@ -96,6 +98,8 @@ class Sums:
         """These are the sums of these agents now."""
         self._settle()
         self._make_room(seats)
+        if min(seats, default=0) < 0:
+            raise IndexError("an agent that is not in the population has no sum")
         self._rows[seats] = _rows_of(sums)
         for seat in seats:
             self._known[seat] = 1
