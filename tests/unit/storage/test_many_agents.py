@@ -9,6 +9,7 @@ import pytest
 
 from agents import MemoryBank
 from agents.memory.temperature import Temperature
+from agents.storage.resident import fingerprint as fingerprints
 from agents.storage.resident import table as tables
 from agents.storage.resident.agent_columns import AgentColumns
 
@@ -160,6 +161,24 @@ def test_the_hash_is_that_of_a_new_look_after_anything(tmp_path, seed) -> None:
                 bank.parts.ledger._snapshot_if(0)
         with MemoryBank.open(tmp_path, preset="vector", storage={"sync": "manual"}) as bank:
             assert bank.state_hash() == kept
+
+
+def test_a_hash_that_was_interrupted_leaves_no_agent_half_hashed(tmp_path, monkeypatch) -> None:
+    with MemoryBank.open(tmp_path, preset="vector", storage={"sync": "manual"}) as bank:
+        fill(bank)
+        for name in NAMES[:3]:
+            bank.agent(name).trust(NAMES[9], 0.5)
+        expected = bank.state_hash()
+        bank.parts.ledger.resident.blocks.touch(NAMES)
+
+        def interrupted(*_: object) -> bytes:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(fingerprints, "_beside", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            bank.state_hash()
+        monkeypatch.undo()
+        assert bank.state_hash() == expected
 
 
 def test_only_agents_over_a_cap_are_relieved(tmp_path) -> None:

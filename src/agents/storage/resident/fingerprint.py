@@ -30,12 +30,12 @@ def make_parts(agents: Population, seats: Sequence[int]) -> None:
     digests = table.sums.digests(seats, table.shelf_sums)
     cut = [digests[place : place + DIGEST] for place in range(0, len(digests), DIGEST)]
     ids, following, objects = agents.known(seats)
-    made = map(b"\0%s\0%d\0%s".__mod__, zip(map(str.encode, ids), following, cut, strict=True))
-    for seat, part in zip(seats, made, strict=True):
-        parts[seat] = part
-    for own in objects:
+    for place, own in enumerate(objects):
         if own is not None and not own.is_bare:
-            parts[own.seat] = (parts[own.seat] or b"") + _beside(own)
+            cut[place] += _beside(own)
+    made = map(b"\0%s\0%d\0%s".__mod__, zip(map(str.encode, ids), following, cut, strict=True))
+    for seat, part in zip(seats, made, strict=True):  # an interrupt leaves whole parts or none
+        parts[seat] = part
 
 
 def _beside(block: AgentColumns) -> bytes:
