@@ -31,7 +31,7 @@ from agents.storage.resident.agent_columns import AgentColumns
 from agents.storage.resident.come_and_go import put, take
 from agents.storage.resident.fingerprint import fingerprint
 from agents.storage.resident.new_memories import add_all
-from agents.storage.resident.table import ResidentTable
+from agents.storage.resident.population import Population
 from agents.storage.state import snapshots
 from agents.storage.vectors import norms, quantise
 from examples import examples
@@ -225,7 +225,7 @@ def test_other_text_is_no_list_of_events(text) -> None:
 @st.composite
 def blocks(draw) -> AgentColumns:
     """An agent after any additions, changes of tier and temperature, searches and removals."""
-    block = AgentColumns(draw(agent_ids), draw(st.integers(0, 9)), ResidentTable(3, {}))
+    block = Population(draw(st.integers(0, 9)), 3).own(draw(agent_ids))
     rows = draw(
         st.lists(
             st.tuples(
@@ -270,7 +270,7 @@ def blocks(draw) -> AgentColumns:
 def test_a_snapshot_gives_back_the_agent_it_was_made_from(block) -> None:
     packed = snapshots.pack(block)
     seed = next(s for s in range(10) if id_prefix(s, block.agent_id) == block.prefix)
-    again = snapshots.unpack(packed, seed, 3, ResidentTable(3, {}))
+    again = snapshots.unpack(packed, seed, 3)
     memories = block.memories(range(len(block)))
     assert list(map(tuple, again.memories(range(len(again))))) == list(map(tuple, memories))
     assert [again.row_of(memory.sequence) for memory in memories] == [*range(len(block))]
@@ -304,7 +304,7 @@ def test_a_snapshot_with_a_changed_byte_is_refused(block, place) -> None:
     else:
         changed = value + " "
     with pytest.raises(BankDamaged):
-        snapshots.unpack(packed._replace(**{name: changed}), 0, 3, ResidentTable(3, {}))
+        snapshots.unpack(packed._replace(**{name: changed}), 0, 3)
 
 
 @given(blocks(), st.sets(st.integers(0, 9)))
@@ -320,7 +320,7 @@ def test_what_is_taken_out_and_put_back_is_as_it_was(block, wanted) -> None:
     staying = [memory for row, memory in enumerate(before) if row not in going]
     assert list(map(tuple, block.memories(range(len(block))))) == list(map(tuple, staying))
     seed = next(s for s in range(10) if id_prefix(s, block.agent_id) == block.prefix)
-    again = snapshots.unpack(snapshots.pack(block), seed, 3, ResidentTable(3, {}))
+    again = snapshots.unpack(snapshots.pack(block), seed, 3)
     assert fingerprint(again) == fingerprint(block)
     for record in reversed(taken):  # in any order
         put(block, [record])

@@ -162,8 +162,10 @@ class _Look:
         if agent_id is None:
             provider, behind = bank.settings.store.provider, bank.store.commits_behind
             self._store = StoreStatus(provider, behind, bank.store.problem)
-        names = _agents_in(resident.blocks) if agent_id is None else [agent_id]
-        self._blocks = [resident.block(name) for name in names]
+        if agent_id is None:
+            self._blocks = [resident.blocks.glance(name) for name in _agents_in(resident.blocks)]
+        else:
+            self._blocks = [resident.block(agent_id)]
         self._groups = len(groups(bank) if agent_id is None else groups_of(bank, agent_id))
         shelf = resident.shelf.counts(agent_id)
         self._shelf = {at: each for at, each in shelf.items() if group_of(at[0]) is None}

@@ -38,8 +38,8 @@ def agents(bank: OpenBank) -> list[str]:
         return sorted(
             [
                 name
-                for name, own in blocks.items()
-                if (own.next_sequence > 1 or own.notes) and name[0] != "."
+                for name, following in blocks.following()
+                if (following > 1 or blocks[name].notes) and name[0] != "."
             ]
         )
 

@@ -178,8 +178,7 @@ class Hot:
 
     def utilization(self) -> float:
         """The used share of the tokens of hot, of the agent with the largest."""
-        blocks = self._ledger.resident.blocks.values()
-        fullest = max(map(self.tokens, blocks), default=0)
+        fullest = max(map(self.tokens, self._ledger.resident.with_hot()), default=0)
         return round(fullest / self.limits.tokens, 6) if self.limits.tokens else 0.0
 
 

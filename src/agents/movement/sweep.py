@@ -46,8 +46,10 @@ class Sweeper:
         tick = resident.tick
         since = tick - 1 if since is None else since
         # Sorted, because events must not depend on the order in which agents came.
-        for agent_id in sorted(resident.blocks):
-            block = resident.blocks[agent_id]
+        blocks = resident.blocks
+        agents = blocks if self._idle_limits is not None else blocks.with_expiry(tick)
+        for agent_id in sorted(agents):
+            block = blocks[agent_id]
             expire(self._ledger, agent_id)
             if self._idle_limits is None or block.next_decay > tick:
                 continue

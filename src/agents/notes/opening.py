@@ -70,11 +70,8 @@ def _agents(bank: OpenBank) -> list[str]:
     """The agents with notes on disk or in the journal; all agents, if there are extra paths."""
     is_shared = bool(bank.settings.notes.extra_paths)
     blocks = bank.ledger.resident.blocks
-    found = {
-        agent
-        for agent, block in blocks.items()
-        if is_shared or (not block.is_common and block.notes)
-    }
+    noted = {own.agent_id for own in blocks.looked_at() if not own.is_common and own.notes}
+    found = set(blocks) if is_shared else noted
     return sorted(found | set(filter(None, map(agent_of_folder, _folders(bank)))))
 
 

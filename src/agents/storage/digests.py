@@ -20,8 +20,11 @@ from .full_record import Shelved
 __all__ = [
     "DIGEST",
     "HEAD",
+    "Limbs",
     "Marks",
     "Places",
+    "limbs_of",
+    "number_of",
     "of_activities",
     "of_activity",
     "of_all_shelved",
@@ -34,6 +37,7 @@ __all__ = [
 DIGEST = 32
 """Bytes of a hash."""
 Places = NDArray[np.int32]
+Limbs = NDArray[np.int64]
 HEAD = struct.Struct("<10qdq")
 """The numbers that a :class:`Shelved` begins with, and how many bytes its text has."""
 _NUMBERS = struct.Struct("<qqqd")
@@ -50,19 +54,19 @@ def of_memory(
     vector: bytes,
     metadata: KeptMetadata | None,
     traits: Traits | None,
-) -> int:
+) -> bytes:
     """The hash over what a memory is, without its use."""
     text = content.encode()
     head = f"{sequence} {tier} {temperature} {created} {entered} {expires} {len(text)} ".encode()
     extra = metadata.json.encode() if metadata else b""
     if traits is not None:
         extra += traits.json.encode()
-    return int.from_bytes(sha256(head + text + vector + extra).digest(), "big")
+    return sha256(head + text + vector + extra).digest()
 
 
-def of_new(new: Additions, tick: int, vectors: bytes) -> list[int]:
+def of_new(new: Additions, tick: int, vectors: bytes) -> list[bytes]:
     """:func:`of_memory` of the memories added in one tick; ``vectors`` has theirs one by one."""
-    size, whole, join = len(vectors) // len(new.agents), int.from_bytes, b"".join
+    size, join = len(vectors) // len(new.agents), b"".join
     known: dict[tuple[int, Start | None], tuple[str, bytes]] = {}
     marks = []
     for place, (_, sequence, tier, content, metadata, start) in enumerate(zip(*new, strict=True)):
@@ -79,7 +83,7 @@ def of_new(new: Additions, tick: int, vectors: bytes) -> list[int]:
                 b"" if metadata is None else metadata.json.encode(), own[1],
             )
         )  # fmt: skip
-        marks.append(whole(sha256(data).digest(), "big"))
+        marks.append(sha256(data).digest())
     return marks
 
 
@@ -102,19 +106,36 @@ def of_activities(
     return [sha256(data[place : place + size]).digest() for place in range(0, len(data), size)]
 
 
-def sums_of(marks: Sequence[bytes], less: NDArray[np.uint8], counts: Sequence[int]) -> list[int]:
+def limbs_of(marks: Sequence[bytes] | bytes) -> Limbs:
+    """Hashes as rows of numbers of 32 bits, the highest first: NumPy can add these."""
+    data = marks if isinstance(marks, bytes) else b"".join(marks)
+    return np.frombuffer(data, ">u4").astype(np.int64).reshape(-1, DIGEST // 4)
+
+
+def number_of(limbs: Sequence[int]) -> int:
+    """The whole number that these numbers of 32 bits, or sums of such numbers, stand for."""
+    a, b, c, d, e, f, g, h = limbs
+    high, low = (((a << 32) + b << 32) + c << 32) + d, (((e << 32) + f << 32) + g << 32) + h
+    return (high << 128) + low
+
+
+def sums_of(
+    marks: Sequence[bytes],
+    counts: Sequence[int] | NDArray[np.intp],
+    less: NDArray[np.uint8] | None = None,
+) -> Limbs:
     """The sum of the hashes, less those of ``less``, for each run that is as long as its count."""
-    limbs = np.frombuffer(b"".join(marks), ">u4").astype(np.int64).reshape(-1, DIGEST // 4)
-    limbs -= less.view(">u4")
+    limbs = limbs_of(marks)
+    if less is not None:
+        limbs -= less.view(">u4")
     sizes = np.array(counts, np.intp)
-    sums = np.add.reduceat(limbs, np.cumsum(sizes) - sizes, axis=0).tolist()
-    totals = []
-    for own in sums:
-        total = 0
-        for limb in own:
-            total = (total << 32) + limb
-        totals.append(total)
-    return totals
+    firsts = sizes.cumsum() - sizes
+    if sizes.all() and len(sizes):
+        return np.add.reduceat(limbs, firsts, axis=0)
+    sums, has_any = np.zeros((len(sizes), limbs.shape[1]), np.int64), sizes > 0
+    if len(limbs):
+        sums[has_any] = np.add.reduceat(limbs, firsts[has_any], axis=0)
+    return sums
 
 
 def of_shelved(agent_id: str, record: Shelved) -> bytes:

@@ -22,8 +22,7 @@ from .journal.file import JournalFile
 from .journal.journal import Journal
 from .journal.redaction import redacted_digest
 from .journal.schema import Commit, Snapshot, SnapshotRow, chained
-from .resident.agent_columns import AgentColumns
-from .resident.table import ResidentTable
+from .resident.population import Population
 from .shelf.rows import checked_row
 from .sqlite import DAMAGE, log_of
 from .state import snapshots
@@ -270,7 +269,7 @@ def _pour(
 
 def _empty(agent: str, dims: int, found: _Found) -> SnapshotRow:
     """The snapshot of an agent that has lost its own, and has memories on the shelf."""
-    block = AgentColumns(agent, 0, ResidentTable(dims, {}))
+    block = Population(0, dims).own(agent)
     block.next_sequence = 1 + max(row[1] for row in found.shelf if row[0] == agent)
     return snapshots.pack(block)
 

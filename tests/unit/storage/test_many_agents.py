@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from agents import MemoryBank
+from agents.memory.temperature import Temperature
+from agents.storage.resident import fingerprint as fingerprints
 from agents.storage.resident import table as tables
 from agents.storage.resident.agent_columns import AgentColumns
 
@@ -31,9 +33,9 @@ def fill(bank: MemoryBank) -> None:
 def fresh_hash(bank: MemoryBank) -> str:
     """The hash of the state without anything that was kept of earlier hashes."""
     state = bank.parts.ledger.resident
-    for block in state.blocks.values():
-        block.memory_sum = None
-    state._hash.forget()
+    for seat in state.blocks.seats_of(state.blocks):
+        state.table.sums.forget(seat)
+    state.blocks.touch(state.blocks)
     return bank.state_hash()
 
 
@@ -74,20 +76,109 @@ def test_agents_are_read_together_as_they_were(tmp_path, monkeypatch, rows) -> N
         assert bank.state_hash() == fresh_hash(bank)
 
 
-def test_an_agent_that_nobody_looks_at_is_one_object(tmp_path) -> None:
+def looked_at(bank: MemoryBank) -> list[str]:
+    """The agents of a bank that have an object."""
+    gc.collect()
+    found = [own for own in gc.get_objects() if isinstance(own, AgentColumns)]
+    return sorted(own.agent_id for own in found if own.table is bank.parts.ledger.resident.table)
+
+
+def test_an_agent_that_nobody_looks_at_is_no_object(tmp_path) -> None:
     with MemoryBank.open(tmp_path, preset="vector", storage={"sync": "manual"}) as bank:
         bank.add_many([(name, f"{name} {n}") for name in NAMES for n in range(5)])
+        bank.add_many([(name, "pinned", "pinned") for name in NAMES])
+        bank.agent(NAMES[0]).demote(bank.agent(NAMES[0]).all()[0].id, "cold")
+        expected = bank.state_hash()
         bank.parts.ledger._snapshot_if(0)
     with MemoryBank.open(tmp_path, preset="vector", storage={"sync": "manual"}) as bank:
-        blocks = bank.parts.ledger.resident.blocks
-        bank.state_hash()
-        for block in blocks.values():
-            assert isinstance(block, AgentColumns)
-            assert block.is_common
-            owned = [each for each in gc.get_referents(block) if gc.is_tracked(each)]
-            assert {id(each) for each in owned} <= {id(block.table), id(AgentColumns)}
-        rows = sum(block.room for block in blocks.values())
-        assert rows <= 2 * sum(block.size for block in blocks.values())
+        assert bank.state_hash() == expected
+        assert bank.agents() == NAMES
+        state = bank.parts.ledger.resident
+        assert len(state) == 6 * len(NAMES) - 1
+        assert sum(state.tier_counts().values()) == 6 * len(NAMES)
+        assert state.temperature_counts()[Temperature.HOT] == len(NAMES)
+        bank.checkpoint(tmp_path / "file")
+        assert looked_at(bank) == []
+        bank.advance(3)
+        bank.agent(NAMES[4]).search("4")
+        assert looked_at(bank) == [NAMES[4]]
+        assert state.blocks.rooms().sum() <= 1.4 * len(state)
+
+
+def test_an_agent_that_was_looked_at_is_common_until_it_is_not(tmp_path) -> None:
+    with MemoryBank.open(tmp_path, preset="vector", storage={"sync": "manual"}) as bank:
+        bank.add_many([(name, "pinned", "pinned") for name in NAMES])
+        bank.search_many([(name, "pinned") for name in NAMES])
+        assert all(block.is_common for block in bank.parts.ledger.resident.blocks.values())
+        bank.agent(NAMES[1]).recall("pinned")
+        assert not bank.parts.ledger.resident.blocks[NAMES[1]].is_common
+
+
+def test_agents_that_nobody_looks_at_move_with_the_table(tmp_path) -> None:
+    with MemoryBank.open(tmp_path, preset="vector", storage={"sync": "manual"}) as bank:
+        fill(bank)
+        seen = {name: [tuple(memory) for memory in bank.agent(name).all()] for name in NAMES}
+        bank.parts.ledger._snapshot_if(0)
+    with MemoryBank.open(tmp_path, preset="vector", storage={"sync": "manual"}) as bank:
+        rows = len(bank.parts.ledger.resident.table.norms)
+        bank.add_many([("a_newcomer", f"new {n}") for n in range(2 * rows)])
+        assert len(bank.parts.ledger.resident.table.norms) > rows
+        assert bank.state_hash() == fresh_hash(bank)
+        assert {n: [tuple(each) for each in bank.agent(n).all()] for n in NAMES} == seen
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_hash_is_that_of_a_new_look_after_anything(tmp_path, seed) -> None:
+    """After changes, rollbacks, purges and reopening, whoever was looked at."""
+    chance = random.Random(seed)
+
+    def change(bank: MemoryBank) -> None:
+        some = chance.sample(NAMES, chance.choice([1, 3, 60]))
+        bank.add_many([(name, f"{name} {n}") for n in range(chance.randrange(4)) for name in some])
+        bank.search_many([(name, "agent") for name in some], limit=chance.randrange(1, 5))
+        own = bank.agent(chance.choice(some))
+        free = [memory for memory in own.all() if memory.tier]
+        for memory in chance.sample(free, min(2, len(free))):
+            move = chance.choice(["forget", "delete", "archive", "pin", "cool"])
+            own.demote(memory.id, "cold") if move == "cool" else getattr(own, move)(memory.id)
+        own.trust(next(name for name in NAMES if name != own.agent_id), chance.random())
+
+    for _ in range(4):
+        with MemoryBank.open(tmp_path, preset="vector", storage={"sync": "manual"}) as bank:
+            for _ in range(5):
+                if chance.random() < 0.7:
+                    bank.state_hash()
+                with suppress(ZeroDivisionError), bank.transaction():
+                    change(bank)
+                    if chance.random() < 0.4:
+                        bank.state_hash()
+                    if chance.random() < 0.4:
+                        raise ZeroDivisionError
+                bank.advance(bank.tick + 1)
+            kept = bank.state_hash()
+            assert kept == fresh_hash(bank)
+            if chance.random() < 0.5:
+                bank.parts.ledger._snapshot_if(0)
+        with MemoryBank.open(tmp_path, preset="vector", storage={"sync": "manual"}) as bank:
+            assert bank.state_hash() == kept
+
+
+def test_a_hash_that_was_interrupted_leaves_no_agent_half_hashed(tmp_path, monkeypatch) -> None:
+    with MemoryBank.open(tmp_path, preset="vector", storage={"sync": "manual"}) as bank:
+        fill(bank)
+        for name in NAMES[:3]:
+            bank.agent(name).trust(NAMES[9], 0.5)
+        expected = bank.state_hash()
+        bank.parts.ledger.resident.blocks.touch(NAMES)
+
+        def interrupted(*_: object) -> bytes:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(fingerprints, "_beside", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            bank.state_hash()
+        monkeypatch.undo()
+        assert bank.state_hash() == expected
 
 
 def test_only_agents_over_a_cap_are_relieved(tmp_path) -> None:

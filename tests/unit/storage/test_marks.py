@@ -85,6 +85,7 @@ def test_memories_that_cool_and_come_back_are_hashed_as_if_counted_anew(leaving:
         bank.search_many([("alice", "alice 1"), ("bob", "bob 2")], limit=4)
         kept = bank.state_hash()
         for block in resident.blocks.values():
-            block.memory_sum = None
+            block.table.sums.forget(block.seat)
+        resident.blocks.touch(resident.blocks)
         assert bank.state_hash() == kept
         assert len(resident.table.marks) == 10

@@ -115,8 +115,8 @@ def _ranked(items: Items, waiting: Mapping[int, _Scope]) -> dict[int, list[Found
 
 def _everything(items: Items) -> int:
     """At least as many memories as any agent has."""
-    blocks = items.bank.parts.ledger.resident.blocks.values()
-    return max([block.next_sequence for block in blocks], default=1)
+    blocks = items.bank.parts.ledger.resident.blocks
+    return max([number for _, number in blocks.following()], default=1)
 
 
 def _hits(items: Items, scopes: Mapping[int, _Scope], limit: int) -> dict[int, list[list[Hit]]]:

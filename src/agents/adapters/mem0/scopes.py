@@ -118,7 +118,7 @@ class Scopes:
             return None
         blocks = self._bank.parts.ledger.resident.blocks
         if len(self._prefixes) != len(blocks):
-            self._prefixes = {block.prefix: agent for agent, block in blocks.items()}
+            self._prefixes = {blocks.glance(agent).prefix: agent for agent in blocks}
         return self._prefixes.get(memory_id[:24])
 
 

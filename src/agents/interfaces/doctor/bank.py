@@ -164,7 +164,9 @@ def _incomplete(bank: "MemoryBank") -> list[str]:
     for row in bank.parts.ledger.journal.shelf.all_now():
         sums[row[0]] += int.from_bytes(row[5], "big")
     blocks = bank.parts.ledger.resident.blocks
-    return [name for name in sorted(blocks) if (blocks[name].shelf_sum - sums[name]) % (1 << 256)]
+    return [
+        name for name in sorted(blocks) if (blocks.glance(name).shelf_sum - sums[name]) % (1 << 256)
+    ]
 
 
 def _damage(folder: Path, found: Finding) -> Finding:

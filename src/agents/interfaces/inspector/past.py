@@ -275,7 +275,8 @@ def _staged(bank: MemoryBank, tick: int) -> _Stage:
     """The state of a bank, from which another bank begins."""
     ledger = bank.parts.ledger
     journal = ledger.journal
-    rows = [snapshots.pack(block) for block in ledger.resident.blocks.values()]
+    blocks = ledger.resident.blocks
+    rows = [snapshots.pack(blocks.glance(agent)) for agent in blocks]
     shelf = list(journal.shelf.all_now())
     size = sum(len(part) for row in rows for part in row[2:6])
     size += sum(len(part) for row in shelf for part in row if isinstance(part, str | bytes))

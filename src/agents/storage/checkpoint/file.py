@@ -171,7 +171,7 @@ def _fill(
     database.executescript(_SCHEMA)
     digest = _Digest(meta)
     database.execute("BEGIN")
-    blocks = [block for _, block in sorted(resident.blocks.items())]
+    blocks = map(resident.blocks.glance, sorted(resident.blocks))
     inserted: Future[None] | None = None
     synced: Future[None] | None = None
     written = 0

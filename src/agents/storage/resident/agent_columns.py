@@ -27,7 +27,7 @@ from .origins import Origins
 from .rarities import Rarities
 from .sessions import Sessions
 from .table import WIDTH, Columns, ResidentTable
-from .turns import Standing, Turns
+from .turns import Standing, Turns, first_turn
 
 __all__ = ["NUMBERS", "AgentColumns"]
 
@@ -56,22 +56,22 @@ class AgentColumns:
         "agent_id",
         "holdings",
         "hot_tokens",
-        "memory_sum",
         "next_decay",
         "next_expiry",
         "next_sequence",
         "origins",
         "prefix",
         "room",
-        "shelf_sum",
+        "seat",
         "size",
         "start",
         "table",
-        "use_sum",
     )
 
-    def __init__(self, agent_id: str, seed: int, table: ResidentTable) -> None:
+    def __init__(self, agent_id: str, seed: int, table: ResidentTable, seat: int = -1) -> None:
         self.agent_id = agent_id
+        self.seat = seat
+        """The agent's number in the population; -1 for an agent that is not in it."""
         self.prefix = id_prefix(seed, agent_id)
         self.next_sequence = 1
         self.size = 0
@@ -80,12 +80,6 @@ class AgentColumns:
         """No memory expires before this tick."""
         self.next_decay = 0
         """No memory fades to another temperature before this tick."""
-        self.memory_sum: int | None = None
-        """The sum of the hashes over the resident memories; None until somebody asks for it."""
-        self.use_sum = 0
-        """The sum of the hashes over their use."""
-        self.shelf_sum = 0
-        """The sum of the hashes over the agent's memories that are not resident."""
         self.holdings: Holdings | None = None
         """What the agent holds beside its memories, if anything."""
         self.origins: Origins | None = None
@@ -96,7 +90,7 @@ class AgentColumns:
         self.start = self.room = 0
         self._rarities: Rarities | None = None
         self._pinned: tuple[int, ...] | None = None
-        self._hot: list[int] | None = None
+        self._hot: tuple[int, ...] | None = None
         self._keywords: KeywordIndex | None = None
         self._sessions: Sessions | None = None
 
@@ -121,12 +115,31 @@ class AgentColumns:
         rows = slice(self.start, self.start + self.size)
         return tuple([column[rows] for column in self.table.columns])
 
+    @property
+    def is_hashed(self) -> bool:
+        """Whether the sum of the hashes over the memories is kept up to date."""
+        return self.table.sums.knows(self.seat)
+
+    @property
+    def shelf_sum(self) -> int:
+        """The sum of the hashes over the agent's memories that are not resident."""
+        return self.table.shelf_sums.of(self.seat)
+
+    @shelf_sum.setter
+    def shelf_sum(self, total: int) -> None:
+        self.table.shelf_sums.put(self.seat, total)
+
     # What few agents have
 
     @property
     def is_common(self) -> bool:
         """Whether the agent has nothing of what few agents have."""
         return self._rarities is None
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether the agent has nothing beside its memories that the hash over it covers."""
+        return self._rarities is None and self.holdings is None
 
     @property
     def rarities(self) -> Rarities:
@@ -266,6 +279,8 @@ class AgentColumns:
     def _standing(self, row: int, tier: Tier) -> Standing:
         place = WIDTH * (self.start + row)
         sequence, _, entered = self.table.flat_numbers[place : place + 3]
+        if self._rarities is None:
+            return Standing(sequence, tier, entered, first_turn(sequence))
         return self.turns.standing(sequence, tier, entered)
 
     @property
@@ -282,11 +297,11 @@ class AgentColumns:
         return self.memories(self.pinned)
 
     @property
-    def hot(self) -> list[int]:
+    def hot(self) -> tuple[int, ...]:
         """The rows of the hot memories that are not pinned, oldest first."""
         if self._hot is None:
             is_hot = self.temperatures == _HOT
-            self._hot = (is_hot & (self.tiers != 0)).nonzero()[0].tolist()
+            self._hot = tuple((is_hot & (self.tiers != 0)).nonzero()[0].tolist())
         return self._hot
 
     @property
@@ -344,7 +359,7 @@ class AgentColumns:
         """The hash over what the memory in a row is."""
         table, row = self.table, self.start + row
         sequence, created, entered, expires = table.flat_numbers[WIDTH * row : WIDTH * row + 4]
-        return of_memory(
+        mark = of_memory(
             sequence,
             table.tiers.item(row),
             table.temperatures.item(row),
@@ -356,6 +371,7 @@ class AgentColumns:
             table.metadata[row],
             table.traits[row],
         )
+        return int.from_bytes(mark, "big")
 
     def keywords(self, vocabulary: Vocabulary) -> KeywordIndex:
         """The words of all memories; new memories are indexed now, when somebody searches."""
@@ -438,11 +454,6 @@ class AgentColumns:
         self._sessions = None
         self._heat_changed()
 
-    def rows_replaced(self) -> None:
-        """All rows are other memories now."""
-        self._keywords = self._sessions = self.memory_sum = None
-        self._heat_changed()
-
     def _own(self, column: NDArray[Any]) -> NDArray[Any]:
         """The agent's rows of a column that are in use."""
         return column[self.start : self.start + self.size]
@@ -452,9 +463,9 @@ class AgentColumns:
         self.next_decay = 0
 
     def _hash_before(self, rows: Sequence[int]) -> int:
-        return 0 if self.memory_sum is None else sum(map(self.hash_of, rows))
+        return sum(map(self.hash_of, rows)) if self.is_hashed else 0
 
     def _rehash(self, rows: Sequence[int], before: int) -> None:
         """The hashes over these memories, which summed to ``before``, are other ones now."""
-        if self.memory_sum is not None:
-            self.memory_sum += sum(map(self.hash_of, rows)) - before
+        if self.is_hashed:
+            self.table.sums.add(self.seat, sum(map(self.hash_of, rows)) - before)

@@ -14,7 +14,8 @@ from ..full_record import Shelved
 from ..vectors import Quantised, norms
 from .agent_columns import AgentColumns
 from .fingerprint import forget_uses, keep_uses
-from .table import WIDTH
+from .population import Population
+from .table import WIDTH, rows_of
 
 __all__ = ["load", "put", "take"]
 
@@ -90,8 +91,8 @@ def put(block: AgentColumns, records: Sequence[Shelved]) -> None:
         if record.recalls:
             block.recalls[record.sequence] = record.recalls
         block.next_expiry = min(block.next_expiry, record.expires_tick)
-    if block.memory_sum is not None:
-        block.memory_sum += sum(map(block.hash_of, range(first, last)))
+    if block.is_hashed:
+        block.table.sums.add(block.seat, sum(map(block.hash_of, range(first, last))))
         keep_uses(block, [row for row, each in enumerate(records, first) if each.access_count])
     block.size = last
     order = np.argsort(block.figures[:, 0], kind="stable")
@@ -100,7 +101,9 @@ def put(block: AgentColumns, records: Sequence[Shelved]) -> None:
 
 
 def load(
-    blocks: Sequence[AgentColumns],
+    population: Population,
+    agents: Sequence[str],
+    following: Sequence[int],
     sizes: Sequence[int],
     numbers: NDArray[np.int64],
     contents: list[str],
@@ -108,16 +111,14 @@ def load(
     kinds: list[Traits | None] | None,
     vectors: Quantised,
 ) -> None:
-    """Give new blocks of one table these memories, block after block, as many as its size says.
+    """Agents come with these memories, agent after agent, as many as its size says.
 
-    ``numbers`` is what the blocks' method of that name gives. ``metadata`` and ``kinds`` are None
-    if no memory has any.
+    ``following`` has their next sequence numbers. ``numbers`` is what the columns' method of that
+    name gives. ``metadata`` and ``kinds`` are None if no memory has any.
     """
-    table = blocks[0].table
-    table.make_room(list(zip(blocks, sizes, strict=True)))
-    for block, size in zip(blocks, sizes, strict=True):
-        block.size = size
-    rows = table.rows_of(blocks)
+    table = population.table
+    starts, rooms = table.admit(sizes)
+    rows = rows_of(starts, sizes)
     table.vectors[rows], table.norms[rows] = vectors, norms(vectors)
     table.tiers[rows], table.temperatures[rows] = numbers[:, 6], numbers[:, 7]
     table.numbers[rows] = numbers[:, :WIDTH]
@@ -125,21 +126,29 @@ def load(
     table.places[rows] = 0
     table.contents[rows], table.metadata[rows], table.traits[rows] = contents, metadata, kinds
     table.all_plain = table.all_plain and metadata is None and kinds is None
-    if (numbers[:, 3] < NEVER).any():
-        for block in blocks:
-            block.next_expiry = int(block.figures[:, 3].min(initial=NEVER))
+    expiries = _first_expiries(numbers[:, 3], np.array(sizes, np.intp))
+    population.admit(agents, (starts, sizes, rooms), following, expiries)
+
+
+def _first_expiries(expires: NDArray[np.int64], sizes: NDArray[np.intp]) -> NDArray[np.int64]:
+    """When the first memory of each agent expires."""
+    first = np.full(len(sizes), NEVER, np.int64)
+    if (expires < NEVER).any():
+        some = sizes > 0
+        first[some] = np.minimum.reduceat(expires, (sizes.cumsum() - sizes)[some])
+    return first
 
 
 def _forget_hashes(block: AgentColumns, rows: Sequence[int]) -> None:
     """Take memories that leave out of the sums of hashes."""
-    if block.memory_sum is None:
+    if not block.is_hashed:
         return
+    sums = block.table.sums
     if len(rows) >= _MANY and 2 * len(rows) > block.size:
-        block.memory_sum = None  # fewer memories stay than leave: they are hashed anew
+        sums.forget(block.seat)  # fewer memories stay than leave: they are hashed anew
         forget_uses(block, slice(block.size))
         return
-    block.use_sum -= forget_uses(block, rows)
-    block.memory_sum -= sum(map(block.hash_of, rows))
+    sums.add(block.seat, -forget_uses(block, rows) - sum(map(block.hash_of, rows)))
 
 
 def _reorder(block: AgentColumns, rows: NDArray[np.bool_] | NDArray[np.intp]) -> None:

@@ -4,22 +4,43 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..digests import of_activities, of_activity, of_memory, sums_of
+from ..digests import DIGEST, of_activities, of_activity, of_memory, sums_of
 from .agent_columns import AgentColumns
-from .table import portions
+from .population import Population
+from .table import ResidentTable, Rows, portions, rows_of
 
-__all__ = ["fingerprint", "forget_uses", "hash_all", "keep_uses"]
+__all__ = ["fingerprint", "forget_uses", "keep_uses", "make_parts"]
 
 
 def fingerprint(block: AgentColumns) -> bytes:
     """A hash over all memories of an agent, the same for equal memories however they came about.
 
-    The block keeps its sums up to date from the first call on.
+    The table keeps its sum up to date from the first call on.
     """
-    if block.memory_sum is None:
-        hash_all([block])
-    total = ((block.memory_sum or 0) + block.use_sum + block.shelf_sum) % (1 << 256)
-    result = total.to_bytes(32, "big")
+    table, seats = block.table, [block.seat]
+    if not block.is_hashed:
+        _hash(table, seats, [block.start], [block.size])
+    return table.sums.digests(seats, table.shelf_sums) + _beside(block)
+
+
+def make_parts(agents: Population, seats: Sequence[int]) -> None:
+    """Make what these agents add to the hash over all agents: id, next sequence number and hash."""
+    table, parts = agents.table, agents.parts
+    _hash_all(agents, seats)
+    digests = table.sums.digests(seats, table.shelf_sums)
+    cut = [digests[place : place + DIGEST] for place in range(0, len(digests), DIGEST)]
+    ids, following, objects = agents.known(seats)
+    for place, own in enumerate(objects):
+        if own is not None and not own.is_bare:
+            cut[place] += _beside(own)
+    made = map(b"\0%s\0%d\0%s".__mod__, zip(map(str.encode, ids), following, cut, strict=True))
+    for seat, part in zip(seats, made, strict=True):  # an interrupt leaves whole parts or none
+        parts[seat] = part
+
+
+def _beside(block: AgentColumns) -> bytes:
+    """What the hash over an agent has beside the sum over its memories."""
+    result = b""
     if not block.is_common:
         if block.recalls:
             result += repr(sorted(block.recalls.items())).encode()
@@ -30,17 +51,24 @@ def fingerprint(block: AgentColumns) -> bytes:
     return result
 
 
-def hash_all(blocks: Sequence[AgentColumns]) -> None:
-    """Hash all memories of these blocks, which keep their sums up to date from now on."""
-    for part in portions([block.size for block in blocks]):
-        _hash(blocks[part])
-
-
-def _hash(blocks: Sequence[AgentColumns]) -> None:
-    if not blocks:
+def _hash_all(agents: Population, seats: Sequence[int]) -> None:
+    """Hash all memories of the agents whose sums nobody made; the table keeps these from now on."""
+    unknown = agents.table.sums.unknown(seats)
+    if not unknown:
         return
-    table, sizes = blocks[0].table, [block.size for block in blocks]
-    rows = table.rows_of(blocks)
+    new, (starts, sizes) = np.array(unknown, np.intp), agents.spans()
+    for part in portions(sizes[new]):
+        own = new[part]
+        _hash(agents.table, own.tolist(), starts[own], sizes[own])
+
+
+def _hash(
+    table: ResidentTable,
+    seats: Sequence[int],
+    starts: Sequence[int] | Rows,
+    sizes: Sequence[int] | Rows,
+) -> None:
+    rows = rows_of(starts, sizes)
     numbers, records, places = table.numbers[rows], table.use_records[rows], table.places[rows]
     table.marks.take(places)
     data, width = table.vectors[rows].tobytes(), table.vectors.shape[1]
@@ -64,13 +92,11 @@ def _hash(blocks: Sequence[AgentColumns]) -> None:
     old = table.marks.exchange(own, marks)
     places[used] = own
     table.places[rows] = places
-    used_of = [int(np.count_nonzero(each)) for each in np.split(used, np.cumsum(sizes)[:-1])]
-    sums = iter(sums_of(marks, old, [count for count in used_of if count]) if marks else ())
-    first = 0
-    for block, size, count in zip(blocks, sizes, used_of, strict=True):
-        block.use_sum = next(sums) if count else 0
-        block.memory_sum = sum(hashes[first : first + size])
-        first += size
+    before = np.append(0, used.cumsum())
+    stops = np.cumsum(sizes)
+    used_of = before[stops] - before[stops - sizes]
+    sums = sums_of(hashes, sizes) + sums_of(marks, used_of, old)
+    table.sums.put_all(seats, sums)
 
 
 def forget_uses(block: AgentColumns, rows: slice | Sequence[int]) -> int:
@@ -91,6 +117,6 @@ def keep_uses(block: AgentColumns, rows: Sequence[int]) -> None:
         sequence, _, _, _, count, last = cells.numbers[row].tolist()
         hashes.append(of_activity(sequence, count, last, cells.use_records.item(row)))
     places = cells.places[rows]
-    (more,) = sums_of(hashes, block.table.marks.exchange(places, hashes), [len(hashes)])
+    more = sums_of(hashes, [len(hashes)], block.table.marks.exchange(places, hashes))
     cells.places[rows] = places
-    block.use_sum += more
+    block.table.sums.add_all([block.seat], more)

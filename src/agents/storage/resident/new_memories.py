@@ -1,5 +1,6 @@
 """New memories: numbered, as events, in the table, and as the records that callers get."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import compress, count, repeat
 from operator import add
@@ -14,12 +15,14 @@ from ...memory.requests import NewBatch
 from ...memory.temperature import Temperature
 from ...memory.tiers import Tier
 from ...rules.lifetime import begun
-from ..digests import of_new
+from ..digests import limbs_of, of_new, sums_of
 from ..vectors import Quantised
 from .agent_columns import AgentColumns
 
 __all__ = ["NewMemories", "add_all", "forget_texts", "number", "which_matter"]
 
+_FEW = 48
+"""Fewer hashes are added one by one."""
 _HOT, _WARM = int(Temperature.HOT), int(Temperature.WARM)
 _CAPPED = (int(Tier.PINNED), int(Tier.CRITICAL))
 _TIERS, _TEMPERATURES = tuple(Tier), tuple(Temperature)
@@ -79,15 +82,36 @@ def add_all(
                 block.next_expiry = min(block.next_expiry, start.expires_tick)
             if tier == 0 or (start is not None and start.temperature == _HOT):
                 block.front_changed()
-    hashed = {agent for agent, block in blocks.items() if block.memory_sum is not None}
-    if hashed:
-        is_hashed = [agent in hashed for agent in new.agents]
-        if not all(is_hashed):
-            new = Additions._make([list(compress(column, is_hashed)) for column in new])
-            vectors = vectors[is_hashed]
-        for agent, own in zip(new.agents, of_new(new, tick, vectors.tobytes()), strict=True):
-            if (before := blocks[agent].memory_sum) is not None:
-                blocks[agent].memory_sum = before + own
+    if table.sums:
+        _hash(blocks, new, tick, vectors)
+
+
+def _hash(
+    blocks: Mapping[str, AgentColumns], new: Additions, tick: int, vectors: Quantised
+) -> None:
+    """Add the hashes over new memories to the sums of the agents that are hashed."""
+    sums = blocks[new.agents[0]].table.sums
+    seats = {agent: block.seat for agent, block in blocks.items()}
+    if unknown := set(sums.unknown(list(seats.values()))):
+        seats = {agent: seat for agent, seat in seats.items() if seat not in unknown}
+        is_hashed = [agent in seats for agent in new.agents]
+        new = Additions._make([list(compress(column, is_hashed)) for column in new])
+        vectors = vectors[is_hashed]
+    if not seats:
+        return
+    owners = list(map(seats.__getitem__, new.agents))
+    marks = of_new(new, tick, vectors.tobytes())
+    if len(owners) < _FEW:
+        for owner, mark in zip(owners, marks, strict=True):
+            sums.add(owner, int.from_bytes(mark, "big"))
+    elif len(seats) < len(owners):  # the memories of an agent have to lie together
+        order = sorted(range(len(owners)), key=owners.__getitem__)
+        marks = [marks[place] for place in order]
+        counts = Counter(owners)
+        owners = sorted(counts)
+        sums.add_all(owners, sums_of(marks, [counts[owner] for owner in owners]))
+    else:
+        sums.add_all(owners, limbs_of(marks))
 
 
 def forget_texts(

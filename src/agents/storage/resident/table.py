@@ -2,12 +2,13 @@
 
 A tick searches, uses and stores memories of every agent. One call of NumPy for all agents takes a
 fraction of the time that a call for each agent takes. So all memories are rows of one table. The
-rows of an agent lie together, with room to spare; :class:`AgentColumns` is its window on them.
+rows of an agent lie together, with room to spare; :class:`AgentColumns` is its window on them. An
+agent that nobody looks at has no window: :class:`Population` knows its rows.
 """
 
 import math
 import mmap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple, Protocol, cast
 
@@ -24,11 +25,13 @@ from ...rules.lifetime import begun
 from ...rules.relevance import relevances
 from ..digests import Marks, Places
 from ..vectors import Quantised
+from .sums import Sums
 
-__all__ = ["WIDTH", "Columns", "ResidentTable", "Window", "portions"]
+__all__ = ["WIDTH", "Columns", "ResidentTable", "Window", "Windows", "portions", "rows_of"]
 
 Rows = NDArray[np.intp]
 Floats = NDArray[np.float64]
+Spots = Sequence[int] | Rows
 
 _LARGE = 50_000
 _SPARE = 2
@@ -47,12 +50,15 @@ _SHOWN = [0, 1, 2, 4, 5]
 _TIERS = np.array(tuple(Tier), object)
 _TEMPERATURES = np.array(tuple(Temperature), object)
 # NumPy asks an enum a dozen questions before it takes it for the number it is.
-_WARM = int(Temperature.WARM)
+_HOT, _WARM = int(Temperature.HOT), int(Temperature.WARM)
+_PINNED = int(Tier.PINNED)
 
 
 class Window(Protocol):
     """The rows of one agent."""
 
+    seat: int
+    """The agent's number among the agents of the table."""
     start: int
     """The first row."""
     size: int
@@ -62,6 +68,19 @@ class Window(Protocol):
 
     def look_at(self, start: int, room: int, /) -> None:
         """The agent has ``room`` rows of the table now, from ``start`` on."""
+
+
+class Windows(Protocol):
+    """The rows of all agents, by their seats."""
+
+    def spans(self) -> tuple[Rows, Rows]:
+        """The first row of each agent, and how many rows hold a memory."""
+
+    def rooms(self) -> Rows:
+        """How many rows each agent has."""
+
+    def move(self, starts: Rows, rooms: Rows, /) -> None:
+        """The agents have ``rooms`` rows of the table now, from ``starts`` on."""
 
 
 class Columns(NamedTuple):
@@ -97,29 +116,31 @@ class Columns(NamedTuple):
             np.empty(rows, object),
         )
 
-    def copy(self, windows: Sequence[Window], starts: Sequence[int], others: "Columns") -> None:
-        """Copy the rows that these windows have of ``others``, each window's from its start on."""
-        places = [window.start for window in windows]
-        sizes = [window.size for window in windows]
+    def copy(self, to: Spots, origins: Spots, sizes: Spots, others: "Columns") -> None:
+        """Copy runs of rows of ``others``: where each goes, where it comes from, and its size."""
         pairs: list[tuple[NDArray[Any], NDArray[Any]]] = list(zip(self, others, strict=True))
         for part in portions(sizes):
-            to, origin = _runs(starts[part], sizes[part]), _runs(places[part], sizes[part])
+            new, old = rows_of(to[part], sizes[part]), rows_of(origins[part], sizes[part])
             for column, other in pairs:
-                column[to] = other[origin]
+                column[new] = other[old]
 
 
 class ResidentTable:
-    """Columns with a row per memory; ``windows`` has the window of each agent that has memories.
+    """Columns with a row per memory; ``windows`` has the rows of each agent.
 
     The columns are arrays and not lists: Python's garbage collector looks into each list, and would
     walk through a million objects.
     """
 
-    def __init__(self, dims: int, windows: Mapping[str, Window]) -> None:
+    def __init__(self, dims: int, windows: Windows) -> None:
         self._windows = windows
         self._dims = dims
         self.marks = Marks()
         """The hashes over the use of memories, of agents that are hashed."""
+        self.sums = Sums()
+        """For each agent that is hashed, the sum of the hashes over its memories and their use."""
+        self.shelf_sums = Sums()
+        """For each agent, the sum of the hashes over its memories that are not resident."""
         self.all_plain = True
         """Whether no memory with metadata or traits ever came. To look for them takes its time."""
         self.shared_metadata = SharedMetadata()
@@ -143,32 +164,54 @@ class ResidentTable:
         """Make an empty table large enough for this many memories of this many agents."""
         self._take(Columns.make(memories + memories // 2 + _SPARE * agents, self._dims))
 
+    def admit(self, sizes: Sequence[int]) -> tuple[Rows, Rows]:
+        """Rows for agents that come with this many memories each: their starts and rooms.
+
+        They get little room to spare. Most agents of a large population do nothing for long.
+        """
+        own = np.array(sizes, np.intp)
+        rooms = own + np.minimum(own // 2, _SPARE + own // 16)
+        more = int(rooms.sum())
+        if self._used + more > len(self.norms):
+            self._enlarge((), more)
+        starts = self._used + rooms.cumsum() - rooms
+        self._used += more
+        return starts, rooms
+
     def make_room(self, wanted: Sequence[tuple[Window, int]]) -> None:
         """Make room for more memories: for each window, how many come."""
-        moving = {
-            id(window): (window, _room(window.size + count))
+        moving = [
+            (window, _room(window.size + count))
             for window, count in wanted
             if window.size + count > window.room
-        }
+        ]
         if not moving:
             return
-        if self._used + sum([room for _, room in moving.values()]) <= len(self.norms):
-            self._move_to_the_end(*zip(*moving.values(), strict=True))
-            return
-        # No rows are left: all agents move to a larger table, without the rows that were given up.
-        rooms = {id(each): (each, _room(each.size)) for each in self._windows.values()}
-        rooms |= {id(window): (window, _room(window.size + count)) for window, count in wanted}
-        windows, sizes = zip(*rooms.values(), strict=True)
-        rows = sum(sizes)
+        if self._used + sum([room for _, room in moving]) <= len(self.norms):
+            self._move_to_the_end(*zip(*moving, strict=True))
+        else:
+            self._enlarge(wanted, 0)
+
+    def _enlarge(self, wanted: Sequence[tuple[Window, int]], more: int) -> None:
+        """All agents move to a larger table, which has this many rows more for others.
+
+        The rows that agents gave up stay behind. An agent for which no memories come gets no more
+        room than it has.
+        """
+        origins, sizes = self._windows.spans()
+        rooms = np.minimum(np.maximum(self._windows.rooms(), sizes), _rooms(sizes))
+        for window, count in wanted:
+            rooms[window.seat] = _room(window.size + count)
+        used = int(rooms.sum())
+        rows = used + more
         # Rows given up later are lost until all agents move again: a large table spares few.
         columns = Columns.make(rows + rows // (2 if rows < _LARGE else 8), self._dims)
-        starts = list(accumulate(sizes, initial=0))
-        columns.copy(windows, starts, self.columns)
+        starts = rooms.cumsum() - rooms
+        columns.copy(starts, origins, sizes, self.columns)
 
         def move() -> None:
-            self._take(columns, rows)
-            for window, start, room in zip(windows, starts, sizes, strict=False):
-                window.look_at(start, room)
+            self._take(columns, used)
+            self._windows.move(starts, rooms)
 
         try:
             move()
@@ -179,12 +222,12 @@ class ResidentTable:
     def _move_to_the_end(self, windows: Sequence[Window], rooms: Sequence[int]) -> None:
         """Give each window so many rows that nobody had."""
         *starts, self._used = accumulate(rooms, initial=self._used)
-        self.columns.copy(windows, starts, self.columns)
         left = [(window.start, window.size, window.room) for window in windows]
+        firsts, sizes, former = zip(*left, strict=True)
+        self.columns.copy(starts, firsts, sizes, self.columns)
         for window, start, room in zip(windows, starts, rooms, strict=True):
             window.look_at(start, room)
-        firsts, sizes, former = zip(*left, strict=True)
-        rows = _runs(firsts, sizes)
+        rows = rows_of(firsts, sizes)
         for column in (self.contents, self.metadata, self.traits):
             column[rows] = None  # a text that is forgotten must not stay here
         widest = max(self._dims, WIDTH * 8)
@@ -202,17 +245,19 @@ class ResidentTable:
             if pages is not None and size >= _WORTH_GIVING:
                 pages.madvise(mmap.MADV_DONTNEED, first, size)
 
-    def rows_of(self, windows: Sequence[Window]) -> slice | Rows:
-        """The rows that hold a memory of these windows, window after window."""
-        return _runs([each.start for each in windows], [each.size for each in windows])
-
     def in_use(self) -> NDArray[np.bool_]:
         """Which rows hold a memory of an agent."""
         edges = np.zeros(len(self.norms) + 1, np.int8)
-        windows = [window for window in self._windows.values() if window.size]
-        edges[[window.start for window in windows]] += 1
-        edges[[window.start + window.size for window in windows]] -= 1
+        starts, sizes = self._windows.spans()
+        there = sizes > 0
+        edges[starts[there]] += 1
+        edges[(starts + sizes)[there]] -= 1
         return edges[:-1].cumsum(dtype=np.int8).view(np.bool_)
+
+    def is_hot(self) -> NDArray[np.bool_]:
+        """Which rows hold a hot memory or a pinned one; rows that nobody has may seem to."""
+        hot: NDArray[np.bool_] = (self.tiers == _PINNED) | (self.temperatures == _HOT)
+        return hot
 
     # Many agents at once
 
@@ -305,10 +350,16 @@ def _room(size: int) -> int:
     return size + max(_SPARE, min(size // 2, 128 + size // 16))
 
 
-def portions(sizes: Sequence[int]) -> Iterator[slice]:
+def _rooms(sizes: Rows) -> Rows:
+    """:func:`_room` of many sizes."""
+    rooms: Rows = sizes + np.maximum(_SPARE, np.minimum(sizes // 2, 128 + sizes // 16))
+    return rooms
+
+
+def portions(sizes: Spots) -> Iterator[slice]:
     """Cuts windows of these sizes into groups of few rows, so that a copy takes little memory."""
     first = rows = 0
-    for place, size in enumerate(sizes):
+    for place, size in enumerate(map(int, sizes)):
         if rows and rows + size > _AT_ONCE:
             yield slice(first, place)
             first, rows = place, 0
@@ -316,10 +367,10 @@ def portions(sizes: Sequence[int]) -> Iterator[slice]:
     yield slice(first, len(sizes))
 
 
-def _runs(starts: Sequence[int], sizes: Sequence[int]) -> slice | Rows:
-    """The rows of windows that begin at these rows and have these sizes."""
+def rows_of(starts: Spots, sizes: Spots) -> slice | Rows:
+    """The rows that hold a memory, of windows that begin at these rows and have these sizes."""
     if len(starts) == 1:  # a slice is copied in a fraction of the time
-        return slice(starts[0], starts[0] + sizes[0])
+        return slice(int(starts[0]), int(starts[0] + sizes[0]))
     counts = np.array(sizes, np.intp)
     rows: Rows = np.array(starts, np.intp)
     rows -= counts.cumsum() - counts

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from ...memory.tiers import Tier
 from ...rules.caps import Turn, entering
 
-__all__ = ["Standing", "Turns"]
+__all__ = ["Standing", "Turns", "first_turn"]
 
 
 class Standing(NamedTuple):
@@ -16,6 +16,11 @@ class Standing(NamedTuple):
     tier: Tier
     tier_tick: int
     turn: Turn
+
+
+def first_turn(sequence: int) -> Turn:
+    """The turn of a memory in the tier that it began in."""
+    return sequence, 0
 
 
 class Turns(dict[int, Turn]):
@@ -43,7 +48,7 @@ class Turns(dict[int, Turn]):
 
     def of(self, sequence: int) -> Turn:
         """The turn of a memory."""
-        return self.get(sequence, (sequence, 0))
+        return self.get(sequence) or first_turn(sequence)
 
     def take(self, sequence: int, place: int, number: int) -> None:
         """A memory takes over the turn of another one."""

@@ -156,8 +156,7 @@ class Ledger:
             tell(place)
             if caps.of(tier) is not None:
                 # The memories before this one may not be in the table yet. In a replay they are.
-                resident.block(agent_id).turns.newest = additions.sequences[place] - 1
-                self.make_room(agent_id, tier, caps, None)
+                self.make_room(agent_id, tier, caps, None, additions.sequences[place] - 1)
             entered.add(agent_id)
             is_hot = start is not None and start.temperature == Temperature.HOT
             if (tier is not Tier.PINNED and is_hot) or resident.block(agent_id).hot:
@@ -171,16 +170,23 @@ class Ledger:
         keep(size)
         return NewMemories(additions, prefixes, resident.tick, others)
 
-    def make_room(self, agent_id: str, tier: Tier, caps: Caps, newcomer: int | None) -> None:
-        """Demote what has to go before a memory enters ``tier``, or raise :class:`TierFull`."""
+    def make_room(
+        self, agent_id: str, tier: Tier, caps: Caps, newcomer: int | None, newest: int = 0
+    ) -> None:
+        """Demote what has to go before a memory enters ``tier``, or raise :class:`TierFull`.
+
+        ``newest`` is the number of the agent's newest memory, if the table may lack it.
+        """
         block = self.resident.block(agent_id)
         for memory, lower in make_room(tier, caps, block.occupants, newcomer):
+            if newest:
+                block.turns.newest = newest
             self.change_tier(agent_id, memory.sequence, lower, demoted=True)
 
     def relieve(self, caps: Caps) -> None:
         """Bring every agent within caps that may be smaller than when it last wrote."""
         resident, tiers = self.resident, self.resident.table.tiers
-        full = {agent for agent, block in resident.blocks.items() if not block.is_common}
+        full = {own.agent_id for own in resident.blocks.looked_at() if not own.is_common}
         full.update(resident.with_more(tiers == int(Tier.PINNED), caps.pinned))
         full.update(resident.with_more(tiers == int(Tier.CRITICAL), caps.critical))
         for agent_id in sorted(full):

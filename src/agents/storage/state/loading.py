@@ -59,8 +59,7 @@ def _load_snapshots(
         size, count = journal.snapshot_size(), journal.snapshot().agents
         state.table.expect(size // (8 * snapshots.NUMBERS), count)
     for rows in _portions(journal.snapshots(None if agents is None else sorted(agents))):
-        for block in snapshots.unpack_all(rows, state.seed, state.dims, state.table):
-            state.blocks[block.agent_id] = block
+        snapshots.unpack_all(rows, state.blocks)
     for agent in [None] if agents is None else sorted(agents):
         for owner, stored in journal.shelf.critical(agent, commit + 1):
             state.note_critical(state.blocks[owner], stored.record)

@@ -19,7 +19,7 @@ from ..note import Note
 from ..resident.agent_columns import NUMBERS, AgentColumns
 from ..resident.come_and_go import load, take
 from ..resident.holdings import Holdings
-from ..resident.table import ResidentTable
+from ..resident.population import Population
 from ..shelf.rows import ShelfTable
 from .state import State
 
@@ -44,6 +44,8 @@ _TYPES = (str, int, bytes, bytes, str, bytes, bytes)
 
 _NO_EXTRAS = f'{{"metadata":[],"traits":[],"recalls":[],"shelf":"{0:064x}"}}'
 """What the extras of most agents are."""
+_OF_OBJECTS = ("turns", "notes", "held")
+"""The extras that only an agent's object has."""
 
 
 def write(state: State, journal: Journal) -> None:
@@ -78,22 +80,21 @@ def check(row: SnapshotRow) -> None:
         )
 
 
-def unpack(row: SnapshotRow, seed: int, dims: int, table: ResidentTable) -> AgentColumns:
-    """The block that ``row`` was packed from, in this table."""
-    return unpack_all([row], seed, dims, table)[0]
+def unpack(row: SnapshotRow, seed: int, dims: int) -> AgentColumns:
+    """The columns that ``row`` was packed from, of an agent in a population of its own."""
+    alone = Population(seed, dims)
+    unpack_all([row], alone)
+    return alone[row.agent]
 
 
-def unpack_all(
-    rows: Sequence[SnapshotRow], seed: int, dims: int, table: ResidentTable
-) -> list[AgentColumns]:
-    """The blocks that these rows were packed from, in this table."""
-    blocks, texts = list[AgentColumns](), list[str]()
+def unpack_all(rows: Sequence[SnapshotRow], population: Population) -> None:
+    """The agents that these rows were packed from come to the population."""
+    texts, table = list[str](), population.table
     metadata, kinds = _Spread[KeptMetadata](), _Spread[Traits]()
     numbers = np.frombuffer(b"".join([row.columns for row in rows]), "<i8").reshape(-1, NUMBERS)
+    rare: list[tuple[str, dict[str, Any]]] = []
     for row in rows:
         own = texts_of(row)
-        block = AgentColumns(row.agent, seed, table)
-        block.next_sequence = row.next_sequence
         if row.extras != _NO_EXTRAS:
             sequences = numbers[len(texts) : len(texts) + len(own), 0].tolist()
             extras, keep = json.loads(row.extras), table.shared_metadata.keep
@@ -105,19 +106,26 @@ def unpack_all(
                 sequences,
                 [(traits(k, tuple(t)), rows) for (k, t), rows in extras["traits"]],
             )
-            _take_extras(block, extras)
-        blocks.append(block)
+            rare.append((row.agent, extras))
         texts += own
+    dims = table.vectors.shape[1]
     vectors = np.frombuffer(b"".join([row.vectors for row in rows]), np.int8).reshape(-1, dims)
     sizes = [len(row.columns) // (8 * NUMBERS) for row in rows]
-    count = len(texts)
-    load(blocks, sizes, numbers, texts, metadata.among(count), kinds.among(count), vectors)
-    return blocks
+    count, agents = len(texts), [row.agent for row in rows]
+    following = [row.next_sequence for row in rows]
+    spread = metadata.among(count), kinds.among(count)
+    load(population, agents, following, sizes, numbers, texts, *spread, vectors)
+    for agent, extras in rare:
+        _take_extras(population, agent, extras)
 
 
-def _take_extras(block: AgentColumns, extras: dict[str, Any]) -> None:
+def _take_extras(population: Population, agent: str, extras: dict[str, Any]) -> None:
     """What few agents have, from the JSON of a snapshot."""
-    block.shelf_sum = int(extras["shelf"], 16)
+    if shelf_sum := int(extras["shelf"], 16):
+        population.glance(agent).shelf_sum = shelf_sum
+    if extras.keys().isdisjoint(_OF_OBJECTS) and not extras["recalls"]:
+        return
+    block = population[agent]
     if recalls := extras["recalls"]:
         block.recalls.update({sequence: tuple(ticks) for sequence, ticks in recalls})
     if turns := extras.get("turns"):
@@ -137,8 +145,7 @@ def texts_of(row: SnapshotRow) -> list[str]:
 def with_vectors(row: SnapshotRow, vectors: bytes, dims: int, shelf_sum: int) -> SnapshotRow:
     """The snapshot with other vectors; ``shelf_sum`` is over what was not resident."""
     row = row._replace(vectors=vectors)
-    table = ResidentTable(dims, {})
-    block = unpack(row._replace(digest=digest_of(row)), 0, dims, table)
+    block = unpack(row._replace(digest=digest_of(row)), 0, dims)
     block.shelf_sum = shelf_sum
     return pack(block)
 
@@ -149,7 +156,7 @@ def _without(
     """The snapshot, made after a commit, without these memories, resident or on the shelf."""
     numbers = len(row.columns) // (8 * NUMBERS)
     dims = len(row.vectors) // numbers if numbers else 1
-    block = unpack(row, 0, dims, ResidentTable(dims, {}))
+    block = unpack(row, 0, dims)
     for sequence in sequences:
         place = block.row_of(sequence)
         if place is not None:

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +35,8 @@ from ..resident.come_and_go import put, take
 from ..resident.fingerprint import forget_uses
 from ..resident.holdings import Holdings
 from ..resident.new_memories import add_all
-from ..resident.table import WIDTH, ResidentTable
+from ..resident.population import Population
+from ..resident.table import WIDTH
 from ..shelf.shelf import Shelf
 from ..vectors import Quantised
 from .state_hash import StateHash
@@ -54,8 +54,8 @@ class State:
         self.seed = seed
         self.dims = dims
         self.tick = 0
-        self.blocks: dict[str, AgentColumns] = {}
-        self.table = ResidentTable(dims, self.blocks)
+        self.blocks = Population(seed, dims)
+        self.table = self.blocks.table
         self.changed: set[str] = set()
         """The agents that changed since their snapshot."""
         self._hash = StateHash(self.blocks)
@@ -64,7 +64,7 @@ class State:
         self._has_purged = bool(journal.get("purged"))
 
     def __len__(self) -> int:
-        return sum([block.size for block in self.blocks.values()])
+        return self.blocks.memories()
 
     @property
     def cold(self) -> int:
@@ -83,16 +83,15 @@ class State:
     def forget(self, agents: Collection[str] | None) -> None:
         """Drop the resident memories of all agents or of some, to be read again."""
         self._cold = None
-        if agents is None:  # nothing of the table is read: it may be half written
+        if agents is None:
             self.blocks.clear()
-            self._hash.forget()
-            self.table = ResidentTable(self.dims, self.blocks)
+            self.table = self.blocks.table
             return
         for agent in agents:
-            block = self.blocks.pop(agent, None)
-            self._hash.changed.add(agent)
-            if block is not None:
+            if agent in self.blocks:
+                block = self.blocks.glance(agent)
                 forget_uses(block, slice(block.size))
+                self.blocks.remove(agent)
 
     def block(self, agent_id: str) -> AgentColumns:
         """The agent's columns; for an agent without memories, empty ones that are not kept."""
@@ -102,29 +101,30 @@ class State:
     def blocks_of(self, agents: Collection[str]) -> list[AgentColumns]:
         """The columns of many agents."""
         try:
-            return list(map(self.blocks.__getitem__, agents))  # as in most ticks
+            return self.blocks.of(agents)  # as in most ticks
         except KeyError:
             return list(map(self.block, agents))
 
     def own_block(self, agent_id: str) -> AgentColumns:
         """The agent's columns, kept from now on."""
-        block = self.blocks.get(agent_id)
-        if block is None:
-            block = self.blocks[agent_id] = AgentColumns(agent_id, self.seed, self.table)
-        return block
+        return self.blocks.own(agent_id)
 
     def with_more(self, rows: NDArray[np.bool_], than: int) -> list[str]:
         """The agents that have more than so many of these rows of the table, sorted."""
         before = np.append(0, rows.cumsum())
-        starts = np.array([block.start for block in self.blocks.values()], np.intp)
-        sizes = np.array([block.size for block in self.blocks.values()], np.intp)
-        is_more = before[starts + sizes] - before[starts] > than
-        return sorted(compress(self.blocks, is_more.tolist()))
+        starts, sizes = self.blocks.spans()
+        return self.blocks.which(before[starts + sizes] - before[starts] > than)
+
+    def with_hot(self) -> list[AgentColumns]:
+        """The columns of all agents that may have a hot memory, pinned ones included."""
+        if not self.blocks.are_all_looked_at():
+            self.blocks.of(self.with_more(self.table.is_hot(), 0))
+        return self.blocks.looked_at()
 
     def touch(self, agents: Collection[str]) -> None:
         """These agents change now."""
         self.changed.update(agents)
-        self._hash.changed.update(agents)
+        self.blocks.touch(agents)
 
     def hash(self) -> str:
         """The hash over all memories, the same for equal states however they came about."""
@@ -142,7 +142,10 @@ class State:
 
     def temperature_counts(self) -> dict[Temperature, int]:
         """How many of the memories that :meth:`tier_counts` counts have each temperature."""
-        hot = sum([len(own.pinned) + len(own.hot) for own in self.blocks.values()])
+        if self.blocks.are_all_looked_at():
+            hot = sum([len(own.pinned) + len(own.hot) for own in self.blocks.looked_at()])
+        else:
+            hot = int(np.count_nonzero(self.table.in_use() & self.table.is_hot()))
         counts = {
             Temperature.HOT: hot,
             Temperature.WARM: len(self) - hot,
@@ -157,7 +160,7 @@ class State:
         No view counts them or shows them.
         """
         found: list[Memory] = []
-        for block in self.blocks.values() if agent_id is None else [self.block(agent_id)]:
+        for block in self.blocks.due(self.tick) if agent_id is None else [self.block(agent_id)]:
             if block.next_expiry <= self.tick:
                 found += block.memories(np.flatnonzero(block.expired(self.tick)).tolist())
         if self.cold:
@@ -172,7 +175,7 @@ class State:
 
     def shelf_sum(self) -> int:
         """The sum of the hashes over all memories that are not resident."""
-        return sum([block.shelf_sum for block in self.blocks.values()])
+        return self.table.shelf_sums.total()
 
     def check_shelf(self, agent_id: str) -> None:
         """Raise :class:`BankDamaged` if memories of an agent that are not resident are gone."""
@@ -248,15 +251,14 @@ class State:
         numbers[cells + 1] = self.tick
         table.use_records[rows] = after_uses(table.use_records[rows], scores)
         self.touch(agents)
-        owners = [self.blocks[agent] for agent in agents]
-        if any(own.memory_sum is not None for own in owners):
+        seats = self.blocks.seats_of(agents)
+        if table.sums and table.sums.knows_any(seats):
             sequences, uses = table.numbers[rows, 0], table.numbers[rows, 4]
             marks = of_activities(sequences, uses, self.tick, table.use_records[rows])
             places = table.places[rows]
             old = table.marks.exchange(places, marks)
             table.places[rows] = places
-            for own, more in zip(owners, sums_of(marks, old, counts), strict=True):
-                own.use_sum += more
+            table.sums.add_all(seats, sums_of(marks, counts, old))
 
     def apply(self, event: Change) -> None:
         """Apply an event."""
@@ -419,7 +421,8 @@ class State:
                 raise BankDamaged(f"the journal changes a memory {block.agent_id} doesn't have")
             records.append(stored.record)
             block.shelf_sum -= int.from_bytes(stored.digest, "big")
-            block.critical_elsewhere.pop(sequence, None)
+            if not block.is_common:
+                block.critical_elsewhere.pop(sequence, None)
             self._count_cold(stored.record, -1)
         if rows:
             records += take(block, rows)

@@ -1,42 +1,35 @@
 """The hash over all agents of a state. A change costs as much as the agents that it changed."""
 
-from collections.abc import Mapping
 from hashlib import sha256
 
-from ..resident.agent_columns import AgentColumns
-from ..resident.fingerprint import fingerprint, hash_all
+from ..resident.fingerprint import make_parts
+from ..resident.population import Population
 
 __all__ = ["StateHash"]
 
 
 class StateHash:
-    """Keeps the bytes that each agent adds to the hash until the agent changes."""
+    """Joins the bytes that each agent adds to the hash; those of agents that changed are made anew.
 
-    def __init__(self, blocks: Mapping[str, AgentColumns]) -> None:
-        self._blocks = blocks
-        self._parts: dict[str, bytes] = {}
-        self._is_sorted = True
-        """Whether the parts are in the order of the agents' ids."""
-        self.changed: set[str] = set()
-        """The agents that changed since they were hashed."""
+    The hash is over all bytes, of which the first are the tick's: so no hash over a part of them is
+    of use for the next hash.
+    """
 
-    def forget(self) -> None:
-        """All agents may have changed."""
-        self._parts.clear()
-        self.changed.clear()
+    def __init__(self, agents: Population) -> None:
+        self._agents = agents
+        self._order: list[int] = []
+        """The seats of all agents, in the order of their ids."""
+        self._changes = -1
 
     def digest(self, head: str) -> str:
         """The hash over ``head`` and all agents."""
-        blocks, parts = self._blocks, self._parts
-        new = blocks.keys() - parts.keys()
-        self._is_sorted = self._is_sorted and not new
-        stale = [(agent, blocks[agent]) for agent in new | (self.changed & blocks.keys())]
-        hash_all([block for _, block in stale if block.memory_sum is None])
-        for agent, block in stale:
-            own = agent.encode(), block.next_sequence, fingerprint(block)
-            parts[agent] = b"\0%s\0%d\0%s" % own
-        if not self._is_sorted or len(parts) != len(blocks):
-            self._parts = parts = {agent: parts[agent] for agent in sorted(blocks)}
-            self._is_sorted = True
-        self.changed.clear()
-        return sha256(head.encode() + b"".join(parts.values())).hexdigest()
+        agents = self._agents
+        if self._changes != agents.changes:
+            self._order, self._changes = agents.in_order(), agents.changes
+        parts = agents.parts
+        stale = [seat for seat in self._order if parts[seat] is None]
+        if stale:
+            make_parts(agents, stale)
+        whole = sha256(head.encode())
+        whole.update(b"".join([parts[seat] or b"" for seat in self._order]))
+        return whole.hexdigest()
