@@ -58,3 +58,26 @@ def test_many_at_once_are_the_same_events_as_one_by_one(before, items, caps, hot
                  bank.ticks.journal_hash())
             )  # fmt: skip
     assert outcomes[0] == outcomes[1]
+
+
+@given(
+    st.lists(st.sampled_from(["pinned", "critical", "normal"]), min_size=2, max_size=6),
+    st.booleans(),
+    st.booleans(),
+)
+def test_a_pin_past_its_end_goes_between_two_of_many(tiers, merges, is_later) -> None:
+    hashes = []
+    for together in (True, False):
+        memory = {"max_pinned": 2, "max_critical": 2, "merge_duplicates": merges}
+        with MemoryBank.ephemeral({"memory": memory}, preset="vector", seed=3) as bank:
+            alice = bank.agent("alice")
+            alice.add("the ford is deep", tier="critical")
+            alice.pin(alice.add("the mill is shut", ttl=2).id)
+            if is_later:
+                alice.add("the well is dry", tier="pinned")
+            bank.advance(5)
+            new = [("alice", f"memory {number}", tier) for number, tier in enumerate(tiers)]
+            for part in [new] if together else [[one] for one in new]:
+                bank.add_many(part)
+            hashes.append(bank.state_hash())
+    assert hashes[0] == hashes[1]

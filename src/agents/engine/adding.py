@@ -99,6 +99,7 @@ def _stored_one(
 ) -> Memory:
     """Store one memory, in the place of the former version if there is one."""
     ledger, agent_id, (options,) = bank.ledger, new.agents[0], new.options
+    bank.movement.expire_of([agent_id])
     former = None
     if options.key is not None:
         former = live_version(ledger.resident, agent_id, options.key)

@@ -13,8 +13,10 @@ from weakref import WeakSet
 from ..config.settings import Settings
 from ..errors import BankClosed, NoteRefused
 from ..memory.context import TokenCounter
+from ..memory.events import Start
 from ..memory.records import Hits, Memory
 from ..memory.requests import NewBatch, check_searches, check_whole
+from ..memory.tiers import Tier
 from ..movement.movement import Movement
 from ..rules.caps import Caps
 from ..rules.spill import HotLimits
@@ -33,6 +35,7 @@ from ..storage.state.accesses import Accesses
 from ..storage.state.ledger import Ledger
 from ..storage.state.state import State
 from ..storage.store_sync import StoreSync
+from ..storage.vectors import Quantised
 from .metrics import Metrics
 
 __all__ = ["Changing", "OpenBank", "Staged"]
@@ -142,9 +145,26 @@ class OpenBank:
             self.movement.expire_of(dict.fromkeys(new.agents))
             vectors = self.embedder.encode(new.contents)  # may wait for a server
             with gc_paused() if len(new.agents) > 1 else nullcontext():
-                return self.ledger.add_many(
-                    new, starts, vectors, self.caps, self.movement.relieve_hot
-                )
+                if not self._may_end_between(new):
+                    return self._add(new, starts, vectors)
+                stored: list[Memory] = []
+                for place, agent_id in enumerate(new.agents):
+                    one = slice(place, place + 1)
+                    self.movement.expire_of([agent_id])
+                    own = NewBatch._make([column[one] for column in new])
+                    stored += self._add(own, starts[one], vectors[one])
+                return stored
+
+    def _add(
+        self, new: NewBatch, starts: Sequence[Start | None], vectors: Quantised
+    ) -> Sequence[Memory]:
+        return self.ledger.add_many(new, starts, vectors, self.caps, self.movement.relieve_hot)
+
+    def _may_end_between(self, new: NewBatch) -> bool:
+        """Whether a memory may expire because of one of these, before the next is stored."""
+        if len(new.agents) == 1 or Tier.PINNED not in new.tiers:
+            return False
+        return self.movement.has_overdue_pin(dict.fromkeys(new.agents))
 
     def search_many(
         self,

@@ -16,7 +16,7 @@ from ..memory.tiers import Tier
 from ..rules.lifetime import initial_temperature
 from ..storage.state.ledger import Ledger
 
-__all__ = ["Starts", "expire", "expire_of"]
+__all__ = ["Starts", "expire", "expire_of", "has_overdue_pin"]
 
 
 @final
@@ -78,6 +78,19 @@ def expire_of(ledger: Ledger, agents: Iterable[str]) -> None:
         block = blocks.get(agent_id)
         if block is not None and (block.next_expiry <= tick or not block.is_common):
             expire(ledger, agent_id)
+
+
+def has_overdue_pin(ledger: Ledger, agents: Iterable[str]) -> bool:
+    """Whether one of these agents has a pinned memory past its end.
+
+    It goes as soon as another pinned memory pushes it down, and the next memory comes.
+    """
+    blocks, tick = ledger.resident.blocks, ledger.resident.tick
+    for agent_id in agents:
+        block = blocks.get(agent_id)
+        if block is not None and (block.column("expires")[list(block.pinned)] <= tick).any():
+            return True
+    return False
 
 
 def expire(ledger: Ledger, agent_id: str, *, everywhere: bool = False) -> None:

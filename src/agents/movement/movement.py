@@ -12,7 +12,7 @@ from ..rules.compaction import parse_rules
 from ..storage.state.ledger import Ledger
 from .compaction import Compactor
 from .hot import Hot
-from .lifetime import Starts, expire, expire_of
+from .lifetime import Starts, expire, expire_of, has_overdue_pin
 from .sweep import Sweeper
 
 __all__ = ["Movement"]
@@ -37,6 +37,7 @@ class Movement:
         self.grace = ticks(settings.retention.grace)
         self.starts = Starts(settings).starts
         self.expire, self.expire_of = partial(expire, ledger), partial(expire_of, ledger)
+        self.has_overdue_pin = partial(has_overdue_pin, ledger)
         self.relieve_hot, self.spill = self.hot.relieve, self.hot.spill
         self.relieve_all_hot = self.hot.relieve_all
         self.promotion = self.hot.promotion

@@ -128,6 +128,7 @@ class PlainModel(ModelLimits):
         self, agent: str, content: str, tier: int | None, metadata: Given, options: Given = None
     ) -> Kept:
         """Add a memory, put it in the place of a former version, or count a repetition."""
+        self._expire({agent})  # a pinned one past its end, which the one before pushed down
         chosen = dict(options or {})
         key = chosen.pop("key", None)
         former = None if key is None else self.live(agent, key)
