@@ -1,6 +1,7 @@
 """The command ``tiermem``."""
 
 import importlib
+import os
 import sys
 from typing import Annotated, Any
 
@@ -91,6 +92,8 @@ def main() -> None:
         sys.exit(1)
     if hasattr(sys.stdout, "reconfigure"):  # a terminal that can't show a character gets its number
         sys.stdout.reconfigure(errors="backslashreplace")
+    # NumPy's BLAS starts threads, which look for work for a tenth of a second before they sleep.
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
     with terminable():
         sys.exit(_run())
 
