@@ -28,10 +28,10 @@ $(STAMP): pyproject.toml constraints.txt
 
 setup: $(STAMP)  ## make .venv with the tested versions
 
-test: $(STAMP)   ## every behaviour once, on all cores: seven to ten minutes on two
+test: $(STAMP)   ## every behaviour once, on all cores: five to six minutes on two
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" -p no:schemathesis
 
-test-all: $(STAMP) ## all tests: kills, every store and many examples too; about sixteen minutes
+test-all: $(STAMP) ## all tests: kills, every store and many examples too; forty minutes of the processor
 	HYPOTHESIS_PROFILE=ci $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 lowest:          ## the lowest versions that pyproject.toml allows, and what they must be able to do
