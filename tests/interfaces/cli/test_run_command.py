@@ -349,6 +349,14 @@ def test_a_run_that_was_interrupted_by_quick_presses_becomes_the_same_run(
         assert (whole / name).read_bytes() == (folder / name).read_bytes(), name
 
 
+def test_ctrl_c_while_python_ends_changes_nothing() -> None:
+    press = "import atexit, signal; atexit.register(signal.raise_signal, signal.SIGINT)"
+    main = "from tiermem.interfaces.cli.app import main; main()"
+    command = [sys.executable, "-c", f"{press}; {main}", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_a_real_process_between_two_ticks(
     scenario: Write, tmp_path: Path, number: signal.Signals

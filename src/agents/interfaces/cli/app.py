@@ -13,7 +13,7 @@ from ... import __version__
 from ...errors import ConfigError, InvalidInput, TierMemError
 from .. import failures
 from .help import HelpfulCommand
-from .signals import Stopped, drop_output, open_streams, terminable
+from .signals import Stopped, deaf_to_ctrl_c, drop_output, open_streams, terminable
 
 __all__ = ["app", "main"]
 
@@ -95,7 +95,9 @@ def main() -> None:
     # NumPy's BLAS starts threads, which look for work for a tenth of a second before they sleep.
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
     with terminable():
-        sys.exit(_run())
+        code = _run()
+    deaf_to_ctrl_c()  # what was said is what is so, and Python has nothing to do but to end
+    sys.exit(code)
 
 
 def _run() -> int:

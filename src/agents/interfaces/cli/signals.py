@@ -9,7 +9,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = ["Stopped", "drop_output", "open_streams", "telling", "terminable"]
+__all__ = [
+    "Stopped",
+    "deaf_to_ctrl_c",
+    "drop_output",
+    "open_streams",
+    "telling",
+    "terminable",
+]
 
 _INTERRUPTED, _TERMINATED = 130, 143
 
@@ -46,6 +53,12 @@ def terminable() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def deaf_to_ctrl_c() -> None:
+    """From now on, Ctrl-C changes nothing; while Python ends, it would be a traceback."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextmanager
