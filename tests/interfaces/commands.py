@@ -5,9 +5,7 @@ import io
 import json
 import re
 import shutil
-import signal
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -58,7 +56,6 @@ def run_command(*arguments: object) -> Done:
     """``tiermem`` with these arguments, in this process: to start Python anew takes a second."""
     out, err = io.StringIO(), io.StringIO()
     before, sys.argv = sys.argv, ["tiermem", *map(str, arguments)]
-    on_ctrl_c = signal.getsignal(signal.SIGINT)
     code: object = 0
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -67,8 +64,6 @@ def run_command(*arguments: object) -> Done:
         code = end.code
     finally:
         sys.argv = before
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, on_ctrl_c)
     assert code is None or isinstance(code, int)
     return Done(code or 0, out.getvalue(), err.getvalue())
 

@@ -1,5 +1,6 @@
 """The command ``tiermem``."""
 
+import atexit
 import importlib
 import os
 import sys
@@ -96,7 +97,7 @@ def main() -> None:
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
     with terminable():
         code = _run()
-    deaf_to_ctrl_c()  # what was said is what is so, and Python has nothing to do but to end
+    atexit.register(deaf_to_ctrl_c)  # what was said is what is so
     sys.exit(code)
 
 
