@@ -170,7 +170,7 @@ class State:
 
     def went_back(self) -> None:
         """The tick is an earlier one: what sweeps of later ticks found out does not hold."""
-        for block in self.blocks.values():
+        for block in self.blocks.looked_at():  # nobody swept the others
             block.next_decay = 0
 
     def shelf_sum(self) -> int:
