@@ -105,6 +105,17 @@ def test_an_agent_that_nobody_looks_at_is_no_object(tmp_path) -> None:
         assert state.blocks.rooms().sum() <= 1.4 * len(state)
 
 
+def test_a_tick_that_is_undone_wakes_nobody(tmp_path) -> None:
+    with MemoryBank.open(tmp_path, storage={"sync": "manual"}) as bank:
+        bank.add_many((name, "the mill is shut") for name in NAMES)
+        bank.parts.ledger._snapshot_if(0)
+    with MemoryBank.open(tmp_path) as bank:
+        with pytest.raises(ZeroDivisionError), bank.transaction():
+            bank.advance(bank.tick + 3)
+            raise ZeroDivisionError
+        assert looked_at(bank) == []
+
+
 def test_an_agent_that_was_looked_at_is_common_until_it_is_not(tmp_path) -> None:
     with MemoryBank.open(tmp_path, preset="vector", storage={"sync": "manual"}) as bank:
         bank.add_many([(name, "pinned", "pinned") for name in NAMES])
