@@ -110,9 +110,10 @@ def test_a_tick_that_is_undone_wakes_nobody(tmp_path) -> None:
         bank.add_many((name, "the mill is shut") for name in NAMES)
         bank.parts.ledger._snapshot_if(0)
     with MemoryBank.open(tmp_path) as bank:
-        with pytest.raises(ZeroDivisionError), bank.transaction():
+        with suppress(ZeroDivisionError), bank.transaction():
             bank.advance(bank.tick + 3)
             raise ZeroDivisionError
+        assert bank.tick == 0
         assert looked_at(bank) == []
 
 
