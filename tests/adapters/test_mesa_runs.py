@@ -12,7 +12,7 @@ from mesa_models import QUICK, Town, walked
 
 from banks import ROOT
 from tiermem import MemoryBank
-from tiermem.interfaces.cli.app import main
+from tiermem.interfaces.cli import app
 from tiermem.simulation.runs.decisions import decision
 from tiermem.simulation.runs.life import life
 from tiermem.simulation.runs.outputs import rows_of
@@ -26,13 +26,7 @@ def tiermem(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
     def run(*arguments: object) -> tuple[int, str, str]:
         monkeypatch.setattr("sys.argv", ["tiermem", *map(str, arguments)])
-        code: object = 0
-        try:
-            main()
-        except SystemExit as end:
-            code = end.code or 0
-        assert isinstance(code, int)
-        return (code, *capsys.readouterr())
+        return (app.run(), *capsys.readouterr())
 
     return run
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from agents.interfaces.cli.app import main
+from agents.interfaces.cli.app import run
 
 WORLDS = Path(__file__).with_name("worlds_for_tests.py")
 _PROGRESS = re.compile(r"tick \d+/\d+ \(")
@@ -56,16 +56,12 @@ def run_command(*arguments: object) -> Done:
     """``tiermem`` with these arguments, in this process: to start Python anew takes a second."""
     out, err = io.StringIO(), io.StringIO()
     before, sys.argv = sys.argv, ["tiermem", *map(str, arguments)]
-    code: object = 0
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            main()
-    except SystemExit as end:
-        code = end.code
+            code = run()
     finally:
         sys.argv = before
-    assert code is None or isinstance(code, int)
-    return Done(code or 0, out.getvalue(), err.getvalue())
+    return Done(code, out.getvalue(), err.getvalue())
 
 
 def write_scenario(folder: Path, name: str = "stones", **simulation: Any) -> Path:

@@ -349,12 +349,29 @@ def test_a_run_that_was_interrupted_by_quick_presses_becomes_the_same_run(
         assert (whole / name).read_bytes() == (folder / name).read_bytes(), name
 
 
-def test_ctrl_c_while_python_ends_changes_nothing() -> None:
-    press = "import atexit, signal; atexit.register(signal.raise_signal, signal.SIGINT)"
-    main = "from tiermem.interfaces.cli.app import main; main()"
-    command = [sys.executable, "-c", f"{press}; {main}", "--version"]
+_PRESSES = """
+import atexit, signal
+from tiermem.interfaces.cli import app
+
+def press_before(deaf):
+    app.deaf_to_ctrl_c = deaf
+    signal.raise_signal(signal.SIGINT)
+"""
+
+
+@pytest.mark.parametrize(
+    ("press", "code"),
+    [
+        ("atexit.register(signal.raise_signal, signal.SIGINT)", 0),
+        ("app.deaf_to_ctrl_c = lambda deaf=app.deaf_to_ctrl_c: press_before(deaf)", 0),
+        ("app.open_streams = lambda: signal.raise_signal(signal.SIGINT)", 130),
+    ],
+    ids=["while Python ends", "after the command", "outside of the command"],
+)
+def test_ctrl_c_around_a_command_is_no_traceback(press: str, code: int) -> None:
+    command = [sys.executable, "-c", f"{_PRESSES}\n{press}\napp.main()", "--version"]
     done = subprocess.run(command, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (code, "")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

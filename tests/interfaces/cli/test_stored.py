@@ -82,7 +82,7 @@ def test_a_command_imports_what_it_needs(tiermem: Command, arguments: tuple[str,
     tiermem("add", "crew", "--agent", "a", "one")
     slow = {"mem0", "chromadb", "jsonschema", "pydantic", "pyarrow", "matplotlib", "scipy"}
     code = (
-        "import sys; from agents.interfaces.cli.app import main; code = main();"
+        "import sys; from agents.interfaces.cli.app import run; code = run();"
         f"print(*sorted({slow!r} & set(sys.modules)), file=sys.stderr); sys.exit(code)"
     )
     command = [sys.executable, "-c", code, *arguments]

@@ -1,6 +1,5 @@
 """The command ``tiermem``."""
 
-import atexit
 import importlib
 import os
 import sys
@@ -14,9 +13,16 @@ from ... import __version__
 from ...errors import ConfigError, InvalidInput, TierMemError
 from .. import failures
 from .help import HelpfulCommand
-from .signals import Stopped, deaf_to_ctrl_c, drop_output, open_streams, terminable
+from .signals import (
+    INTERRUPTED,
+    Stopped,
+    deaf_to_ctrl_c,
+    drop_output,
+    open_streams,
+    terminable,
+)
 
-__all__ = ["app", "main"]
+__all__ = ["app", "main", "run"]
 
 _USAGE = """
  [bold]Usage:[/] [yellow]tiermem COMMAND …[/]   [cyan]tiermem COMMAND --help[/] explains a command
@@ -82,7 +88,21 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """Run the command line; an error is three lines and an exit code, not a traceback.
+    """Run the command of this process, which ends with it.
+
+    From the command's last word on, Ctrl-C changes nothing: what was said is what is so.
+    """
+    code = INTERRUPTED
+    try:
+        code = run()
+        deaf_to_ctrl_c()
+    except KeyboardInterrupt:  # it came while the command had its last word
+        deaf_to_ctrl_c()
+    sys.exit(code)
+
+
+def run() -> int:
+    """Run a command; an error is three lines and an exit code, not a traceback.
 
     Ctrl-C and SIGTERM clean up, and are one line. With standard output closed, no command runs;
     with standard input closed, no command that reads it. Output to a closed standard error is
@@ -90,18 +110,16 @@ def main() -> None:
     """
     if not open_streams():
         failures.report(failures.NO_OUTPUT)
-        sys.exit(1)
+        return 1
     if hasattr(sys.stdout, "reconfigure"):  # a terminal that can't show a character gets its number
         sys.stdout.reconfigure(errors="backslashreplace")
     # NumPy's BLAS starts threads, which look for work for a tenth of a second before they sleep.
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
     with terminable():
-        code = _run()
-    atexit.register(deaf_to_ctrl_c)  # what was said is what is so
-    sys.exit(code)
+        return _reported()
 
 
-def _run() -> int:
+def _reported() -> int:
     """Run the command, and report what went wrong; the exit code."""
     name = sys.argv[1] if len(sys.argv) > 1 else ""
     known = (entry[0] for entries in COMMANDS.values() for entry in entries)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 __all__ = [
+    "INTERRUPTED",
     "Stopped",
     "deaf_to_ctrl_c",
     "drop_output",
@@ -18,7 +19,10 @@ __all__ = [
     "terminable",
 ]
 
-_INTERRUPTED, _TERMINATED = 130, 143
+INTERRUPTED = 130
+"""The exit code after Ctrl-C."""
+
+_TERMINATED = 143
 
 
 class _Terminated(KeyboardInterrupt):
@@ -30,7 +34,7 @@ class Stopped(Exception):
 
     def __init__(self, stop: KeyboardInterrupt) -> None:
         super().__init__(str(stop))
-        self.code = _TERMINATED if isinstance(stop, _Terminated) else _INTERRUPTED
+        self.code = _TERMINATED if isinstance(stop, _Terminated) else INTERRUPTED
 
 
 @contextmanager

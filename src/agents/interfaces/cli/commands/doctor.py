@@ -6,7 +6,7 @@ from typing import Annotated
 
 from rich.console import Console
 from rich.text import Text
-from typer import Argument
+from typer import Argument, Exit
 
 from ....memory.context import one_line
 from ...doctor.checks import Check, Finding, run_checks
@@ -46,7 +46,7 @@ def doctor(
     else:
         _print(findings)
     if any(finding.state == "problem" for finding in findings):
-        sys.exit(1)
+        raise Exit(1)
 
 
 def _print(findings: list[Finding]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.console import Console
 from rich.text import Text
-from typer import Argument, Option
+from typer import Argument, Exit, Option
 
 from ....errors import InvalidInput, NoteRefused
 from ....memory.context import one_line
@@ -243,7 +243,7 @@ def _sync(folder: Path, agent: str, as_json: bool) -> None:
         say(f"{len(changed)} changed, {len(removed)} removed, {unchanged} unchanged, "
              f"{len(problems)} with problems")  # fmt: skip
     if problems:
-        sys.exit(1)
+        raise Exit(1)
 
 
 @contextmanager

@@ -6,13 +6,14 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument, Option
+from typer import Argument, Exit, Option
 
 from ....errors import ConfigError
 from ..flags import flags, tell_idle
 from ..options import Address, AsJson, Assignments, Force, Preset, Quiet, RunFolder
 from ..output import echo_json, say
 from ..progress import Screen, stopping
+from ..signals import INTERRUPTED
 from .effect import Block, Forget, NeverHeard, Pin
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["branch", "merge", "replay", "resume", "run"]
 
-INTERRUPTED = 130
 _LARGEST_SEED = 2**63 - 1
 _MOST_TICKS = 1_000_000_000
 """A larger number is a typing error."""
@@ -273,7 +273,7 @@ def replay(
     elif not quiet:
         say(f"equal: ticks {again.first} to {again.last}, bit for bit")
     if problems:
-        sys.exit(1)
+        raise Exit(1)
 
 
 def _go_on(run: "Run", screen: Screen, as_json: bool) -> None:
@@ -300,7 +300,7 @@ def _go_on(run: "Run", screen: Screen, as_json: bool) -> None:
     else:
         _tell(run, summary, screen)
     if interrupted:
-        sys.exit(INTERRUPTED)
+        raise Exit(INTERRUPTED)
 
 
 def _tell(run: "Run", summary: dict[str, Any], screen: Screen) -> None:

@@ -29,6 +29,7 @@ from ..options import (
 )
 from ..output import counted, say
 from ..progress import stopping
+from ..signals import INTERRUPTED
 
 if TYPE_CHECKING:
     from ....bank.memory_bank import MemoryBank
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["check_access", "serve"]
 
 _MOST_SECONDS, _MOST_REQUESTS = 86_400, 1_000_000
-_INTERRUPTED, _SECONDS_TO_CLOSE = 130, 2.0
+_SECONDS_TO_CLOSE = 2.0
 
 
 def serve(
@@ -109,7 +110,7 @@ def _close_at_once(bank: "MemoryBank") -> None:
 
     All acknowledged changes are committed.
     """
-    last = threading.Timer(_SECONDS_TO_CLOSE, os._exit, (_INTERRUPTED,))
+    last = threading.Timer(_SECONDS_TO_CLOSE, os._exit, (INTERRUPTED,))
     last.daemon = True
     last.start()
     bank.close(sync=False)

@@ -6,7 +6,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument, Option
+from typer import Argument, Exit, Option
 
 from ..options import Address, AsJson, Force, Preset, Quiet
 from ..output import echo_json, say, table
@@ -96,7 +96,7 @@ def sweep(
         say(f"report: {folder / 'report.html'}")
     if failed:
         say(f"{len(failed)} of {total} runs failed; run the sweep again to retry", err=True)
-        sys.exit(1)
+        raise Exit(1)
 
 
 def _tell_sweep(results: "SweepResults") -> None:

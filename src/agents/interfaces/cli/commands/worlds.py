@@ -1,11 +1,10 @@
 """Commands for whoever writes a world: new-world and check-world."""
 
-import sys
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument, Option
+from typer import Argument, Exit, Option
 
 from ..flags import tell_idle
 from ..options import AsJson, Assignments, Quiet
@@ -99,4 +98,4 @@ def check_world(
         if not found.problems and not quiet:
             say(f"{world} is sound: the same seed gives the same run")
     if found.problems:
-        sys.exit(1)
+        raise Exit(1)
