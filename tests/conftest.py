@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import certifi
+import hypothesis.core
 import pytest
 from hypothesis import settings
+from hypothesis.vendor.pretty import RepresentationPrinter
 
 sys.path.insert(0, str(Path(__file__).parent / "property"))
 sys.path.insert(0, str(Path(__file__).parent))
@@ -55,6 +57,8 @@ settings.register_profile("default", deadline=None, max_examples=8)
 settings.register_profile("ci", deadline=None, max_examples=50)
 settings.register_profile("thorough", deadline=None, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+# Schemathesis prints no example that fails, of any test.
+hypothesis.core.RepresentationPrinter = RepresentationPrinter
 
 # A shell starts what runs in the background deaf to Ctrl-C, and children would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

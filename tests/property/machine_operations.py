@@ -253,7 +253,7 @@ def compact(test, agent) -> None:
         return planned[:4]
 
     test.both(lambda bank: bank.compact(agent)[:4], on_model)
-    compacted = test.model.agents() if agent is None else [agent]  # boards are nobody's
+    compacted = test.model.issued if agent is None else [agent]
     for memory in test.model.memories.values():
         if memory.retention != ACTIVE or memory.agent_id not in compacted:
             continue

@@ -335,7 +335,7 @@ class MemoryBank:
     # Movement
 
     def compact(self, agent_id: str | None = None, *, dry_run: bool = False) -> Compaction:
-        """Apply ``temperature.rules`` to the memories of all agents, or of one, in one commit.
+        """Apply ``temperature.rules`` to all agents and boards, or to one agent, in one commit.
 
         A second compaction in the same tick moves nothing. A ``dry_run`` changes nothing: its
         result lists the moves, each with its rule.
@@ -343,9 +343,10 @@ class MemoryBank:
         return upkeep.compact(self.parts, agent_id, dry_run=dry_run)
 
     def prune(self, agent_id: str | None = None, *, dry_run: bool = False) -> list[str]:
-        """Archive each agent's cold memories beyond ``temperature.max_cold_items``; their ids.
+        """Archive cold memories beyond ``temperature.max_cold_items``; their ids.
 
-        A ``dry_run`` changes nothing and returns the same ids.
+        Each agent and each board has that limit. A ``dry_run`` changes nothing and returns the
+        same ids.
         """
         return upkeep.prune(self.parts, agent_id, dry_run=dry_run)
 

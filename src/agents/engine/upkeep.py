@@ -9,6 +9,7 @@ from ..memory.requests import check_agent_id, check_whole
 from ..memory.results import Compaction, RuledMove
 from ..memory.temperature import Temperature
 from ..storage.store_sync import Progress
+from .groups import is_board
 from .open_bank import OpenBank
 from .status import Status, look
 
@@ -32,20 +33,20 @@ class _DryRun(Exception):
 def agents(bank: OpenBank) -> list[str]:
     """The ids of all agents that ever stored a memory, in alphabetical order."""
     with bank.using():
-        blocks = bank.ledger.resident.blocks
-        # An agent that only trusts or distrusts has a block, and no memory yet. A name that begins
-        # with a dot is the board of a group.
-        return sorted(
-            [
-                name
-                for name, following in blocks.following()
-                if (following > 1 or blocks[name].notes) and name[0] != "."
-            ]
-        )
+        return [owner for owner in _owners(bank) if not is_board(owner)]
+
+
+def _owners(bank: OpenBank) -> list[str]:
+    """The ids of all agents and boards that ever stored a memory, in alphabetical order."""
+    blocks = bank.ledger.resident.blocks
+    # An agent that only trusts or distrusts has a block, and no memory yet.
+    return sorted(
+        [name for name, following in blocks.following() if following > 1 or blocks[name].notes]
+    )
 
 
 def _chosen(bank: OpenBank, agent_id: str | None) -> list[str]:
-    return agents(bank) if agent_id is None else [check_agent_id(agent_id)]
+    return _owners(bank) if agent_id is None else [check_agent_id(agent_id)]
 
 
 # Movement

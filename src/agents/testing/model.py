@@ -358,7 +358,7 @@ class PlainModel(ModelLimits):
 
     def prune(self, agent: str | None) -> list[Key]:
         """Archive what is cold beyond the limit, the least worth first; never what is critical."""
-        agents = self.agents() if agent is None else [agent]
+        agents = sorted(self.issued) if agent is None else [agent]
         self._expire(agents, everywhere=True)
         chosen = []
         for each in agents:
@@ -372,7 +372,7 @@ class PlainModel(ModelLimits):
 
     def compact(self, agent: str | None, moves: dict[Key, int]) -> None:
         """What expired is deleted, then the rules made these moves."""
-        self._expire(self.agents() if agent is None else [agent], everywhere=True)
+        self._expire(sorted(self.issued) if agent is None else [agent], everywhere=True)
         for key, to in moves.items():
             self.memories[key].temperature = to
         if self.rules.auto_prune:

@@ -13,6 +13,7 @@ from agents import (
     InvalidTier,
     MemoryBank,
     MemoryNotFound,
+    Temperature,
 )
 from banks import OpenBank, everything, undone
 
@@ -158,6 +159,22 @@ def test_boards_are_no_agents(bank: MemoryBank, alice: AgentMemory) -> None:
     assert whole.retention["active"] == whole.tiers["normal"].items == 1
     assert all(each.agent_id == "alice" for each in whole.fullest)
     assert whole.to_dict()["groups"] == 2
+
+
+def test_a_compaction_of_the_bank_is_one_of_its_boards(make_bank: OpenBank) -> None:
+    rules = [{"name": "old", "when": {"age": 3}, "to": "cold"}]
+    bank = make_bank(temperature={"rules": rules, "max_cold_items": 1})
+    guild = bank.group("guild", ["alice", "bob"])
+    posted = [guild.post("bob", f"{n} <1 0>") for n in range(2)]
+    own = bank.agent("alice").add("her own <1 0>")
+    bank.advance(4)
+    moves = bank.compact(dry_run=True).moves
+    assert [move.memory.id for move in moves] == [*(each.id for each in posted), own.id]
+    assert bank.compact().cold == 3
+    assert {each.temperature for each in guild.all()} == {Temperature.COLD}
+    assert bank.compact().cold == 0
+    assert bank.prune() == [posted[0].id]
+    assert bank.agent("alice").compact().cold == 0
 
 
 def trusting(make_bank: OpenBank) -> tuple[MemoryBank, AgentMemory]:
