@@ -134,7 +134,7 @@ class Slices:
 
     def put(self, agent: int, item: Item, vectors: bytes) -> None:
         """Keep what a commit has of an agent; ``vectors`` are those of its new memories."""
-        data = orjson.dumps(tuple(item))
+        data = bytes(memoryview(orjson.dumps(tuple(item))))  # else with up to 4 kB of room
         with self._lock:
             waiting = self._waiting.setdefault(agent, [])
             waiting.append((item.commit, item.tick, data, vectors))
