@@ -210,6 +210,24 @@ def test_an_error_in_the_undoing_loses_nothing(template: Path, tmp_path: Path, c
     assert laws.broken or MOST < 40, "no fault hit an undoing"
 
 
+@pytest.mark.parametrize("call", [_refuse, _undo_inside], ids=lambda call: call.__name__[1:])
+def test_an_undoing_that_can_not_begin_breaks_the_bank(
+    template: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "bank"
+    shutil.copytree(template, folder)
+    with _open(folder) as bank:
+        before = bank.state_hash()
+        monkeypatch.setattr(Ledger, "_undo", lambda *_, **__: run_out_of_memory())
+        with pytest.raises(MemoryError):
+            call(bank)
+        monkeypatch.undo()
+        with pytest.raises(BankBroken):
+            bank.agent("bob").add("more")
+    with _open(folder) as bank:
+        assert bank.state_hash() == before
+
+
 @pytest.mark.parametrize("fault", [interrupt, run_out_of_memory])
 def test_a_fault_at_every_step_of_closing_loses_nothing(
     template: Path, tmp_path: Path, fault: Fault, monkeypatch: pytest.MonkeyPatch

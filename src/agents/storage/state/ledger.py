@@ -265,7 +265,7 @@ class Ledger:
             if self._is_between:
                 hold_signals()
                 try:
-                    self._undo(len(self._pending))
+                    self._undo(len(self._pending), everything=True)
                 finally:
                     let_signals_come()
             raise
@@ -355,8 +355,9 @@ class Ledger:
         """End the innermost transaction. An error of its commit undoes it as well."""
         try:
             if undo:
+                everything, self._is_between = self._is_between, True
                 mark, self._pending.note, self._pending.clock = self._marks[-1]
-                self._undo(mark)
+                self._undo(mark, everything=everything)
             elif len(self._marks) == 1 and self._pending:
                 self.commit()
         finally:
@@ -389,8 +390,7 @@ class Ledger:
             raise
         except BaseException as error:
             # Memory is whole if the journal refused the commit.
-            self._is_between = not isinstance(error, CommitFailed)
-            self._undo(0)
+            self._undo(0, everything=not isinstance(error, CommitFailed))
             self._forget_pending()
             raise
         if self._since_snapshot >= self.SNAPSHOT_ON_COMMIT:
@@ -447,15 +447,13 @@ class Ledger:
         self._since_snapshot = 0
 
     @whole
-    def _undo(self, mark: int) -> None:
-        """Undo the events from ``mark`` on.
+    def _undo(self, mark: int, *, everything: bool) -> None:
+        """Undo the events from ``mark`` on. The caller sets ``_is_between``, and this resets it.
 
         The agents of these events are read from the journal again, and the events before ``mark``
         are applied once more: slower than to undo each, but it can't differ from opening the bank.
-        After a change that was begun and not done, all agents are read again.
+        After a change that was begun and not done, ``everything`` is read again.
         """
-        everything = self._is_between
-        self._is_between = True
         self._flush_accesses()
         kept = self._pending.drop(mark)
         if kept.dropped or everything:
