@@ -352,13 +352,18 @@ class Ledger:
 
     @whole
     def end(self, *, undo: bool) -> None:
-        """End the innermost transaction. An error of its commit undoes it as well."""
+        """End the innermost transaction. An error of its commit undoes it as well.
+
+        After an error of the undoing it stays open, until :meth:`give_up`.
+        """
+        if undo:
+            everything, self._is_between = self._is_between, True
+            mark, self._pending.note, self._pending.clock = self._marks[-1]
+            self._undo(mark, everything=everything)
+            self._marks.pop()
+            return
         try:
-            if undo:
-                everything, self._is_between = self._is_between, True
-                mark, self._pending.note, self._pending.clock = self._marks[-1]
-                self._undo(mark, everything=everything)
-            elif len(self._marks) == 1 and self._pending:
+            if len(self._marks) == 1 and self._pending:
                 self.commit()
         finally:
             self._marks.pop()
