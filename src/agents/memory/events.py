@@ -8,7 +8,7 @@ the same fields. A change of many memories at once is one event with many sequen
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import repeat
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, get_args
 
 import orjson
 
@@ -19,6 +19,7 @@ from .temperature import Temperature
 __all__ = [
     "BY_RULE",
     "LEAST_LITERAL",
+    "USES",
     "Accessed",
     "Added",
     "Additions",
@@ -40,6 +41,7 @@ __all__ = [
     "decode",
     "encode",
     "named",
+    "parsed",
 ]
 
 Cause = Literal[
@@ -50,6 +52,7 @@ BY_RULE = "rule:"
 """Begins the cause of a move by a rule of temperature.rules; the rule's name follows."""
 UseKind = Literal["access", "recall", "repeat"]
 """How a memory was used."""
+USES: tuple[UseKind, ...] = get_args(UseKind)
 Keep = Callable[[Mapping[str, Scalar]], KeptMetadata]
 
 
@@ -284,6 +287,11 @@ def decode(text: str, keep: Keep = KeptMetadata) -> list[Event]:
     rows = json.loads(text)
     if not isinstance(rows, list):
         raise ValueError(f"not a list of events: {text:.40}")
+    return parsed(rows, keep)
+
+
+def parsed(rows: Sequence[Any], keep: Keep = KeptMetadata) -> list[Event]:
+    """The events of the parsed JSON that :func:`encode` made; ValueError for any other JSON."""
     try:
         events: list[Event] = [_KINDS[row[0]]._make(row) for row in rows]
         return [_whole(each, keep) if isinstance(each, Added) else each for each in events]

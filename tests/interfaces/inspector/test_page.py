@@ -244,10 +244,12 @@ def test_a_branch_is_written_as_a_command_with_its_edits(
 
 def test_light_and_dark_and_keys_for_help(browser: Browser, page: str) -> None:
     browser.open(page)
-    browser.click("#scheme")
-    light = browser.run("return getComputedStyle(document.body).backgroundColor")
-    browser.click("#scheme")
-    assert browser.run("return getComputedStyle(document.body).backgroundColor") != light
+    shown = {}
+    for scheme in ("light", "dark"):
+        browser.click("#scheme")
+        browser.shows(f":root[data-scheme={scheme}]")
+        shown[scheme] = browser.run("return getComputedStyle(document.body).backgroundColor")
+    assert shown["light"] != shown["dark"]
     browser.click("#scheme")
     browser.press("?")
     browser.shows("dialog", "Keys")

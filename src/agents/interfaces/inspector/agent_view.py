@@ -4,12 +4,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-import orjson
-
 from ...bank.memory_bank import MemoryBank
 from ...errors import TierMemError
 from ...memory.context import line, render
-from ...memory.events import Added, Event, decode
+from ...memory.events import Added, Event, parsed
 from ...memory.records import Explanation, Hit, Hits, Memory
 from ...memory.temperature import TEMPERATURE_NAMES, parse_temperature
 from ...memory.tiers import TIER_NAMES, Tier, parse_tier
@@ -115,7 +113,7 @@ def _context(bank: MemoryBank, agent: str, kept: Kept) -> str:
 
 def events_of(item: Item) -> list[Event]:
     """The events of an item."""
-    return decode(orjson.dumps(item.events).decode())
+    return parsed(item.events)
 
 
 def born_in(item: Item) -> dict[int, str]:

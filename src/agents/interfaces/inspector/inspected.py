@@ -181,7 +181,8 @@ class Inspected:
         purged = sum(map(len, list(slices.purged.values())))
         version = purged, None if tick < self.reader.read_tick else last
         with slices.turns.waiting():
-            found = self._later.answer((what, tick, slices.generation), version, make, _PATIENCE)
+            key = what, tick, slices.generation
+            found = self._later.answer(key, version, make, _PATIENCE / 2)
         if found is None:
             raise Reading(max(0, self.reader.read_tick), self.last_tick())
         return found

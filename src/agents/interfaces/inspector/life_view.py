@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ...memory.events import (
+    USES,
     Added,
     Event,
     Lasted,
@@ -12,6 +13,7 @@ from ...memory.events import (
     Retained,
     Succeeded,
     TierChanged,
+    parsed,
 )
 from ...memory.records import NEVER, Memory, Metadata, memory_id
 from ...memory.retention import RETENTION_NAMES, Retention
@@ -22,7 +24,7 @@ from ...rules.transitions import end_after
 from ...simulation.loop.decisions import Kept
 from ...simulation.runs.decisions import FORGOTTEN, RESULTS, part_of
 from ...simulation.runs.life import told
-from .agent_view import born_in, events_of, memory_row
+from .agent_view import born_in, memory_row
 from .inspected import Inspected
 from .parameters import NotThere, Parameters
 from .slices import Item
@@ -49,6 +51,9 @@ def lives(run: Inspected, agent: str, numbers: Sequence[int]) -> list[dict[str, 
     """The lives of some memories of an agent; None for a memory that never was."""
     slices = run.reader.slices
     found = {number: _Life(run, agent, number) for number in numbers}
+    with run.past.after(agent, run.last_tick()) as bank:  # first, because it may be asked again
+        resident = bank.parts.ledger.resident
+        now = [resident.memory(agent, number) for number in numbers]
     for item in slices.items(slices.places.get(agent, -1)):
         kept = None if item.kept is None else Kept(*item.kept)
         if kept is not None:
@@ -56,13 +61,11 @@ def lives(run: Inspected, agent: str, numbers: Sequence[int]) -> list[dict[str, 
             for number in dict.fromkeys([*kept.sequences, *asked]):
                 if number in found:
                     found[number].decided(item, kept)
-        for event in events_of(item):
+        for event in parsed([row for row in item.events if row[0] not in USES]):
             for number in concerned(event):
                 if number in found:
                     found[number].happened(item.tick, event)
-    with run.past.after(agent, run.last_tick()) as bank:
-        resident = bank.parts.ledger.resident
-        return [life.answer(resident.memory(agent, number)) for number, life in found.items()]
+    return [life.answer(memory) for life, memory in zip(found.values(), now, strict=True)]
 
 
 def concerned(event: Event) -> Sequence[int]:

@@ -18,7 +18,7 @@ from ...config.load import load_settings
 from ...config.settings import Settings
 from ...engine.open_bank import OpenBank
 from ...memory.context import approximate_tokens
-from ...memory.events import decode
+from ...memory.events import parsed
 from ...memory.records import Explanation
 from ...storage.embedding.embedders import Embedder
 from ...storage.guard import Guard
@@ -247,7 +247,7 @@ class PastBanks:
         state, journal = ledger.resident, ledger.journal
         numbers = np.frombuffer(vectors, np.int8).reshape(-1, state.dims)
         state.shelf.commit = journal.head + 1
-        replay(state, decode(text, state.table.shared_metadata.keep), numbers)
+        replay(state, parsed(events, state.table.shared_metadata.keep), numbers)
         changes = state.shelf.changes() if state.shelf.pending else None
         total = state.shelf_sum() if changes else 0
         journal.append(tick, text, vectors, {}, None, changes, total)

@@ -38,8 +38,8 @@ _MOST_WAITING = 16 << 20
 _MOST_COMMITS = 64
 _MOST_AT_ONCE = 100
 """Agents or memories that are written without a pause."""
-_MOST_READ = 4 << 20
-"""Bytes of the blocks that stay read."""
+_MOST_READ = 1 << 20
+"""Bytes of the blocks that stay read: 2,000 ticks of two agents. More makes the collector slow."""
 
 
 class Item(NamedTuple):
