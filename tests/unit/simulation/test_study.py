@@ -13,6 +13,8 @@ from agents import MemoryBank, analysis
 from agents.config.load import load_settings
 from agents.errors import BankDamaged, BankError, MemoryNotFound, RunError
 from agents.simulation.analysis.collection import Collection
+from agents.simulation.analysis.columns import Columns
+from agents.simulation.analysis.needed import distinct
 from agents.simulation.analysis.study import Study
 from agents.simulation.analysis.survival import kaplan_meier
 from agents.simulation.loop.loop import Loop
@@ -324,3 +326,14 @@ def test_a_damaged_journal_is_named(tmp_path: Path) -> None:
     path.write_bytes(data)
     with pytest.raises(BankDamaged, match="not what was written"):
         analysis.study(tmp_path / "bank")
+
+
+def test_memories_with_one_text_and_two_vectors_stand_for_themselves() -> None:
+    columns = Columns(0, ["alice"], 1)
+    columns.agent = np.zeros(3, np.int64)
+    columns.text, columns.dims = ["same", "other", "same"], 2
+    rows = np.arange(3)
+    columns.packed = [bytes([1, 2, 3, 4, 1, 2])]
+    assert [each.tolist() for each in distinct(columns, rows)] == [[0, 1], [0, 1, 0]]
+    columns.packed = [bytes([1, 2, 3, 4, 1, 3])]
+    assert [each.tolist() for each in distinct(columns, rows)] == [[0, 1, 2], [0, 1, 2]]

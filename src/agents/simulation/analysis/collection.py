@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 
+from ...memory.events import USES
 from ...memory.records import NEVER, id_prefix
 from ...memory.retention import Retention
 from ...memory.sources import HEARD, SOURCE
 from ...memory.tiers import Tier
 from ...rules.transitions import end_after
+from ...storage.gc_pause import gc_paused
 from ...storage.journal.journal import Journal
 from .columns import NOT_GONE, PREFIX, SEQUENCE_BITS, Columns, Numbers, Told
 
@@ -26,6 +28,8 @@ _NOBODY = -1
 """Stands for a memory that is not here."""
 _ACTIVE_AGAIN, _GONE, _TIER, _LASTS = range(4)
 """What may happen to a memory, in the table of changes."""
+_LEAVE_ALL = frozenset((*USES, "move"))
+"""Kinds of events after which the same agents have the same memories."""
 
 
 class Earlier(NamedTuple):
@@ -122,7 +126,7 @@ class Collection:
         new: list[list[Any]] = []
         for event in events:
             kind = event[0]
-            if kind == "access" or kind == "recall":
+            if kind in _LEAVE_ALL:
                 continue
             if kind == "add":
                 new.append(event)
@@ -310,10 +314,10 @@ def read_columns(
     for commit in journal.commits(journal.base):
         if commit.tick > last_tick:
             break
-        with journal.reading():
+        with journal.reading(), gc_paused():  # thousands of lists, which go again
             found.take(orjson.loads(commit.events), commit.tick)
             packed.append(commit.vectors)
-    with journal.reading():
+    with journal.reading(), gc_paused():
         columns = found.columns(last_tick)
     columns.dims, columns.packed = journal.get("bank")["embedder"]["dims"], packed
     return columns

@@ -90,6 +90,14 @@ class Columns:
         """The id of a memory."""
         return memory_id(self._prefix[int(self.agent[row])], int(self.sequence[row]))
 
+    def ids(self) -> list[str]:
+        """The ids of all memories."""
+        prefix, agents = self._prefix, self.agent.tolist()
+        return [
+            memory_id(prefix[agent], number)
+            for agent, number in zip(agents, self.sequence.tolist(), strict=True)
+        ]
+
     def row_of(self, identifier: str) -> int | None:
         """The row of the memory with an id; None if there is none."""
         place = self._prefixes.get(identifier[:PREFIX])

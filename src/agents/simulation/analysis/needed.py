@@ -13,24 +13,35 @@ from .columns import NOT_GONE, Columns, Numbers
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Embed", "needed"]
+__all__ = ["Embed", "distinct", "needed"]
 
 Embed = Callable[[Sequence[str]], tuple[NDArray[np.int8], NDArray[np.bool_]]]
 """The vectors of texts, and which of the texts have one."""
 _REPLACED = "supersede"
-_BLOCK = 1 << 24
+_BLOCK = 1 << 20
 """Products that are made at one time."""
+_ROUGH = 1e-4
+"""More than what float32 loses of a cosine."""
 
 
-class _Question(NamedTuple):
-    """A query of an agent in a tick, and the sequence numbers of what it was given."""
+class _Asked(NamedTuple):
+    """What agents asked that had lost a memory by then."""
 
-    tick: int
-    given: Numbers
+    texts: list[str]
+    """The queries, in the order in which they were first asked."""
+    queries: dict[int, Numbers]
+    """By agent, for each tick with a log the place of its query in ``texts``; -1 for none."""
+    ticks: Numbers
+    """The ticks with a log."""
+    retrieved: list[tuple[bytes, int]]
+    """What all agents were given in these ticks, and how many agents the log has."""
 
-
-_Asked = dict[int, dict[str, list[_Question]]]
-"""By agent and query."""
+    def given(self, agent: int, at: int) -> Numbers:
+        """The sequence numbers of what an agent was given in a tick, by the place of the tick."""
+        packed, agents = self.retrieved[at]
+        numbers = np.frombuffer(packed, "<u4")
+        start = agents + int(numbers[:agent].sum())
+        return numbers[start : start + int(numbers[agent])].astype(np.int64)
 
 
 def needed(
@@ -49,27 +60,30 @@ def needed(
     import pyarrow as pa
 
     gone = {agent: rows for agent, rows in _gone(columns).items() if agent < agents}
-    asked = _asked(columns, gone, decisions) if gone else {}
-    texts = list(dict.fromkeys(query for own in asked.values() for query in own))
+    asked = _asked(columns, gone, decisions)
+    texts = asked.texts
     vectors, known = embed(texts)
-    places = {text: at for at, text in enumerate(texts) if known[at]}
     found: dict[int, dict[str, Any]] = {}
-    bests: dict[tuple[int, int, int], float] = {}
-    for row, query, score in _near(columns, gone, asked, places, vectors, near):
+    moments: dict[tuple[int, int], list[int]] = {}
+    bests: dict[tuple[int, int], float] = {}
+    for row, query, score in _near(columns, gone, asked, vectors, known, near):
         agent = int(columns.agent[row])
-        for question in asked[agent].get(texts[query], ()):
-            if question.tick <= columns.gone[row]:
+        places = moments.get((agent, query))
+        if places is None:
+            places = np.flatnonzero(asked.queries[agent] == query).tolist()
+            moments[agent, query] = places
+        for at in places:
+            tick = int(asked.ticks[at])
+            if tick <= columns.gone[row]:
                 continue
-            moment = agent, question.tick, query
-            best = bests.get(moment)
+            best = bests.get((agent, at))
             if best is None:
-                best = bests[moment] = _best(columns, agent, question.given, vectors[query])
+                best = _best(columns, agent, asked.given(agent, at), vectors[query])
+                bests[agent, at] = best
             if score > best:
-                own = found.setdefault(
-                    row, {"times": 0, "first_tick": question.tick, "score": -1.0}
-                )
+                own = found.setdefault(row, {"times": 0, "first_tick": tick, "score": -1.0})
                 own["times"] += 1
-                own["first_tick"] = min(own["first_tick"], question.tick)
+                own["first_tick"] = min(own["first_tick"], tick)
                 if score > own["score"]:
                     own |= {"score": score, "query": texts[query], "best_given": max(best, 0.0)}
     rows = [{**_told(columns, row), **own} for row, own in found.items()]
@@ -94,46 +108,71 @@ def _told(columns: Columns, row: int) -> dict[str, Any]:
 
 def _gone(columns: Columns) -> dict[int, Numbers]:
     """The memories of each agent that were gone at some time, and that no other one replaced."""
-    found: dict[int, list[int]] = {}
-    agents = columns.agent.tolist()
-    for row in np.flatnonzero(columns.gone != NOT_GONE).tolist():
-        if columns.cause[row] != _REPLACED and columns.text[row] is not None:
-            found.setdefault(agents[row], []).append(row)
-    return {agent: np.array(rows) for agent, rows in found.items()}
+    cause, text = columns.cause, columns.text
+    rows = np.array(
+        [
+            row
+            for row in np.flatnonzero(columns.gone != NOT_GONE).tolist()
+            if cause[row] != _REPLACED and text[row] is not None
+        ],
+        np.int64,
+    )
+    agents, first, which = np.unique(columns.agent[rows], return_index=True, return_inverse=True)
+    parts = np.split(rows[np.argsort(which, kind="stable")], np.cumsum(np.bincount(which)))
+    return {int(agents[at]): parts[at] for at in np.argsort(first).tolist()}
 
 
 def _asked(
     columns: Columns, gone: Mapping[int, Numbers], decisions: Iterable[tuple[int, bytes, bytes]]
 ) -> _Asked:
     """What agents asked that have lost a memory by then."""
-    since = np.array([columns.gone[rows].min() for rows in gone.values()])
-    losers = np.array(list(gone))
-    found: _Asked = {agent: {} for agent in gone}
-    keys, first = np.unique((columns.agent << 32) | columns.born, return_index=True)
-    observed = dict(zip(keys.tolist(), first.tolist(), strict=True))
-    for tick, log, retrieved in decisions:
-        mine = losers[since < tick].tolist()
-        if tick > columns.last_tick or not mine:
+    losers = np.array(list(gone), np.int64)
+    since = np.array([columns.gone[rows].min() for rows in gone.values()], np.int64)
+    # An observation is the agent's first memory of a tick.
+    keys, first = np.unique((columns.born << 32) | columns.agent, return_index=True)
+    known: dict[str | None, int] = {}
+    ticks: list[int] = []
+    retrieved: list[tuple[bytes, int]] = []
+    asked = []
+    numbers = np.full(int(losers.max(initial=-1)) + 1, -1)
+    for tick, log, packed in decisions:
+        if tick > columns.last_tick or not (since < tick).any():
             continue
         queries, has_text = asked_first(log)
-        numbers = np.frombuffer(retrieved, "<u4").astype(np.int64)
-        sequences, ends = numbers[len(queries) :], np.cumsum(numbers[: len(queries)]).tolist()
-        for agent in mine:
-            query = queries[agent] if agent < len(queries) else ""
-            if query is None and has_text[agent]:
-                query = columns.text[observed[(agent << 32) | tick]]
-            if query and not query.isspace():
-                given = sequences[ends[agent - 1] if agent else 0 : ends[agent]]
-                found[agent].setdefault(query, []).append(_Question(tick, given))
-    return found
+        some = queries[: len(numbers)]
+        if None in some:
+            here = slice(*np.searchsorted(keys, (tick << 32, (tick + 1) << 32)))
+            rows = dict(zip((keys[here] & 0xFFFFFFFF).tolist(), first[here].tolist(), strict=True))
+            some = [
+                columns.text[rows[agent]] if query is None and has_text[agent] else query
+                for agent, query in enumerate(some)
+            ]
+        numbers[: len(some)] = [known.setdefault(query, len(known)) for query in some]
+        numbers[len(some) :] = -1
+        asked.append(np.where(since < tick, numbers[losers], -1))
+        ticks.append(tick)
+        retrieved.append((packed, len(queries)))
+    table = np.array(asked, np.int64).reshape(len(ticks), len(losers))
+    texts = list(known)
+    blank = np.array([not text or text.isspace() for text in texts], np.bool_)
+    table[np.append(blank, True)[table]] = -1
+    used = np.unique(table[table >= 0])
+    places = np.full(len(texts) + 1, -1)  # the last one is that of -1
+    places[used] = np.arange(len(used))
+    return _Asked(
+        [texts[at] or "" for at in used.tolist()],
+        {int(agent): places[table[:, at]] for at, agent in enumerate(losers)},
+        np.array(ticks, np.int64),
+        retrieved,
+    )
 
 
 def _near(
     columns: Columns,
     gone: Mapping[int, Numbers],
     asked: _Asked,
-    places: Mapping[str, int],
     vectors: NDArray[np.int8],
+    known: NDArray[np.bool_],
     near: float,
 ) -> Iterator[tuple[int, int, float]]:
     """Memories that are gone and queries that are near each other: row, query, cosine.
@@ -141,30 +180,57 @@ def _near(
     Where agents mostly ask the same, all memories are compared with all queries in a few products;
     pairs of which nobody asked come along.
     """
-    own = {
-        agent: np.array(sorted(places[query] for query in queries if query in places), np.int64)
-        for agent, queries in asked.items()
-    }
+    own = {agent: np.unique(queries[queries >= 0]) for agent, queries in asked.queries.items()}
+    own = {agent: queries[known[queries]] for agent, queries in own.items()}
     pairs = sum(len(gone[agent]) * len(each) for agent, each in own.items())
     rows = np.concatenate([np.zeros(0, np.int64), *(gone[agent] for agent in own)])
     groups: Iterable[tuple[Numbers, Numbers]]
-    if len(rows) * len(places) <= 4 * pairs:
-        groups = [(rows, np.array(sorted(places.values()), np.int64))]
+    if len(rows) * int(known.sum()) <= 4 * pairs:
+        groups = [(rows, np.flatnonzero(known))]
     else:
         groups = [(gone[agent], each) for agent, each in own.items()]
     memories, wide = columns.vectors(), product_dtype(columns.dims)
     for rows, queries in groups:
         if not len(queries):
             continue
+        chosen, which = distinct(columns, rows)
         turned: NDArray[Any] = vectors[queries].astype(wide).T
         lengths = norms(vectors[queries])
+        limits: NDArray[Any] = lengths.astype(wide)
         step = max(1, _BLOCK // len(queries))
-        for start in range(0, len(rows), step):
-            part = memories[rows[start : start + step]]
-            cosines: NDArray[Any] = part.astype(wide)
-            cosines = (cosines @ turned) / norms(part)[:, None] / lengths
-            for at, query in zip(*np.nonzero(cosines >= near), strict=True):
-                yield int(rows[start + at]), int(queries[query]), float(cosines[at, query])
+        parts = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))]
+        for start in range(0, len(chosen), step):
+            part = memories[chosen[start : start + step]]
+            own_lengths = norms(part)
+            least: NDArray[Any] = (own_lengths * (near - _ROUGH)).astype(wide)
+            both = part.astype(wide) @ turned
+            # Most pairs are far from each other: only the rest is worth two exact divisions.
+            at, query = np.nonzero(both >= least[:, None] * limits)
+            cosines = both[at, query] / own_lengths[at] / lengths[query]
+            is_near = cosines >= near
+            parts.append((start + at[is_near], query[is_near], cosines[is_near]))
+        at, query, cosines = map(np.concatenate, zip(*parts, strict=True))
+        # Each memory gets the pairs of the one that stands for it.
+        counts = np.bincount(at, minlength=len(chosen))
+        each = counts[which]
+        places = np.repeat((np.cumsum(counts) - counts)[which] - (np.cumsum(each) - each), each)
+        places += np.arange(len(places))
+        yield from zip(
+            np.repeat(rows, each).tolist(),
+            queries[query[places]].tolist(),
+            cosines[places].tolist(),
+            strict=True,
+        )
+
+
+def distinct(columns: Columns, rows: Numbers) -> tuple[Numbers, Numbers]:
+    """Memories that stand for all with their text and vector, and which stands for each."""
+    memories = columns.vectors()
+    _, first, which = np.unique(columns.same_words()[rows], return_index=True, return_inverse=True)
+    chosen = rows[first]
+    if (memories[rows] == memories[chosen[which]]).all():
+        return chosen, which
+    return rows, np.arange(len(rows))
 
 
 def _best(columns: Columns, agent: int, given: Numbers, query: NDArray[np.int8]) -> float:

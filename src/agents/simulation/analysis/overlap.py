@@ -44,21 +44,21 @@ def overlap(columns: Columns, agents: Sequence[int] | None = None) -> "pa.Table"
     near = _near(columns, rows, chosen)
     one, other, both = shared
     exact = _exact(shared, sizes)
-    closeness = np.array(
-        [near.get(pair, np.nan) for pair in zip(one.tolist(), other.tolist(), strict=True)]
-    )
-    rest = sorted(near.keys() - set(zip(one.tolist(), other.tolist(), strict=True)))
-    one, other = (
-        np.concatenate([a, b]) for a, b in ((one, _column(rest, 0)), (other, _column(rest, 1)))
-    )
+    keys = (one << 32) | other
+    rest = np.array(sorted(near.keys() - set(keys[np.isin(keys, list(near))].tolist())), np.int64)
+    keys = np.concatenate([keys, rest])
+    one, other = keys >> 32, keys & 0xFFFFFFFF
     zeros = np.zeros(len(rest), np.int64)
     both, exact = np.concatenate([both, zeros]), np.concatenate([exact, zeros])
-    closeness = np.concatenate([closeness, [near[pair] for pair in rest]])
+    closeness = np.full(len(keys), np.nan)
+    compared = np.flatnonzero(np.isin(keys, list(near)))
+    closeness[compared] = [near[key] for key in keys[compared].tolist()]
     order = np.lexsort((other, one, -np.nan_to_num(closeness), -exact))
+    names = pa.array(columns.agents, pa.string())
     return pa.table(
         {
-            "agent": [columns.agents[place] for place in one[order].tolist()],
-            "other": [columns.agents[place] for place in other[order].tolist()],
+            "agent": names.take(pa.array(one[order])),
+            "other": names.take(pa.array(other[order])),
             "shared": both[order],
             "exact": exact[order],
             "near": pa.array(closeness[order], mask=np.isnan(closeness[order])),
@@ -90,10 +90,6 @@ def _exact(shared: tuple[Numbers, Numbers, Numbers], sizes: Numbers) -> NDArray[
     return share
 
 
-def _column(pairs: Sequence[tuple[int, int]], place: int) -> Numbers:
-    return np.array([pair[place] for pair in pairs], np.int64)
-
-
 def _shared(
     columns: Columns, rows: Numbers, group: Numbers
 ) -> tuple[tuple[Numbers, Numbers, Numbers], Numbers]:
@@ -112,8 +108,8 @@ def _shared(
     return (pairs.row.astype(np.int64), pairs.col.astype(np.int64), pairs.data), sizes
 
 
-def _near(columns: Columns, rows: Numbers, agents: Sequence[int]) -> dict[tuple[int, int], float]:
-    """How near the beliefs of each two agents are."""
+def _near(columns: Columns, rows: Numbers, agents: Sequence[int]) -> dict[int, float]:
+    """How near the beliefs of each two agents are, by one number for both."""
     own = {agent: rows[columns.agent[rows] == agent][-_MOST_MEMORIES:] for agent in agents}
     own = {agent: each for agent, each in own.items() if len(each)}
     if len(own) < 2:
@@ -129,7 +125,7 @@ def _near(columns: Columns, rows: Numbers, agents: Sequence[int]) -> dict[tuple[
     nearest = np.maximum.reduceat(cosines, starts, axis=1)
     means = np.add.reduceat(nearest, starts, axis=0) / sizes[:, None]
     return {
-        (one, other): round(float(means[i, j] + means[j, i]) / 2, 6)
+        (one << 32) | other: round(float(means[i, j] + means[j, i]) / 2, 6)
         for i, one in enumerate(places)
         for j, other in enumerate(places)
         if i < j

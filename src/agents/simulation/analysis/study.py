@@ -69,9 +69,10 @@ class Study:
         for at in np.flatnonzero(told.is_new).tolist():
             tellers[told.row[at]] = told.teller[at]
         names = [TIER_NAMES[Tier(tier)] for tier in range(len(TIER_NAMES))]
+        ids = pa.array(columns.ids(), pa.string())
         return pa.table(
             {
-                "id": pa.array(map(columns.id_of, range(len(columns))), pa.string()),
+                "id": ids,
                 "agent": pa.DictionaryArray.from_arrays(columns.agent, columns.agents),
                 "tick": columns.born,
                 "tier": pa.DictionaryArray.from_arrays(columns.tier, names),
@@ -80,7 +81,7 @@ class Study:
                 "gone": pa.array(columns.gone, mask=columns.gone < 0),
                 "cause": pa.array(columns.cause, pa.string()).dictionary_encode(),
                 "teller": pa.array(tellers, pa.string()),
-                "origin": pa.array(map(columns.id_of, columns.origin.tolist()), pa.string()),
+                "origin": ids.take(pa.array(columns.origin)),
                 "hands": columns.hands,
             }
         )
@@ -129,9 +130,13 @@ class Study:
         """How long memories last, by tier and by source: Kaplan and Meier."""
         return survival.survival(self.columns)
 
+    @cached_property
+    def _truth(self) -> "pa.Table":
+        return truth.truth(self.columns, self.facts)
+
     def truth(self) -> "pa.Table":
         """For each subject of the world's facts and each tick, who believes truth and lie."""
-        return truth.truth(self.columns, self.facts)
+        return self._truth
 
     def overtaking(self) -> "pa.Table":
         """For each subject of the world's facts, when truth overtook the lie."""

@@ -83,4 +83,4 @@ def centrality(edges: "pa.Table") -> "pa.Table":
     )
 
 
-_MOST_WAYS = 200
+_MOST_WAYS = 100
