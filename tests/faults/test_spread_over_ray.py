@@ -7,9 +7,10 @@ import pytest
 
 pytest.importorskip("ray")
 
-from agents import RunError
+from agents import MemoryBank, RunError
+from agents.config.load import load_settings
 from agents.simulation.runs.run import Run
-from agents.simulation.runs.sharded import Engine
+from agents.simulation.runs.sharded import LOCAL, Engine
 from spread_runs import results, run_to_the_end, scenario
 
 HERE = Path(__file__).parents[1]
@@ -43,3 +44,16 @@ def test_a_run_is_the_same_on_ray_and_goes_on_after_an_actor_was_lost(
     assert results(folder) == results(tmp_path / "local")
     assert not (home / ".ray").exists()
     assert "RAY_AUTH_TOKEN" not in os.environ
+
+
+@pytest.mark.parametrize("world", ["OpenClubs", "Parishes"])
+def test_boards_and_regions_are_the_same_on_ray(tmp_path: Path, home: Path, world: str) -> None:
+    simulation = {"world": f"telling_worlds:{world}", "agents": 6, "ticks": 4}
+    settings = load_settings({"seed": 3, "storage": {"sync": "manual"}, "simulation": simulation})
+    for name, engine in (("local", LOCAL), ("ray", Engine("ray", 2))):
+        with Run.create(tmp_path / name, settings, scenario=HERE, engine=engine) as run:
+            list(run.advance(4))
+            run.finish(report=False)
+    assert results(tmp_path / "ray") == results(tmp_path / "local")
+    with MemoryBank.at(tmp_path / "local" / "bank") as bank:  # else it would be about nothing
+        assert any(bank.group(name).all() for name in bank.groups())
