@@ -14,6 +14,9 @@ LOWEST := tests/unit/test_golden_histories.py tests/unit/bank tests/unit/search 
 	tests/faults/test_bombs.py tests/unit/testing tests/adapters/test_names.py \
 	$(wildcard tests/adapters/test_langgraph_*.py tests/adapters/test_mesa_*.py)
 
+PAGE := src/agents/interfaces/inspector/page/jsconfig.json
+TSC := npx --yes --package typescript@5.9.3 tsc
+
 .PHONY: $(shell sed -nE 's/^([a-z0-9-]+):.*/\1/p' $(firstword $(MAKEFILE_LIST)))
 help:            ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /	/' | expand -t 14
@@ -55,8 +58,9 @@ check: $(STAMP)  ## lint, format, types, import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	@if command -v tsc >/dev/null; then tsc -p src/agents/interfaces/inspector/page/jsconfig.json; \
-		else echo "the types of the inspector's page are not checked: that needs tsc (npm install -g typescript)"; fi
+	@if command -v tsc >/dev/null; then tsc -p $(PAGE); \
+		elif $(TSC) --version >/dev/null 2>&1; then $(TSC) -p $(PAGE); \
+		else echo "the types of the inspector's page are not checked: that needs tsc, or npx and npm's packages"; fi
 
 demo: $(STAMP)   ## flat memory against tiers, 20 seeds each: one to two minutes on two cores
 	$(BIN)/python simulations/demo.py

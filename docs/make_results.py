@@ -18,7 +18,7 @@ SIMULATIONS = Path(__file__).parents[1] / "simulations"
 WORLDS = {
     "market": ("loss", "coins lost to scammers", False),
     "household": ("mistakes", "standing orders broken", False),
-    "rumor": ("accuracy", "share of true answers", True),
+    "rumor": ("accuracy_mean", "share of true answers over all ticks", True),
 }
 """By world: its metric, what the metric counts, and whether more of it is better."""
 _CLEAR = 0.05
@@ -43,7 +43,8 @@ five memories in each.
 
 [How the classic agents are built](howto/classic-agents.md), and where papers and code differ. Means
 have 95 % intervals of Student. Differences are from `tiers`, paired by seed; p is corrected for the
-comparisons of a world (Holm). A design *wins* or *loses* where p is below 0.05.
+comparisons of a world (Holm). A design *wins* or *loses* where p is below 0.05. The worlds `site`
+and `town` ask about temperature and about spread, and are not here.
 """
 
 _CAUTION = """\
