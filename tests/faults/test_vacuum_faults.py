@@ -146,3 +146,17 @@ def test_a_vacuum_names_a_store_that_the_settings_no_longer_use(folder: Path) ->
         (left,) = bank.vacuum()
         assert left.startswith(f"{folder}/chroma: a store that this bank no longer uses")
     assert files_with_the_secret(folder) == ["chroma.sqlite3"]
+
+
+def test_checkpoints_from_before_a_purge_are_named(tmp_path: Path) -> None:
+    with MemoryBank.open(tmp_path / "bank", storage={"sync": "manual"}) as bank:
+        alice = bank.agent("alice")
+        secret = alice.add("swordfish")
+        earlier = [tmp_path / "bank" / "checkpoints" / "before.tmck", tmp_path / "beside.tmck"]
+        for path in earlier:
+            bank.checkpoint(path)
+        assert bank.vacuum() == []
+        alice.forget(secret.id)
+        bank.checkpoint(tmp_path / "bank" / "after.tmck")
+        named = [each.partition(": ")[0] for each in bank.vacuum()]
+    assert sorted(named) == sorted(map(str, earlier))

@@ -15,7 +15,7 @@ from shlex import quote
 from ..errors import BankDamaged
 from .sqlite import DAMAGE, discard, sync_folder
 
-__all__ = ["lost_journal", "mark", "marked"]
+__all__ = ["checkpoints_before", "lost_journal", "mark", "marked"]
 
 _FILE = "bank.id"
 _MOST_NAMED = 3
@@ -83,15 +83,21 @@ def _checkpoints(folder: Path, bank_id: str | None) -> list[Path]:
             paths += place.glob("*.tmck")
     for path in paths:
         with suppress(OSError, *DAMAGE):  # a damaged checkpoint can't help
-            owner, tick = _about(path)
+            owner, _, tick = _about(path)
             if bank_id in (None, owner):
                 found[path] = tick
     return sorted(found, key=lambda path: (-found[path], path))
 
 
-def _about(path: Path) -> tuple[str, int]:
-    """The bank of a checkpoint, and its tick."""
+def checkpoints_before(folder: Path, commit: int) -> list[Path]:
+    """The checkpoints of the bank, in its folder and beside it, that a commit came after."""
+    return [path for path in _checkpoints(folder, marked(folder)) if _about(path)[1] < commit]
+
+
+def _about(path: Path) -> tuple[str, int, int]:
+    """The bank of a checkpoint, its last commit, and its tick."""
     uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
     with closing(sqlite3.connect(uri, uri=True)) as database:
         meta = dict(database.execute("SELECT key, value FROM meta WHERE key IN ('bank', 'head')"))
-    return str(json.loads(meta["bank"])["id"]), int(json.loads(meta["head"])[1])
+    commit, tick, *_ = json.loads(meta["head"])
+    return str(json.loads(meta["bank"])["id"]), int(commit), int(tick)

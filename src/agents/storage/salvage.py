@@ -12,13 +12,14 @@ import shutil
 import sqlite3
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import BankDamaged
 from .journal.file import JournalFile
+from .journal.head import HeadRecord
 from .journal.journal import Journal
 from .journal.redaction import redacted_digest
 from .journal.schema import Commit, Snapshot, SnapshotRow, chained
@@ -89,7 +90,11 @@ def salvage(path: Path, *, has_lost_rows: bool = False) -> Salvage:
     if missing:
         said = f"{len(missing):,} of {head - base:,} commits ({_ranges(missing)})"
         found.problems[said] = None
+    acknowledged = HeadRecord(path).read()
+    lost = range(head + 1, acknowledged.commit + 1 if acknowledged else 0)
     from_commits = base == 0 and has_lost_rows and (not missing or "snapshot" in found.unknown)
+    if lost:
+        found.problems[f"{len(lost):,} acknowledged commits at the end ({_ranges(lost)})"] = None
     dims = identity["embedder"]["dims"] if identity else _dims_of(found)
     journal = Journal(None)
     try:
@@ -111,7 +116,9 @@ def salvage(path: Path, *, has_lost_rows: bool = False) -> Salvage:
         found.touched,
         list(found.problems),
         from_commits,
-        is_complete=is_told and not (missing if from_commits else has_lost_rows or is_late),
+        is_complete=not lost
+        and is_told
+        and not (missing if from_commits else has_lost_rows or is_late),
     )
 
 
@@ -315,7 +322,7 @@ def _dims_of(found: _Found) -> int:
     return 1
 
 
-def _ranges(numbers: list[int]) -> str:
+def _ranges(numbers: Sequence[int]) -> str:
     """Whole numbers in order, as ranges: 3–5, 9."""
     parts: list[str] = []
     first = last = numbers[0]

@@ -31,6 +31,7 @@ from ..errors import (
 )
 from ..memory.records import Memory, memory_id
 from ..memory.retention import Retention
+from .bank_mark import checkpoints_before
 from .journal.journal import Journal
 from .mem0.store import Mem0Store, store_config
 from .state.state import State
@@ -55,6 +56,7 @@ _CHUNK = 5000
 _KEPT = "the journal has every memory; rebuild the store with"
 _READ = "another program reads it; end that program, and vacuum again"
 _UNUSED = "a store that this bank no longer uses; delete it if you don't need it"
+_EARLIER = "a checkpoint from before the last purge; delete it if you don't need it"
 _PAUSE = 10
 """After a write that failed, commits leave the store alone, this many times as long as it took."""
 
@@ -291,7 +293,11 @@ class StoreSync:
             with self._naming_the_repair():
                 self._remove()
                 self._fill(progress)
-        return left + [f"{path}: {_UNUSED}" for path in self._store.unused()]
+        left += [f"{path}: {_UNUSED}" for path in self._store.unused()]
+        purge = self._journal.last_purge()
+        if self._folder is not None and purge:
+            left += [f"{path}: {_EARLIER}" for path in checkpoints_before(self._folder, purge)]
+        return left
 
     def _fill(self, progress: Progress | None) -> str:
         """Write every memory of the journal to a new store; what was done, in a line."""

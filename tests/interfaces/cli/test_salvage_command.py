@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -106,3 +107,15 @@ def test_bad_input_is_one_clear_error(
     assert done.code in (1, 2)
     assert said in done.err
     assert "Traceback" not in done.err
+
+
+def test_acknowledged_commits_that_the_log_lost_are_missing(tiermem: Command, folder: Path) -> None:
+    with MemoryBank.open(folder, storage=MANUAL) as bank:
+        bank.agent("alice").add("acknowledged")
+        shutil.copytree(folder, "kept")  # as a kill leaves it
+    Path("kept/journal.db-wal").write_bytes(b"")
+    done = tiermem("export", "kept", "--salvage", "--to", "out.jsonl")
+    assert done.code == 1
+    assert "1 acknowledged commits at the end (5)" in done.err
+    assert "acknowledged" not in texts(Path("out.jsonl"))
+    assert "agents can be saved, which is some" in tiermem("doctor", "kept").out

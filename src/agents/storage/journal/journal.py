@@ -349,6 +349,12 @@ class Journal:
             is_busy, *_ = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             return not is_busy
 
+    def last_purge(self) -> int:
+        """The last commit that purged memories; 0 if none did. It looks at every commit."""
+        with self.reading():
+            purge = """SELECT max(id) FROM commits WHERE instr(events, '["purge",')"""
+            return int(self._db.execute(purge).fetchone()[0] or 0)
+
     # Snapshots
 
     def write_snapshots(self, rows: Iterable[SnapshotRow]) -> None:
