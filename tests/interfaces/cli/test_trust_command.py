@@ -73,7 +73,13 @@ def test_a_strangers_checkpoint_sends_no_key(
 
 @pytest.mark.parametrize(
     "command",
-    [("resume",), ("replay",), ("report",), ("branch", "--at", "1", "--out", "other")],
+    [
+        ("resume",),
+        ("replay",),
+        ("report",),
+        ("branch", "--at", "1", "--out", "other"),
+        ("effect", "--at", "1", "--set", "memory.max_pinned=2"),
+    ],
     ids=lambda command: command[0],
 )
 def test_the_code_of_a_strangers_run_is_not_run(
