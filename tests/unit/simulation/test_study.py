@@ -116,68 +116,6 @@ def test_one_collection_has_the_columns_of_every_tick(bank: MemoryBank) -> None:
         assert found.told.teller == expected.told.teller
 
 
-def with_board(folder: Path, *, has_board: bool) -> MemoryBank:
-    """Alice and Bob tell, forget and say what they believe; between it all, they post."""
-    opened = MemoryBank.open(folder, SETTINGS)
-    alice, bob = opened.agent("alice"), opened.agent("bob")
-    guild = opened.group("guild", ["alice", "bob"]) if has_board else None
-
-    def post(who: str, text: str) -> None:
-        if guild is not None:
-            guild.post(who, text)
-
-    post("bob", f"{LIE}, says the baker")
-    first = alice.add(f"{LIE}, says the miller")
-    for tick in range(1, 5):
-        with opened.transaction():
-            post("alice", f"{TRUTH}, {tick}")
-            kept = bob.add(f"I saw {tick} boats")
-            post("bob", f"{TRUTH}, {tick}")
-            opened.advance(tick)
-            post("bob", f"{LIE}, {tick}")
-            alice.add(f"I heard {tick} bells")
-            post("alice", f"I heard {tick} bells")
-    alice.tell("bob", first.id)
-    bob.delete(kept.id)
-    if guild is not None:
-        guild.leave("bob")
-    opened.advance(6)
-    return opened
-
-
-@pytest.mark.parametrize("is_restored", [False, True])
-def test_a_board_is_no_agent_in_any_table(tmp_path: Path, is_restored: bool) -> None:
-    found = []
-    for has_board in (False, True):
-        with with_board(tmp_path / f"bank-{has_board}", has_board=has_board) as made:
-            if is_restored:
-                made.checkpoint(tmp_path / f"{has_board}.tmck")
-        folder = made.folder
-        if is_restored:
-            folder = tmp_path / f"restored-{has_board}"
-            with MemoryBank.restore(tmp_path / f"{has_board}.tmck", into=folder) as again:
-                for number in range(3):
-                    if has_board:
-                        again.group("guild").post("alice", f"{TRUTH}, again {number}")
-                    again.agent("bob").add(f"I saw {number} swans")
-        assert folder is not None
-        found.append(with_facts(analysis.study(folder)))
-    plain, social = found
-    assert social.agents == ["alice", "bob"]
-    assert social.memories().to_pylist() == plain.memories().to_pylist()
-    assert social.columns.vectors().tolist() == plain.columns.vectors().tolist()
-    assert set(social.tables()) >= {
-        "spreads",
-        "tells",
-        "overlap",
-        "survival",
-        "truth",
-        "centrality",
-    }
-    for name, table in plain.tables().items():
-        assert social.tables()[name].to_pylist() == table.to_pylist(), name
-
-
 def test_edges_count_what_was_told_again(bank: MemoryBank) -> None:
     passed_on(bank)
     rows = {(row["teller"], row["listener"]): row for row in study(bank).tells().to_pylist()}
