@@ -3,6 +3,7 @@
 import shutil
 import sqlite3
 from collections.abc import Callable
+from importlib import util
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from agents import MemoryBank, analysis
 from agents.config.load import load_settings
+from agents.simulation.analysis import study as studies
 from agents.simulation.runs.run import Run
 
 Command = Callable[..., Any]
@@ -42,6 +44,8 @@ def test_it_tells_every_table_and_changes_nothing(tiermem: Command, town: Path) 
         "spread most",
         "There is a concert at the ",
         "who informs whom: the first 10 of ",
+        "who is central",
+        "agent\ttold\theard\tpagerank\tbetweenness",
         "beliefs in common: the first 10 of 28",
         "how long memories lasted: nothing",
         "forgotten and then needed: nothing",
@@ -97,8 +101,39 @@ def test_out_writes_all_tables_and_plots_once(tiermem: Command, town: Path, tmp_
 
 def test_the_report_has_a_section_of_it(town: Path) -> None:
     page = (town / "report.html").read_text()
-    for part in ("What went round", "Truth and rumour", "What spread most", "Who informs whom"):
-        assert f">{part}" in page
+    for part in (
+        "What went round",
+        "Truth and rumour",
+        "What spread most",
+        "Who informs whom",
+        "Who is central",
+        "Beliefs in common",
+    ):
+        assert f">{part}<" in page
+    assert "Forgotten and then needed" not in page  # nothing was
+
+
+def test_without_networkx_it_says_what_is_missing(
+    tiermem: Command, town: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        studies, "find_spec", lambda name: None if name == "networkx" else util.find_spec(name)
+    )
+    done = tiermem("analyse", town)
+    assert "who is central: networkx is not installed" in done.out
+    assert "pagerank" not in done.out
+
+
+def test_a_board_is_no_agent(tiermem: Command, tmp_path: Path) -> None:
+    with MemoryBank.open(tmp_path / "bank", storage={"sync": "manual"}) as bank:
+        one = bank.agent("alice").add("the mill burns")
+        bank.group("guild", ["alice", "bob"]).post("alice", "the mill burns")
+        bank.agent("alice").tell("bob", one.id)
+    done = tiermem("analyse", tmp_path / "bank")
+    assert "2 agents, 2 memories up to tick 0" in done.out
+    assert "guild" not in done.out
+    told = tiermem("analyse", tmp_path / "bank", "--json")
+    assert (told.json["agents"], "guild" in told.out) == (2, False)
 
 
 def test_a_bank_is_asked_as_a_run_is(tiermem: Command, tmp_path: Path) -> None:

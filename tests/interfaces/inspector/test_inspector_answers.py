@@ -231,6 +231,25 @@ def test_the_population_is_that_of_a_study_up_to_the_tick(rumor: Path, tick: int
                 assert row["teller"] == (memory.source.teller if memory.source else memory.speaker)
 
 
+def test_a_board_is_nobody_of_the_population(tmp_path: Path) -> None:
+    with MemoryBank.open(tmp_path / "bank", storage={"sync": "manual"}) as bank:
+        guild = bank.group("guild", ["alice", "bob"])
+        guild.post("bob", "the mill burns")
+        one = bank.agent("alice").add("the mill burns")
+        guild.post("alice", "the mill burns")
+        bank.agent("alice").tell("bob", one.id)
+        bank.agent("bob").add("the bridge is open")
+    study = analysis.study(tmp_path / "bank")
+    with looked_at(tmp_path / "bank") as site:
+        found = ask(site, "population")
+    assert (found["agents"], found["total"]) == (["alice", "bob"], 2)
+    assert [(each["teller"], each["listener"]) for each in found["edges"]] == [("alice", "bob")]
+    assert found["edges"] == study.tells().to_pylist()
+    assert [(each["holders"], each["now"]) for each in found["beliefs"]] == [(2, 2)]
+    assert [each["text"] for each in found["told"]] == ["the mill burns"]
+    assert found["overlap"] == [[1.0, 0.5], [0.5, 1.0]]
+
+
 def test_agents_without_tells_share_what_they_say_in_the_same_words(site: Site) -> None:
     found = ask(site, "population", tick=40)
     with past_bank(Path(site.runs[0].folder), 40) as bank:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 
+from ...engine.groups import is_board
 from ...memory.events import USES
 from ...memory.records import NEVER, id_prefix
 from ...memory.retention import Retention
@@ -17,6 +18,7 @@ from ...memory.tiers import Tier
 from ...rules.transitions import end_after
 from ...storage.gc_pause import gc_paused
 from ...storage.journal.journal import Journal
+from ...storage.journal.schema import Commit
 from .columns import NOT_GONE, PREFIX, SEQUENCE_BITS, Columns, Numbers, Told
 
 __all__ = ["Collection", "Earlier", "read_columns"]
@@ -25,7 +27,7 @@ _SPEAKERS = ("speaker", "source")
 """The keys of metadata that may say who told a memory, where no source does."""
 _EXPIRED = "expire"
 _NOBODY = -1
-"""Stands for a memory that is not here."""
+"""Stands for a memory that is not here, and for the place of a board, which is no agent."""
 _ACTIVE_AGAIN, _GONE, _TIER, _LASTS = range(4)
 """What may happen to a memory, in the table of changes."""
 _LEAVE_ALL = frozenset((*USES, "move"))
@@ -77,7 +79,7 @@ class _Mark(NamedTuple):
 
 
 class Collection:
-    """What is in the commits of a journal, one after the other.
+    """What is in the commits of a journal, one after the other, but for the boards of groups.
 
     One thread may take commits while another one makes columns.
     """
@@ -86,6 +88,8 @@ class Collection:
         self._seed = seed
         self._is_whole = True
         self._tick = 0
+        self.has_boards = False
+        """Whether events of a board came, which were left out."""
         self._agents: list[str] = []
         self._places: dict[str, int] = {}
         self._prefixes: dict[str, int] = {}
@@ -174,6 +178,9 @@ class Collection:
         first = len(self._memories)
         _, agents, sequences, tiers, texts, metadata, starts = zip(*new, strict=True)
         places = list(map(self._place, agents))
+        if self.has_boards and _NOBODY in places:
+            self._add([event for event in new if not is_board(event[1])])
+            return
         self._memories.add(*zip(places, sequences, repeat(self._tick), tiers, strict=False))
         self._kinds += ["fact" if start is None else start[1] for start in starts]
         self.keep_texts(texts)
@@ -200,10 +207,17 @@ class Collection:
 
     def _place(self, agent: str) -> int:
         place = self._places.get(agent)
-        if place is None:
-            place = self._places[agent] = len(self._agents)
+        return self._new_place(agent) if place is None else place
+
+    def _new_place(self, agent: str) -> int:
+        if is_board(agent):
+            self.has_boards = True
+            place = _NOBODY
+        else:
+            place = len(self._agents)
             self._prefixes[id_prefix(self._seed, agent)] = place
             self._agents.append(agent)
+        self._places[agent] = place
         return place
 
     def _teller(self, name: str) -> int:
@@ -219,6 +233,8 @@ class Collection:
 
     def _change(self, kind: str, event: list[Any]) -> None:
         agent = self._place(event[1])
+        if agent == _NOBODY:
+            return
         if kind == "hold":
             _, _, topic, name, value = event
             if topic == HEARD and value is not None:
@@ -310,14 +326,25 @@ def read_columns(
     """
     found = Collection(seed, agents)
     found.before(earlier, is_whole=not journal.base)
-    packed = []
+    packed, dims = [], journal.get("bank")["embedder"]["dims"]
     for commit in journal.commits(journal.base):
         if commit.tick > last_tick:
             break
         with journal.reading(), gc_paused():  # thousands of lists, which go again
-            found.take(orjson.loads(commit.events), commit.tick)
-            packed.append(commit.vectors)
+            packed.append(_take(found, commit, dims))
     with journal.reading(), gc_paused():
         columns = found.columns(last_tick)
-    columns.dims, columns.packed = journal.get("bank")["embedder"]["dims"], packed
+    columns.dims, columns.packed = dims, packed
     return columns
+
+
+def _take(found: Collection, commit: Commit, dims: int) -> bytes:
+    """Take a commit, and give the vectors of the memories that were taken: boards are left out."""
+    events = orjson.loads(commit.events)
+    found.take(events, commit.tick)
+    if not found.has_boards:
+        return commit.vectors
+    is_taken = [not is_board(event[1]) for event in events if event[0] == "add"]
+    if all(is_taken):
+        return commit.vectors
+    return np.frombuffer(commit.vectors, np.int8).reshape(-1, dims)[is_taken].tobytes()

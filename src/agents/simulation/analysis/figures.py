@@ -20,6 +20,19 @@ _MOST_CURVES = 5
 _MOST_ROWS = 10
 _MOST_TREE = 60
 _SHORT = 60
+# The columns of the tables that the report shows, and their heads.
+_TELLS = {"teller": "Teller", "listener": "Listener", "times": "Times", "new": "New"}
+_CENTRALITY = {
+    "agent": "Agent", "told": "Told", "heard": "Heard", "pagerank": "PageRank",
+    "betweenness": "Betweenness",
+}  # fmt: skip
+_OVERLAP = {
+    "agent": "Agent", "other": "Other", "shared": "Shared", "exact": "Exact", "near": "Near",
+}  # fmt: skip
+_NEEDED = {
+    "text": "Memory", "agent": "Agent", "query": "Query", "gone": "Gone", "times": "Times",
+    "score": "Score",
+}  # fmt: skip
 
 
 def figures(study: "Study") -> dict[str, tuple[str, Chart, str]]:
@@ -48,7 +61,7 @@ def figures(study: "Study") -> dict[str, tuple[str, Chart, str]]:
 
 
 def section(study: "Study") -> str:
-    """HTML: what was told, what became of it, and when truth overtook the lie; or nothing."""
+    """HTML: what was told, what became of it, what was needed, when truth overtook; or nothing."""
     if not len(study.columns.told.row) and not study.facts:
         return ""
     drawn = [page.figure(*figure) for figure in figures(study).values()]
@@ -58,12 +71,14 @@ def section(study: "Study") -> str:
             _overtaking(study.overtaking().to_pylist()),
             page.charts(drawn) if drawn else "",
             _spreads(study),
-            _table(
-                "Who informs whom",
-                study.tells(),
-                {"teller": "Teller", "listener": "Listener", "times": "Times", "new": "New"},
-                numbers=2,
-            ),
+            _table("Who informs whom", study.tells(), _TELLS, numbers=2),
+            _table("Who is central", study.centrality(), _CENTRALITY, numbers=4)
+            if study.has_centrality
+            else "",
+            _table("Beliefs in common", study.overlap(), _OVERLAP, numbers=3),
+            _table("Forgotten and then needed", study.needed(), _NEEDED, numbers=3)
+            if study.has_decisions
+            else "",
         ]
     )
 
@@ -111,7 +126,7 @@ def _table(title: str, rows: "pa.Table", heads: Mapping[str, str], numbers: int)
         return ""
     cells = [
         [
-            page.escape(row[name]) if isinstance(row[name], str) else number(row[name])
+            page.clipped(row[name]) if isinstance(row[name], str) else number(row[name])
             for name in heads
         ]
         for row in rows.slice(0, _MOST_ROWS).to_pylist()

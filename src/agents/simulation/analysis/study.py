@@ -112,6 +112,11 @@ class Study:
         """Who informs whom: an edge for each teller and listener, the most used first."""
         return self._tells
 
+    @property
+    def has_centrality(self) -> bool:
+        """Whether networkx is installed, which :meth:`centrality` needs."""
+        return find_spec("networkx") is not None
+
     def centrality(self) -> "pa.Table":
         """How central each agent is in what was told; it needs networkx, ``tiermem[analysis]``."""
         return tells.centrality(self._tells)
@@ -173,7 +178,7 @@ class Study:
             "overlap": self.overlap(),
             "survival": self.survival(),
         }
-        if find_spec("networkx") is not None:
+        if self.has_centrality:
             found["centrality"] = self.centrality()
         if self.has_decisions:
             found["needed"] = self.needed()

@@ -69,6 +69,10 @@ def _tell(found: "Study") -> None:
         say("it was restored from a checkpoint: what was before is not known")
     _tell_rows("spread most", found.spreads(), {"origin": "id"}, last="text")
     _tell_rows("who informs whom", found.tells())
+    if found.has_centrality:
+        _tell_rows("who is central", found.centrality())
+    else:
+        say("who is central: networkx is not installed; pip install 'tiermem[analysis]'")
     _tell_rows("beliefs in common", found.overlap())
     table("how long memories lasted", _lasting(found))
     if found.has_decisions:
