@@ -18,7 +18,8 @@ import suites
 VERSION = "0.3.2"
 SOURCES = f"mesa_llm-{VERSION}"
 PASSING = 357
-PACKAGES = (f"mesa-llm=={VERSION}", "pytest-asyncio", "pytest-mock")
+# Its tests call AgentSet.to_list, which Mesa has since 3.4, though it asks for 3.0.
+PACKAGES = (f"mesa-llm=={VERSION}", "mesa>=3.4,<4", "pytest-asyncio", "pytest-mock")
 SWAP = ("-p", "mesa_llm_swap", "-o", "addopts=", "-W", "ignore")
 OUR_OWN = suites.ROOT / "tests/adapters/test_mesa_llm.py"
 
