@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from ..memory.context import fit
+from ..memory.filters import Filter
 from ..memory.records import Explanation, Hit, Hits, Memory
 from ..memory.sources import TRUST
 from ..memory.tiers import Tier
@@ -19,13 +20,20 @@ __all__ = ["explain", "search"]
 _Row = TypeVar("_Row", Hit, Explanation)
 
 
-def search(bank: OpenBank, request: SearchRequest, *, counts_boards: bool = True) -> Hits:
+def search(
+    bank: OpenBank,
+    request: SearchRequest,
+    *,
+    counts_boards: bool = True,
+    on_boards: Filter | None = None,
+) -> Hits:
     """The hits of one agent's search among its own memories and the boards of its groups.
 
     The agent's pinned memories come first, where the request says so. What is given counts as used;
-    without ``counts_boards``, only what is the agent's own.
+    without ``counts_boards``, only what is the agent's own. ``on_boards`` says what may be found on
+    boards, if that is another thing than among the agent's own memories.
     """
-    result = _found(bank, request)
+    result = _found(bank, request, request.only if on_boards is None else on_boards)
     if request.queries[0].strip():
         (own,) = request.agents
         _count(bank, [hit for hit in result if counts_boards or hit.memory.agent_id == own])
@@ -35,7 +43,8 @@ def search(bank: OpenBank, request: SearchRequest, *, counts_boards: bool = True
 def explain(bank: OpenBank, request: SearchRequest) -> list[Explanation]:
     """What :func:`search` makes of each memory of the agent and of the boards."""
     (agent_id,) = request.agents
-    given, within = _found(bank, request), _found(bank, request._replace(budget=None))
+    only = request.only
+    given, within = (_found(bank, each, only) for each in (request, request._replace(budget=None)))
     rows: dict[str, Explanation] = {}
     for board in _places(bank, agent_id):
         own = request._replace(agents=[board], limit=_limit(bank, request, board), budget=None)
@@ -57,11 +66,13 @@ def _places(bank: OpenBank, agent_id: str) -> list[str]:
     return [agent_id, *(board_of(name) for name in groups_of(bank, agent_id))]
 
 
-def _found(bank: OpenBank, request: SearchRequest) -> Hits:
+def _found(bank: OpenBank, request: SearchRequest, on_boards: Filter) -> Hits:
     (agent_id,), (query,) = request.agents, request.queries
     found: list[Hits] = []
     for board in _places(bank, agent_id):
         own = request._replace(agents=[board], limit=_limit(bank, request, board), budget=None)
+        if board != agent_id:
+            own = own._replace(only=on_boards)
         found += bank.search.run(bank.search.read(own), may_sync=bank.may_sync()).hits
     first = [hit for hit in found[0] if _comes_first(bank, hit.memory, request)]
     rest = [

@@ -5,7 +5,7 @@ that names the key. Depth and size are bounded, because a condition may come fro
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import ge, gt, le, lt
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from ..errors import InvalidInput
 from .records import Scalar, shown
 
-__all__ = ["Condition", "parse_condition"]
+__all__ = ["Condition", "none_of", "parse_condition"]
 
 _PREFIX = "metadata."
 _DEEPEST = 8
@@ -75,6 +75,11 @@ def parse_condition(filters: object) -> Condition | None:
     if isinstance(filters, Mapping) and not filters:
         return None
     return _Reader().mapping(filters, "filters", 1)
+
+
+def none_of(key: str, values: Iterable[str]) -> Condition:
+    """The condition that the value of a metadata key is none of these."""
+    return Comparison(key, "$nin", frozenset(map(_typed, values)))
 
 
 class _Reader:

@@ -137,6 +137,11 @@ def test_only_prompts_that_changed_are_asked_again(wells: Command) -> None:
         assert "ended after tick 3" in offline["notes"][0]
         assert "'ann'" in offline["notes"][0]
 
+        seeds = wells(*FORGET, "--offline", "--seeds", 3, "--out", "seeds", "--set", key)
+        assert len(server.requests) == 10
+        assert seeds.is_one_error(2, "other seeds has no recorded answers", "--offline")
+        assert not Path("seeds").exists()
+
         found = wells(*FORGET, "--out", "found", "--set", key, "--json").json
         asked = [body["messages"][-1]["content"] for _, body in server.requests[10:]]
         assert found["statistics"][0]["mean"] == 2
@@ -144,3 +149,16 @@ def test_only_prompts_that_changed_are_asked_again(wells: Command) -> None:
         assert all("You are ann" in text for text in asked)
     kept = "".join(p.read_text(errors="replace") for p in Path().rglob("*") if p.is_file())
     assert "hush-hush" not in kept
+
+
+def test_memories_that_mattered_are_not_sought_with_a_language_model(wells: Command) -> None:
+    which = ("effect", "run", "--which", "--metric", "thirst")
+    with OpenAIServer(_goes) as server:
+        config = f"llm.config={{openai_base_url: '{server.url}', model: m, api_key: k}}"
+        policy = ("--set", "simulation.policy=llm", "--set", "simulation.policy_options={pause: 0}")
+        llm = ("--set", "llm.provider=openai", "--set", config)
+        assert wells("run", "wells.yaml", "--out", "run", "-q", *policy, *llm).code == 0
+        assert wells(*which).is_one_error(2, "asked for every candidate", "--forget")
+        for option in (("--seeds", 3), ("--offline",), ("--dry-run",)):
+            assert wells(*which, *option).is_one_error(2, "--which tries memories by itself")
+        assert len(server.requests) == 10

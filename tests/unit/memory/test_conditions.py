@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agents import InvalidInput
-from agents.memory.conditions import parse_condition
+from agents.memory.conditions import none_of, parse_condition
 
 BAY = {"place": "bay", "day": 3, "ok": True, "none": None, "share": 0.5, "a.b": "x"}
 
@@ -115,3 +115,10 @@ def test_what_is_refused(filters: object, named: str) -> None:
 
 def test_an_empty_mapping_is_no_condition() -> None:
     assert parse_condition({}) is None
+
+
+def test_none_of_any_number_of_values() -> None:
+    others = none_of("speaker", [f"agent_{number}" for number in range(2000)])
+    assert not others.matches({"speaker": "agent_1999"})
+    assert others.matches({"speaker": "agent_2000"})
+    assert others.matches({})

@@ -126,7 +126,7 @@ def effect(
         folder, at, forget=one_or_more(forget), never_heard=one_or_more(never_heard),
         block=one_or_more(block), pin=one_or_more(pin), assignments=one_or_more(set),
     )  # fmt: skip
-    _check_numbers(folder, seeds, futures, out)
+    _check_numbers(folder, seeds, futures, out, offline)
     change, until, keep = given.in_run(folder), last_tick(folder), out is not None
     with arms_folder(out, force) as place:
         arm = _own_pair(folder, place, change, until, offline, keep)
@@ -185,7 +185,7 @@ def arms_folder(out: str | Path | None, force: bool) -> Iterator[Path]:
     yield folder
 
 
-def _check_numbers(folder: Path, seeds: int, futures: int, out: object) -> None:
+def _check_numbers(folder: Path, seeds: int, futures: int, out: object, offline: bool) -> None:
     for name, number in (("seeds", seeds), ("futures", futures)):
         if not isinstance(number, int) or not 1 <= number <= 10_000:
             raise InvalidInput(f"{name} is {number!r:.40}", hint="a number from 1 to 10000")
@@ -196,7 +196,13 @@ def _check_numbers(folder: Path, seeds: int, futures: int, out: object) -> None:
         )
     settings, _ = read_folder(folder)
     check_run(folder, settings, is_parent=True)
-    if settings.simulation.policy == "llm" and out is None:
+    asks = settings.simulation.policy == "llm"
+    if asks and offline and seeds > 1:
+        raise InvalidInput(
+            "a fresh run of other seeds has no recorded answers of a language model",
+            hint="leave --offline or --seeds out; --dry-run says what --seeds asks",
+        )
+    if asks and out is None:
         raise InvalidInput(
             "the answers of a language model cost money, and a folder keeps them",
             hint="name one with --out",

@@ -165,7 +165,7 @@ def _target(folder: Path, settings: Settings, text: str) -> Target:
         raise InvalidInput(
             f"{text!r:.80} names no memory of an agent of {folder}",
             hint="write AGENT:ID or AGENT:part of its text; the agents are listed by: tiermem "
-            f"show {quote(str(folder))}",
+            f"show {quote(str(folder))}; {_BOARDS}",
         )
     what = text[len(agent) + 1 :]
     if agent == ANYBODY or sequence_of(id_prefix(settings.seed, agent), what) is None:
@@ -175,7 +175,7 @@ def _target(folder: Path, settings: Settings, text: str) -> Target:
             return Target(agent, birth.text, is_whole=True, born=birth.tick)
     raise RunError(
         f"{folder} has no memory {what} of {agent}, or its text was forgotten",
-        hint="tiermem show and tiermem why give ids; the ids of another run are others",
+        hint=f"tiermem show and tiermem why give ids; the ids of another run are others; {_BOARDS}",
     )
 
 
@@ -249,4 +249,7 @@ def _shown(text: str) -> str:
     return repr(line if len(line) <= 60 else line[:59] + "…")
 
 
-_OTHER_SEED = "tiermem show lists what agents have; `AGENT:part of its text` fits in more runs"
+_BOARDS = "a post on a group's board is no agent's memory: --block keeps it from who reads it"
+_OTHER_SEED = (
+    f"tiermem show lists what agents have; `AGENT:part of its text` fits in more runs; {_BOARDS}"
+)

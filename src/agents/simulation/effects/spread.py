@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...bank.memory_bank import MemoryBank
+from ...engine.groups import is_board
 from ...memory.events import Added
 from ...memory.records import id_prefix, memory_id
 from ...memory.sources import source_of
+from ..loop.decisions import Kept
 from ..runs.decision_table import kept_decisions
 from ..runs.decisions import FORGOTTEN, RESULTS
 from ..runs.folder import as_run_error, read_folder
@@ -22,6 +24,7 @@ class Turn(NamedTuple):
     perceived: tuple[str, ...]
     facts: Any
     given: tuple[str, ...]
+    """What it was given, then what its questions found beyond that, also on boards of groups."""
     did: tuple[tuple[str, Any, str], ...]
     """Name, arguments and result of each action."""
     born: tuple[str, ...]
@@ -81,6 +84,7 @@ def story_of(folder: Path, after: int) -> Story:
         MemoryBank.at(folder / "bank", None, settings) as bank,
     ):
         texts: dict[tuple[str, int], str] = {}
+        writers: dict[tuple[str, int], str] = {}
         new: dict[int, dict[str, list[tuple[str, str | None]]]] = {}
         for tick, events in bank.ticks.events():
             # The first commit of a tick is its own; a later one is somebody's edit.
@@ -89,6 +93,8 @@ def story_of(folder: Path, after: int) -> Story:
                 if isinstance(event, Added):
                     text = FORGOTTEN if event.content is None else event.content
                     texts[event.agent_id, event.sequence] = text
+                    if is_board(event.agent_id) and (writer := _speaker(event)):
+                        writers[event.agent_id, event.sequence] = writer
                     is_note = event.start is not None and event.start.kind == "note"
                     if here is not None and not is_note:
                         here.setdefault(event.agent_id, []).append((text, _speaker(event)))
@@ -99,19 +105,31 @@ def story_of(folder: Path, after: int) -> Story:
                 continue
             story[tick] = {}
             for name, own in zip(names, kept, strict=False):
-                born = new.get(tick, {}).get(name, [])
+                born, given = new.get(tick, {}).get(name, []), _given(name, own)
+                read = {texts[each]: writers[each] for each in given if each in writers}
                 story[tick][name] = Turn(
                     tuple(text for text, _ in born[: own.has_text + own.heard]),
                     own.facts,
-                    tuple(texts.get((name, number), FORGOTTEN) for number in own.sequences),
+                    tuple(texts.get(each, FORGOTTEN) for each in given),
                     tuple(
                         (str(action), _by_text(arguments, by_id), RESULTS[result])
                         for action, arguments, result, _ in own.did
                     ),
                     tuple(text for text, _ in born),
-                    {text: speaker for text, speaker in born if speaker},
+                    read | {text: speaker for text, speaker in born if speaker},
                 )
     return story
+
+
+def _given(agent: str, own: Kept) -> list[tuple[str, int]]:
+    """Whose memories an agent was given or found by a question, by number; each of them once."""
+    given = [(agent, number) for number in own.sequences]
+    for (*_, sequences, _, _), boards in zip(own.asked, own.boards, strict=True):
+        found = [(agent, number) for number in sequences]
+        for place, board, number, _ in boards or ():
+            found.insert(place, (board, number))
+        given += found
+    return list(dict.fromkeys(given))
 
 
 def compare(was: Story, changed: Story) -> tuple[list[Step], Parted | None, list[Reached]]:
@@ -178,9 +196,10 @@ def _reached(steps: list[Step], was: Story, changed: Story) -> list[Reached]:
 def _through(one: Turn, other: Turn, earlier: list[str]) -> tuple[str, ...]:
     """The agents whose words, or names, are in what was perceived in one of the runs alone."""
     told = {**one.told_by, **other.told_by}
-    said = {told[text] for text in _in_one(one.born, other.born) if text in told}
-    apart = _in_one(one.perceived, other.perceived)
-    named = {name for name in earlier if any(name in text for text in apart)}
+    apart = [*_in_one(one.born, other.born), *_in_one(one.given, other.given)]
+    said = {told[text] for text in apart if text in told}
+    seen = _in_one(one.perceived, other.perceived)
+    named = {name for name in earlier if any(name in text for text in seen)}
     return tuple(sorted((said & set(earlier)) or named))
 
 

@@ -6,10 +6,13 @@ from ...engine import group_search
 from ...engine.agent_moves import recalled
 from ...engine.open_bank import OpenBank
 from ...errors import InvalidInput
+from ...memory.conditions import none_of
+from ...memory.filters import ANY, Filter
 from ...memory.records import Hits
 from ...memory.requests import check_query
 from ...search.request import SearchRequest
 from ..protocols import Answer, Ask
+from .standing import NO_RULES, Standing
 
 __all__ = ["answers", "asked_in"]
 
@@ -25,13 +28,15 @@ def asked_in(decided: object) -> list[Ask]:
     return []
 
 
-def answers(bank: OpenBank, asked: Sequence[tuple[str, Ask]]) -> list[Answer]:
+def answers(
+    bank: OpenBank, asked: Sequence[tuple[str, Ask]], rules: Standing = NO_RULES
+) -> list[Answer]:
     """What each question of an agent finds. One search answers all that want the same.
 
     Cold memories are searched in the journal, not in mem0's store: a replay finds the same ones.
     What is found counts as used, and with cold memories, as recalled: what is needed again becomes
     hot, if ``temperature.auto_promote`` is true. What is found on boards is not counted here: all
-    agents read a board as it was before the tick.
+    agents read a board as it was before the tick. ``rules`` say whose posts an agent does not find.
     """
     found: list[Answer | None] = [None] * len(asked)
     batches: dict[tuple[int | None, bool, bool], list[int]] = {}
@@ -50,7 +55,7 @@ def answers(bank: OpenBank, asked: Sequence[tuple[str, Ask]]) -> list[Answer]:
             pinned_first=False,
             exact=True,
         )
-        given = _found(bank, request, cold, with_groups)
+        given = _on_boards(bank, request, rules) if with_groups else _own(bank, request)
         for place, hits in zip(places, given, strict=True):
             agent, ask = asked[place]
             if cold:
@@ -59,16 +64,28 @@ def answers(bank: OpenBank, asked: Sequence[tuple[str, Ask]]) -> list[Answer]:
     return [each for each in found if each is not None]
 
 
-def _found(bank: OpenBank, request: SearchRequest, cold: bool, with_groups: bool) -> Sequence[Hits]:
-    if with_groups:
-        alone = zip(request.agents, request.queries, strict=True)
-        return [
-            group_search.search(
-                bank, request._replace(agents=[agent], queries=[query]), counts_boards=False
-            )
-            for agent, query in alone
-        ]
-    return bank.search.run(bank.search.read(request)).hits if cold else bank.find(request)
+def _own(bank: OpenBank, request: SearchRequest) -> Sequence[Hits]:
+    if request.with_cold:
+        return bank.search.run(bank.search.read(request)).hits
+    return bank.find(request)
+
+
+def _on_boards(bank: OpenBank, request: SearchRequest, rules: Standing) -> list[Hits]:
+    """What each agent finds among its own memories and on the boards of its groups."""
+    return [
+        group_search.search(
+            bank,
+            request._replace(agents=[agent], queries=[query]),
+            counts_boards=False,
+            on_boards=_heard(rules.unheard(agent, bank.tick)),
+        )
+        for agent, query in zip(request.agents, request.queries, strict=True)
+    ]
+
+
+def _heard(unheard: Sequence[str]) -> Filter:
+    """What was written by others than these."""
+    return Filter(metadata=none_of("speaker", unheard)) if unheard else ANY
 
 
 def _check(bank: OpenBank, ask: Ask) -> None:

@@ -17,6 +17,7 @@ from .actions import is_list
 from .asking import answers, asked_in
 from .composing import composed
 from .failures import failed
+from .standing import Standing
 
 __all__ = ["Decided", "Together", "decide"]
 
@@ -51,6 +52,7 @@ def decide(
     rngs: Mapping[str, Random],
     seen: Mapping[str, Observation],
     errors: Mapping[str, Sequence[str]],
+    rules: Standing,
 ) -> Decided:
     """Search for each agent what it has seen, and let its policy decide.
 
@@ -74,7 +76,7 @@ def decide(
         if not asking:
             break
         questions = {place: asked_in(decided[place]) for place in asking}
-        asked.append(_answer(bank, observations, questions))
+        asked.append(_answer(bank, observations, questions, rules))
         for place in asking:
             observations[place] = observations[place]._replace(asks_left=left)
         again = _decisions(
@@ -119,13 +121,16 @@ def _decisions(
 
 
 def _answer(
-    bank: MemoryBank, observations: list[Observation], asked: Mapping[int, list[Ask]]
+    bank: MemoryBank,
+    observations: list[Observation],
+    asked: Mapping[int, list[Ask]],
+    rules: Standing,
 ) -> list[tuple[str, Answer]]:
     """Answer the questions of a round together; ``asked`` has them by place of the agent."""
     places = [place for place, asks in asked.items() for _ in asks]
     whose = [observations[place].agent_id for place in places]
     questions = [ask for asks in asked.values() for ask in asks]
-    found = answers(bank.parts, list(zip(whose, questions, strict=True)))
+    found = answers(bank.parts, list(zip(whose, questions, strict=True)), rules)
     for place, answer in zip(places, found, strict=True):
         seen = observations[place]
         observations[place] = seen._replace(answers=(*seen.answers, answer))

@@ -121,7 +121,7 @@ class Loop:
             seen = dict(zip(agents, observe(self._world, agents, number), strict=True))
             if self._rules:
                 seen = self._rules.heard(seen, number)
-            decided = decide(bank, self._policy, streams.agents, seen, self._errors)
+            decided = decide(bank, self._policy, streams.agents, seen, self._errors, self._rules)
             log = DecisionLog(
                 list(map(self._rules.remembered, decided.observations)), decided.given
             )

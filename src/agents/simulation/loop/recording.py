@@ -86,7 +86,7 @@ class Recording:
 
     def reflections(self, policy: Policy, decided: Decided, rngs: Mapping[str, Random]) -> None:
         """Let the agents reflect that lived through enough."""
-        done = reflect(self._bank, policy, decided.observations, rngs)
+        done = reflect(self._bank, policy, decided.observations, rngs, self._rules)
         self.reflected, self.insights = done.agents, done.insights
         for agent, told in done.errors.items():
             self.errors.setdefault(agent, []).extend(told)

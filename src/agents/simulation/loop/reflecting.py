@@ -19,6 +19,7 @@ from .actions import REFUSED, refusal
 from .asking import answers, asked_in
 from .failures import failed
 from .quoting import Quoting
+from .standing import Standing
 
 __all__ = ["Reflected", "due", "reflect"]
 
@@ -60,6 +61,7 @@ def reflect(
     policy: Policy,
     observations: Sequence[Observation],
     rngs: Mapping[str, Random],
+    rules: Standing,
 ) -> Reflected:
     """Let the agents reflect for which it is due, and store their insights."""
     mind: Reflecting = policy if isinstance(policy, Reflecting) else Quoting(bank.settings)
@@ -69,7 +71,7 @@ def reflect(
     for seen in thinking:
         agent = seen.agent_id
         memory = bank.agent(agent)
-        for each in _insights(bank, mind, seen, rngs[agent]):
+        for each in _insights(bank, mind, seen, rngs[agent], rules):
             try:
                 text, evidence, importance, tier = _checked(each)
                 memory.add(text, tier, kind=INSIGHT, importance=importance, evidence=evidence)
@@ -82,7 +84,7 @@ def reflect(
 
 
 def _insights(
-    bank: MemoryBank, mind: Reflecting, seen: Observation, rng: Random
+    bank: MemoryBank, mind: Reflecting, seen: Observation, rng: Random, rules: Standing
 ) -> Sequence[object]:
     """What an agent concludes, after the answers to its questions if it has some."""
     latest = _latest(bank, seen.agent_id)
@@ -90,7 +92,7 @@ def _insights(
         seen = seen._replace(answers=(), asks_left=1)
         given: Any = mind.reflect(seen, latest, rng)
         if asked := asked_in(given):
-            found = answers(bank.parts, [(seen.agent_id, ask) for ask in asked])
+            found = answers(bank.parts, [(seen.agent_id, ask) for ask in asked], rules)
             seen = seen._replace(answers=tuple(found), asks_left=0)
             given = mind.reflect(seen, latest, rng)
     except ChatFailed as error:

@@ -5,7 +5,7 @@ A rule is a JSON value, and ``run.json`` keeps it: a branch that is resumed or r
 * ``{"do": "never", "agent": "alice", "tick": 12, "content": "…"}``: the agent hears, sees or stores
   this in that tick, and no memory is born of it. A remark is not heard at all.
 * ``{"do": "block", "from": "bob", "to": "alice", "after": 60}``: what bob says reaches alice never
-  after that tick.
+  after that tick, and alice finds nothing that bob wrote, at any time, on a board of a group.
 * ``{"do": "future", "number": 3, "after": 60}``: from then on, chance is another one.
 """
 
@@ -57,6 +57,14 @@ class Standing:
         """Whether what the speaker says in this tick does not reach the listener."""
         after = self._blocked.get((speaker, listener)) if isinstance(speaker, str) else None
         return after is not None and tick > after
+
+    def unheard(self, listener: str, tick: int) -> list[str]:
+        """Those whose words do not reach the listener in this tick."""
+        return [
+            speaker
+            for (speaker, other), after in self._blocked.items()
+            if other == listener and tick > after
+        ]
 
     def is_unheard(self, told: Telling, tick: int) -> bool:
         """Whether what somebody tells does not reach its receiver."""

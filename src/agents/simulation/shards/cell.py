@@ -113,6 +113,7 @@ class Cell:
             self._streams.agents,
             dict(zip(self.agents, observations, strict=True)),
             self._errors,
+            self._rules,
         )
         self._decided = decided
         self._actions = wire.plain_actions(

@@ -63,7 +63,7 @@ class Merging:
         with bank.transaction():
             bank.advance(entry.tick)
             streams.begin(entry.tick)
-            decided = decide(bank, policy, streams.agents, seen, self._errors)
+            decided = decide(bank, policy, streams.agents, seen, self._errors, self._rules)
             log = DecisionLog(
                 list(map(self._rules.remembered, decided.observations)), decided.given
             )
