@@ -65,7 +65,7 @@ def _correction(bank: OpenBank, memory: Memory, text: str | None) -> Memory:
         most = bank.settings.memory.max_content_bytes
         text = (_RETRACTED + memory.content).encode()[:most].decode(errors="ignore")
     check_content(text, bank.settings.memory.max_content_bytes)
-    if former.retention is not Retention.ACTIVE:  # archived: no text of an active memory is replaced
+    if former.retention is not Retention.ACTIVE:
         (correction,) = add_many(bank, [(memory.agent_id, text)])
         take_place_of(bank, correction, former)
         return correction
