@@ -159,9 +159,7 @@ def test_what_superseded_a_copy_before_stays(bank: MemoryBank, alice: AgentMemor
     assert bob.links(copy).superseded_by == own.id
 
 
-def test_an_insight_from_a_flagged_insight_is_flagged(
-    bank: MemoryBank, alice: AgentMemory
-) -> None:
+def test_an_insight_from_a_flagged_insight_is_flagged(bank: MemoryBank, alice: AgentMemory) -> None:
     lie, other = alice.add(LIE).id, alice.add("other <0 1>").id
     first = concluded(alice, other, lie)
     second = concluded(alice, other, first)
