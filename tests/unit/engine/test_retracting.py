@@ -1,9 +1,12 @@
 """Who learns of a correction, and what becomes of insights that rest on what was retracted."""
 
+import json
+
 import pytest
 
 from agents import AgentMemory, MemoryBank, Retention
-from agents.memory.sources import HEARD, Heard
+from agents.engine.telling import copied, correcting
+from agents.memory.sources import HEARD, Heard, Telling
 from agents.simulation.loop.loop import Loop
 from agents.simulation.protocols import Action, Observation
 from banks import OpenBank, contents
@@ -113,6 +116,15 @@ def test_in_a_simulation_it_reaches_all_whom_the_agent_told(bank: MemoryBank) ->
     for _ in range(5):
         loop.tick()
     assert contents(bank, "cat") == contents(bank, "bob") == [TRUTH]
+
+
+def test_a_correction_crosses_as_json_also_one_of_before(bank: MemoryBank) -> None:
+    _, at_cat, _ = roundabout(bank)
+    copy = bank.agent("cat").get(at_cat)
+    one = correcting(copied(bank.parts, copy), copy)
+    row = json.loads(json.dumps(one))
+    assert Telling.of(row) == one
+    assert Telling.of(row[:-1]) == one._replace(corrects_origin=None)
 
 
 # Insights
