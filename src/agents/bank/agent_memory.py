@@ -283,8 +283,9 @@ class AgentMemory:
 
         The correction supersedes the memory. It is the text ``correction``; or the memory that
         superseded this one already; or a memory that says that this one is retracted. Each agent
-        that told the memory tells the correction to those that it told, as ordinary tells. There
-        it supersedes their copies; a copy that its agent pinned stays, and is contradicted.
+        that told the memory tells the correction to those that it told, as ordinary tells, also if
+        they had a copy from somebody else. There it supersedes their copies; a copy that its agent
+        pinned stays, and is contradicted. Each copy is reached once.
         """
         with self.parts.using():
             return retracting.retract(self.parts, self.get(memory_id), correction)
@@ -645,9 +646,10 @@ class AgentMemory:
             return self.parts.search.explain(request, may_sync=self.parts.may_sync())
 
     def flags(self, memory_id: str) -> list[str]:
-        """What speaks against a memory: evidence of it that was superseded, deleted or purged.
+        """What speaks against a memory: evidence of it that no longer holds.
 
-        It is empty for a memory whose evidence holds, and for one without evidence.
+        That is evidence which was superseded, contradicted, deleted or purged, or rests on such
+        evidence itself. It is empty for a memory whose evidence holds, and for one without.
         """
         return reading.flags(self.parts, self._found(memory_id))
 

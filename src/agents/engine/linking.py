@@ -8,7 +8,7 @@ from ..storage.state.links import contradicted, heir
 from .adding import check_is_live, retire
 from .open_bank import OpenBank
 
-__all__ = ["contradict", "key_for", "links", "supersede"]
+__all__ = ["contradict", "key_for", "links", "supersede", "take_place_of"]
 
 
 def key_for(former: Memory, key: str | None) -> str:
@@ -29,6 +29,15 @@ def supersede(bank: OpenBank, memory: Memory, former: Memory) -> None:
     with bank.changing():
         retire(bank, former)
         bank.ledger.hold(memory.agent_id, SUPERSEDED, str(former.sequence), memory.sequence)
+
+
+def take_place_of(bank: OpenBank, memory: Memory, former: Memory) -> None:
+    """Let a memory supersede another one, which may be archived; what superseded it stays."""
+    if former.retention is Retention.ACTIVE:
+        supersede(bank, memory, former)
+    elif memory.id != former.id and heir(bank.ledger.resident, former) is None:
+        with bank.changing():
+            bank.ledger.hold(memory.agent_id, SUPERSEDED, str(former.sequence), memory.sequence)
 
 
 def contradict(bank: OpenBank, memory: Memory, other: Memory) -> None:

@@ -1,5 +1,7 @@
 """Reading memories, wherever they are: resident, cold, archived or deleted."""
 
+from collections import deque
+
 from ..errors import MemoryNotFound
 from ..memory.records import Memory, sequence_of
 from ..memory.requests import check_key
@@ -7,7 +9,7 @@ from ..memory.retention import Retention
 from ..memory.temperature import Temperature
 from ..memory.tiers import TIER_NAMES, Tier
 from ..rules.decay import score
-from ..storage.state.links import superseded, superseding
+from ..storage.state.links import contradicted, superseded, superseding
 from ..storage.state.versions import versions
 from .open_bank import OpenBank
 
@@ -22,6 +24,9 @@ __all__ = [
     "history",
     "state_hash",
 ]
+
+_MOST_EVIDENCE = 1000
+"""How many memories are looked at to find whether one piece of evidence holds."""
 
 
 def find(bank: OpenBank, agent_id: str, memory_id: str, *, deleted: bool = False) -> Memory:
@@ -49,28 +54,57 @@ def find(bank: OpenBank, agent_id: str, memory_id: str, *, deleted: bool = False
 
 def flags(bank: OpenBank, memory: Memory) -> list[str]:
     """What speaks against an insight: :meth:`AgentMemory.flags`."""
-    found = []
     with bank.using():
-        for each in memory.evidence:
-            why = _why_lost(bank, memory.agent_id, each)
-            if why:
-                found.append(f"evidence {each} {why}")
-    return found
+        reasons = [(each, _why_shaken(bank, memory.agent_id, each)) for each in memory.evidence]
+    return [f"evidence {each} {why}" for each, why in reasons if why]
 
 
-def _why_lost(bank: OpenBank, agent_id: str, memory_id: str) -> str:
-    """Why a memory no longer holds; empty if it does. An archived memory may hold."""
+def _why_shaken(bank: OpenBank, agent_id: str, memory_id: str) -> str:
+    """Why a memory, or what it rests on, no longer holds; empty if it all does.
+
+    Evidence of evidence is looked through from the near to the far, each memory once.
+    """
+    row, seen = deque([memory_id]), {memory_id}  # an imported memory may rest on itself
+    while row:
+        each = row.popleft()
+        memory = _any(bank, agent_id, each)
+        why = _why_lost(bank, memory)
+        if why:
+            return why if each == memory_id else f"rests on {each}, which {why}"
+        for further in () if memory is None else memory.evidence:
+            if further not in seen and len(seen) < _MOST_EVIDENCE:
+                seen.add(further)
+                row.append(further)
+    return ""
+
+
+def _any(bank: OpenBank, agent_id: str, memory_id: str) -> Memory | None:
     resident = bank.ledger.resident
     number = sequence_of(resident.block(agent_id).prefix, memory_id)
-    memory = None if number is None else resident.memory(agent_id, number)
+    return None if number is None else resident.memory(agent_id, number)
+
+
+def _why_lost(bank: OpenBank, memory: Memory | None) -> str:
+    """Why a memory no longer holds; empty if it does. An archived memory may hold."""
     if memory is None:
         return "is gone"
     if memory.retention is Retention.DELETED:
         return "was deleted"
-    if memory.retention is not Retention.ARCHIVED:
-        return ""
-    later = superseding(resident, memory)
-    return "" if later is None else f"was superseded by {later.id}"
+    resident = bank.ledger.resident
+    if memory.retention is Retention.ARCHIVED:
+        later = superseding(resident, memory)
+        if later is not None:
+            return f"was superseded by {later.id}"
+    against = [each for each in contradicted(resident, memory) if _stands(bank, each)]
+    return f"is contradicted by {against[0].id}" if against else ""
+
+
+def _stands(bank: OpenBank, memory: Memory) -> bool:
+    """Whether a memory still speaks against another one."""
+    if memory.retention is Retention.ACTIVE:
+        return not memory.is_expired(bank.tick)
+    resident = bank.ledger.resident
+    return memory.retention is Retention.ARCHIVED and superseding(resident, memory) is None
 
 
 def decay_score(bank: OpenBank, memory: Memory) -> float:

@@ -7,14 +7,14 @@ from ..errors import InvalidInput
 from ..memory.records import Memory
 from ..memory.requests import check_content
 from ..memory.retention import Retention
-from ..memory.sources import Told
+from ..memory.sources import Telling, Told
 from ..storage.state.links import superseding
-from ..storage.state.origins import origins_of
 from .adding import add_many
-from .linking import key_for
+from .groups import is_board
+from .linking import key_for, take_place_of
 from .open_bank import OpenBank
 from .reading import find
-from .telling import deliver, telling
+from .telling import copied, copies_told, correcting, deliver
 
 __all__ = ["correction_of", "retract"]
 
@@ -37,11 +37,14 @@ def retract(bank: OpenBank, memory: Memory, text: str | None) -> list[Told]:
     told: list[Told] = []
     with bank.changing():
         waiting = deque([(memory, _correction(bank, memory, text))])
+        reached = {memory.id}  # agents may tell each other in circles
         while waiting:
             former, correction = waiting.popleft()
-            for copy in list(_copies(bank, former)):
-                one = telling(bank, correction, copy.agent_id)
-                for each in deliver(bank, [one._replace(corrects=former.id)]):
+            one = correcting(copied(bank, correction), former)
+            copies = [each for each in _copies(bank, one) if each.id not in reached]
+            reached.update(each.id for each in copies)
+            for copy in copies:
+                for each in deliver(bank, [one._replace(receiver=copy.agent_id)]):
                     told.append(each)
                     waiting.append((copy, find(bank, each.listener, each.memory_id)))
     return told
@@ -62,17 +65,16 @@ def _correction(bank: OpenBank, memory: Memory, text: str | None) -> Memory:
         most = bank.settings.memory.max_content_bytes
         text = (_RETRACTED + memory.content).encode()[:most].decode(errors="ignore")
     check_content(text, bank.settings.memory.max_content_bytes)
-    if former.retention is not Retention.ACTIVE:  # archived: nothing is left to supersede
-        return add_many(bank, [(memory.agent_id, text)])[0]
+    if former.retention is not Retention.ACTIVE:
+        (correction,) = add_many(bank, [(memory.agent_id, text)])
+        take_place_of(bank, correction, former)
+        return correction
     options = {"key": key_for(former, None), "kind": memory.kind, "tags": memory.tags}
     return add_many(bank, [(memory.agent_id, text, None, None, options)])[0]
 
 
-def _copies(bank: OpenBank, memory: Memory) -> Iterator[Memory]:
-    """The copies that agents got when this memory was told, agent after agent."""
-    state = bank.ledger.resident
-    for agent_id in sorted(state.blocks):
-        numbers = origins_of(state, state.blocks[agent_id]).by_teller.get(memory.agent_id, ())
-        for copy in state.memories(agent_id, numbers) if numbers else ():
-            if copy.source is not None and copy.source.memory_id == memory.id:
-                yield copy
+def _copies(bank: OpenBank, one: Telling) -> Iterator[Memory]:
+    """The copies of what a correction corrects, of all whom its sender told it, agent by agent."""
+    for agent_id in sorted(bank.ledger.resident.blocks):
+        if agent_id != one.sender and not is_board(agent_id):
+            yield from copies_told(bank, agent_id, one)

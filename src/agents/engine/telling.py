@@ -1,7 +1,7 @@
 """Telling: a copy of one agent's memory becomes a memory of another agent."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import final
+from typing import Any, final
 
 from ..errors import InvalidInput, InvalidTier
 from ..memory.metadata import KeptMetadata, check_metadata
@@ -23,14 +23,27 @@ from ..memory.sources import (
 from ..memory.temperature import Temperature
 from ..memory.tiers import Tier, parse_tier
 from ..storage.resident.holdings import NO_VALUES
-from ..storage.state.origins import copies_of, origins_of
+from ..storage.state.origins import copies_of
 from .adding import add_new
 from .agent_moves import warm
-from .linking import contradict, supersede
+from .linking import contradict, take_place_of
 from .open_bank import OpenBank
 from .reading import find
 
-__all__ = ["chain", "copied", "deliver", "heard", "telling", "trust", "trust_of"]
+__all__ = [
+    "chain",
+    "copied",
+    "copies_told",
+    "correcting",
+    "deliver",
+    "heard",
+    "telling",
+    "trust",
+    "trust_of",
+]
+
+MOST_TELLERS = 32
+"""How many tellers of a memory are known beside its source and the last one: the latest."""
 
 _OWN = ("session", "speaker", TOLD_NOTE)
 """What the metadata of a memory says about its own agent, which no copy has."""
@@ -70,6 +83,12 @@ def copied(bank: OpenBank, memory: Memory, as_tier: object = None, note: object 
         _end_of_copy(memory, bank.tick),
         {**_shared(memory), **said},
     )
+
+
+def correcting(one: Telling, former: Memory) -> Telling:
+    """What crosses as the correction of a memory, for those whom the sender told the memory."""
+    origin = None if former.source is None else former.source.origin_id
+    return one._replace(corrects=former.id, corrects_origin=origin)
 
 
 def _end_of_copy(memory: Memory, tick: int) -> int | None:
@@ -126,16 +145,19 @@ class _Delivery:
 
     def _correct(self, one: Telling) -> None:
         """Let a correction supersede the copy that its sender told; nobody else is told."""
-        copy = _copy_told(self._bank, one)
+        state = self._bank.ledger.resident
+        told_before = copies_told(self._bank, one.receiver, one)
+        copy = next((each for each in told_before if _is_there(each, state.tick)), None)
         if copy is None:
             return
-        (told,) = deliver(self._bank, [one._replace(corrects=None)])
+        plain = one._replace(corrects=None, corrects_origin=None)
+        (told,) = deliver(self._bank, [plain])
         self._told.append(told)
         memory = find(self._bank, told.listener, told.memory_id)
         if copy.tier is Tier.PINNED:  # only its agent unpins a memory
             contradict(self._bank, memory, copy)
-        elif copy.retention is Retention.ACTIVE and copy.id != memory.id:
-            supersede(self._bank, memory, copy)
+        elif copy.id != memory.id:
+            take_place_of(self._bank, memory, copy)
 
     def end(self) -> list[Told]:
         self._store()
@@ -176,16 +198,21 @@ def _known(bank: OpenBank, one: Telling) -> Memory | None:
     return None
 
 
-def _copy_told(bank: OpenBank, one: Telling) -> Memory | None:
-    """The listener's copy of what a correction corrects, if its sender told it."""
+def copies_told(bank: OpenBank, listener: str, one: Telling) -> Iterator[Memory]:
+    """A listener's copies of what a correction corrects, if its sender told them, oldest first.
+
+    The listener may have had its copy from another teller; then the sender's tell was counted.
+    """
     state = bank.ledger.resident
-    block = state.blocks.get(one.receiver)
-    numbers = () if block is None else origins_of(state, block).by_teller.get(one.sender, ())
-    for copy in state.memories(one.receiver, numbers):
+    origin = one.corrects_origin or one.corrects
+    if origin is None or listener not in state.blocks:
+        return
+    numbers = copies_of(state, listener, origin)
+    for copy in state.memories(listener, numbers) if numbers else ():
         source = copy.source
-        if source is not None and source.memory_id == one.corrects and _is_there(copy, state.tick):
-            return copy
-    return None
+        is_told = source is not None and source.memory_id == one.corrects
+        if is_told or one.sender in _tellers_again(bank, copy):
+            yield copy
 
 
 def _is_there(memory: Memory, tick: int) -> bool:
@@ -194,9 +221,12 @@ def _is_there(memory: Memory, tick: int) -> bool:
 
 def _counted(bank: OpenBank, memory: Memory, one: Telling) -> Told:
     """Count a tell of a memory that the listener has; a cold memory becomes warm."""
-    times = heard(bank, memory).times + 1
-    name = str(memory.sequence)
-    bank.ledger.hold(memory.agent_id, HEARD, name, [times, one.sender, one.source.tick])
+    value: list[object] = [heard(bank, memory).times + 1, one.sender, one.source.tick]
+    if memory.source is not None:
+        known = (one.sender, memory.source.teller)
+        others = [each for each in _tellers_again(bank, memory) if each not in known]
+        value += [others[-MOST_TELLERS:]] if others else []
+    bank.ledger.hold(memory.agent_id, HEARD, str(memory.sequence), value)
     if memory.temperature is Temperature.COLD and memory.retention is Retention.ACTIVE:
         warm(bank, memory.agent_id, memory)
     return Told(memory.agent_id, memory.id, False)
@@ -204,12 +234,25 @@ def _counted(bank: OpenBank, memory: Memory, one: Telling) -> Told:
 
 def heard(bank: OpenBank, memory: Memory) -> Heard:
     """How often an agent was told one of its memories."""
-    holdings = bank.ledger.resident.block(memory.agent_id).holdings
-    again = (NO_VALUES if holdings is None else holdings.of(HEARD)).get(str(memory.sequence))
-    if again is not None:
-        return Heard(*again)
+    again = _held_again(bank, memory)
+    if again:
+        return Heard(*again[:3])
     source = memory.source
     return Heard(0, None, None) if source is None else Heard(1, source.teller, source.tick)
+
+
+def _held_again(bank: OpenBank, memory: Memory) -> Sequence[Any]:
+    """What an agent holds of a memory that it was told again; empty if it was not."""
+    holdings = bank.ledger.resident.block(memory.agent_id).holdings
+    values = NO_VALUES if holdings is None else holdings.of(HEARD)
+    held: Sequence[Any] = values.get(str(memory.sequence), ())
+    return held
+
+
+def _tellers_again(bank: OpenBank, memory: Memory) -> list[str]:
+    """Who told an agent a memory that it had, the last one at the end."""
+    held = _held_again(bank, memory)
+    return [*(held[3] if len(held) > 3 else ()), held[1]] if held else []
 
 
 def trust(bank: OpenBank, agent_id: str, teller: object, value: object) -> None:

@@ -26,7 +26,11 @@ __all__ = [
 SOURCE = "memory_source"
 """The name under which the metadata keeps a memory's source, as JSON text."""
 HEARD = "heard"
-"""The topic under which an agent holds how often it was told a memory again."""
+"""The topic under which an agent holds how often it was told a memory again.
+
+A value has the three fields of :class:`Heard` and, where a memory had more tellers than its source
+and the last one, the names of these others.
+"""
 SUPERSEDED = "superseded"
 """The topic under which an agent holds which memory superseded which, by a link."""
 CONTRADICTS = "contradicts"
@@ -70,11 +74,13 @@ class Telling(NamedTuple):
     metadata: Mapping[str, Any]
     corrects: str | None = None
     """The sender's memory that this one corrects, for listeners that the sender told it."""
+    corrects_origin: str | None = None
+    """The origin of the memory that this one corrects; None if it is that memory itself."""
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> "Telling":
         """The telling that was written as a JSON list."""
-        made = cls._make(row)
+        made = cls(*row)  # a row of before may end earlier
         return made._replace(source=Source._make(made.source), tags=tuple(made.tags))
 
 

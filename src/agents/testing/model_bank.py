@@ -61,6 +61,7 @@ class ModelBank(PlainModel):
             known = self.memories[stored.key]
             if stored.sequence > before:
                 return known, True
+        known.tellers = (*known.tellers, teller)
         if known.temperature == COLD and known.retention == ACTIVE:
             known.temperature = WARM
         return known, False
@@ -87,9 +88,12 @@ class ModelBank(PlainModel):
         memory, told = self.get(agent, sequence), []
         with self._all_or_nothing():
             waiting = [(memory.key, copy.copy(self._correction(memory, text, id_of)))]
+            reached = {memory.key}
             while waiting:
                 former, correction = waiting.pop(0)
-                for one in list(self._copies(former, id_of)):
+                copies = [each for each in self._copies(former, id_of) if each.key not in reached]
+                reached.update(each.key for each in copies)
+                for one in copies:
                     there = [
                         each
                         for each in self._copies(former, id_of)
@@ -111,23 +115,37 @@ class ModelBank(PlainModel):
                 return after
             text = f"Retracted: {memory.content}"
         if former.retention != ACTIVE:
-            return self.add_many([(agent, text, NORMAL, None)])[0]
+            (correction,) = self.add_many([(agent, text, NORMAL, None)])
+            self._put_after(former, correction)
+            return correction
         if former.subject is None:
             former.alias = id_of(former.key)
         options = {"key": former.subject, "kind": memory.kind, "tags": memory.tags}
         return self.add_many([(agent, text, None, None, options)])[0]
 
     def _copies(self, former: Key, id_of: IdOf) -> Iterator[Kept]:
-        """What agents were told of a memory, agent after agent."""
+        """What agents were told of a memory, also if they had it, agent after agent."""
+        *_, origin, _ = _source(self.memories[former]) or [id_of(former), 0]
         for agent in self.agents():
             for memory in self.every(agent):
                 source = _source(memory)
-                if source is not None and (source[0], source[2]) == (former[0], id_of(former)):
+                if agent == former[0] or source is None or source[4] != origin:
+                    continue
+                if source[2] == id_of(former) or former[0] in memory.tellers:
                     yield memory
 
     def _corrected(self, former: Kept, memory: Kept) -> None:
-        if former.tier != PINNED and former.retention == ACTIVE and former is not memory:
+        if former.tier == PINNED or former.key == memory.key:
+            return
+        if former.retention == ACTIVE:
             former.retention, former.retained = ARCHIVED, self.tick
+            self.links[former.key] = memory.sequence
+        else:
+            self._put_after(former, memory)
+
+    def _put_after(self, former: Kept, memory: Kept) -> None:
+        """Let a memory supersede an archived one that nothing superseded."""
+        if former.key != memory.key and self.heir(former) is None:
             self.links[former.key] = memory.sequence
 
     # Groups

@@ -95,6 +95,8 @@ class Kept:
     """When it entered its tier, as a number of events."""
     alias: str | None = None
     """Its id, if it has no key and was updated: then the id is the key of its later versions."""
+    tellers: tuple[str, ...] = ()
+    """Who told it to an agent that had it."""
 
     @property
     def key(self) -> Key:

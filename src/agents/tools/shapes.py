@@ -165,7 +165,7 @@ _BESIDE: dict[str, Schema] = {
     "value": {"description": "The JSON that was stored beside the text."},
     "evidence": list_of(ID, description="The memories that an insight is drawn from."),
     "flags": list_of(
-        {"type": "string"}, description="Which of its evidence was superseded or deleted."
+        {"type": "string"}, description="Which of its evidence no longer holds, and why."
     ),
 }
 MEMORY = object_of(_SEEN, _BESIDE)

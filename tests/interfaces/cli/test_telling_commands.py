@@ -10,11 +10,15 @@ from agents import MemoryBank
 
 Command = Callable[..., Any]
 
+RAIN = "it rains"
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     with MemoryBank.open(tmp_path / "bank", storage={"sync": "manual"}) as bank:
         bank.agent("alice").add("agent_X cheats")
+        for name in ("bob", "carol"):
+            bank.agent(name).add(RAIN)
     return tmp_path / "bank"
 
 
@@ -26,9 +30,43 @@ def test_tell_and_take_back(tiermem: Command, folder: Path) -> None:
     back = tiermem("tell", folder, "-a", "alice", "1", "--retract", "--correction", "It is honest")
     assert back.out == "alice told bob\nalice told carol\n"
     found = tiermem("search", folder, "-a", "bob", "agent_X", "--json").json["results"]
-    assert [each["content"] for each in found] == ["It is honest"]
+    assert {each["content"] for each in found} == {"It is honest", RAIN}
     former = tiermem("search", folder, "-a", "bob", "agent_X", "--superseded", "--json").json
-    assert {each["content"] for each in former["results"]} == {"It is honest", "agent_X cheats"}
+    now = {each["content"] for each in former["results"]}
+    assert now == {"It is honest", "agent_X cheats", RAIN}
+
+
+def test_nobody_is_told_who_is_not_in_the_bank(tiermem: Command, folder: Path) -> None:
+    done = tiermem("tell", folder, "-a", "alice", "1", "--to", "bob", "--to", "zedd")
+    assert (done.code, done.out) == (1, "")
+    assert len(done.err.splitlines()) == 3
+    assert "has no agent zedd" in done.err
+    assert "it has alice, bob" in done.err
+    with MemoryBank.open(folder) as bank:
+        assert (bank.agents(), bank.agent("bob").count()) == (["alice", "bob", "carol"], 1)
+
+
+def distrusting(folder: Path, is_on: bool) -> Path:
+    """A bank in which bob trusts alice less."""
+    settings: dict[str, Any] = {"storage": {"sync": "manual"}, "retrieval": {"trust": is_on}}
+    with MemoryBank.open(folder, **settings) as bank:
+        alice, bob = bank.agent("alice"), bank.agent("bob")
+        bob.add(RAIN)
+        alice.tell("bob", alice.add("agent_X cheats").id)
+        bob.trust("alice", 0.2)
+    return folder
+
+
+def test_explain_shows_trust_where_it_counts(tiermem: Command, tmp_path: Path) -> None:
+    off, on = (distrusting(tmp_path / str(is_on), is_on) for is_on in (False, True))
+    asks = ("-a", "bob", "--explain", "agent_X")
+    assert "trust" not in tiermem("search", off, *asks).out
+    assert all("trust" not in row for row in tiermem("search", off, *asks, "--json").json)
+    rows = tiermem("search", on, *asks, "--json").json
+    assert {row["memory"]: row["trust"] for row in rows} == {"agent_X cheats": 0.2, RAIN: 1.0}
+    shown = tiermem("search", on, *asks).out
+    assert "trust" in shown
+    assert "0.2" in shown
 
 
 def test_add_links_memories(tiermem: Command, folder: Path) -> None:
@@ -97,7 +135,7 @@ def test_a_mistake_gets_three_lines(
     assert (done.code, done.out) == (2, "")
     assert len(done.err.splitlines()) == 3
     with MemoryBank.open(folder) as bank:
-        assert (bank.agents(), bank.groups()) == (["alice"], [])
+        assert (bank.agents(), bank.groups()) == (["alice", "bob", "carol"], [])
 
 
 def test_a_token_may_tell(tiermem: Command, folder: Path) -> None:

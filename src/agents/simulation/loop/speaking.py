@@ -34,7 +34,7 @@ def speech_of(bank: MemoryBank, agent: str, action: Action) -> Speech:
         memory = bank.agent(agent).get(arguments["memory_id"])
         if action.name == "retract":
             said = telling.copied(bank.parts, correction_of(bank.parts, memory))
-            return Speech(action, None, said._replace(corrects=memory.id))
+            return Speech(action, None, telling.correcting(said, memory))
         said = telling.copied(bank.parts, memory, arguments.get("as_tier"), arguments.get("note"))
         own = bank.settings.memory
         if said.tier == Tier.CRITICAL and (own.on_tier_full == "reject" or not own.max_critical):

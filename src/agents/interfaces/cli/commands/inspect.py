@@ -167,6 +167,7 @@ def explained(
     near = ("over the token budget", "below the cut")
     shown = [each for each in found if everything or each.rank or each.reason in near]
     is_classic = any(each.recency or each.importance for each in found)
+    is_trust_cut = any(each.trust != 1 for each in found)
     rows = [
         {
             "rank": each.rank,
@@ -176,6 +177,7 @@ def explained(
                 if is_classic
                 else {}
             ),
+            **({"trust": each.trust} if is_trust_cut else {}),
             "boost": each.boost,
             "total": round(each.boosted_score, 4),
             "why": each.reason,

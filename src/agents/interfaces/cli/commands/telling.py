@@ -36,14 +36,16 @@ def tell(
 ) -> None:
     """Let an agent tell others a memory: each gets a copy that says who told it.
 
-    What a listener knows from the same origin already is counted, and not stored again.
+    What a listener knows from the same origin already is counted, and not stored again. The bank
+    must have the listeners.
     """
     if retract == bool(to) or (correction is not None and not retract):
         raise InvalidInput("give --to, or --retract, with which --correction goes")
     if retract and (as_tier is not None or note is not None):
         raise InvalidInput("--tier and --note go with --to", hint="leave them out")
     with changed(folder) as bank:
-        check_agent(bank, folder, agent)
+        for each in (agent, *(to or ())):
+            check_agent(bank, folder, each)
         memory, identifier = bank.agent(agent), full_id(bank, agent, memory_id)
         with storing(bank, lambda: _say_told(agent, told, as_json)):
             if retract:

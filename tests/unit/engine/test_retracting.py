@@ -1,0 +1,208 @@
+"""Who learns of a correction, and what becomes of insights that rest on what was retracted."""
+
+import json
+
+import pytest
+
+from agents import AgentMemory, MemoryBank, Retention
+from agents.engine.telling import copied, correcting
+from agents.memory.sources import HEARD, Heard, Telling
+from agents.simulation.loop.loop import Loop
+from agents.simulation.protocols import Action, Observation
+from banks import OpenBank, contents
+from worlds import Diary, Mind
+
+LIE, TRUTH = "the well is poisoned <1 0>", "the well is clean <1 0>"
+
+
+def roundabout(bank: MemoryBank) -> tuple[str, str, str]:
+    """Ann tells cat, cat tells bob, and then ann tells bob; the ids of the three memories."""
+    ann, cat = bank.agent("ann"), bank.agent("cat")
+    lie = ann.add(LIE).id
+    at_cat = ann.tell("cat", lie).memory_id
+    at_bob = cat.tell("bob", at_cat).memory_id
+    assert not ann.tell("bob", lie).is_new
+    return lie, at_cat, at_bob
+
+
+# Who is told
+
+
+def test_a_listener_that_knew_it_from_another_teller_is_told(bank: MemoryBank) -> None:
+    lie, at_cat, at_bob = roundabout(bank)
+    bank.agent("cat").delete(at_cat)
+    told = bank.agent("ann").retract(lie, TRUTH)
+    assert [each.listener for each in told] == ["bob"]
+    assert contents(bank, "bob") == [TRUTH]
+    assert bank.agent("bob").links(at_bob).superseded_by == told[0].memory_id
+
+
+def test_each_listener_is_told_once(bank: MemoryBank) -> None:
+    lie, _, at_bob = roundabout(bank)
+    bank.agent("bob").tell("cat", at_bob)  # a circle
+    bank.agent("bob").tell("ann", at_bob)
+    told = bank.agent("ann").retract(lie, TRUTH)
+    assert [each.listener for each in told] == ["bob", "cat"]
+    assert all(contents(bank, name) == [TRUTH] for name in ("ann", "bob", "cat"))
+
+
+def test_one_in_the_middle_of_a_circle_takes_back_what_it_told(bank: MemoryBank) -> None:
+    _, at_cat, at_bob = roundabout(bank)
+    bank.agent("bob").tell("cat", at_bob)
+    told = bank.agent("cat").retract(at_cat, TRUTH)
+    assert [each.listener for each in told] == ["bob"]
+    assert contents(bank, "ann") == [LIE]  # ann knows it of herself
+
+
+def test_an_agent_that_knows_it_of_itself_keeps_it(bank: MemoryBank) -> None:
+    lie, at_cat, _ = roundabout(bank)
+    bank.agent("cat").tell("ann", at_cat)
+    bank.agent("cat").retract(at_cat, TRUTH)
+    assert bank.agent("ann").get(lie).retention is Retention.ACTIVE
+
+
+def test_earlier_tellers_are_kept(open_bank: OpenBank) -> None:
+    bank = open_bank()
+    lie = bank.agent("ann").add(LIE).id
+    bank.agent("ann").broadcast(lie, ["cat", "dan", "eve"])
+    copies = {name: bank.agent(name).all()[0].id for name in ("cat", "dan", "eve")}
+    for name in ("cat", "dan", "eve", "dan", "cat"):
+        bank.agent(name).tell("bob", copies[name])
+    (at_bob,) = bank.agent("bob").all()
+    assert bank.agent("bob").heard(at_bob.id) == Heard(5, "cat", bank.tick)
+    bank.close()
+    for name in ("dan", "eve"):
+        with open_bank() as again, again.transaction():
+            told = again.agent(name).retract(copies[name], f"{TRUTH} {name}")
+            assert [each.listener for each in told] == ["bob"]
+
+
+def test_what_two_tellers_leave_is_as_before(bank: MemoryBank) -> None:
+    roundabout(bank)
+    held = bank.parts.ledger.resident.block("bob").holdings
+    assert held is not None
+    assert held.of(HEARD) == {"1": [2, "ann", bank.tick]}
+
+
+def test_as_many_tellers_as_are_kept_bound_what_is_held(bank: MemoryBank) -> None:
+    lie = bank.agent("ann").add(LIE).id
+    names = [f"agent-{number:02}" for number in range(40)]
+    for told in bank.agent("ann").broadcast(lie, names):
+        bank.agent(told.listener).tell("bob", told.memory_id)
+    held = bank.parts.ledger.resident.block("bob").holdings
+    assert held is not None
+    ((times, teller, _, others),) = held.of(HEARD).values()
+    assert (times, teller, others) == (40, names[-1], names[7:39])
+
+
+def test_in_a_simulation_it_reaches_all_whom_the_agent_told(bank: MemoryBank) -> None:
+    first = {
+        name: bank.parts.ledger.resident.block(name).prefix + f"{1:012x}" for name in ("ann", "cat")
+    }
+    script = {
+        (1, "ann"): Action("tell", {"to": "cat", "memory_id": first["ann"]}),
+        (2, "cat"): Action("tell", {"to": "bob", "memory_id": first["cat"]}),
+        (3, "ann"): Action("tell", {"to": "bob", "memory_id": first["ann"]}),
+        (4, "ann"): Action("store_memory", {"content": TRUTH, "supersedes": first["ann"]}),
+        (5, "ann"): Action("retract", {"memory_id": first["ann"]}),
+    }
+
+    def does(seen: Observation) -> list[Action]:
+        action = script.get((seen.tick, seen.agent_id))
+        return [] if action is None else [action]
+
+    loop = Loop(bank, Diary(), Mind(does), ["ann", "bob", "cat"])
+    loop.begin([("ann", LIE)])
+    for _ in range(5):
+        loop.tick()
+    assert contents(bank, "cat") == contents(bank, "bob") == [TRUTH]
+
+
+def test_a_correction_crosses_as_json_also_one_of_before(bank: MemoryBank) -> None:
+    _, at_cat, _ = roundabout(bank)
+    copy = bank.agent("cat").get(at_cat)
+    one = correcting(copied(bank.parts, copy), copy)
+    row = json.loads(json.dumps(one))
+    assert Telling.of(row) == one
+    assert Telling.of(row[:-1]) == one._replace(corrects_origin=None)
+
+
+# Insights
+
+
+def concluded(agent: AgentMemory, *evidence: str) -> str:
+    return agent.add("so it is", kind="insight", evidence=evidence).id
+
+
+@pytest.mark.parametrize("text", [None, TRUTH])
+def test_archived_evidence_can_be_retracted(
+    bank: MemoryBank, alice: AgentMemory, text: str | None
+) -> None:
+    lie = alice.add(LIE).id
+    insight = concluded(alice, lie)
+    alice.archive(lie)
+    assert alice.flags(insight) == []
+    alice.retract(lie, text)
+    correction = alice.links(lie).superseded_by
+    assert alice.flags(insight) == [f"evidence {lie} was superseded by {correction}"]
+
+
+@pytest.mark.parametrize("put", ["archive", "pin"])
+def test_a_listeners_copy_is_evidence_wherever_it_is(
+    bank: MemoryBank, alice: AgentMemory, put: str
+) -> None:
+    bob, lie = bank.agent("bob"), alice.add(LIE).id
+    copy = alice.tell("bob", lie).memory_id
+    insight = concluded(bob, copy)
+    getattr(bob, put)(copy)
+    assert bob.flags(insight) == []
+    (told,) = alice.retract(lie, TRUTH)
+    why = "was superseded" if put == "archive" else "is contradicted"
+    assert bob.flags(insight) == [f"evidence {copy} {why} by {told.memory_id}"]
+    bob.delete(told.memory_id)
+    assert bool(bob.flags(insight)) is (put == "archive")
+
+
+def test_what_superseded_a_copy_before_stays(bank: MemoryBank, alice: AgentMemory) -> None:
+    bob, lie = bank.agent("bob"), alice.add(LIE).id
+    copy = alice.tell("bob", lie).memory_id
+    own = bob.update(copy, "I looked: it is dry <1 0>")
+    alice.retract(lie, TRUTH)
+    assert bob.links(copy).superseded_by == own.id
+
+
+def test_an_insight_from_a_flagged_insight_is_flagged(bank: MemoryBank, alice: AgentMemory) -> None:
+    lie, other = alice.add(LIE).id, alice.add("other <0 1>").id
+    first = concluded(alice, other, lie)
+    second = concluded(alice, other, first)
+    third = concluded(alice, second, other)
+    assert alice.flags(third) == []
+    alice.delete(lie)
+    assert alice.flags(first) == [f"evidence {lie} was deleted"]
+    why = f"rests on {lie}, which was deleted"
+    assert alice.flags(second) == [f"evidence {first} {why}"]
+    assert alice.flags(third) == [f"evidence {second} {why}"]
+
+
+def test_a_long_row_of_insights_is_looked_through(bank: MemoryBank, alice: AgentMemory) -> None:
+    lie = last = alice.add(LIE).id
+    with bank.transaction():
+        for _ in range(500):
+            last = concluded(alice, last)
+    alice.delete(lie)
+    (flag,) = alice.flags(last)
+    assert flag.endswith(f"rests on {lie}, which was deleted")
+
+
+# Limits
+
+
+@pytest.mark.parametrize(("most", "hot"), [(3, 3), (50, 8)])
+def test_hot_limits_hold_for_what_is_told(open_bank: OpenBank, most: int, hot: int) -> None:
+    bank = open_bank(temperature={"hot_max_facts": most, "initial": "hot"})
+    alice, bob = bank.agent("alice"), bank.agent("bob")
+    told = [alice.tell("bob", alice.add(f"fact {n} <1 0>").id).memory_id for n in range(8)]
+    assert bob.count() == 8
+    found = {each.id for each in bob.all(temperature="hot")}
+    assert len(found) == hot
+    assert found <= set(told)
