@@ -88,7 +88,7 @@ def main() -> int:
     parser.add_argument("--work", type=Path, default=work, help="where the environment is kept")
     work = parser.parse_args().work.resolve()
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else litellm asks the network for prices
-    python = suites.environment(work, "mesa-llm", PACKAGES)
+    python = suites.environment(work, "mesa-llm", PACKAGES, constrained=False)
     results = suites.tried(python, sources(work, python), ["tests"], *SWAP)
     is_good = suites.line(f"mesa-llm {VERSION}", results, PASSING, INSIDE)
     results = suites.tried(python, suites.ROOT, [OUR_OWN], "-p", "no:asyncio")
