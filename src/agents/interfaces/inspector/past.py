@@ -2,7 +2,7 @@
 
 import hashlib
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -19,7 +19,7 @@ from ...config.settings import Settings
 from ...engine.open_bank import OpenBank
 from ...memory.context import approximate_tokens
 from ...memory.events import parsed
-from ...memory.records import Explanation
+from ...memory.records import Explanation, Memory
 from ...storage.embedding.embedders import Embedder
 from ...storage.guard import Guard
 from ...storage.identity import prepare
@@ -87,6 +87,7 @@ class PastBanks:
         self._place: tuple[object, ...] = ()
         """Where the bank stands that is in use."""
         self._explained: tuple[tuple[object, ...], list[Explanation]] | None = None
+        self._listed: tuple[tuple[object, ...], list[Memory]] | None = None
         self._how: tuple[Settings, Guard, dict[str, object], bool] | None = None
         self._embedder: Embedder | None = None
 
@@ -95,6 +96,7 @@ class PastBanks:
         with self._lock:
             self._forget(list(self._banks))
             self._stages.clear()
+            self._listed = self._explained = None
 
     @contextmanager
     def after(self, agent: str, tick: int, *, deciding: bool = False) -> Iterator[MemoryBank]:
@@ -135,6 +137,16 @@ class PastBanks:
             self._remember_query(bank, query)
             self._explained = asked, bank.agent(agent).explain(query, context=True)
         return self._explained[1]
+
+    def listed(self, how: tuple[object, ...], make: Callable[[], list[Memory]]) -> list[Memory]:
+        """Memories of the bank, filtered and sorted as ``how`` says; inside :meth:`after`.
+
+        The last list is kept: its pages are asked for one after the other.
+        """
+        asked = (*self._place, *how)
+        if self._listed is None or self._listed[0] != asked:
+            self._listed = asked, make()
+        return self._listed[1]
 
     def _remember_query(self, bank: MemoryBank, query: str) -> None:
         """Give a bank the vector of a query that the run's bank keeps, if it does."""

@@ -207,6 +207,11 @@ class Slices:
         )
         return found[0][0] if found else None
 
+    def newest(self, agent: int) -> int:
+        """The sequence number of an agent's newest memory; 0 if it has none."""
+        found = self.ask("SELECT max(sequence) FROM memories WHERE agent = ?", (agent,))
+        return found[0][0] or 0
+
     def items(self, agent: int, last: int | None = None) -> Iterator[Item]:
         """What the commits that left the bank at a tick up to ``last`` have of an agent."""
         for part in self._parts(agent, -1, last):
