@@ -10,6 +10,7 @@ from inspected_sites import ask, looked_at
 
 from agents import MemoryBank, analysis
 from agents.interfaces.inspector.agent_view import memory_row
+from agents.interfaces.inspector.parameters import WrongParameter
 from agents.interfaces.inspector.site import Site
 from agents.memory.retention import RETENTION_NAMES
 from agents.memory.temperature import TEMPERATURE_NAMES
@@ -187,16 +188,43 @@ def test_a_tick_lists_what_happened_in_it(site: Site, market: Path) -> None:
     assert page["more"] is True
 
 
-def test_search_finds_every_memory_that_holds_a_text(site: Site, market: Path) -> None:
+def test_search_finds_every_memory_that_holds_all_words(site: Site, market: Path) -> None:
     with past_bank(market, 40) as bank:
         memories = [memory for agent in AGENTS for memory in bank.agent(agent).all()]
-    for text in ("never delivered", "NEVER", "oi", "07 coins, no such text"):
-        expected = {each.id for each in memories if text.lower() in each.content.lower()}
+    for text in (
+        "never delivered",
+        "delivered NEVER",
+        "oi",
+        "of cloth",
+        "i o",
+        "07 coins, no such",
+    ):
+        words = text.lower().split()
+        expected = {
+            each.id for each in memories if all(word in each.content.lower() for word in words)
+        }
         found = ask(site, "search", q=text, limit=500)
         rows = [row for row in found["rows"] if row["what"] != "agent"]
         if found["total"] <= 500:
             assert {row["memory_id"] for row in rows} == expected
-        assert all(text.lower() in row["text"].lower() for row in rows)
+        assert all(word in row["text"].lower() for row in rows for word in words)
+    both = [ask(site, "search", q=text)["total"] for text in ("never delivered", "delivered never")]
+    assert both[0] == both[1] > 0
+    with pytest.raises(WrongParameter, match="words"):
+        ask(site, "search", q=" ".join(map(str, range(1000))))
+
+
+def test_search_finds_a_memory_by_its_id(site: Site, market: Path) -> None:
+    with past_bank(market, 40) as bank:
+        memory = bank.agent(AGENTS[2]).all()[7]
+    found = ask(site, "search", q=f" {memory.id} ")
+    row = {"what": memory.kind, "agent": AGENTS[2], "tick": memory.created_tick}
+    assert found["rows"] == [{**row, "memory_id": memory.id, "text": memory.content}]
+    assert (found["total"], found["more"]) == (1, False)
+    assert ask(site, "search", q=memory.id[:-12] + "f" * 12)["total"] == 0  # never stored
+
+
+def test_search_is_paged_finds_agents_and_takes_signs_as_words(site: Site) -> None:
     first = ask(site, "search", q="cloth", limit=5)["rows"]
     second = ask(site, "search", q="cloth", offset=5, limit=5)["rows"]
     assert [*first, *second] == ask(site, "search", q="cloth", limit=10)["rows"]

@@ -1,4 +1,4 @@
-"""The answers about one memory, and about words in memories."""
+"""The answer about one memory: its life."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -29,11 +29,7 @@ from .inspected import Inspected
 from .parameters import NotThere, Parameters
 from .slices import Item
 
-__all__ = ["concerned", "lives", "memory", "search"]
-
-_MOST_FOUND = 1000
-_TRIGRAM = 3
-"""Letters that the index of words needs."""
+__all__ = ["concerned", "lives", "memory"]
 
 
 def memory(run: Inspected, given: Parameters) -> dict[str, Any]:
@@ -198,46 +194,3 @@ def _teller(event: Added) -> str | None:
         return source.teller
     found = metadata.get("speaker") or metadata.get("source")
     return found if isinstance(found, str) else None
-
-
-def search(run: Inspected, given: Parameters) -> dict[str, Any]:
-    """The agents and the memories that hold a text, whatever became of them; newest last."""
-    text = given.text("q").strip()
-    offset, limit = given.whole("offset", 0), given.whole("limit", 50, 500)
-    run.need(run.last_tick())
-    if not text:
-        return {"total": 0, "more": False, "rows": []}
-    slices = run.reader.slices
-    ids = [row[0] for row in slices.ask(*_matching(text))]
-    found: list[dict[str, Any]] = [
-        {"what": "agent", "agent": name, "tick": None, "memory_id": None, "text": name}
-        for name in run.agents
-        if text.casefold() in name.casefold()
-    ][:_MOST_FOUND]
-    total, more = len(found) + len(ids), len(ids) > _MOST_FOUND
-    wanted = ids[max(0, offset - len(found)) :][: max(0, offset + limit - len(found))]
-    rows = found[offset : offset + limit]
-    for each in wanted[: limit - len(rows)]:
-        ((place, number, tick, kind, content),) = slices.ask(
-            "SELECT agent, sequence, tick, kind, text FROM memories WHERE id = ?", (each,)
-        )
-        agent = slices.agents[place]
-        own = memory_id(run.prefix(agent), number)
-        row = {"what": kind, "agent": agent, "tick": tick, "memory_id": own, "text": content}
-        rows.append(row)
-    return {"total": total - more, "more": more, "rows": rows}
-
-
-def _matching(text: str) -> tuple[str, tuple[object, ...]]:
-    """The query for the memories that hold a text, and its values."""
-    if len(text) >= _TRIGRAM:
-        quoted = '"' + text.replace('"', '""') + '"'
-        return (
-            "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid LIMIT ?",
-            (quoted, _MOST_FOUND + 1),
-        )
-    return (
-        "SELECT id FROM memories WHERE text IS NOT NULL AND instr(lower(text), lower(?)) "
-        "ORDER BY id LIMIT ?",
-        (text, _MOST_FOUND + 1),
-    )
