@@ -59,6 +59,8 @@ class _Past(NamedTuple):
     agent: str
     tick: int
     deciding: bool
+    commit: int
+    """The last commit that was read when it was made."""
     bank: MemoryBank
 
     @property
@@ -107,13 +109,16 @@ class PastBanks:
         """
         with self._own_turn(tick):
             self._check_version(agent)
+            self._forget(
+                [each for each in self._banks if each.agent == agent and self._is_old(each)]
+            )
             found = self._taken(agent, tick, deciding)
             self._banks.append(found)
             while len(self._banks) > 1 and (
                 len(self._banks) > _MOST_BANKS or self._size() > _MOST_MEMORIES
             ):
                 self._forget(self._banks[:1])
-            self._place = (agent, tick, deciding, self._versions[agent])
+            self._place = (agent, tick, deciding, found.commit, self._versions[agent])
             with found.bank.parts.observing():
                 yield found.bank
 
@@ -180,12 +185,19 @@ class PastBanks:
             self._stages.pop(agent, None)
             self._versions[agent] = version
 
+    def _is_old(self, past: _Past) -> bool:
+        """Whether its tick went on since: a bank whose tick stands still gets memories in it."""
+        slices = self._reader.slices
+        items = slices.items_in(slices.places.get(past.agent, -1), past.tick)
+        return any(item.commit > past.commit for item in items)
+
     def _taken(self, agent: str, tick: int, deciding: bool) -> _Past:
         """A bank that stands there: one that is kept, one that is moved on, or a new one."""
         wanted = tick, deciding
         own = [each for each in self._banks if each.agent == agent and each.place <= wanted]
         nearest = max(own, key=lambda each: each.place, default=None)
         is_whole = self._opening()[3]
+        commit = self._reader.last[0]
         if nearest and nearest.place == wanted:
             self._banks.remove(nearest)
             return nearest
@@ -200,7 +212,7 @@ class PastBanks:
             bank = MemoryBank.at(self._folder, tick, self._given)
         if deciding:
             bank.advance(tick + 1)
-        return _Past(agent, tick, deciding, bank)
+        return _Past(agent, tick, deciding, commit, bank)
 
     def _made(self, agent: str, tick: int) -> MemoryBank:
         """A new bank, from the last stage before a tick; stages are made on the way."""
