@@ -1,6 +1,7 @@
 """The answer about one memory: its life."""
 
 from collections.abc import Sequence
+from textwrap import shorten
 from typing import Any, NamedTuple
 
 from ...memory.events import (
@@ -31,6 +32,9 @@ from .slices import Item
 
 __all__ = ["concerned", "lives", "memory"]
 
+_MOST_LETTERS = 200
+"""Letters of an observation that are told with what came of it."""
+
 
 def memory(run: Inspected, given: Parameters) -> dict[str, Any]:
     """A memory's life: what happened to it, and every decision that it took part in."""
@@ -60,7 +64,7 @@ def lives(run: Inspected, agent: str, numbers: Sequence[int]) -> list[dict[str, 
         for event in parsed([row for row in item.events if row[0] not in USES]):
             for number in concerned(event):
                 if number in found:
-                    found[number].happened(item.tick, event)
+                    found[number].happened(item, event)
     return [life.answer(memory) for life, memory in zip(found.values(), now, strict=True)]
 
 
@@ -130,11 +134,14 @@ class _Life:
         self._events: list[dict[str, Any]] = []
         self._decisions: list[dict[str, Any]] = []
 
-    def happened(self, tick: int, event: Event) -> None:
-        """Note what an event did to the memory."""
-        by = None
+    def happened(self, item: Item, event: Event) -> None:
+        """Note what an event of an item did to the memory."""
+        tick, by, birth = item.tick, None, ""
         if isinstance(event, Added):
-            self._born, by = event, _teller(event)
+            self._born, by, birth = event, _teller(event), _birth(item, event)
+        if isinstance(event, TierChanged) and event.cause == "demote":
+            newcomer = _newcomer(item, event, self._state.tier)
+            by = None if newcomer is None else memory_id(self._prefix, newcomer)
         if isinstance(event, Succeeded):
             if event.former == self._number:
                 by = memory_id(self._prefix, event.sequence)
@@ -143,7 +150,7 @@ class _Life:
             by = memory_id(self._prefix, event.former)
         self._state = self._state.after(event, tick)
         for what, text in told(event, self._agent, self._number):
-            self._note(tick, what, text, by)
+            self._note(tick, what, f"{text}; {birth}" if birth else text, by)
 
     def _note(self, tick: int, what: str, text: str, by: str | None) -> None:
         row = {"tick": tick, "what": what, "text": text, "by": by}
@@ -194,3 +201,39 @@ def _teller(event: Added) -> str | None:
         return source.teller
     found = metadata.get("speaker") or metadata.get("source")
     return found if isinstance(found, str) else None
+
+
+def _birth(item: Item, event: Added) -> str:
+    """What a new memory was to the decision of its tick: observed, heard, or made by an action.
+
+    Empty where the decision log does not tell.
+    """
+    if item.kept is None:
+        return ""
+    kept = Kept(*item.kept)
+    told_of = {
+        each.sequence
+        for each in parsed([row for row in item.events if row[0] == "add"])
+        if isinstance(each, Added) and source_of(each.metadata or {}) is not None
+    }
+    texts = {number: text for number, text in born_in(item).items() if number not in told_of}
+    seen = shorten(next(iter(texts.values()), ""), _MOST_LETTERS, placeholder="…")
+    observed = f", when it had observed: {seen}" if kept.has_text else ""
+    births = ["it is what the agent observed"] * kept.has_text
+    births += ["it is a remark that the agent heard"] * kept.heard
+    births += [f"by its action {name}{observed}" for name, _, _, born in kept.did if born]
+    return dict(zip(texts, births, strict=False)).get(event.sequence, "")
+
+
+def _newcomer(item: Item, event: TierChanged, left: Tier | None) -> int | None:
+    """The memory that needed the room of a demoted one, which ``left`` a tier.
+
+    It entered that tier in the same commit. None if several did, or several made room: nobody can
+    tell then which of them it was.
+    """
+    if left is None:
+        return None
+    entered = [row for row in item.events if row[0] in ("add", "tier")]
+    came = [row[2] for row in entered if row[3] == left]
+    went = [row for row in entered if row[0] == "tier" and row[3:5] == [event.tier, "demote"]]
+    return came[0] if len(came) == len(went) == 1 else None
