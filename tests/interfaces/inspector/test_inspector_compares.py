@@ -2,6 +2,7 @@
 
 import json
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -175,5 +176,13 @@ def test_a_sweep_is_a_grid_whose_points_lead_to_runs(tmp_path: Path) -> None:
                 ask(site, "open", name=wrong)
         ask(site, "open", name="")
         assert ask(site, "about")["runs"] == []
+        assert found["question"] == ""
     with pytest.raises(RunError):
         Site([folder, folder])
+    for question in ("How many pins?\nquestion: 'λ' # more", "another"):  # it may change
+        asking = replace(plan, question=question)
+        assert [cell.name for cell, _ in run_cells(asking, folder, LOCAL, force=False)] == [*done]
+        with looked_at(folder) as site:
+            assert ask(site, "sweep") == {**found, "question": question}
+    with pytest.raises(RunError, match="of another sweep"):
+        list(run_cells(replace(asking, grid={}), folder, LOCAL, force=False))
