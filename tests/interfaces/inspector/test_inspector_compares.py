@@ -12,8 +12,14 @@ from inspected_sites import ask, looked_at, make_run, opened
 from agents.config.load import load_settings
 from agents.errors import RunError
 from agents.interfaces.inspector import slices
-from agents.interfaces.inspector.comparing import Parting
-from agents.interfaces.inspector.parameters import CantTell, NotThere, Reading, WrongParameter
+from agents.interfaces.inspector.comparing import Parting, compare
+from agents.interfaces.inspector.parameters import (
+    CantTell,
+    NotThere,
+    Parameters,
+    Reading,
+    WrongParameter,
+)
 from agents.interfaces.inspector.site import Site
 from agents.simulation.runs.branch import branch, read_edits
 from agents.simulation.runs.compare import compare_runs
@@ -71,6 +77,11 @@ def test_the_agent_who_parts_is_looked_for_over_many_requests(market: Path, tmp_
                 parting.found()
             assert (reading.value.done, reading.value.of) == (done, 5)
         assert parting.found() == parting.found() == whole
+        expected = ask(site, "compare", agent="agent_01", tick=35)
+        given = Parameters({"agent": "agent_01", "tick": "35"})
+        with pytest.raises(Reading):  # one side for each request
+            compare(site.runs, parting, given)
+        assert compare(site.runs, parting, given) == expected
 
 
 def test_to_compare_a_tick_reads_the_blocks_of_that_tick(

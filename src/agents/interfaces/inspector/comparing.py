@@ -41,6 +41,7 @@ class Parting:
         self._equal_agents = 0
         """How many agents are equal in the tick in which the runs part."""
         self._what: dict[str, Any] | None = None
+        self._rested: tuple[str, int] | None = None
 
     def found(self) -> dict[str, Any] | None:
         """The tick, the agent and what differs; None while nothing does."""
@@ -57,6 +58,15 @@ class Parting:
         left = self._runs[0]
         if not left.past.is_patient and thread_time() - began > self._patience:
             raise Reading(self._equal_agents, max(1, len(left.agents)))
+
+    def rest_between(self, began: float, agent: str, tick: int) -> None:
+        """Let the request be made again if the first side took long: its bank is kept.
+
+        It is asked for once for an agent and a tick, so that an answer comes on any machine.
+        """
+        if self._rested != (agent, tick):
+            self._rested = agent, tick
+            self._rest(began)
 
     def _first(self) -> int | None:
         records = [{each["tick"]: each for each in run.records()} for run in self._runs]
@@ -107,17 +117,20 @@ def compare(
     tick = given.whole("tick", min(run.last_tick() for run in runs))
     parted = parting.found()  # first, because it may be asked again
     both = Parameters({"agent": agent, "tick": str(tick)})
-    seen = [_side(run, both) for run in runs] if sides is None else sides
-    if seen[0] is None and seen[1] is None:
+    if sides is None:
+        began, left = thread_time(), _side(runs[0], both)
+        parting.rest_between(began, agent, tick)
+        sides = left, _side(runs[1], both)
+    if sides[0] is None and sides[1] is None:
         raise NotThere(f"neither run has agent {agent!r:.60} in tick {tick}", hint="see api/about")
     after = [
-        [] if own is None else _memories(run, both) for run, own in zip(runs, seen, strict=True)
+        [] if own is None else _memories(run, both) for run, own in zip(runs, sides, strict=True)
     ]
     only_left, only_right = only_in(*after)
     return {
         "first_difference": parted,
-        "left": seen[0],
-        "right": seen[1],
+        "left": sides[0],
+        "right": sides[1],
         "only_left": list(map(memory_row, only_left)),
         "only_right": list(map(memory_row, only_right)),
     }
