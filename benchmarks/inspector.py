@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -46,7 +46,7 @@ def make(folder: Path, agents: int, ticks: int) -> Path:
 
 def questions(site: Site, random: Random, count: int) -> Iterator[tuple[str, dict[str, str]]]:
     """Questions at random places, as somebody asks who clicks around."""
-    (about,) = site.about(None)["runs"]  # type: ignore[arg-type]
+    about = site.about(None)["runs"][0]  # type: ignore[arg-type]
     for _ in range(count):
         agent = random.choice(about["agents"])
         tick = str(random.randint(1, about["last_tick"]))
@@ -62,6 +62,8 @@ def questions(site: Site, random: Random, count: int) -> Iterator[tuple[str, dic
         yield "heat", {"of": random.choice(about["per_agent"])}
         yield "series", {}
         yield "follow", {}
+        if len(site.runs) > 1:
+            yield "compare", here
 
 
 class Took(NamedTuple):
@@ -88,17 +90,18 @@ def opened(site: Site) -> None:
             time.sleep(0.03)
 
 
-def measure(folder: Path, count: int) -> dict[str, Any]:
-    """Open the run and ask."""
+def measure(folders: Sequence[Path], count: int) -> dict[str, Any]:
+    """Open the run, and the one that it is compared with, and ask."""
     random = Random(1)
     start, wall = process_time(), time.perf_counter()
-    with Site([folder]) as site:
+    with Site(folders) as site:
         opened(site)
         opening, opening_wall = process_time() - start, time.perf_counter() - wall
         times: dict[str, list[Took]] = {}
         early = [asked(site, *each)[1] for each in questions(site, random, 5)]
         reader = site.runs[0].reader
-        site.runs[0].need(site.runs[0].last_tick(), 1e6)
+        for run in site.runs:
+            run.need(run.last_tick(), 1e6)
         read = process_time() - start
         again = 0
         for name, given in questions(site, random, count):
@@ -141,6 +144,7 @@ def main() -> None:
     parser.add_argument("--agents", type=int, default=1000)
     parser.add_argument("--ticks", type=int, default=2000)
     parser.add_argument("--run", type=Path, help="a run that exists, of the quiet town")
+    parser.add_argument("--other", type=Path, help="a run to compare it with, such as a branch")
     parser.add_argument("--questions", type=int, default=20, help="rounds of questions")
     parser.add_argument("--folder", type=Path, help="where to write")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
@@ -149,7 +153,8 @@ def main() -> None:
     console.print(machine())
     with tempfile.TemporaryDirectory(dir=options.folder, prefix="tiermem-bench-") as scratch:
         folder = options.run or make(Path(scratch), options.agents, options.ticks)
-        found = measure(folder, options.questions)
+        folders = [folder, *([options.other] if options.other else [])]
+        found = measure(folders, options.questions)
     if options.json:
         print(json.dumps(found, indent=2))
         return

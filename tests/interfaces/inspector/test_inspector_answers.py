@@ -10,6 +10,7 @@ from inspected_sites import ask, looked_at
 
 from agents import MemoryBank, analysis
 from agents.interfaces.inspector.agent_view import memory_row
+from agents.interfaces.inspector.parameters import WrongParameter
 from agents.interfaces.inspector.site import Site
 from agents.memory.retention import RETENTION_NAMES
 from agents.memory.temperature import TEMPERATURE_NAMES
@@ -121,15 +122,60 @@ def test_a_life_is_the_one_that_why_tells(site: Site, market: Path) -> None:
         assert found["memory"]["text"] == told.text == memory.content
         assert found["memory"]["agent"] == AGENTS[3]
         moments = [each for each in told.moments if each.what not in ("given", "found")]
-        assert [(row["tick"], row["what"], row["text"]) for row in found["events"]] == [
-            (each.tick, each.what, each.detail) for each in moments
-        ]
+        for row, each in zip(found["events"], moments, strict=True):
+            assert (row["tick"], row["what"]) == (each.tick, each.what)
+            text, _, birth = row["text"].partition("; ")
+            assert text == each.detail
+            assert not birth or each.what == "born"
         given = [each for each in told.moments if each.what == "given"]
         assert [(row["tick"], row["score"]) for row in found["decisions"]] == [
             (each.tick, each.score) for each in given
         ]
         for row, each in zip(found["decisions"], given, strict=True):
             assert each.detail.startswith(f"{row['part']}, place {row['place']} of")
+
+
+def test_a_birth_names_the_observation_or_the_action(site: Site, market: Path) -> None:
+    births = set()
+    for agent, tick in _random_places(6, 6, first=1):
+        told = decision(market, agent, tick)
+        expected = [told.observed, *told.heard]
+        words = ["it is what the agent observed"] * bool(told.observed)
+        words += ["it is a remark that the agent heard"] * len(told.heard)
+        for deed in told.did:
+            if deed.memory_id is not None:
+                expected.append(deed.text)
+                words.append(f"by its action {deed.name}, when it had observed: {told.observed}")
+        rows = ask(site, "tick", tick=tick, agent=agent, limit=1000)["events"]
+        born = [row for row in rows if row["what"] == "born"]
+        assert [row["text"] for row in born[: len(words)]] == [text for text in expected if text]
+        for row, word in zip(born, words, strict=False):
+            first = ask(site, "memory", id=row["memory_id"])["events"][0]
+            assert first["text"].partition("; ")[2] == word
+            births.add(word.partition(" ")[0])
+    assert births == {"it", "by"}
+
+
+def test_a_demotion_names_the_memory_that_needed_the_room(tmp_path: Path) -> None:
+    with MemoryBank.open(
+        tmp_path / "bank", storage={"sync": "manual"}, memory={"max_pinned": 2, "max_critical": 1}
+    ) as bank:
+        alice = bank.agent("alice")
+        ids = [alice.add(f"rule {number}", "pinned").id for number in range(3)]
+        bank.advance(1)
+        normal = alice.add("it may matter").id
+        alice.pin(normal)
+        with bank.transaction():
+            newer = [alice.add(f"newer rule {number}", "pinned").id for number in range(2)]
+    with looked_at(tmp_path / "bank") as site:
+        lives = [ask(site, "memory", id=each)["events"] for each in (*ids, normal, newer[1])]
+    moves = [[(row["tier"], row["by"]) for row in life if row["what"] == "tier"] for life in lives]
+    # The first made room for the third, and then for the second, which made room for a promotion.
+    assert moves[0] == [("critical", ids[2]), ("important", ids[1])]
+    assert moves[1][0] == ("critical", normal)
+    assert moves[3][0] == ("pinned", None)
+    assert moves[2][0] == ("critical", None)  # two memories came at once
+    assert moves[4] == []
 
 
 def test_curves_are_the_records_of_the_ticks(site: Site, market: Path) -> None:
@@ -187,16 +233,43 @@ def test_a_tick_lists_what_happened_in_it(site: Site, market: Path) -> None:
     assert page["more"] is True
 
 
-def test_search_finds_every_memory_that_holds_a_text(site: Site, market: Path) -> None:
+def test_search_finds_every_memory_that_holds_all_words(site: Site, market: Path) -> None:
     with past_bank(market, 40) as bank:
         memories = [memory for agent in AGENTS for memory in bank.agent(agent).all()]
-    for text in ("never delivered", "NEVER", "oi", "07 coins, no such text"):
-        expected = {each.id for each in memories if text.lower() in each.content.lower()}
+    for text in (
+        "never delivered",
+        "delivered NEVER",
+        "oi",
+        "of cloth",
+        "i o",
+        "07 coins, no such",
+    ):
+        words = text.lower().split()
+        expected = {
+            each.id for each in memories if all(word in each.content.lower() for word in words)
+        }
         found = ask(site, "search", q=text, limit=500)
         rows = [row for row in found["rows"] if row["what"] != "agent"]
         if found["total"] <= 500:
             assert {row["memory_id"] for row in rows} == expected
-        assert all(text.lower() in row["text"].lower() for row in rows)
+        assert all(word in row["text"].lower() for row in rows for word in words)
+    both = [ask(site, "search", q=text)["total"] for text in ("never delivered", "delivered never")]
+    assert both[0] == both[1] > 0
+    with pytest.raises(WrongParameter, match="words"):
+        ask(site, "search", q=" ".join(map(str, range(1000))))
+
+
+def test_search_finds_a_memory_by_its_id(site: Site, market: Path) -> None:
+    with past_bank(market, 40) as bank:
+        memory = bank.agent(AGENTS[2]).all()[7]
+    found = ask(site, "search", q=f" {memory.id} ")
+    row = {"what": memory.kind, "agent": AGENTS[2], "tick": memory.created_tick}
+    assert found["rows"] == [{**row, "memory_id": memory.id, "text": memory.content}]
+    assert (found["total"], found["more"]) == (1, False)
+    assert ask(site, "search", q=memory.id[:-12] + "f" * 12)["total"] == 0  # never stored
+
+
+def test_search_is_paged_finds_agents_and_takes_signs_as_words(site: Site) -> None:
     first = ask(site, "search", q="cloth", limit=5)["rows"]
     second = ask(site, "search", q="cloth", offset=5, limit=5)["rows"]
     assert [*first, *second] == ask(site, "search", q="cloth", limit=10)["rows"]

@@ -1,14 +1,25 @@
 """Two runs, branches, and sweeps."""
 
 import json
+import zlib
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from inspected_sites import ask, looked_at, make_run, opened
 
 from agents.config.load import load_settings
 from agents.errors import RunError
-from agents.interfaces.inspector.parameters import CantTell, NotThere, WrongParameter
+from agents.interfaces.inspector import slices
+from agents.interfaces.inspector.comparing import Parting, compare
+from agents.interfaces.inspector.parameters import (
+    CantTell,
+    NotThere,
+    Parameters,
+    Reading,
+    WrongParameter,
+)
 from agents.interfaces.inspector.site import Site
 from agents.simulation.runs.branch import branch, read_edits
 from agents.simulation.runs.compare import compare_runs
@@ -51,6 +62,48 @@ def test_two_runs_part_where_diff_says(market: Path, tmp_path: Path) -> None:
             ask(site, "compare", agent="nobody", tick=3)
     with looked_at(market) as site, pytest.raises(CantTell, match="only one run"):
         ask(site, "compare", agent="agent_02", tick=40)
+
+
+def test_the_agent_who_parts_is_looked_for_over_many_requests(market: Path, tmp_path: Path) -> None:
+    edits = [{"agent": "agent_03", "do": "add", "content": "NEVER trade", "tier": "pinned"}]
+    branch(market, 30, tmp_path / "other", edits=edits)
+    with looked_at(market, _finished(tmp_path / "other")) as site:
+        whole = ask(site, "compare", agent="agent_03", tick=40)["first_difference"]
+        place = site.runs[0].agents.index(whole["agent"])
+        assert place > 0
+        parting = Parting(*site.runs, patience=-1)  # one agent for each request
+        for done in [*range(1, place + 1), place]:
+            with pytest.raises(Reading) as reading:
+                parting.found()
+            assert (reading.value.done, reading.value.of) == (done, 5)
+        assert parting.found() == parting.found() == whole
+        expected = ask(site, "compare", agent="agent_01", tick=35)
+        given = Parameters({"agent": "agent_01", "tick": "35"})
+        with pytest.raises(Reading):  # one side for each request
+            compare(site.runs, parting, given)
+        assert compare(site.runs, parting, given) == expected
+
+
+def test_to_compare_a_tick_reads_the_blocks_of_that_tick(
+    market: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slices, "_MOST_COMMITS", 8)
+    edits = [{"agent": "agent_03", "do": "add", "content": "NEVER trade", "tier": "pinned"}]
+    branch(market, 30, tmp_path / "other", edits=edits)
+    with looked_at(market, _finished(tmp_path / "other")) as site:
+        ask(site, "search", q="cloth")  # both runs are read
+        ask(site, "search", q="cloth", run=1)
+        read = list[int]()
+
+        def unpacked(data: bytes) -> bytes:
+            read.append(len(data))
+            return zlib.decompress(data)
+
+        monkeypatch.setattr(slices, "zlib", SimpleNamespace(decompress=unpacked))
+        found = Parting(*site.runs).found()
+        assert found is not None
+        compared = site.runs[0].agents.index(found["agent"]) + 1
+        assert len(read) <= 2 * 2 * compared
 
 
 def test_a_branch_is_given_as_a_command_and_a_file(market: Path, tmp_path: Path) -> None:
@@ -134,5 +187,13 @@ def test_a_sweep_is_a_grid_whose_points_lead_to_runs(tmp_path: Path) -> None:
                 ask(site, "open", name=wrong)
         ask(site, "open", name="")
         assert ask(site, "about")["runs"] == []
+        assert found["question"] == ""
     with pytest.raises(RunError):
         Site([folder, folder])
+    for question in ("How many pins?\nquestion: 'λ' # more", "another"):  # it may change
+        asking = replace(plan, question=question)
+        assert [cell.name for cell, _ in run_cells(asking, folder, LOCAL, force=False)] == [*done]
+        with looked_at(folder) as site:
+            assert ask(site, "sweep") == {**found, "question": question}
+    with pytest.raises(RunError, match="of another sweep"):
+        list(run_cells(replace(asking, grid={}), folder, LOCAL, force=False))

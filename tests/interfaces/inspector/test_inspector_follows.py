@@ -50,10 +50,11 @@ def test_a_run_is_followed_while_it_goes_on(tmp_path: Path) -> None:
     text = (longer / "config.yaml").read_text().replace("ticks: 5", "ticks: 12")
     (longer / "config.yaml").write_text(text)
     with Run.open(longer) as run, looked_at(longer) as site:
-        assert ask(site, "follow") | {"read_tick": 0} == {
+        assert ask(site, "follow") | {"read_tick": 0, "head": 0} == {
             "last_tick": 5,
             "is_finished": False,
             "read_tick": 0,
+            "head": 0,
         }
         assert len(ask(site, "series")["ticks"]) == 6
         ask(site, "memories", agent=AGENT, tick=5)
@@ -64,6 +65,32 @@ def test_a_run_is_followed_while_it_goes_on(tmp_path: Path) -> None:
             assert ask(site, "agent", agent=AGENT, tick=tick)["did"]
         assert ask(site, "follow")["is_finished"] is True
         assert ask(site, "series")["ticks"] == list(range(13))
+
+
+def test_a_bank_is_followed_while_its_tick_stands_still(tmp_path: Path) -> None:
+    folder = tmp_path / "bank"
+    with MemoryBank.open(folder, storage={"sync": "manual"}) as bank:
+        alice = bank.agent("alice")
+        alice.add("the first boat")
+        with looked_at(folder) as site:
+            (about,) = ask(site, "about")["runs"]
+            heads = [ask(site, "follow")["head"]]
+            assert about["head"] == heads[0]
+            for number in range(3):
+                texts = [memory.content for memory in alice.all()]
+                rows = ask(site, "memories", agent="alice", tick=0)["rows"]
+                assert [row["text"] for row in rows] == texts
+                assert ask(site, "explain", agent="alice", tick=0, query="boat")["total"] == len(
+                    texts
+                )
+                alice.add(f"boat {number}")
+                heads.append(ask(site, "follow")["head"])
+            assert heads == sorted({*heads})
+            assert ask(site, "follow")["last_tick"] == 0
+            bank.advance(1)
+            alice.add("the last boat")
+            for tick, count in ((0, 4), (1, 5)):
+                assert ask(site, "memories", agent="alice", tick=tick)["total"] == count
 
 
 def test_a_run_that_goes_back_is_read_anew(tmp_path: Path) -> None:

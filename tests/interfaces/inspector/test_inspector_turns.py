@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from inspected_sites import ask, looked_at
 
+from agents.bank.agent_memory import AgentMemory
+from agents.interfaces.inspector import agent_view
 from agents.interfaces.inspector.later import Later
 from agents.interfaces.inspector.parameters import Reading
 from agents.interfaces.inspector.turns import Turns
@@ -117,3 +119,51 @@ def test_a_look_at_a_bank_that_another_thread_uses_is_to_be_made_again(market: P
         may_end.set()
         thread.join(LONG)
         assert ask(site, "memories", agent="agent_02", tick=3)["rows"]
+
+
+def test_the_pages_of_a_list_are_cut_from_one_list(
+    market: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads = _threads_of(monkeypatch, "all")
+    given = {"agent": "agent_02", "tick": 30, "sort": "-uses"}
+    with looked_at(market) as site:
+        pages = [ask(site, "memories", **given, offset=at, limit=5)["rows"] for at in (0, 5, 10)]
+        assert len(threads) == 1
+        whole = ask(site, "memories", **given, limit=15)["rows"]
+        assert [row for page in pages for row in page] == whole
+        ask(site, "memories", **{**given, "tier": "low"})
+        ask(site, "memories", **{**given, "tick": 31})
+        assert len(threads) == 3
+
+
+def test_an_agent_with_many_memories_is_looked_at_beside_the_requests(
+    market: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    questions: list[tuple[str, dict[str, object]]] = [
+        ("memories", {"text": "says", "sort": "text"}),
+        ("explain", {"query": "who cheated me?"}),
+        ("explain", {"when": "deciding"}),
+        ("agent", {}),
+    ]
+    here = {"agent": "agent_02", "tick": 30}
+    with looked_at(market) as site:
+        expected = [ask(site, name, **here, **given) for name, given in questions]
+    monkeypatch.setattr(agent_view, "_MANY", 10)
+    threads = [*map(partial(_threads_of, monkeypatch), ("all", "explain"))]
+    with looked_at(market) as site:
+        assert [ask(site, name, **here, **given) for name, given in questions] == expected
+    names = [name for own in threads for name in own]
+    assert len(names) >= 3
+    assert all(name.startswith("later") for name in names)
+
+
+def _threads_of(monkeypatch: pytest.MonkeyPatch, name: str) -> list[str]:
+    """The names of the threads that call a method of agents' memories from now on."""
+    threads, method = list[str](), getattr(AgentMemory, name)
+
+    def called(*given: object, **options: object) -> object:
+        threads.append(threading.current_thread().name)
+        return method(*given, **options)
+
+    monkeypatch.setattr(AgentMemory, name, called)
+    return threads

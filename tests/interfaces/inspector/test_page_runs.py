@@ -110,6 +110,17 @@ def test_an_unfinished_run_is_followed(browser: Browser, tmp_path: Path) -> None
         until("the run is finished", lambda: browser.all("#live") == [])
 
 
+def test_a_bank_is_followed_while_its_tick_stands_still(browser: Browser, tmp_path: Path) -> None:
+    with MemoryBank.open(tmp_path / "bank", storage={"sync": "manual"}) as bank:
+        alice = bank.agent("alice")
+        alice.add("the first boat")
+        with served(tmp_path / "bank") as address:
+            browser.open(address, "#/agent/alice")
+            browser.shows("#memories[data-ready=true][data-total='1'] .row", "the first boat")
+            alice.add("the second boat")
+            browser.shows("#memories[data-ready=true][data-total='2'] .row", "the second boat")
+
+
 def test_an_exported_file_has_the_same_views(browser: Browser, rumor: Path, tmp_path: Path) -> None:
     with looked_at(rumor) as site:
         write_export(site, tmp_path / "run.html")

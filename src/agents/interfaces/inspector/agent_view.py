@@ -1,6 +1,6 @@
 """The answers about one agent at a tick: its decision, its memories, and why not others."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any
 
@@ -21,6 +21,8 @@ from .slices import Item
 __all__ = ["agent_at", "born_in", "events_of", "explain", "memories", "memory_row"]
 
 _MOST_ROWS = 1000
+_MANY = 3000
+"""Memories of one agent that take longer to list or to explain than a request may."""
 _SORTED = ("created", "text", "tier", "temperature", "kind", "in_tier_since", "uses", "last_used")
 _SORTS = (*_SORTED, "relevance", "expires", "id")
 _NOT_A_DECISION = {
@@ -43,6 +45,24 @@ def agent_at(run: Inspected, given: Parameters) -> dict[str, Any]:
     """What decided the agent's actions in a tick, and what came of them."""
     agent, tick = run.agent(given), run.tick(given)
     run.need(tick)
+    return _in_time(run, agent, tick, ("agent",), lambda: _agent_at(run, agent, tick))
+
+
+def _in_time(
+    run: Inspected,
+    agent: str,
+    tick: int,
+    what: tuple[Hashable, ...],
+    make: Callable[[], dict[str, Any]],
+) -> dict[str, Any]:
+    """An answer about an agent; if it has many memories, another thread makes it."""
+    slices = run.reader.slices
+    if slices.newest(slices.places.get(agent, -1)) < _MANY:
+        return make()
+    return run.later((agent, *what), tick, make)
+
+
+def _agent_at(run: Inspected, agent: str, tick: int) -> dict[str, Any]:
     try:
         found, bank_text = _decision(run, agent, tick)
     except CantTell as error:
@@ -157,12 +177,21 @@ def memories(run: Inspected, given: Parameters) -> dict[str, Any]:
     text = given.text("text", "").casefold()
     offset, limit = given.whole("offset", 0), given.whole("limit", 100, _MOST_ROWS)
     run.need(tick)
-    with run.past.after(agent, tick) as bank:
+    how = tier, heat, text, sort
+
+    def listed(bank: MemoryBank) -> list[Memory]:
         found = bank.agent(agent).all(tier, temperature=heat)
-    if text:
-        found = [memory for memory in found if text in memory.content.casefold()]
-    found.sort(key=_KEYS[by], reverse=sort.startswith("-"))
-    return {"total": len(found), "rows": list(map(memory_row, found[offset : offset + limit]))}
+        if text:
+            found = [memory for memory in found if text in memory.content.casefold()]
+        found.sort(key=_KEYS[by], reverse=sort.startswith("-"))
+        return found
+
+    def page() -> dict[str, Any]:
+        with run.past.after(agent, tick) as bank:
+            found = run.past.listed(how, lambda: listed(bank))
+        return {"total": len(found), "rows": list(map(memory_row, found[offset : offset + limit]))}
+
+    return _in_time(run, agent, tick, ("memories", *how, offset, limit), page)
 
 
 _KEYS: dict[str, Any] = {
@@ -197,13 +226,23 @@ def explain(run: Inspected, given: Parameters, most: int = _MOST_ROWS) -> dict[s
             texts = born_in(item)
             observed = next(iter(texts.values()), "") if kept.has_text else ""
             query = observed if kept.query is None else kept.query
-    with run.past.after(agent, tick - 1 if deciding else tick, deciding=deciding) as bank:
+
+    def page() -> dict[str, Any]:
+        found = _explanations(run, agent, tick - deciding, query, deciding=deciding)
+        rows = [_explained(row) for row in found[offset : offset + limit]]
+        return {"query": query, "when": when, "tick": tick, "total": len(found), "rows": rows}
+
+    return _in_time(run, agent, tick, ("explain", when, query, offset, limit), page)
+
+
+def _explanations(
+    run: Inspected, agent: str, tick: int, query: str, *, deciding: bool
+) -> list[Explanation]:
+    with run.past.after(agent, tick, deciding=deciding) as bank:
         try:
-            found = run.past.explained(bank, agent, query)
+            return run.past.explained(bank, agent, query)
         except TierMemError as error:  # the embedder may be a server that does not answer
             raise CantTell(f"it can't be explained: {error.why}", hint=error.hint) from error
-    rows = [_explained(row) for row in found[offset : offset + limit]]
-    return {"query": query, "when": when, "tick": tick, "total": len(found), "rows": rows}
 
 
 def _explained(row: Explanation) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 from tempfile import TemporaryDirectory
+from time import thread_time
 from typing import Any
 
 import yaml
@@ -16,27 +17,56 @@ from ...simulation.runs.compare import only_in
 from ...simulation.runs.run import Run
 from .agent_view import agent_at, memory_row
 from .inspected import Inspected
-from .parameters import CantTell, NotThere, Parameters, WrongParameter
+from .parameters import CantTell, NotThere, Parameters, Reading, WrongParameter
 
 __all__ = ["Parting", "branched", "compare", "planned"]
 
 _MOST_EDITS = 1000
+_PATIENCE = 0.04
+"""Processor time that a request may take to find the agent who differs."""
 
 
 class Parting:
-    """The first tick after which two runs differ; it is looked for once, and then remembered."""
+    """The first tick after which two runs differ; it is looked for once, and then remembered.
 
-    def __init__(self, left: Inspected, right: Inspected) -> None:
+    A request looks for ``patience`` seconds of processor time; :class:`Reading` says that it has
+    to be made again, and the next one goes on where this one was.
+    """
+
+    def __init__(self, left: Inspected, right: Inspected, *, patience: float = _PATIENCE) -> None:
         self._runs = left, right
+        self._patience = patience
         self._tick: int | None = None
         self._equal_up_to = -1
+        self._equal_agents = 0
+        """How many agents are equal in the tick in which the runs part."""
         self._what: dict[str, Any] | None = None
+        self._rested: tuple[str, int] | None = None
 
     def found(self) -> dict[str, Any] | None:
         """The tick, the agent and what differs; None while nothing does."""
-        if self._what is None and (tick := self._first()) is not None:
-            self._what = {"tick": tick, **self._agent(tick)}
+        if self._tick is None:
+            self._tick = self._first()
+        if self._what is None and self._tick is not None:
+            began = thread_time()
+            self._what = {"tick": self._tick, **self._agent(self._tick)}
+            self._rest(began)  # a request that looked for long has no time for the rest
         return self._what
+
+    def _rest(self, began: float) -> None:
+        """Let the request be made again if this one has looked for long."""
+        left = self._runs[0]
+        if not left.past.is_patient and thread_time() - began > self._patience:
+            raise Reading(self._equal_agents, max(1, len(left.agents)))
+
+    def rest_between(self, began: float, agent: str, tick: int) -> None:
+        """Let the request be made again if the first side took long: its bank is kept.
+
+        It is asked for once for an agent and a tick, so that an answer comes on any machine.
+        """
+        if self._rested != (agent, tick):
+            self._rested = agent, tick
+            self._rest(began)
 
     def _first(self) -> int | None:
         records = [{each["tick"]: each for each in run.records()} for run in self._runs]
@@ -54,21 +84,23 @@ class Parting:
         left, right = self._runs
         for run in self._runs:
             run.need(tick)
-        for agent in left.agents:
+        began, agents = thread_time(), left.agents
+        for agent in agents[self._equal_agents :]:
             items = [_items(run, agent, tick) for run in self._runs]
-            if items[0] == items[1]:
-                continue
-            kept = [[each[1] for each in own] for own in items]
-            return {"agent": agent, "what": "memories" if kept[0] == kept[1] else "decision"}
-        if left.agents != right.agents:
+            if items[0] != items[1]:
+                kept = [[each[1] for each in own] for own in items]
+                return {"agent": agent, "what": "memories" if kept[0] == kept[1] else "decision"}
+            self._equal_agents += 1
+            self._rest(began)
+        if agents != right.agents:
             return {"agent": None, "what": "agents"}
         return {"agent": None, "what": "settings or the world's numbers"}
 
 
 def _items(run: Inspected, agent: str, tick: int) -> list[tuple[Any, Any]]:
     slices = run.reader.slices
-    place = slices.places.get(agent, -1)
-    return [(item.events, item.kept) for item in slices.items(place, tick) if item.tick == tick]
+    found = slices.items_in(slices.places.get(agent, -1), tick)
+    return [(item.events, item.kept) for item in found]
 
 
 def compare(
@@ -83,18 +115,22 @@ def compare(
     """
     agent = given.text("agent")
     tick = given.whole("tick", min(run.last_tick() for run in runs))
+    parted = parting.found()  # first, because it may be asked again
     both = Parameters({"agent": agent, "tick": str(tick)})
-    seen = [_side(run, both) for run in runs] if sides is None else sides
-    if seen[0] is None and seen[1] is None:
+    if sides is None:
+        began, left = thread_time(), _side(runs[0], both)
+        parting.rest_between(began, agent, tick)
+        sides = left, _side(runs[1], both)
+    if sides[0] is None and sides[1] is None:
         raise NotThere(f"neither run has agent {agent!r:.60} in tick {tick}", hint="see api/about")
     after = [
-        [] if own is None else _memories(run, both) for run, own in zip(runs, seen, strict=True)
+        [] if own is None else _memories(run, both) for run, own in zip(runs, sides, strict=True)
     ]
     only_left, only_right = only_in(*after)
     return {
-        "first_difference": parting.found(),
-        "left": seen[0],
-        "right": seen[1],
+        "first_difference": parted,
+        "left": sides[0],
+        "right": sides[1],
         "only_left": list(map(memory_row, only_left)),
         "only_right": list(map(memory_row, only_right)),
     }

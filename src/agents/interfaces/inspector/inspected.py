@@ -214,11 +214,11 @@ class Inspected:
         if not self.is_run:
             with suppress(CantTell):  # it is told below
                 self.need(self.last_tick())  # its agents are known when it is read
-        damaged, last, begins, has_decisions = self.reader.damaged, 0, 0, False
+        damaged, last, head, begins, has_decisions = self.reader.damaged, 0, 0, 0, False
         metrics: Sequence[str] = ()
         try:
             with self.journal() as journal:
-                last, begins = journal.tick, journal.base_tick
+                last, head, begins = journal.tick, journal.head, journal.base_tick
                 has_decisions = first(journal.decisions()) is not None
                 row = journal.last_tick()
                 if self._is_outside and self.settings is not None:
@@ -234,6 +234,7 @@ class Inspected:
             "agents": self.agents,
             "first_tick": begins,
             "last_tick": last,
+            "head": head,
             "is_finished": self.is_finished(last),
             "metrics": metrics,
             "per_agent": names,
@@ -247,9 +248,11 @@ class Inspected:
 
     def follow(self) -> dict[str, Any]:
         """How far it is."""
-        last = self.last_tick()
+        with self.journal() as journal:
+            last, head = journal.tick, journal.head
         return {
             "last_tick": last,
+            "head": head,
             "is_finished": self.is_finished(last),
             "read_tick": self.reader.read_tick,
         }

@@ -1,6 +1,7 @@
-"""The answers about one memory, and about words in memories."""
+"""The answer about one memory: its life."""
 
 from collections.abc import Sequence
+from textwrap import shorten
 from typing import Any, NamedTuple
 
 from ...memory.events import (
@@ -29,11 +30,10 @@ from .inspected import Inspected
 from .parameters import NotThere, Parameters
 from .slices import Item
 
-__all__ = ["concerned", "lives", "memory", "search"]
+__all__ = ["concerned", "lives", "memory"]
 
-_MOST_FOUND = 1000
-_TRIGRAM = 3
-"""Letters that the index of words needs."""
+_MOST_LETTERS = 200
+"""Letters of an observation that are told with what came of it."""
 
 
 def memory(run: Inspected, given: Parameters) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def lives(run: Inspected, agent: str, numbers: Sequence[int]) -> list[dict[str, 
         for event in parsed([row for row in item.events if row[0] not in USES]):
             for number in concerned(event):
                 if number in found:
-                    found[number].happened(item.tick, event)
+                    found[number].happened(item, event)
     return [life.answer(memory) for life, memory in zip(found.values(), now, strict=True)]
 
 
@@ -134,11 +134,14 @@ class _Life:
         self._events: list[dict[str, Any]] = []
         self._decisions: list[dict[str, Any]] = []
 
-    def happened(self, tick: int, event: Event) -> None:
-        """Note what an event did to the memory."""
-        by = None
+    def happened(self, item: Item, event: Event) -> None:
+        """Note what an event of an item did to the memory."""
+        tick, by, birth = item.tick, None, ""
         if isinstance(event, Added):
-            self._born, by = event, _teller(event)
+            self._born, by, birth = event, _teller(event), _birth(item, event)
+        if isinstance(event, TierChanged) and event.cause == "demote":
+            newcomer = _newcomer(item, event, self._state.tier)
+            by = None if newcomer is None else memory_id(self._prefix, newcomer)
         if isinstance(event, Succeeded):
             if event.former == self._number:
                 by = memory_id(self._prefix, event.sequence)
@@ -147,7 +150,7 @@ class _Life:
             by = memory_id(self._prefix, event.former)
         self._state = self._state.after(event, tick)
         for what, text in told(event, self._agent, self._number):
-            self._note(tick, what, text, by)
+            self._note(tick, what, f"{text}; {birth}" if birth else text, by)
 
     def _note(self, tick: int, what: str, text: str, by: str | None) -> None:
         row = {"tick": tick, "what": what, "text": text, "by": by}
@@ -200,44 +203,37 @@ def _teller(event: Added) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def search(run: Inspected, given: Parameters) -> dict[str, Any]:
-    """The agents and the memories that hold a text, whatever became of them; newest last."""
-    text = given.text("q").strip()
-    offset, limit = given.whole("offset", 0), given.whole("limit", 50, 500)
-    run.need(run.last_tick())
-    if not text:
-        return {"total": 0, "more": False, "rows": []}
-    slices = run.reader.slices
-    ids = [row[0] for row in slices.ask(*_matching(text))]
-    found: list[dict[str, Any]] = [
-        {"what": "agent", "agent": name, "tick": None, "memory_id": None, "text": name}
-        for name in run.agents
-        if text.casefold() in name.casefold()
-    ][:_MOST_FOUND]
-    total, more = len(found) + len(ids), len(ids) > _MOST_FOUND
-    wanted = ids[max(0, offset - len(found)) :][: max(0, offset + limit - len(found))]
-    rows = found[offset : offset + limit]
-    for each in wanted[: limit - len(rows)]:
-        ((place, number, tick, kind, content),) = slices.ask(
-            "SELECT agent, sequence, tick, kind, text FROM memories WHERE id = ?", (each,)
-        )
-        agent = slices.agents[place]
-        own = memory_id(run.prefix(agent), number)
-        row = {"what": kind, "agent": agent, "tick": tick, "memory_id": own, "text": content}
-        rows.append(row)
-    return {"total": total - more, "more": more, "rows": rows}
+def _birth(item: Item, event: Added) -> str:
+    """What a new memory was to the decision of its tick: observed, heard, or made by an action.
+
+    Empty where the decision log does not tell.
+    """
+    if item.kept is None:
+        return ""
+    kept = Kept(*item.kept)
+    told_of = {
+        each.sequence
+        for each in parsed([row for row in item.events if row[0] == "add"])
+        if isinstance(each, Added) and source_of(each.metadata or {}) is not None
+    }
+    texts = {number: text for number, text in born_in(item).items() if number not in told_of}
+    seen = shorten(next(iter(texts.values()), ""), _MOST_LETTERS, placeholder="…")
+    observed = f", when it had observed: {seen}" if kept.has_text else ""
+    births = ["it is what the agent observed"] * kept.has_text
+    births += ["it is a remark that the agent heard"] * kept.heard
+    births += [f"by its action {name}{observed}" for name, _, _, born in kept.did if born]
+    return dict(zip(texts, births, strict=False)).get(event.sequence, "")
 
 
-def _matching(text: str) -> tuple[str, tuple[object, ...]]:
-    """The query for the memories that hold a text, and its values."""
-    if len(text) >= _TRIGRAM:
-        quoted = '"' + text.replace('"', '""') + '"'
-        return (
-            "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid LIMIT ?",
-            (quoted, _MOST_FOUND + 1),
-        )
-    return (
-        "SELECT id FROM memories WHERE text IS NOT NULL AND instr(lower(text), lower(?)) "
-        "ORDER BY id LIMIT ?",
-        (text, _MOST_FOUND + 1),
-    )
+def _newcomer(item: Item, event: TierChanged, left: Tier | None) -> int | None:
+    """The memory that needed the room of a demoted one, which ``left`` a tier.
+
+    It entered that tier in the same commit. None if several did, or several made room: nobody can
+    tell then which of them it was.
+    """
+    if left is None:
+        return None
+    entered = [row for row in item.events if row[0] in ("add", "tier")]
+    came = [row[2] for row in entered if row[3] == left]
+    went = [row for row in entered if row[0] == "tier" and row[3:5] == [event.tier, "demote"]]
+    return came[0] if len(came) == len(went) == 1 else None

@@ -2,7 +2,7 @@
 
 import hashlib
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -19,7 +19,7 @@ from ...config.settings import Settings
 from ...engine.open_bank import OpenBank
 from ...memory.context import approximate_tokens
 from ...memory.events import parsed
-from ...memory.records import Explanation
+from ...memory.records import Explanation, Memory
 from ...storage.embedding.embedders import Embedder
 from ...storage.guard import Guard
 from ...storage.identity import prepare
@@ -59,6 +59,8 @@ class _Past(NamedTuple):
     agent: str
     tick: int
     deciding: bool
+    commit: int
+    """The last commit that was read when it was made."""
     bank: MemoryBank
 
     @property
@@ -87,6 +89,7 @@ class PastBanks:
         self._place: tuple[object, ...] = ()
         """Where the bank stands that is in use."""
         self._explained: tuple[tuple[object, ...], list[Explanation]] | None = None
+        self._listed: tuple[tuple[object, ...], list[Memory]] | None = None
         self._how: tuple[Settings, Guard, dict[str, object], bool] | None = None
         self._embedder: Embedder | None = None
 
@@ -95,6 +98,7 @@ class PastBanks:
         with self._lock:
             self._forget(list(self._banks))
             self._stages.clear()
+            self._listed = self._explained = None
 
     @contextmanager
     def after(self, agent: str, tick: int, *, deciding: bool = False) -> Iterator[MemoryBank]:
@@ -105,13 +109,16 @@ class PastBanks:
         """
         with self._own_turn(tick):
             self._check_version(agent)
+            self._forget(
+                [each for each in self._banks if each.agent == agent and self._is_old(each)]
+            )
             found = self._taken(agent, tick, deciding)
             self._banks.append(found)
             while len(self._banks) > 1 and (
                 len(self._banks) > _MOST_BANKS or self._size() > _MOST_MEMORIES
             ):
                 self._forget(self._banks[:1])
-            self._place = (agent, tick, deciding, self._versions[agent])
+            self._place = (agent, tick, deciding, found.commit, self._versions[agent])
             with found.bank.parts.observing():
                 yield found.bank
 
@@ -135,6 +142,16 @@ class PastBanks:
             self._remember_query(bank, query)
             self._explained = asked, bank.agent(agent).explain(query, context=True)
         return self._explained[1]
+
+    def listed(self, how: tuple[object, ...], make: Callable[[], list[Memory]]) -> list[Memory]:
+        """Memories of the bank, filtered and sorted as ``how`` says; inside :meth:`after`.
+
+        The last list is kept: its pages are asked for one after the other.
+        """
+        asked = (*self._place, *how)
+        if self._listed is None or self._listed[0] != asked:
+            self._listed = asked, make()
+        return self._listed[1]
 
     def _remember_query(self, bank: MemoryBank, query: str) -> None:
         """Give a bank the vector of a query that the run's bank keeps, if it does."""
@@ -168,12 +185,19 @@ class PastBanks:
             self._stages.pop(agent, None)
             self._versions[agent] = version
 
+    def _is_old(self, past: _Past) -> bool:
+        """Whether its tick went on since: a bank whose tick stands still gets memories in it."""
+        slices = self._reader.slices
+        items = slices.items_in(slices.places.get(past.agent, -1), past.tick)
+        return any(item.commit > past.commit for item in items)
+
     def _taken(self, agent: str, tick: int, deciding: bool) -> _Past:
         """A bank that stands there: one that is kept, one that is moved on, or a new one."""
         wanted = tick, deciding
         own = [each for each in self._banks if each.agent == agent and each.place <= wanted]
         nearest = max(own, key=lambda each: each.place, default=None)
         is_whole = self._opening()[3]
+        commit = self._reader.last[0]
         if nearest and nearest.place == wanted:
             self._banks.remove(nearest)
             return nearest
@@ -188,7 +212,7 @@ class PastBanks:
             bank = MemoryBank.at(self._folder, tick, self._given)
         if deciding:
             bank.advance(tick + 1)
-        return _Past(agent, tick, deciding, bank)
+        return _Past(agent, tick, deciding, commit, bank)
 
     def _made(self, agent: str, tick: int) -> MemoryBank:
         """A new bank, from the last stage before a tick; stages are made on the way."""

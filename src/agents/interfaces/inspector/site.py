@@ -8,7 +8,7 @@ from typing import Any, Self
 from ...errors import RunError, TierMemError
 from ...storage.embedding.embedders import OfflineEmbedder
 from ...version import __version__
-from . import agent_view, comparing, effects, life_view, population, sweeps, tick_view
+from . import agent_view, comparing, effects, life_view, population, search_view, sweeps, tick_view
 from .inspected import Inspected
 from .parameters import CantTell, NotThere, Parameters
 
@@ -175,7 +175,7 @@ ANSWERS: Mapping[str, Callable[[Site, Parameters], dict[str, Any]]] = {
     "population": _of_run(population.population),
     "compare": Site.compare,
     "branch": _of_run(comparing.planned),
-    "search": _of_run(life_view.search),
+    "search": _of_run(search_view.search),
     "effects": _of_run(effects.effects),
     "sweep": Site.points,
     "open": Site.open,

@@ -207,6 +207,11 @@ class Slices:
         )
         return found[0][0] if found else None
 
+    def newest(self, agent: int) -> int:
+        """The sequence number of an agent's newest memory; 0 if it has none."""
+        found = self.ask("SELECT max(sequence) FROM memories WHERE agent = ?", (agent,))
+        return found[0][0] or 0
+
     def items(self, agent: int, last: int | None = None) -> Iterator[Item]:
         """What the commits that left the bank at a tick up to ``last`` have of an agent."""
         for part in self._parts(agent, -1, last):
@@ -234,11 +239,12 @@ class Slices:
 
     def item(self, agent: int, tick: int) -> Item | None:
         """What the commit that ended a tick has of an agent, with its decision."""
+        return next((item for item in self.items_in(agent, tick) if item.kept is not None), None)
+
+    def items_in(self, agent: int, tick: int) -> Iterator[Item]:
+        """What the commits that left the bank at a tick have of an agent."""
         for part in self._parts(agent, tick - 1, tick):
-            for raw in part.items:
-                if raw[1] == tick and raw[3] is not None:
-                    return Item(*raw)
-        return None
+            yield from (Item(*raw) for raw in part.items if raw[1] == tick)
 
     def _parts(self, agent: int, after: int, last: int | None) -> Iterator[_Part]:
         """The blocks that hold what commits after a tick and up to another have of an agent."""

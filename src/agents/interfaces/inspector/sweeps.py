@@ -39,7 +39,7 @@ def sweep(folder: Path) -> dict[str, Any]:
         points.setdefault(tuple(str(row[name]) for name in parameters), []).append(row)
     return {
         "name": folder.resolve().name,
-        "question": "",
+        "question": str(plan.get("question", "")),
         "parameters": parameters,
         "metrics": metrics,
         "points": [_point(folder, own, parameters, metrics) for own in points.values()],

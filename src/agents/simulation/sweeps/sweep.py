@@ -278,13 +278,17 @@ def _run_waiting(
 
 
 def _prepare(sweep: Sweep, folder: Path, force: bool) -> None:
-    text = _HEAD + yaml.safe_dump(sweep.to_dict(), sort_keys=True, allow_unicode=True)
+    text = plan = _HEAD + yaml.safe_dump(sweep.to_dict(), sort_keys=True, allow_unicode=True)
+    if sweep.question:  # for readers of the folder; it may change when the sweep goes on
+        text += yaml.safe_dump({"question": sweep.question}, allow_unicode=True)
     made = folder / "plan.yaml"
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise RunError(f"{folder} exists and is no folder", hint="choose another with --out")
     if folder.exists() and any(folder.iterdir()):
         _check_ours(folder, made)
-        if made.read_text() == text and not force:
+        if _without_question(made.read_text()) == plan and not force:
+            if made.read_text() != text:
+                _write(folder, text)
             return
         if not force:
             raise RunError(
@@ -294,15 +298,25 @@ def _prepare(sweep: Sweep, folder: Path, force: bool) -> None:
             )
         lock_folder(folder, _LOCK).release()  # raises if another process runs the sweep
         shutil.rmtree(folder)
+    _write(folder, text)
+
+
+def _write(folder: Path, plan: str) -> None:
+    """Write the plan into the sweep's folder, which is made if there is none."""
     try:
         make_folder(folder)
         make_folder(folder / "cells")
-        replace_file(made, text)
+        replace_file(folder / "plan.yaml", plan)
     except OSError as error:
         raise RunError(
             f"the sweep {str(folder)!r} can't be made: {error}",
             hint="make room and let your user write there, or choose another with --out",
         ) from error
+
+
+def _without_question(plan: str) -> str:
+    """The text of a plan without its question, which is the last of its keys."""
+    return re.sub(r"^question: .*", "", plan, count=1, flags=re.MULTILINE | re.DOTALL)
 
 
 def _check_ours(folder: Path, made: Path) -> None:

@@ -13,9 +13,12 @@ export const site = /** @type {any} */ ({});
 /** @type {Map<string, Promise<any>>} */
 const kept = new Map();
 
-/** @param {string} name @param {Record<string, any>} params */
-function keyOf(name, params) {
-  const upto = GROWING.has(name) ? site.about?.runs.map((run) => run.last_tick).join() : "";
+/** What an answer is kept by. A bank gets memories while its tick stands still: the head of its journal tells.
+ * @param {string} name @param {Record<string, any>} params */
+export function keyOf(name, params) {
+  const { kind, runs } = site.about ?? { kind: "", runs: [] };
+  const isLast = kind === "bank" && params.tick >= runs[params.run ?? 0]?.last_tick;
+  const upto = GROWING.has(name) || isLast ? runs.map((run) => [run.last_tick, run.head]).join() : "";
   return JSON.stringify([name, params, upto]);
 }
 

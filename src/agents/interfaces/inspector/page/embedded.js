@@ -104,17 +104,23 @@ function agentsPage(heat, { offset = 0, limit = heat.agents.length }) {
   return { ...heat, total: heat.agents.length, agents: cut(heat.agents), values: cut(heat.values) };
 }
 
-/** @param {Record<string, number>} answers @param {(place: number) => any} value @param {Record<string, any>} params */
+/** The agents and the memories that hold all words; one word may be the id of a memory.
+ * @param {Record<string, number>} answers @param {(place: number) => any} value @param {Record<string, any>} params */
 function search(answers, value, { run, q }) {
   const words = String(q).toLowerCase().split(/\s+/).filter(Boolean);
+  if (!words.length) return [];
+  const holds = (/** @type {string} */ text) => words.every((word) => text.toLowerCase().includes(word));
   const found = [];
   for (const [key, place] of Object.entries(answers)) {
     if (!key.startsWith("memory?") || !key.endsWith(`&run=${run}`)) continue;
     const { agent, created, id, text, kind } = value(place).memory;
-    const low = `${text} ${agent}`.toLowerCase();
-    if (words.every((word) => low.includes(word))) found.push({ what: kind, agent, tick: created, memory_id: id, text });
+    if (holds(text) || (words.length === 1 && words[0] === id)) {
+      found.push({ what: kind, agent, tick: created, memory_id: id, text });
+    }
   }
-  return found.sort((one, other) => order(one.tick, other.tick));
+  found.sort((one, other) => order(one.tick, other.tick));
+  const agents = value(answers["about?"]).runs[run].agents.filter(holds);
+  return [...agents.map((/** @type {string} */ name) => ({ what: "agent", agent: name, tick: null, memory_id: null, text: name })), ...found];
 }
 
 /** @param {string} name of the run @param {Record<string, any>} params */

@@ -1,6 +1,6 @@
 // A table that asks for and draws only the rows in sight: 50,000 rows scroll like 50.
 import { html, useEffect, useReducer, useRef } from "#vendor/htm-preact";
-import { ask } from "#answers";
+import { ask, keyOf } from "#answers";
 import { useSize, Failed } from "#bits";
 
 /** @typedef {{name: string, title: string, class?: string, sort?: string, cell: (row: any) => any}} Column */
@@ -14,7 +14,7 @@ const BEYOND = 12; // rows that are drawn above and below those in sight
 export function LongTable({ ask: name, params, columns, sort = "", onSort, onTotal, empty = "none", id }) {
   const [ref, { height }] = useSize();
   const [, redraw] = useReducer((/** @type {number} */ count) => count + 1, 0);
-  const key = JSON.stringify([name, params]);
+  const key = keyOf(name, params);
   const box = useRef(/** @type {any} */ ({ top: 0, pages: new Map(), asked: new Map(), total: null, shown: "", error: null }));
   const state = box.current;
   const from = Math.max(0, Math.floor(state.top / ROW) - BEYOND);

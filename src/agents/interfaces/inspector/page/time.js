@@ -105,7 +105,8 @@ async function lookAt(run, index) {
   try {
     const news = await site.provider.get("follow", { run: index, after: run.last_tick });
     const isRead = news.read_tick === undefined || news.read_tick >= news.last_tick;
-    if (news.last_tick === run.last_tick && news.is_finished === run.is_finished && !(isRead && news.is_finished)) {
+    const isSame = news.last_tick === run.last_tick && news.head === run.head && news.is_finished === run.is_finished;
+    if (isSame && !(isRead && news.is_finished)) {
       return await hasDamage(run, index);
     }
     const about = await site.provider.get("about", {});
