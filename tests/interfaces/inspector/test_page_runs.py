@@ -110,6 +110,22 @@ def test_an_unfinished_run_is_followed(browser: Browser, tmp_path: Path) -> None
         until("the run is finished", lambda: browser.all("#live") == [])
 
 
+def test_edits_stay_while_an_unfinished_run_goes_on(browser: Browser, tmp_path: Path) -> None:
+    folder = make_run(tmp_path / "run", "market", 4)
+    text = (folder / "config.yaml").read_text().replace("ticks: 4", "ticks: 12")
+    (folder / "config.yaml").write_text(text)
+    with Run.open(folder) as run, served(folder) as address:
+        browser.open(address, f"#/branch/{AGENT}")
+        browser.shows("#live", "following")
+        browser.write("#new-memory", "NEVER trade\n")
+        browser.shows("#edits", "NEVER trade")
+        next(run.advance(12))
+        browser.shows(".tick-field", "of 5")
+        browser.shows("#command", "--at 4")
+        assert "NEVER trade" in browser.all("#edits")[0]
+        assert browser.tick == 4
+
+
 def test_an_exported_file_has_the_same_views(browser: Browser, rumor: Path, tmp_path: Path) -> None:
     with looked_at(rumor) as site:
         write_export(site, tmp_path / "run.html")

@@ -4,6 +4,7 @@ import { go, link } from "#address";
 import { forget, site, useAnswer } from "#answers";
 import { Copy, Failed, Panel, missing } from "#bits";
 import { Line } from "#text";
+import { moveTo } from "#time";
 import { AgentChoice } from "#views/agent";
 
 /** @typedef {import("../types").Edit} Edit */
@@ -18,6 +19,7 @@ export function BranchView({ address, run, index, tick }) {
   useEffect(() => setEdits([]), [index, tick]);
   const add = (/** @type {Edit[]} */ more, /** @type {string} */ text) => {
     const { memory } = more[0];
+    moveTo(tick); // The edits are for this tick: a page that follows a run would leave it.
     setEdits((last) => [...last.filter((each) => !memory || each.memory !== memory), ...more]);
     if (memory) setTexts((last) => ({ ...last, [memory]: text }));
   };
