@@ -4,7 +4,7 @@ import { link } from "#address";
 import { useAnswer } from "#answers";
 import { AgentLink, Copy, Panel, Temperature, Tier, missing, useSize } from "#bits";
 import { shareOf } from "#cursor";
-import { Block, Line, Num, asText, counted } from "#text";
+import { Block, Line, Num, asText, counted, plain } from "#text";
 import { moveTo, span } from "#time";
 
 /** @typedef {import("../types").Life} Life */
@@ -104,12 +104,12 @@ function LifeLine({ life, tick }) {
   return html`<div class="life-line" ref=${ref}><svg width=${width} height="92" role="img" aria-label="the memory's life">
     <line class="axis" x1="0" x2=${width} y1="48" y2="48" />
     <line class="alive" x1=${x(born)} x2=${x(end)} y1="48" y2="48" />
-    ${life.decisions.map((each) => html`<circle class="given-dot" cx=${x(each.tick)} cy="62" r="3"><title>${`tick ${each.tick}: given to ${each.agent} (${each.part})`}</title></circle>`)}
+    ${life.decisions.map((each) => html`<circle class="given-dot" cx=${x(each.tick)} cy="62" r="3"><title>${`tick ${each.tick}: given to ${plain(each.agent)} (${each.part})`}</title></circle>`)}
     ${life.events.filter((event) => event.what !== "given").map((event) => {
       const above = pile.get(event.tick) ?? 0;
       pile.set(event.tick, above + 1);
       const y = 48 - above * 13;
-      return html`<g class="event" onClick=${() => moveTo(event.tick)}><circle class=${"event-dot " + event.what.replace(/\W/g, "-")} cx=${x(event.tick)} cy=${y} r="5"><title>${`tick ${event.tick}: ${event.what} ${event.text ?? ""}`}</title></circle>
+      return html`<g class="event" onClick=${() => moveTo(event.tick)}><circle class=${"event-dot " + event.what.replace(/\W/g, "-")} cx=${x(event.tick)} cy=${y} r="5"><title>${plain(`tick ${event.tick}: ${event.what} ${event.text ?? ""}`)}</title></circle>
         ${labelled && html`<text x=${x(event.tick) + (x(event.tick) > width - 80 ? -9 : 9)} y=${y - 6} text-anchor=${x(event.tick) > width - 80 ? "end" : "start"}>${event.what}</text>`}</g>`;
     })}
     <text class="legend" x="0" y="88">● given to an agent</text><text class="legend" x=${width} y="88" text-anchor="end">tick ${last}</text>

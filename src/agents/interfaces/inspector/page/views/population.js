@@ -4,7 +4,7 @@ import { filter } from "#address";
 import { useAnswer } from "#answers";
 import { AgentLink, MemoryLink, Panel, missing } from "#bits";
 import { Circle, Matrix } from "#graph";
-import { Line, Num, counted, number } from "#text";
+import { Line, Num, counted, number, plain } from "#text";
 import { moveTo } from "#time";
 
 /** @typedef {import("../types").Belief} Belief */
@@ -47,7 +47,7 @@ export function PopulationView({ address, index, tick }) {
       <//>
       ${belief
         ? html`<${Panel} class="told" id="tree" title="From agent to agent" note=${counted(belief.holders, "agent")}><${Tree} belief=${belief} index=${index} tick=${data.tick} /><//>`
-        : html`<${Panel} class="told" id="told" title=${chosen ? `Told by or to ${chosen}` : "Told last"} note=${counted(data.told_total, "telling")}><${ToldList} told=${data.told} chosen=${chosen} index=${index} /><//>`}
+        : html`<${Panel} class="told" id="told" title=${chosen ? `Told by or to ${plain(chosen)}` : "Told last"} note=${counted(data.told_total, "telling")}><${ToldList} told=${data.told} chosen=${chosen} index=${index} /><//>`}
     </div>
   </div>`;
 }
@@ -65,7 +65,7 @@ function Beliefs({ beliefs, agents, belief, setBelief }) {
   return html`<ul class="belief-list" id="beliefs">${beliefs.map((each) => {
     const isChosen = each === belief;
     const share = (/** @type {number} */ count) => ({ width: `${(100 * count) / Math.max(1, agents)}%` });
-    return html`<li data-origin=${each.origin}><button aria-pressed=${isChosen} onClick=${() => setBelief(isChosen ? "" : each.origin)} title=${each.text.slice(0, 300)}>
+    return html`<li data-origin=${each.origin}><button aria-pressed=${isChosen} onClick=${() => setBelief(isChosen ? "" : each.origin)} title=${plain(each.text.slice(0, 300))}>
       <span class="bar"><i class="once" style=${share(each.holders)}></i><i style=${share(each.now)}></i></span>
       <span class="count"><${Num} of=${each.now} /></span><${Line} text=${each.text} /><span class="soft since"><${Line} text=${each.agent} most=${12} />, ${each.tick}</span></button>
       ${isChosen && html`<${Figures} belief=${each} />`}</li>`;
