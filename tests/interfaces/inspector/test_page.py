@@ -72,6 +72,13 @@ def test_a_click_leads_from_an_event_to_the_memory_and_from_it_to_the_decision(
     browser.shows(".frame[data-view=agent] .decision, .frame[data-view=agent] .remark")
 
 
+def test_the_events_of_a_tick_say_why(browser: Browser, page: str, site: Site) -> None:
+    told = [event["detail"] for event in ask(site, "tick", tick=12)["events"] if event["detail"]]
+    browser.open(page, "#/overview?t=12")
+    browser.shows("#in-this-tick .detail", "as observation")
+    assert browser.all("#in-this-tick .detail") == told
+
+
 def test_the_cursor_moves_every_view(browser: Browser, page: str) -> None:
     shown = {
         "overview": "#in-this-tick h2",

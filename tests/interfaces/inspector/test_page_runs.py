@@ -60,7 +60,9 @@ def test_hostile_texts_are_shown_and_do_nothing(browser: Browser, tmp_path: Path
         browser.go("#/population")
         browser.shows(".circle text", "dave‹RLO›")
         browser.shows(".circle title", "dave‹RLO› told bob")
-        assert browser.attribute("#beliefs button", "title") == "pay ‹RLO›drawkcab‹PDF› ‹LRI›now‹PDI›"
+        assert (
+            browser.attribute("#beliefs button", "title") == "pay ‹RLO›drawkcab‹PDF› ‹LRI›now‹PDI›"
+        )
         assert "\u202e" not in browser.run(_SEEN)
         assert browser.run("return document.querySelectorAll('main img, main script').length") == 0
         assert browser.run("return window.harmed ?? null") is None
@@ -114,6 +116,31 @@ def test_a_long_table_draws_the_rows_in_sight(browser: Browser, tmp_path: Path) 
         browser.shows("#memories .row", f"memory number {count - 1}")
         assert browser.run("return window.most") < 100
         assert len(browser.all("#memories *")) < 2_000
+
+
+def test_the_events_of_a_tick_are_shown_page_by_page(browser: Browser, tmp_path: Path) -> None:
+    with MemoryBank.open(tmp_path / "bank", storage={"sync": "manual"}) as bank:
+        bank.agent("alice").add_many([f"memory number {number}" for number in range(450)])
+        bank.advance(1)
+        memory = bank.agent("alice").add("a memory of the next tick")
+        bank.agent("alice").set_tier(memory.id, "critical")
+        bank.advance(1)
+    with looked_at(tmp_path / "bank") as site:
+        write_export(site, tmp_path / "bank.html")
+    with served(tmp_path / "bank") as address:
+        for where in (address, (tmp_path / "bank.html").as_uri()):
+            browser.open(where, "#/overview?t=0")
+            browser.shows("#in-this-tick .events li", "memory number 0")
+            assert len(browser.all("#in-this-tick .events li")) == 200
+            browser.shows("#in-this-tick label", "of 450")
+            browser.choose("#events-from", "400")
+            browser.shows("#in-this-tick .events li", "memory number 449")
+            assert len(browser.all("#in-this-tick .events li")) == 50
+            browser.go("#/overview?t=1")
+            browser.shows("#in-this-tick .events li", "a memory of the next tick")
+            browser.shows("#in-this-tick .detail", "critical now, by a call or an action")
+            assert browser.all("#events-from") == []
+            assert browser.complaints() == []
 
 
 _WATCH = """

@@ -11,7 +11,7 @@ export type Series = {
   ticks: number[]; metrics: Record<string, Column>; tiers: Record<string, Column>; temperatures: Record<string, Column>;
 };
 export type Heat = { of: string; agents: string[]; total: number; ticks: number[]; width: number; values: Column[] };
-export type TickEvent = { agent: string; what: string; text: string; memory_id: string | null };
+export type TickEvent = { agent: string; what: string; text: string; memory_id: string | null; detail: string };
 export type Tick = {
   tick: number; counts: Record<string, number>; metrics: Record<string, number>; total: number; events: TickEvent[]; more: any;
 };
