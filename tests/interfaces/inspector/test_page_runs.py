@@ -154,6 +154,27 @@ new MutationObserver(count).observe(table, { childList: true, subtree: true });
 """Counts the rows after each change of the table."""
 
 
+def test_the_line_of_a_life_goes_on_where_a_memory_is_active_again(
+    browser: Browser, tmp_path: Path
+) -> None:
+    with MemoryBank.open(tmp_path / "bank", storage={"sync": "manual"}) as bank:
+        alice = bank.agent("alice")
+        bank.advance(1)
+        memory = alice.add("the mill burns")
+        for tick, act in ((3, alice.archive), (5, alice.restore), (7, alice.delete)):
+            bank.advance(tick)
+            act(memory.id)
+        bank.advance(9)
+    with served(tmp_path / "bank") as address:
+        browser.open(address, f"#/memory/{memory.id}")
+        browser.shows("#life", "active again")
+        ends = browser.run(
+            "return [...document.querySelectorAll('.life-line .alive')]"
+            ".map((one) => [one.dataset.from, one.dataset.until].map(Number))"
+        )
+        assert ends == [[1, 3], [5, 7]]
+
+
 def test_an_unfinished_run_is_followed(browser: Browser, tmp_path: Path) -> None:
     folder = make_run(tmp_path / "run", "market", 4)
     text = (folder / "config.yaml").read_text().replace("ticks: 4", "ticks: 12")

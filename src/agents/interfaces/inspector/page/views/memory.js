@@ -10,7 +10,6 @@ import { moveTo, span } from "#time";
 /** @typedef {import("../types").Life} Life */
 
 const HIDDEN = new Set(["id", "agent", "text", "tier", "kind", "created", "temperature", "metadata", "memory_source"]);
-const ENDS = new Set(["gone", "deleted", "archived", "expired", "purged"]);
 
 /** @param {{address: any, index: number, tick: number}} props */
 export function MemoryView({ address, index, tick }) {
@@ -91,19 +90,35 @@ function Decisions({ decisions, index, tick }) {
     )}</tbody></table></div>`;
 }
 
+/** The stretches of ticks in which a memory was there: an archived or deleted one may become active again.
+ * @param {Life} life @param {number} last @returns {[number, number][]} */
+function stretches({ memory, events }, last) {
+  /** @type {[number, number][]} */
+  const found = [];
+  /** @type {number | null} */
+  let since = memory.created;
+  for (const { tick, what, retention } of events) {
+    const isThere = what !== "gone" && (retention ?? "active") === "active";
+    if (isThere) since ??= tick;
+    else if (since !== null) {
+      found.push([since, tick]);
+      since = null;
+    }
+  }
+  return since === null ? found : [...found, [since, last]];
+}
+
 /** @param {{life: Life, tick: number}} props */
 function LifeLine({ life, tick }) {
   const [ref, { width }] = useSize();
   const { last } = span();
   const x = (/** @type {number} */ at) => shareOf(at) * width;
-  const born = life.memory.created;
-  const end = life.events.find((event) => ENDS.has(event.what))?.tick ?? last;
   /** @type {Map<number, number>} */
   const pile = new Map();
   const labelled = width / Math.max(1, new Set(life.events.map((event) => event.tick)).size) > 46;
   return html`<div class="life-line" ref=${ref}><svg width=${width} height="92" role="img" aria-label="the memory's life">
     <line class="axis" x1="0" x2=${width} y1="48" y2="48" />
-    <line class="alive" x1=${x(born)} x2=${x(end)} y1="48" y2="48" />
+    ${stretches(life, last).map(([from, until]) => html`<line class="alive" data-from=${from} data-until=${until} x1=${x(from)} x2=${x(until)} y1="48" y2="48" />`)}
     ${life.decisions.map((each) => html`<circle class="given-dot" cx=${x(each.tick)} cy="62" r="3"><title>${`tick ${each.tick}: given to ${plain(each.agent)} (${each.part})`}</title></circle>`)}
     ${life.events.filter((event) => event.what !== "given").map((event) => {
       const above = pile.get(event.tick) ?? 0;
