@@ -369,6 +369,30 @@ def test_a_sweep_is_a_grid_that_leads_to_its_runs_and_back(
         browser.click("#runs .tick-link")
         browser.shows(".frame[data-view=overview] #heat")
         assert browser.tick == 4
+        name = browser.all(".brand b")[0]
+        assert f"cell={name}" in browser.hash.replace("%3D", "=")
+        browser.click("nav a[data-tab=agent]")
+        browser.shows("#memories[data-ready=true] .row")
+        link = browser.hash
+        browser.driver.back()
+        browser.shows(".frame[data-view=overview] #heat")
+        browser.driver.back()
+        browser.shows(".frame[data-view=sweep] #grid")
+        browser.driver.forward()
+        browser.shows(".frame[data-view=overview] #heat")
         browser.click("#to-sweep")
         browser.shows(".frame[data-view=sweep] #grid")
+        browser.open(address, link)
+        browser.shows(".frame[data-view=agent] #memories[data-ready=true] .row")
+        assert browser.all(".brand b") == [name]
+        other = next(each for each in done if each != name)
+        browser.go(f"#/overview?cell={other}")
+        browser.shows(".brand b", other)
+        browser.shows(".frame[data-view=overview] #heat")
+        browser.open(address, "#/sweep")
+        browser.shows(".frame[data-view=sweep] #grid")
         assert browser.complaints() == []
+        browser.go("#/overview?cell=nothing")
+        browser.shows(".failed", "the sweep has no run 'nothing'")
+        browser.driver.back()
+        browser.shows(".frame[data-view=sweep] #grid")

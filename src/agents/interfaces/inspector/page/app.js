@@ -6,6 +6,7 @@ import { Failed } from "#bits";
 import { CursorBar } from "#cursor";
 import { leaveArms } from "#effects";
 import { KEYS, onKey } from "#keys";
+import { useOpened } from "#opened";
 import { readers } from "#provider";
 import { Line, counted, plain } from "#text";
 import { followRuns, tickNow } from "#time";
@@ -25,6 +26,7 @@ export function App() {
     addEventListener("keydown", onKeyDown);
     return () => removeEventListener("keydown", onKeyDown);
   }, []);
+  const { isOpen, error } = useOpened(address);
   const { about } = site;
   const shown = VIEWS.filter((view) => view.isShown(about));
   const view = shown.find((each) => each.name === address.view) ?? shown[0];
@@ -46,7 +48,11 @@ export function App() {
     </header>
     ${run && html`<${CursorBar} />`}
     <${Remarks} />
-    <main key=${view?.name}><${Guard} view=${view} address=${address} run=${run} /></main>
+    <main key=${`${address.cell} ${address.effect} ${view?.name}`}>${error
+      ? html`<${Failed} error=${error} />`
+      : isOpen
+        ? html`<${Guard} view=${view} address=${address} run=${run} />`
+        : html`<p class="soft waiting">Opening …</p>`}</main>
     ${isHelp && html`<${Help} close=${() => setHelp(false)} />`}
   </div>`;
 }
