@@ -148,6 +148,14 @@ def test_keys_change_agent_view_and_search(browser: Browser, page: str) -> None:
     until("it stands", lambda: browser.attribute("#play", "aria-pressed") != "true")
 
 
+def test_space_plays_with_the_chosen_speed(browser: Browser, page: str) -> None:
+    browser.open(page, "#/search?t=1")
+    browser.run("window.setInterval = (call, wait) => void (window.waited = wait)")
+    browser.choose("#speed", "25")
+    browser.press(" ")
+    until("it plays", lambda: browser.run("return window.waited ?? null") == 40)
+
+
 @pytest.mark.parametrize("seed", [1, 2])
 def test_numbers_are_those_of_the_python_api(
     browser: Browser, page: str, market: Path, site: Site, seed: int

@@ -19,6 +19,7 @@ from agents.simulation.sweeps.sweep import read_sweep, run_cells
 from waiting import until
 
 AGENT = "agent_01"
+ARROW_RIGHT, ENTER, SHIFT = "\ue014", "\ue007", "\ue008"
 REORDERED = "pay \u202edrawkcab\u202c \u2066now\u2069"
 HOSTILE = (
     "<img src=x onerror='window.harmed = 1'>",
@@ -275,6 +276,23 @@ def test_the_population_shows_who_brought_a_belief_to_whom(
             assert browser.complaints() == []
 
 
+def test_agents_of_the_circle_are_chosen_and_opened_by_keys(browser: Browser, rumor: Path) -> None:
+    with served(rumor) as address:
+        browser.open(address, "#/population?t=12")
+        node = f".circle .node[data-agent={AGENT}]"
+        browser.shows(node)
+        browser.run(f"document.querySelector('{node}').focus()")
+        browser.driver.switch_to.active_element.send_keys(ENTER)
+        browser.shows(f"{node}.chosen[aria-pressed=true]")
+        browser.shows("#told h2", f"Told by or to {AGENT}")
+        browser.driver.switch_to.active_element.send_keys(ENTER)
+        browser.shows(f"{node}:not(.chosen)")
+        browser.driver.switch_to.active_element.send_keys(SHIFT + ENTER)
+        browser.shows(".frame[data-view=agent] .decision")
+        assert browser.hash.startswith(f"#/agent/{AGENT}")
+        assert browser.complaints() == []
+
+
 def test_an_exported_file_refuses_scripts_that_somebody_adds(
     browser: Browser, rumor: Path, tmp_path: Path
 ) -> None:
@@ -365,6 +383,14 @@ def test_a_sweep_is_a_grid_that_leads_to_its_runs_and_back(
         browser.open(address, "#/sweep?metric=loss")
         browser.shows("#grid")
         assert browser.values("#grid .num") == pytest.approx(means)
+        browser.press("?")
+        browser.shows("dialog", "Keys")
+        browser.press("?")
+        browser.press(ARROW_RIGHT, "b", " ")
+        browser.go("#/nothing?metric=loss")
+        browser.press("1")
+        until("the sweep", lambda: browser.hash == "#/sweep")
+        assert browser.all("dialog, .failed") == []
         browser.click("#grid .cell-button")
         browser.click("#runs .tick-link")
         browser.shows(".frame[data-view=overview] #heat")

@@ -29,6 +29,9 @@ function labelAt({ x, y, angle }) {
   return side > 0 ? { x: x + 10, y: y + 4, anchor: "start" } : { x: x - 10, y: y + 4, anchor: "end" };
 }
 
+/** @param {string} name of an agent */
+const open = (name) => go({ view: "agent", of: name, more: {} });
+
 /** Agents keep their places while the cursor moves: ``edges`` are drawn, ``all`` says who is in the circle.
  * @param {{edges: Edge[], all: Edge[], agents: string[], holders: Set<string> | null, tick: number, chosen: string, choose: (agent: string) => void}} props */
 export function Circle({ edges, all, agents, holders, tick, chosen, choose }) {
@@ -46,7 +49,7 @@ export function Circle({ edges, all, agents, holders, tick, chosen, choose }) {
   );
   const most = Math.max(1, ...edges.map((edge) => edge.times));
   const drawn = edges.filter((edge) => at.has(edge.teller) && at.has(edge.listener));
-  return html`<div class="circle" ref=${ref}><svg width=${width} height=${height} role="img" aria-label="who told whom">
+  return html`<div class="circle" ref=${ref}><svg width=${width} height=${height} role="group" aria-label="who told whom">
     <defs><marker id="arrow" viewBox="0 0 8 8" refX="13" refY="4" markerWidth="8" markerHeight="8" markerUnits="userSpaceOnUse" orient="auto"><path d="M0 0L8 4L0 8z" /></marker></defs>
     ${drawn.map((edge) => {
       const [a, b] = [at.get(edge.teller), at.get(edge.listener)];
@@ -62,7 +65,12 @@ export function Circle({ edges, all, agents, holders, tick, chosen, choose }) {
       if (!place) return null;
       const kind = (holders ? (holders.has(name) ? "holds" : "lacks") : "") + (name === chosen ? " chosen" : "");
       const label = labelAt(place);
-      return html`<g class=${"node " + kind} data-agent=${name} onClick=${() => choose(name === chosen ? "" : name)} onDblClick=${() => go({ view: "agent", of: name, more: {} })}>
+      const onKeyDown = (/** @type {KeyboardEvent} */ event) => {
+        if (event.key !== "Enter") return;
+        if (event.shiftKey) open(name);
+        else choose(name === chosen ? "" : name);
+      };
+      return html`<g class=${"node " + kind} data-agent=${name} tabindex="0" role="button" aria-label=${plain(name)} aria-pressed=${name === chosen} onKeyDown=${onKeyDown} onClick=${() => choose(name === chosen ? "" : name)} onDblClick=${() => open(name)}>
         <circle cx=${place.x} cy=${place.y} r=${names.length > 40 ? 4 : 6}><title>${plain(name)}: click shows its threads, double click opens it</title></circle>
         ${names.length <= 48 && html`<text x=${label.x} y=${label.y} text-anchor=${label.anchor}>${plain(name.length > 12 ? name.slice(0, 11) + "…" : name)}</text>`}</g>`;
     })}
