@@ -276,6 +276,29 @@ def test_the_population_shows_who_brought_a_belief_to_whom(
             assert browser.complaints() == []
 
 
+def test_what_agents_have_in_common_is_shown_page_by_page(browser: Browser, tmp_path: Path) -> None:
+    with MemoryBank.open(tmp_path / "bank", storage={"sync": "manual"}) as bank:
+        for number in range(130):
+            bank.agent(f"agent_{number:03}").add(f"belief {number % 4}")
+        bank.advance(1)
+    with looked_at(tmp_path / "bank") as site:
+        write_export(site, tmp_path / "bank.html")
+    with served(tmp_path / "bank") as address:
+        browser.open(address, "#/population")
+        browser.shows("#overlap[data-first=agent_000][data-agents='60']")
+        circle = browser.all(".circle title")
+        browser.choose("#overlap-from", "120")
+        browser.shows("#overlap[data-first=agent_120][data-agents='10']")
+        until("the address has it", lambda: "from=120" in browser.hash)
+        assert browser.all(".circle title") == circle
+        browser.choose("#overlap-from", "0")
+        browser.shows("#overlap[data-first=agent_000]")
+    browser.open((tmp_path / "bank.html").as_uri(), "#/population?from=120")
+    browser.shows(".overlap .note", "the first 60 of 130 agents")
+    browser.shows("#overlap[data-first=agent_000][data-agents='60']")
+    assert browser.complaints() == []
+
+
 def test_agents_of_the_circle_are_chosen_and_opened_by_keys(browser: Browser, rumor: Path) -> None:
     with served(rumor) as address:
         browser.open(address, "#/population?t=12")

@@ -109,7 +109,7 @@ export function Matrix({ agents, overlap }) {
   const percent = (/** @type {number | null} */ value) => number(value === null ? null : Math.round(value * 1000) / 10);
   return html`<div class="matrix" ref=${ref}>
     <div class="heat-names">${row >= 9 && agents.map((name) => html`<span style=${{ height: `${row}px`, lineHeight: `${row}px` }}><${Line} text=${name} /></span>`)}</div>
-    <canvas ref=${canvas} id="overlap" role="img" aria-label="share of texts that two agents both hold" style=${{ width: `${side}px`, height: `${side}px` }} onPointerMove=${find} onPointerLeave=${() => setOver(null)}></canvas>
+    <canvas ref=${canvas} id="overlap" data-first=${agents[0]} data-agents=${count} role="img" aria-label="share of texts that two agents both hold" style=${{ width: `${side}px`, height: `${side}px` }} onPointerMove=${find} onPointerLeave=${() => setOver(null)}></canvas>
     <p class="soft matrix-note">${over ? html`<b><${Line} text=${over.one} /></b> and <b><${Line} text=${over.other} /></b> share ${percent(over.value)} %` : `dark: nothing in common; yellow: ${percent(most)} %`}</p>
   </div>`;
 }
