@@ -371,6 +371,10 @@ def test_two_runs_are_compared_from_where_they_part(
         browser.shows("[data-side='1'] .decision[data-tick='30']")
         browser.click("#parted .tick-link")
         until("the cursor is there", lambda: browser.tick == found.parted)
+        browser.press(ARROW_RIGHT)
+        browser.shows(".view-head h1", f"in tick {found.parted + 1}")
+        for side in (0, 1):
+            browser.shows(f"[data-side='{side}'] .decision[data-tick='{found.parted + 1}']")
         browser.click(".runs .run-1")
         browser.shows(".frame")
         browser.go(f"#/agent/{AGENT}?t=30&run=1&tier=pinned")
