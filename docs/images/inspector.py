@@ -56,7 +56,7 @@ def main() -> None:
             browser.shows(ready)
             time.sleep(1)  # curves and graphs are drawn
             shot = Image.open(io.BytesIO(browser.driver.get_screenshot_as_png())).convert("RGB")
-            shot.quantize(128).save(options.out / f"inspector-{name}.png", optimize=True)
+            shot.quantize(256).save(options.out / f"inspector-{name}.png", optimize=True)
 
         market, other, rumor = made(Path(scratch))
         with MemoryBank.at(market / "bank") as bank:

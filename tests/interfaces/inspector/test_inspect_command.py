@@ -147,6 +147,18 @@ def test_hostile_texts_stay_data_in_an_export(tiermem: Command, tmp_path: Path) 
     assert [row["text"] for row in rows] == [hostile]
 
 
+@pytest.mark.usefixtures("drawn")
+def test_a_report_links_to_an_inspector_beside_it(tiermem: Command, tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", "market", 4)
+    assert tiermem("report", run).code == 0
+    assert "inspector.html" not in (run / "report.html").read_text()
+    assert tiermem("inspect", run, "--export", run / "inspector.html", "-q").code == 0
+    assert tiermem("report", run).code == 0
+    links = re.findall(r'href="(inspector\.html#[^"]*)"', (run / "report.html").read_text())
+    assert "inspector.html#/overview" in links
+    assert any(each.startswith("inspector.html#/memory/") for each in links)
+
+
 def test_what_can_t_be_looked_at_is_refused(tiermem: Command, tmp_path: Path) -> None:
     assert tiermem("inspect", "nothing").is_one_error(1, "nothing")
     (tmp_path / "empty").mkdir()

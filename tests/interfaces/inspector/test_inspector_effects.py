@@ -120,7 +120,18 @@ def test_the_page_leads_from_a_run_to_what_a_change_did(
         until("the cursor is where it began", lambda: browser.tick == found.at)
         browser.click(".open-arms")
         browser.shows(".frame[data-view=compare] #parted")
+        link = browser.hash
+        browser.driver.back()
+        browser.shows("#effects", found.words[0])
+        browser.driver.forward()
+        browser.shows(".frame[data-view=compare] #parted")
         browser.click("#to-run")
+        browser.shows("#effects", found.words[0])
+        browser.open(address, link)
+        browser.shows(".frame[data-view=compare] #parted")
+        browser.open(address, link)
+        browser.shows(".runs .run-1", "changed")
+        browser.open(address, "#/compare")
         browser.shows("#effects", found.words[0])
         assert browser.complaints() == []
     with looked_at(run) as site:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 from browsers import Browser, served
 from inspected_sites import ask
 
@@ -72,9 +73,17 @@ def test_a_click_leads_from_an_event_to_the_memory_and_from_it_to_the_decision(
     browser.shows(".frame[data-view=agent] .decision, .frame[data-view=agent] .remark")
 
 
-def test_the_cursor_moves_every_view(browser: Browser, page: str) -> None:
+def test_the_events_of_a_tick_say_why(browser: Browser, page: str, site: Site) -> None:
+    told = [event["detail"] for event in ask(site, "tick", tick=12)["events"] if event["detail"]]
+    browser.open(page, "#/overview?t=12")
+    browser.shows("#in-this-tick .detail", "as observation")
+    assert browser.all("#in-this-tick .detail") == told
+
+
+def test_the_cursor_moves_every_view(browser: Browser, page: str, market: Path) -> None:
     shown = {
         "overview": "#in-this-tick h2",
+        f"memory/{_a_memory(market)}": "#at-tick",
         "agent": "#tab-memories",
         "population": ".population",
         "branch": ".view-head h1",
@@ -82,7 +91,7 @@ def test_the_cursor_moves_every_view(browser: Browser, page: str) -> None:
     browser.open(page, "#/overview?t=10")
     for view, css in shown.items():
         browser.go(f"#/{view}?t=10")
-        browser.shows(f".frame[data-view={view}] {css}")
+        browser.shows(f".frame[data-view={view.partition('/')[0]}] {css}")
         browser.press(ARROW_RIGHT)
         until("the cursor is at tick 11", lambda: browser.tick == 11)
         if view == "population":
@@ -139,6 +148,14 @@ def test_keys_change_agent_view_and_search(browser: Browser, page: str) -> None:
     until("it plays", lambda: browser.tick > 10)
     browser.press(" ")
     until("it stands", lambda: browser.attribute("#play", "aria-pressed") != "true")
+
+
+def test_space_plays_with_the_chosen_speed(browser: Browser, page: str) -> None:
+    browser.open(page, "#/search?t=1")
+    browser.run("window.setInterval = (call, wait) => void (window.waited = wait)")
+    browser.choose("#speed", "25")
+    browser.press(" ")
+    until("it plays", lambda: browser.run("return window.waited ?? null") == 40)
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -240,6 +257,38 @@ def test_a_branch_is_written_as_a_command_with_its_edits(
     browser.shows("#command", "--at 20")
     browser.click(".editable .delete")
     browser.shows("#edits-file", "delete")
+
+
+def test_a_memory_is_pinned_and_put_into_another_tier_by_its_field(
+    browser: Browser, page: str, site: Site
+) -> None:
+    rows = ask(site, "memories", agent=AGENT, tick=20, sort="tier", limit=200)["rows"]
+    one, other = [row["id"] for row in rows if row["tier"] == "normal"][:2]
+    browser.open(page, f"#/branch/{AGENT}?t=20")
+    browser.choose(f".editable li[data-id='{one}'] select", "pinned")
+    browser.choose(f".editable li[data-id='{other}'] select", "low")
+    browser.shows("#edits-file", other)
+    edits = yaml.safe_load(browser.all("#edits-file")[0])
+    assert edits == [
+        {"agent": AGENT, "do": "pin", "memory": one},
+        {"agent": AGENT, "do": "set_tier", "memory": other, "tier": "low"},
+    ]
+    browser.choose(f".editable li[data-id='{one}'] select", "critical")
+    browser.shows("#edits", "set_tier critical")
+    assert len(browser.all("#edits li")) == 2
+
+
+def test_every_view_fits_a_larger_window(browser: Browser, page: str, market: Path) -> None:
+    device = {"width": 1920, "height": 1080, "deviceScaleFactor": 1, "mobile": False}
+    browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", device)
+    try:
+        for view in (*VIEWS, f"memory/{_a_memory(market)}"):
+            browser.open(page, f"#/{view}?t=20")
+            browser.shows(f"main :is({VIEWS[view.partition('/')[0]]})")
+            assert browser.run("return innerWidth") == 1920
+            assert browser.run("return document.documentElement.scrollWidth <= innerWidth")
+    finally:
+        browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 def test_light_and_dark_and_keys_for_help(browser: Browser, page: str) -> None:

@@ -27,6 +27,7 @@ FORBIDDEN = (
     "http://",
     "dangerouslySetInnerHTML",
 )
+LICENCES = ("MIT", "ISC", "BSD-2-Clause", "BSD-3-Clause", "Apache-2.0")
 MOST_SCRIPT = 300_000
 
 
@@ -42,6 +43,15 @@ def test_carried_libraries_are_those_that_are_named() -> None:
     assert {"LICENSE-htm.txt", "LICENSE-preact.txt", "LICENSE-uplot.txt"} <= {
         path.name for path in (PAGE / "vendor").iterdir()
     }
+
+
+def test_carried_libraries_may_be_carried() -> None:
+    table = (PAGE / "vendor" / "VENDORED.md").read_text()
+    cells = re.findall(r"^\| [a-z-]+\.(?:js|css) \|.*\| ([^|]+) \| [0-9a-f]{64} \|$", table, re.M)
+    assert len(cells) == sum(path.suffix in (".js", ".css") for path in (PAGE / "vendor").iterdir())
+    for cell in cells:
+        for licence in cell.split(", "):
+            assert licence.partition(" (")[0] in LICENCES
 
 
 def test_the_import_map_names_each_module_once() -> None:

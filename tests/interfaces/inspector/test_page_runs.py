@@ -1,4 +1,4 @@
-"""The page over runs that go on, are compared, exported or damaged; and over hostile texts."""
+"""The page over runs that go on, are compared, exported or damaged."""
 
 import shutil
 import sqlite3
@@ -19,44 +19,7 @@ from agents.simulation.sweeps.sweep import read_sweep, run_cells
 from waiting import until
 
 AGENT = "agent_01"
-HOSTILE = (
-    "<img src=x onerror='window.harmed = 1'>",
-    "<script>window.harmed = 1</script>",
-    "</script><svg onload='window.harmed = 1'>",
-    "pay \u202edrawkcab\u202c \u2066now\u2069",
-    "bell \x07 and escape \x1b[31m and a tab\t",
-    "javascript:window.harmed=1",
-    "${window.harmed = 1} {{harmed}} %3Cimg%3E &lt;b&gt;",
-)
-
-
-def test_hostile_texts_are_shown_and_do_nothing(browser: Browser, tmp_path: Path) -> None:
-    options = {"storage": {"sync": "manual"}, "memory": {"max_content_bytes": 200_000}}
-    with MemoryBank.open(tmp_path / "bank", **options) as bank:
-        alice = bank.agent("alice")
-        for text in HOSTILE:
-            alice.add(text, "pinned" if "img src" in text else "normal")
-        long = alice.add("x" * 100_000)
-        bank.agent("bob").add(HOSTILE[0], metadata={"speaker": "<b>alice</b>"})
-        bank.advance(1)
-    with served(tmp_path / "bank") as address:
-        browser.open(address, "#/agent/alice")
-        browser.shows("#memories[data-ready=true][data-total='8'] .row", HOSTILE[0])
-        browser.shows("#memories .row", HOSTILE[1])
-        browser.shows("#memories .mark", "RLO")
-        browser.shows("#memories .mark", "U+0007")
-        browser.go(f"#/memory/{long.id}")
-        browser.shows("#memory-text", "x" * 4000)
-        assert browser.run("return document.documentElement.scrollWidth <= innerWidth")
-        browser.click("#memory-text button")
-        browser.shows("#memory-text", "x" * 100_000)
-        for view in ("overview", "population", "search?q=harmed", "search?q=%3Cimg"):
-            browser.go(f"#/{view}")
-            browser.shows(f".frame[data-view={view.split('?')[0]}] main :not(.waiting)")
-        browser.shows("#results .row", HOSTILE[0])
-        assert browser.run("return document.querySelectorAll('main img, main script').length") == 0
-        assert browser.run("return window.harmed ?? null") is None
-        assert browser.complaints() == []
+ARROW_RIGHT, ENTER, SHIFT = "\ue014", "\ue007", "\ue008"
 
 
 def test_a_long_table_draws_the_rows_in_sight(browser: Browser, tmp_path: Path) -> None:
@@ -78,6 +41,31 @@ def test_a_long_table_draws_the_rows_in_sight(browser: Browser, tmp_path: Path) 
         assert len(browser.all("#memories *")) < 2_000
 
 
+def test_the_events_of_a_tick_are_shown_page_by_page(browser: Browser, tmp_path: Path) -> None:
+    with MemoryBank.open(tmp_path / "bank", storage={"sync": "manual"}) as bank:
+        bank.agent("alice").add_many([f"memory number {number}" for number in range(450)])
+        bank.advance(1)
+        memory = bank.agent("alice").add("a memory of the next tick")
+        bank.agent("alice").set_tier(memory.id, "critical")
+        bank.advance(1)
+    with looked_at(tmp_path / "bank") as site:
+        write_export(site, tmp_path / "bank.html")
+    with served(tmp_path / "bank") as address:
+        for where in (address, (tmp_path / "bank.html").as_uri()):
+            browser.open(where, "#/overview?t=0")
+            browser.shows("#in-this-tick .events li", "memory number 0")
+            assert len(browser.all("#in-this-tick .events li")) == 200
+            browser.shows("#in-this-tick label", "of 450")
+            browser.choose("#events-from", "400")
+            browser.shows("#in-this-tick .events li", "memory number 449")
+            assert len(browser.all("#in-this-tick .events li")) == 50
+            browser.go("#/overview?t=1")
+            browser.shows("#in-this-tick .events li", "a memory of the next tick")
+            browser.shows("#in-this-tick .detail", "critical now, by a call or an action")
+            assert browser.all("#events-from") == []
+            assert browser.complaints() == []
+
+
 _WATCH = """
 const table = document.querySelector("#memories");
 window.most = 0;
@@ -87,6 +75,27 @@ const count = () => {
 new MutationObserver(count).observe(table, { childList: true, subtree: true });
 """
 """Counts the rows after each change of the table."""
+
+
+def test_the_line_of_a_life_goes_on_where_a_memory_is_active_again(
+    browser: Browser, tmp_path: Path
+) -> None:
+    with MemoryBank.open(tmp_path / "bank", storage={"sync": "manual"}) as bank:
+        alice = bank.agent("alice")
+        bank.advance(1)
+        memory = alice.add("the mill burns")
+        for tick, act in ((3, alice.archive), (5, alice.restore), (7, alice.delete)):
+            bank.advance(tick)
+            act(memory.id)
+        bank.advance(9)
+    with served(tmp_path / "bank") as address:
+        browser.open(address, f"#/memory/{memory.id}")
+        browser.shows("#life", "active again")
+        ends = browser.run(
+            "return [...document.querySelectorAll('.life-line .alive')]"
+            ".map((one) => [one.dataset.from, one.dataset.until].map(Number))"
+        )
+        assert ends == [[1, 3], [5, 7]]
 
 
 def test_an_unfinished_run_is_followed(browser: Browser, tmp_path: Path) -> None:
@@ -119,6 +128,22 @@ def test_a_bank_is_followed_while_its_tick_stands_still(browser: Browser, tmp_pa
             browser.shows("#memories[data-ready=true][data-total='1'] .row", "the first boat")
             alice.add("the second boat")
             browser.shows("#memories[data-ready=true][data-total='2'] .row", "the second boat")
+
+
+def test_edits_stay_while_an_unfinished_run_goes_on(browser: Browser, tmp_path: Path) -> None:
+    folder = make_run(tmp_path / "run", "market", 4)
+    text = (folder / "config.yaml").read_text().replace("ticks: 4", "ticks: 12")
+    (folder / "config.yaml").write_text(text)
+    with Run.open(folder) as run, served(folder) as address:
+        browser.open(address, f"#/branch/{AGENT}")
+        browser.shows("#live", "following")
+        browser.write("#new-memory", "NEVER trade\n")
+        browser.shows("#edits", "NEVER trade")
+        next(run.advance(12))
+        browser.shows(".tick-field", "of 5")
+        browser.shows("#command", "--at 4")
+        assert "NEVER trade" in browser.all("#edits")[0]
+        assert browser.tick == 4
 
 
 def test_an_exported_file_has_the_same_views(browser: Browser, rumor: Path, tmp_path: Path) -> None:
@@ -184,6 +209,46 @@ def test_the_population_shows_who_brought_a_belief_to_whom(
             assert browser.complaints() == []
 
 
+def test_what_agents_have_in_common_is_shown_page_by_page(browser: Browser, tmp_path: Path) -> None:
+    with MemoryBank.open(tmp_path / "bank", storage={"sync": "manual"}) as bank:
+        for number in range(130):
+            bank.agent(f"agent_{number:03}").add(f"belief {number % 4}")
+        bank.advance(1)
+    with looked_at(tmp_path / "bank") as site:
+        write_export(site, tmp_path / "bank.html")
+    with served(tmp_path / "bank") as address:
+        browser.open(address, "#/population")
+        browser.shows("#overlap[data-first=agent_000][data-agents='60']")
+        circle = browser.all(".circle title")
+        browser.choose("#overlap-from", "120")
+        browser.shows("#overlap[data-first=agent_120][data-agents='10']")
+        until("the address has it", lambda: "from=120" in browser.hash)
+        assert browser.all(".circle title") == circle
+        browser.choose("#overlap-from", "0")
+        browser.shows("#overlap[data-first=agent_000]")
+    browser.open((tmp_path / "bank.html").as_uri(), "#/population?from=120")
+    browser.shows(".overlap .note", "the first 60 of 130 agents")
+    browser.shows("#overlap[data-first=agent_000][data-agents='60']")
+    assert browser.complaints() == []
+
+
+def test_agents_of_the_circle_are_chosen_and_opened_by_keys(browser: Browser, rumor: Path) -> None:
+    with served(rumor) as address:
+        browser.open(address, "#/population?t=12")
+        node = f".circle .node[data-agent={AGENT}]"
+        browser.shows(node)
+        browser.run(f"document.querySelector('{node}').focus()")
+        browser.driver.switch_to.active_element.send_keys(ENTER)
+        browser.shows(f"{node}.chosen[aria-pressed=true]")
+        browser.shows("#told h2", f"Told by or to {AGENT}")
+        browser.driver.switch_to.active_element.send_keys(ENTER)
+        browser.shows(f"{node}:not(.chosen)")
+        browser.driver.switch_to.active_element.send_keys(SHIFT + ENTER)
+        browser.shows(".frame[data-view=agent] .decision")
+        assert browser.hash.startswith(f"#/agent/{AGENT}")
+        assert browser.complaints() == []
+
+
 def test_an_exported_file_refuses_scripts_that_somebody_adds(
     browser: Browser, rumor: Path, tmp_path: Path
 ) -> None:
@@ -239,6 +304,10 @@ def test_two_runs_are_compared_from_where_they_part(
         browser.shows("[data-side='1'] .decision[data-tick='30']")
         browser.click("#parted .tick-link")
         until("the cursor is there", lambda: browser.tick == found.parted)
+        browser.press(ARROW_RIGHT)
+        browser.shows(".view-head h1", f"in tick {found.parted + 1}")
+        for side in (0, 1):
+            browser.shows(f"[data-side='{side}'] .decision[data-tick='{found.parted + 1}']")
         browser.click(".runs .run-1")
         browser.shows(".frame")
         browser.go(f"#/agent/{AGENT}?t=30&run=1&tier=pinned")
@@ -274,10 +343,42 @@ def test_a_sweep_is_a_grid_that_leads_to_its_runs_and_back(
         browser.open(address, "#/sweep?metric=loss")
         browser.shows("#grid")
         assert browser.values("#grid .num") == pytest.approx(means)
+        browser.press("?")
+        browser.shows("dialog", "Keys")
+        browser.press("?")
+        browser.press(ARROW_RIGHT, "b", " ")
+        browser.go("#/nothing?metric=loss")
+        browser.press("1")
+        until("the sweep", lambda: browser.hash == "#/sweep")
+        assert browser.all("dialog, .failed") == []
         browser.click("#grid .cell-button")
         browser.click("#runs .tick-link")
         browser.shows(".frame[data-view=overview] #heat")
         assert browser.tick == 4
+        name = browser.all(".brand b")[0]
+        assert f"cell={name}" in browser.hash.replace("%3D", "=")
+        browser.click("nav a[data-tab=agent]")
+        browser.shows("#memories[data-ready=true] .row")
+        link = browser.hash
+        browser.driver.back()
+        browser.shows(".frame[data-view=overview] #heat")
+        browser.driver.back()
+        browser.shows(".frame[data-view=sweep] #grid")
+        browser.driver.forward()
+        browser.shows(".frame[data-view=overview] #heat")
         browser.click("#to-sweep")
         browser.shows(".frame[data-view=sweep] #grid")
+        browser.open(address, link)
+        browser.shows(".frame[data-view=agent] #memories[data-ready=true] .row")
+        assert browser.all(".brand b") == [name]
+        other = next(each for each in done if each != name)
+        browser.go(f"#/overview?cell={other}")
+        browser.shows(".brand b", other)
+        browser.shows(".frame[data-view=overview] #heat")
+        browser.open(address, "#/sweep")
+        browser.shows(".frame[data-view=sweep] #grid")
         assert browser.complaints() == []
+        browser.go("#/overview?cell=nothing")
+        browser.shows(".failed", "the sweep has no run 'nothing'")
+        browser.driver.back()
+        browser.shows(".frame[data-view=sweep] #grid")

@@ -16,9 +16,9 @@ export function read(hash) {
   const [path, query = ""] = hash.replace(/^#\/?/, "").split("?");
   const [view, ...rest] = path.split("/");
   const more = Object.fromEntries(new URLSearchParams(query));
-  const { t, run, ...others } = more;
+  const { t, run, cell = "", effect = "", ...others } = more;
   const tick = t !== undefined && /^\d+$/.test(t) ? Number(t) : null;
-  return { view: view || "overview", of: decoded(rest.join("/")), run: run === "1" ? 1 : 0, tick, more: others };
+  return { view: view || "overview", of: decoded(rest.join("/")), run: run === "1" ? 1 : 0, tick, cell, effect, more: others };
 }
 
 /** @param {string} text */
@@ -31,10 +31,12 @@ function decoded(text) {
 }
 
 /** @param {Address} address */
-export function write({ view, of, run, tick, more }) {
+export function write({ view, of, run, tick, cell, effect, more }) {
   const query = new URLSearchParams();
   if (tick !== null) query.set("t", String(tick));
   if (run) query.set("run", String(run));
+  if (cell) query.set("cell", cell);
+  if (effect) query.set("effect", effect);
   for (const [name, value] of Object.entries(more)) if (value) query.set(name, value);
   const text = query.toString();
   return `#/${view}${of ? "/" + encodeURIComponent(of) : ""}${text ? "?" + text : ""}`;

@@ -6,8 +6,9 @@ import { Failed } from "#bits";
 import { CursorBar } from "#cursor";
 import { leaveArms } from "#effects";
 import { KEYS, onKey } from "#keys";
+import { useOpened } from "#opened";
 import { readers } from "#provider";
-import { Line, counted } from "#text";
+import { Line, counted, plain } from "#text";
 import { followRuns, tickNow } from "#time";
 import { VIEWS } from "#views";
 import { openRun } from "#views/sweep";
@@ -25,17 +26,18 @@ export function App() {
     addEventListener("keydown", onKeyDown);
     return () => removeEventListener("keydown", onKeyDown);
   }, []);
+  const { isOpen, error } = useOpened(address);
   const { about } = site;
   const shown = VIEWS.filter((view) => view.isShown(about));
   const view = shown.find((each) => each.name === address.view) ?? shown[0];
   const run = about.runs[address.run] ?? about.runs[0];
   useEffect(() => {
-    document.title = `${view?.title ?? ""}${address.of ? " " + address.of : ""} · ${about.name} · TierMem`;
+    document.title = plain(`${view?.title ?? ""}${address.of ? " " + address.of : ""} · ${about.name} · TierMem`);
   }, [view, address.of]);
   return html`<div class="frame" data-view=${view?.name}>
     <header>
       <a class="brand" href=${link({ view: shown[0]?.name })} title=${`TierMem ${about.version}`}><span class="soft">TierMem</span> <b><${Line} text=${about.around ?? about.name} most=${80} /></b></a>
-      ${about.sweep && about.kind !== "sweep" && !about.around && html`<button class="quiet" id="to-sweep" onClick=${() => openRun("")}>‹ ${about.sweep}</button>`}
+      ${about.sweep && about.kind !== "sweep" && !about.around && html`<button class="quiet" id="to-sweep" onClick=${() => openRun("")}>‹ <${Line} text=${about.sweep} /></button>`}
       ${about.around && html`<button class="quiet" id="to-run" onClick=${leaveArms} title="back to the run itself">‹ back</button>`}
       <nav aria-label="views">${shown.map((each) => html`<${Tab} view=${each} isHere=${each === view} />`)}</nav>
       ${about.runs.length > 1 && html`<${RunChoice} />`}
@@ -46,7 +48,11 @@ export function App() {
     </header>
     ${run && html`<${CursorBar} />`}
     <${Remarks} />
-    <main key=${view?.name}><${Guard} view=${view} address=${address} run=${run} /></main>
+    <main key=${`${address.cell} ${address.effect} ${view?.name}`}>${error
+      ? html`<${Failed} error=${error} />`
+      : isOpen
+        ? html`<${Guard} view=${view} address=${address} run=${run} />`
+        : html`<p class="soft waiting">Opening …</p>`}</main>
     ${isHelp && html`<${Help} close=${() => setHelp(false)} />`}
   </div>`;
 }

@@ -103,6 +103,16 @@ export function useTyped(text, set, rest = 200) {
   return { value: typed, onInput: (/** @type {any} */ event) => setTyped(event.currentTarget.value) };
 }
 
+/** A choice among the pages of a long list; nothing where one page has it all.
+ * @param {{what: string, id: string, total: number, size: number, offset: number, set: (offset: number) => void}} props */
+export function PageChoice({ what, id, total, size, offset, set }) {
+  const pages = Math.ceil(total / size);
+  if (pages < 2) return null;
+  return html`<label>${what} <select id=${id} value=${offset} onChange=${(/** @type {any} */ event) => set(Number(event.currentTarget.value))}>
+    ${[...Array(pages).keys()].map((page) => html`<option value=${page * size} selected=${page * size === offset}>${page * size + 1} to ${Math.min(total, (page + 1) * size)}</option>`)}
+  </select> of ${total}</label>`;
+}
+
 /** @param {{text: string, label?: string}} props */
 export function Copy({ text, label = "Copy" }) {
   const [isDone, setDone] = useState(false);

@@ -1,6 +1,6 @@
 // The bar with the tick cursor: buttons, the tick's number, and a line to drag on.
-import { html, useEffect, useReducer, useRef, useState } from "#vendor/htm-preact";
-import { isFollowing, isLive, follow, isPlaying, moveTo, onPlay, pause, play, span, step, tickNow } from "#time";
+import { html, useEffect, useReducer, useRef } from "#vendor/htm-preact";
+import { isFollowing, isLive, follow, isPlaying, moveTo, onPlay, pause, play, setSpeed, span, speedNow, step, tickNow } from "#time";
 
 const SPEEDS = [1, 2, 5, 10, 25];
 
@@ -41,7 +41,6 @@ export function shareOf(tick) {
 }
 
 export function CursorBar() {
-  const [speed, setSpeed] = useState(5);
   const [, redraw] = useReducer((/** @type {number} */ count) => count + 1, 0);
   const field = useRef(null);
   useEffect(() => onPlay(() => redraw(null)), []);
@@ -50,20 +49,16 @@ export function CursorBar() {
   useEffect(() => {
     if (field.current && document.activeElement !== field.current) field.current.value = String(tick);
   }, [tick]);
-  const faster = (/** @type {any} */ event) => {
-    setSpeed(Number(event.currentTarget.value));
-    if (isPlaying()) play(Number(event.currentTarget.value));
-  };
   return html`<div class="cursor-bar" role="group" aria-label="tick cursor">
     <span class="buttons">
       <button title="first tick (Home)" aria-label="first tick" onClick=${() => moveTo(first)}>|◀</button>
       <button title="one tick back (←)" aria-label="one tick back" onClick=${() => step(-1)}>◀</button>
-      <button class="play" id="play" title="play (space)" aria-pressed=${isPlaying()} onClick=${() => (isPlaying() ? pause() : play(speed))}>
+      <button class="play" id="play" title="play (space)" aria-pressed=${isPlaying()} onClick=${() => (isPlaying() ? pause() : play())}>
         ${isPlaying() ? "Pause" : "Play"}
       </button>
       <button title="one tick on (→)" aria-label="one tick on" onClick=${() => step(1)}>▶</button>
       <button title="last tick (End)" aria-label="last tick" onClick=${() => (isLive() ? follow() : moveTo(last))}>▶|</button>
-      <select title="ticks a second" aria-label="ticks a second" value=${speed} onChange=${faster}>
+      <select id="speed" title="ticks a second" aria-label="ticks a second" value=${speedNow()} onChange=${(/** @type {any} */ event) => setSpeed(Number(event.currentTarget.value))}>
         ${SPEEDS.map((each) => html`<option value=${each}>${each}/s</option>`)}
       </select>
     </span>

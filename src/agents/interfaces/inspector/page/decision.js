@@ -25,7 +25,7 @@ export function GivenTable({ rows, run }) {
 /** @param {{act: any, run?: number}} props */
 function Act({ act, run }) {
   const given = Object.entries(act.arguments ?? {});
-  return html`<li class="act"><b>${act.name}</b>
+  return html`<li class="act"><b><${Line} text=${act.name} /></b>
     ${given.map(([name, value]) => html` <span class="argument"><span class="soft">${name}</span> <${Line} text=${asText(value)} most=${120} /></span>`)}
     ${act.result !== null && act.result !== undefined && html` <span class="result">→ <${Line} text=${asText(act.result)} /></span>`}
     ${act.text && html`<div><${MemoryLink} id=${act.memory_id} text=${act.text} run=${run} /></div>`}</li>`;

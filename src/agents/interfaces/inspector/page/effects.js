@@ -1,8 +1,8 @@
 // Experiments with a run: what was changed, at which tick, and what it did.
-import { html, useState } from "#vendor/htm-preact";
+import { html } from "#vendor/htm-preact";
 import { go, link } from "#address";
-import { forget, site, useAnswer } from "#answers";
-import { AgentLink, Failed, Panel } from "#bits";
+import { site, useAnswer } from "#answers";
+import { AgentLink, Panel } from "#bits";
 import { Line, Num, counted } from "#text";
 import { moveTo } from "#time";
 
@@ -27,12 +27,9 @@ export function EffectsNote({ index }) {
 
 /** @param {{effect: Effect, index: number}} props */
 function One({ effect, index }) {
-  const [error, setError] = useState(/** @type {any} */ (null));
-  const open = () => openArms(effect).catch(setError);
   const { at, changed, name, reached, statistics, until } = effect;
   return html`<${Panel} title=${html`<${Line} text=${name} />`} note=${at === null ? "which memories mattered" : html`after <button class="tick-link" onClick=${() => moveTo(at)}>tick ${at}</button>, compared in tick ${until}`}>
     ${changed.map((words) => html`<p><${Line} text=${words} /></p>`)}
-    ${error && html`<${Failed} error=${error} />`}
     <table class="given effect"><thead><tr><th>${at === null ? "what" : "metric"}</th><th class="number">pairs</th><th class="number">difference</th><th class="number">95 % interval</th></tr></thead>
     <tbody>${statistics.map(
       (row) => html`<tr data-metric=${row.metric}><td><${Line} text=${row.metric} /></td><td class="number"><${Num} of=${row.n} /></td><td class="number"><${Num} of=${row.mean} /></td>
@@ -40,25 +37,16 @@ function One({ effect, index }) {
     )}</tbody></table>
     ${reached.length > 0 && html`<p class="facts small"><span class="soft">reached</span> ${reached.slice(0, REACHED).map(([agent, tick]) => html`<span><${AgentLink} name=${agent} tick=${tick} run=${index} /> <span class="soft">in tick ${tick}</span></span> `)}
       ${reached.length > REACHED && html`<span class="soft">and ${reached.length - REACHED} more</span>`}</p>`}
-    ${effect.has_runs && !site.provider.embedded && html`<p><button class="open-arms" onClick=${open}>Compare the run as it was and changed</button></p>`}
+    ${effect.has_runs && !site.provider.embedded && html`<p><button class="open-arms" onClick=${() => openArms(effect)}>Compare the run as it was and changed</button></p>`}
   <//>`;
 }
 
 /** Look at the two arms of an experiment, from where it began. @param {Effect} effect */
-async function openArms({ name, at, reached }) {
-  await show({ effect: name });
-  go({ view: "compare", of: reached[0]?.[0] ?? "", run: 0, tick: reached[0]?.[1] ?? at, more: {} });
+function openArms({ name, at, reached }) {
+  go({ view: "compare", of: reached[0]?.[0] ?? "", run: 0, tick: reached[0]?.[1] ?? at, effect: name, more: {} });
 }
 
 /** Back to the run with which the experiment was made. */
-export async function leaveArms() {
-  await show({ name: "" });
-  go({ view: "compare", of: "", run: 0, tick: null, more: {} });
-}
-
-/** @param {Record<string, string>} what */
-async function show(what) {
-  await site.provider.get("open", what);
-  Object.assign(site.about, await site.provider.get("about", {}));
-  forget();
+export function leaveArms() {
+  go({ view: "compare", of: "", run: 0, tick: null, effect: "", more: {} });
 }

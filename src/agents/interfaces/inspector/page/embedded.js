@@ -31,6 +31,7 @@ export async function openEmbedded(text) {
   /** @type {Record<string, (params: Record<string, any>) => any>} */
   const made = {
     memories: (params) => page(filtered(whole("memories", params).rows, params), params),
+    tick: (params) => eventsPage(whole("tick", params), params),
     heat: (params) => agentsPage(whole("heat", params), params),
     branch: (params) => branch(value(answers["about?"]).runs[params.run].name, params),
     search: (params) => page(search(answers, value, params), params),
@@ -96,6 +97,11 @@ const order = (one, other) => (one < other ? -1 : one > other ? 1 : 0);
 /** @param {any[]} rows @param {Record<string, any>} params */
 function page(rows, { offset = 0, limit = rows.length }) {
   return { total: rows.length, rows: rows.slice(offset, offset + limit) };
+}
+
+/** @param {any} tick @param {Record<string, any>} params */
+function eventsPage(tick, { offset = 0, limit = tick.events.length }) {
+  return { ...tick, events: tick.events.slice(offset, offset + limit) };
 }
 
 /** @param {any} heat @param {Record<string, any>} params */

@@ -3,7 +3,7 @@ import { html, useEffect, useRef, useState } from "#vendor/htm-preact";
 import { go } from "#address";
 import { useScheme, useSize } from "#bits";
 import { amount } from "#palette";
-import { Line, number } from "#text";
+import { Line, number, plain } from "#text";
 
 /** @typedef {import("./types").Edge} Edge */
 
@@ -29,6 +29,9 @@ function labelAt({ x, y, angle }) {
   return side > 0 ? { x: x + 10, y: y + 4, anchor: "start" } : { x: x - 10, y: y + 4, anchor: "end" };
 }
 
+/** @param {string} name of an agent */
+const open = (name) => go({ view: "agent", of: name, more: {} });
+
 /** Agents keep their places while the cursor moves: ``edges`` are drawn, ``all`` says who is in the circle.
  * @param {{edges: Edge[], all: Edge[], agents: string[], holders: Set<string> | null, tick: number, chosen: string, choose: (agent: string) => void}} props */
 export function Circle({ edges, all, agents, holders, tick, chosen, choose }) {
@@ -46,7 +49,7 @@ export function Circle({ edges, all, agents, holders, tick, chosen, choose }) {
   );
   const most = Math.max(1, ...edges.map((edge) => edge.times));
   const drawn = edges.filter((edge) => at.has(edge.teller) && at.has(edge.listener));
-  return html`<div class="circle" ref=${ref}><svg width=${width} height=${height} role="img" aria-label="who told whom">
+  return html`<div class="circle" ref=${ref}><svg width=${width} height=${height} role="group" aria-label="who told whom">
     <defs><marker id="arrow" viewBox="0 0 8 8" refX="13" refY="4" markerWidth="8" markerHeight="8" markerUnits="userSpaceOnUse" orient="auto"><path d="M0 0L8 4L0 8z" /></marker></defs>
     ${drawn.map((edge) => {
       const [a, b] = [at.get(edge.teller), at.get(edge.listener)];
@@ -55,16 +58,21 @@ export function Circle({ edges, all, agents, holders, tick, chosen, choose }) {
       const kind = chosen && !isChosen ? "faint" : edge.last_tick === tick ? "new" : chosen ? "chosen" : "";
       const [mx, my] = [(a.x + b.x) / 2 + (cx - (a.x + b.x) / 2) * 0.45, (a.y + b.y) / 2 + (cy - (a.y + b.y) / 2) * 0.45];
       return html`<path class=${"thread " + kind} d=${`M${a.x} ${a.y}Q${mx} ${my} ${b.x} ${b.y}`} stroke-width=${0.5 + 2 * (edge.times / most)} marker-end="url(#arrow)">
-        <title>${`${edge.teller} told ${edge.listener}: ${edge.times} times from tick ${edge.first_tick} to ${edge.last_tick}, ${edge.new} times something new`}</title></path>`;
+        <title>${`${plain(edge.teller)} told ${plain(edge.listener)}: ${edge.times} times from tick ${edge.first_tick} to ${edge.last_tick}, ${edge.new} times something new`}</title></path>`;
     })}
     ${names.map((name) => {
       const place = at.get(name);
       if (!place) return null;
       const kind = (holders ? (holders.has(name) ? "holds" : "lacks") : "") + (name === chosen ? " chosen" : "");
       const label = labelAt(place);
-      return html`<g class=${"node " + kind} data-agent=${name} onClick=${() => choose(name === chosen ? "" : name)} onDblClick=${() => go({ view: "agent", of: name, more: {} })}>
-        <circle cx=${place.x} cy=${place.y} r=${names.length > 40 ? 4 : 6}><title>${name}: click shows its threads, double click opens it</title></circle>
-        ${names.length <= 48 && html`<text x=${label.x} y=${label.y} text-anchor=${label.anchor}>${name.length > 12 ? name.slice(0, 11) + "…" : name}</text>`}</g>`;
+      const onKeyDown = (/** @type {KeyboardEvent} */ event) => {
+        if (event.key !== "Enter") return;
+        if (event.shiftKey) open(name);
+        else choose(name === chosen ? "" : name);
+      };
+      return html`<g class=${"node " + kind} data-agent=${name} tabindex="0" role="button" aria-label=${plain(name)} aria-pressed=${name === chosen} onKeyDown=${onKeyDown} onClick=${() => choose(name === chosen ? "" : name)} onDblClick=${() => open(name)}>
+        <circle cx=${place.x} cy=${place.y} r=${names.length > 40 ? 4 : 6}><title>${plain(name)}: click shows its threads, double click opens it</title></circle>
+        ${names.length <= 48 && html`<text x=${label.x} y=${label.y} text-anchor=${label.anchor}>${plain(name.length > 12 ? name.slice(0, 11) + "…" : name)}</text>`}</g>`;
     })}
   </svg>${total > names.length && html`<p class="soft">the ${names.length} of ${total} agents that told and heard most</p>`}</div>`;
 }
@@ -101,7 +109,7 @@ export function Matrix({ agents, overlap }) {
   const percent = (/** @type {number | null} */ value) => number(value === null ? null : Math.round(value * 1000) / 10);
   return html`<div class="matrix" ref=${ref}>
     <div class="heat-names">${row >= 9 && agents.map((name) => html`<span style=${{ height: `${row}px`, lineHeight: `${row}px` }}><${Line} text=${name} /></span>`)}</div>
-    <canvas ref=${canvas} id="overlap" role="img" aria-label="share of texts that two agents both hold" style=${{ width: `${side}px`, height: `${side}px` }} onPointerMove=${find} onPointerLeave=${() => setOver(null)}></canvas>
-    <p class="soft matrix-note">${over ? html`<b>${over.one}</b> and <b>${over.other}</b> share ${percent(over.value)} %` : `dark: nothing in common; yellow: ${percent(most)} %`}</p>
+    <canvas ref=${canvas} id="overlap" data-first=${agents[0]} data-agents=${count} role="img" aria-label="share of texts that two agents both hold" style=${{ width: `${side}px`, height: `${side}px` }} onPointerMove=${find} onPointerLeave=${() => setOver(null)}></canvas>
+    <p class="soft matrix-note">${over ? html`<b><${Line} text=${over.one} /></b> and <b><${Line} text=${over.other} /></b> share ${percent(over.value)} %` : `dark: nothing in common; yellow: ${percent(most)} %`}</p>
   </div>`;
 }

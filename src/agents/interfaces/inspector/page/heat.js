@@ -78,7 +78,7 @@ export function HeatMap({ heat }) {
     <div class="heat-names" style=${{ height: `${height}px`, width: `${LABELS + 44}px` }}>
       ${row >= NAMED
         ? heat.agents.map((name) => html`<a class="agent" style=${{ height: `${row}px`, lineHeight: `${row}px` }} href=${link({ view: "agent", of: name })}><${Line} text=${name} /></a>`)
-        : html`<span class="soft">${heat.agents[0]}</span><span class="soft">${heat.agents.at(-1)}</span>`}
+        : html`<span class="soft"><${Line} text=${heat.agents[0]} /></span><span class="soft"><${Line} text=${heat.agents.at(-1)} /></span>`}
     </div>
     <canvas ref=${canvas} id="heat" role="img" aria-label=${`${heat.of} of each agent in each tick`} style=${{ width: `${Math.max(0, inner)}px`, height: `${height}px` }}
       onPointerMove=${(/** @type {any} */ event) => setOver(cell(event))} onPointerLeave=${() => setOver(null)}

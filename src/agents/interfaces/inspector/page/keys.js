@@ -13,6 +13,7 @@ export const KEYS = [
   ["1 … 7", "the views, in their order"],
   ["/", "search"],
   ["b", "branch from here"],
+  ["Tab Enter", "an agent of the population, and its threads; with Shift, the agent"],
   ["?", "this list"],
 ];
 
@@ -28,14 +29,14 @@ function otherAgent(by) {
 /** @param {KeyboardEvent} event @param {() => void} help */
 export function onKey(event, help) {
   const target = /** @type {HTMLElement} */ (event.target);
-  if (event.ctrlKey || event.metaKey || event.altKey || !site.about.runs.length) return;
+  if (event.ctrlKey || event.metaKey || event.altKey ) return;
   if (/^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName)) {
     if (event.key === "Escape") target.blur();
     return;
   }
   const ticks = event.shiftKey ? 10 : 1;
-  /** @type {Record<string, () => void>} */
-  const actions = {
+  /** Keys of runs; a sweep has none. @type {Record<string, () => void>} */
+  const ofRuns = {
     ArrowLeft: () => step(-ticks),
     ArrowRight: () => step(ticks),
     Home: () => moveTo(span().first),
@@ -44,9 +45,10 @@ export function onKey(event, help) {
     "]": () => otherAgent(1),
     "/": () => document.getElementById("search")?.focus(),
     b: () => go({ view: "branch", of: current().of && current().view !== "memory" ? current().of : "", more: {} }),
-    "?": help,
   };
-  if (!["BUTTON", "A", "SUMMARY"].includes(target.tagName)) actions[" "] = () => (isPlaying() ? pause() : play(5));
+  if (!["BUTTON", "A", "SUMMARY"].includes(target.tagName)) ofRuns[" "] = () => (isPlaying() ? pause() : play());
+  /** @type {Record<string, () => void>} */
+  const actions = { ...(site.about.runs.length ? ofRuns : {}), "?": help };
   const views = VIEWS.filter((view) => view.isShown(site.about));
   views.forEach((view, index) => (actions[String(index + 1)] = () => go({ view: view.name, of: "", more: {} })));
   const action = actions[event.key];

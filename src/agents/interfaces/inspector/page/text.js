@@ -13,11 +13,21 @@ const LINE = 240; // characters of a text in one line of a table
 const BLOCK = 4000; // characters of a text that is shown whole, before one asks for more
 
 /** @param {string} character */
-function mark(character) {
+function named(character) {
   const code = /** @type {number} */ (character.codePointAt(0));
-  const hex = code.toString(16).toUpperCase().padStart(4, "0");
-  return html`<span class="mark" title=${"U+" + hex}>${NAMES[code] ?? "U+" + hex}</span>`;
+  const hex = "U+" + code.toString(16).toUpperCase().padStart(4, "0");
+  return { hex, name: NAMES[code] ?? hex };
 }
+
+/** @param {string} character */
+function mark(character) {
+  const { hex, name } = named(character);
+  return html`<span class="mark" title=${hex}>${name}</span>`;
+}
+
+/** The text with the names of hidden characters, where only text can be: in titles, options and drawings.
+ * @param {string} text */
+export const plain = (text) => text.replace(HIDDEN, (character) => `‹${named(character).name}›`);
 
 /** The text with visible marks, as strings and elements. @param {string} text */
 export function marked(text) {

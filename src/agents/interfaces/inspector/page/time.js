@@ -66,14 +66,22 @@ export function onPlay(listener) {
   return () => void listeners.delete(listener);
 }
 
-/** @param {number} perSecond */
-export function play(perSecond) {
+let speed = 5; // ticks a second
+export const speedNow = () => speed;
+
+/** Play on at another speed, or with it the next time. @param {number} perSecond */
+export function setSpeed(perSecond) {
+  speed = perSecond;
+  if (isPlaying()) play();
+}
+
+export function play() {
   pause();
   if (tickNow() >= span().last) moveTo(span().first);
   timer = setInterval(() => {
     if (tickNow() >= span().last) pause();
     else step(1);
-  }, 1000 / perSecond);
+  }, 1000 / speed);
   for (const listener of listeners) listener();
 }
 

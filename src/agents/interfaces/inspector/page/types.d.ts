@@ -11,7 +11,7 @@ export type Series = {
   ticks: number[]; metrics: Record<string, Column>; tiers: Record<string, Column>; temperatures: Record<string, Column>;
 };
 export type Heat = { of: string; agents: string[]; total: number; ticks: number[]; width: number; values: Column[] };
-export type TickEvent = { agent: string; what: string; text: string; memory_id: string | null };
+export type TickEvent = { agent: string; what: string; text: string; memory_id: string | null; detail: string };
 export type Tick = {
   tick: number; counts: Record<string, number>; metrics: Record<string, number>; total: number; events: TickEvent[]; more: any;
 };
@@ -72,4 +72,4 @@ export type Provider = {
   get(name: string, params: Record<string, any>): Promise<any>;
   post(name: string, body: any): Promise<any>;
 };
-export type Address = { view: string; of: string; run: number; tick: number | null; more: Record<string, string> };
+export type Address = { view: string; of: string; run: number; tick: number | null; cell: string; effect: string; more: Record<string, string> };

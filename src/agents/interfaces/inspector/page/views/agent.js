@@ -5,7 +5,7 @@ import { site, useAnswer } from "#answers";
 import { MemoryLink, Panel, Temperature, Tier, missing, useTyped } from "#bits";
 import { DecisionParts } from "#decision";
 import { LongTable } from "#table";
-import { Block, Num, counted } from "#text";
+import { Block, Num, counted, plain } from "#text";
 
 const TIERS = ["pinned", "critical", "important", "normal", "low"];
 const TEMPERATURES = ["hot", "warm", "cold"];
@@ -13,7 +13,7 @@ const TEMPERATURES = ["hot", "warm", "cold"];
 /** @param {{run: any, agent: string, view: string}} props */
 export function AgentChoice({ run, agent, view }) {
   const { agents } = run;
-  const options = useMemo(() => agents.map((/** @type {string} */ name) => html`<option value=${name}>${name}</option>`), [agents]);
+  const options = useMemo(() => agents.map((/** @type {string} */ name) => html`<option value=${name}>${plain(name)}</option>`), [agents]);
   const step = (/** @type {number} */ by) => go({ view, of: agents[(agents.indexOf(agent) + by + agents.length) % agents.length] });
   return html`<span class="agent-choice">
     <button title="the agent before ([)" aria-label="the agent before" onClick=${() => step(-1)}>‹</button>

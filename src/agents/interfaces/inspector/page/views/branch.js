@@ -3,7 +3,8 @@ import { html, useEffect, useState } from "#vendor/htm-preact";
 import { go, link } from "#address";
 import { forget, site, useAnswer } from "#answers";
 import { Copy, Failed, Panel, missing } from "#bits";
-import { Line } from "#text";
+import { Line, marked, plain } from "#text";
+import { moveTo } from "#time";
 import { AgentChoice } from "#views/agent";
 
 /** @typedef {import("../types").Edit} Edit */
@@ -18,6 +19,7 @@ export function BranchView({ address, run, index, tick }) {
   useEffect(() => setEdits([]), [index, tick]);
   const add = (/** @type {Edit[]} */ more, /** @type {string} */ text) => {
     const { memory } = more[0];
+    moveTo(tick); // The edits are for this tick: a page that follows a run would leave it.
     setEdits((last) => [...last.filter((each) => !memory || each.memory !== memory), ...more]);
     if (memory) setTexts((last) => ({ ...last, [memory]: text }));
   };
@@ -52,7 +54,7 @@ function Choose({ agent, index, tick, edits, add }) {
     add([{ agent, do: "add", content: content.trim(), tier }], content);
     setContent("");
   };
-  return html`<${Panel} title=${`Memories of ${agent}`} class="choose">
+  return html`<${Panel} title=${`Memories of ${plain(agent)}`} class="choose">
     <form class="filters" onSubmit=${store}>
       <input id="new-memory" class="wide" placeholder="a memory to add" aria-label="a memory to add" value=${content} onInput=${(/** @type {any} */ event) => setContent(event.currentTarget.value)} />
       <select aria-label="tier of the new memory" value=${tier} onChange=${(/** @type {any} */ event) => setTier(event.currentTarget.value)}>${TIERS.map((name) => html`<option value=${name}>${name}</option>`)}</select>
@@ -87,7 +89,7 @@ function Edits({ edits, texts, remove }) {
   return html`<${Panel} title="Changes">
     ${edits.length > 0
       ? html`<ol class="edits" id="edits">${edits.map(
-          (edit, at) => html`<li><b>${edit.do}${edit.tier ? ` ${edit.tier}` : ""}</b> <span class="soft">${edit.agent}</span> <${Line} text=${edit.content ?? texts[edit.memory ?? ""] ?? edit.memory} />
+          (edit, at) => html`<li><b>${edit.do}${edit.tier ? ` ${edit.tier}` : ""}</b> <span class="soft"><${Line} text=${edit.agent} /></span> <${Line} text=${edit.content ?? texts[edit.memory ?? ""] ?? edit.memory} />
             <button class="quiet" aria-label="take back" title="take back" onClick=${() => remove(at)}>×</button></li>`,
         )}</ol>`
       : html`<p class="soft">None yet. Add a memory, choose another tier, or delete one. Without a change the new run is the same run.</p>`}
@@ -101,8 +103,8 @@ function Command({ index, agent, tick, edits }) {
   const { data } = answer;
   return html`<${Panel} title="The command">
     ${data
-      ? html`<pre id="command">${data.command}</pre><${Copy} text=${data.command} label="Copy the command" />
-        ${data.edits_file && html`<h3>${data.edits_name}</h3><pre id="edits-file">${data.edits_file}</pre><${Copy} text=${data.edits_file} label="Copy the file" />`}
+      ? html`<pre id="command">${marked(data.command)}</pre><${Copy} text=${data.command} label="Copy the command" />
+        ${data.edits_file && html`<h3><${Line} text=${data.edits_name} /></h3><pre id="edits-file">${marked(data.edits_file)}</pre><${Copy} text=${data.edits_file} label="Copy the file" />`}
         ${site.about.allow_branch && html`<${RunIt} body=${{ run: index, agent, tick, edits }} />`}`
       : missing(answer)}
   <//>`;

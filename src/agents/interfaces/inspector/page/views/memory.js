@@ -4,13 +4,12 @@ import { link } from "#address";
 import { useAnswer } from "#answers";
 import { AgentLink, Copy, Panel, Temperature, Tier, missing, useSize } from "#bits";
 import { shareOf } from "#cursor";
-import { Block, Line, Num, asText, counted } from "#text";
+import { Block, Line, Num, asText, counted, plain } from "#text";
 import { moveTo, span } from "#time";
 
 /** @typedef {import("../types").Life} Life */
 
 const HIDDEN = new Set(["id", "agent", "text", "tier", "kind", "created", "temperature", "metadata", "memory_source"]);
-const ENDS = new Set(["gone", "deleted", "archived", "expired", "purged"]);
 
 /** @param {{address: any, index: number, tick: number}} props */
 export function MemoryView({ address, index, tick }) {
@@ -91,25 +90,41 @@ function Decisions({ decisions, index, tick }) {
     )}</tbody></table></div>`;
 }
 
+/** The stretches of ticks in which a memory was there: an archived or deleted one may become active again.
+ * @param {Life} life @param {number} last @returns {[number, number][]} */
+function stretches({ memory, events }, last) {
+  /** @type {[number, number][]} */
+  const found = [];
+  /** @type {number | null} */
+  let since = memory.created;
+  for (const { tick, what, retention } of events) {
+    const isThere = what !== "gone" && (retention ?? "active") === "active";
+    if (isThere) since ??= tick;
+    else if (since !== null) {
+      found.push([since, tick]);
+      since = null;
+    }
+  }
+  return since === null ? found : [...found, [since, last]];
+}
+
 /** @param {{life: Life, tick: number}} props */
 function LifeLine({ life, tick }) {
   const [ref, { width }] = useSize();
   const { last } = span();
   const x = (/** @type {number} */ at) => shareOf(at) * width;
-  const born = life.memory.created;
-  const end = life.events.find((event) => ENDS.has(event.what))?.tick ?? last;
   /** @type {Map<number, number>} */
   const pile = new Map();
   const labelled = width / Math.max(1, new Set(life.events.map((event) => event.tick)).size) > 46;
   return html`<div class="life-line" ref=${ref}><svg width=${width} height="92" role="img" aria-label="the memory's life">
     <line class="axis" x1="0" x2=${width} y1="48" y2="48" />
-    <line class="alive" x1=${x(born)} x2=${x(end)} y1="48" y2="48" />
-    ${life.decisions.map((each) => html`<circle class="given-dot" cx=${x(each.tick)} cy="62" r="3"><title>${`tick ${each.tick}: given to ${each.agent} (${each.part})`}</title></circle>`)}
+    ${stretches(life, last).map(([from, until]) => html`<line class="alive" data-from=${from} data-until=${until} x1=${x(from)} x2=${x(until)} y1="48" y2="48" />`)}
+    ${life.decisions.map((each) => html`<circle class="given-dot" cx=${x(each.tick)} cy="62" r="3"><title>${`tick ${each.tick}: given to ${plain(each.agent)} (${each.part})`}</title></circle>`)}
     ${life.events.filter((event) => event.what !== "given").map((event) => {
       const above = pile.get(event.tick) ?? 0;
       pile.set(event.tick, above + 1);
       const y = 48 - above * 13;
-      return html`<g class="event" onClick=${() => moveTo(event.tick)}><circle class=${"event-dot " + event.what.replace(/\W/g, "-")} cx=${x(event.tick)} cy=${y} r="5"><title>${`tick ${event.tick}: ${event.what} ${event.text ?? ""}`}</title></circle>
+      return html`<g class="event" onClick=${() => moveTo(event.tick)}><circle class=${"event-dot " + event.what.replace(/\W/g, "-")} cx=${x(event.tick)} cy=${y} r="5"><title>${plain(`tick ${event.tick}: ${event.what} ${event.text ?? ""}`)}</title></circle>
         ${labelled && html`<text x=${x(event.tick) + (x(event.tick) > width - 80 ? -9 : 9)} y=${y - 6} text-anchor=${x(event.tick) > width - 80 ? "end" : "start"}>${event.what}</text>`}</g>`;
     })}
     <text class="legend" x="0" y="88">● given to an agent</text><text class="legend" x=${width} y="88" text-anchor="end">tick ${last}</text>

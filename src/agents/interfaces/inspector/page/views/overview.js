@@ -2,17 +2,18 @@
 import { html, useMemo, useState } from "#vendor/htm-preact";
 import { filter } from "#address";
 import { useAnswer } from "#answers";
-import { AgentLink, MemoryLink, Panel, missing } from "#bits";
+import { AgentLink, MemoryLink, PageChoice, Panel, missing } from "#bits";
 import { GUTTER, Strip } from "#chart";
 import { dragging, shareOf, tickAt } from "#cursor";
 import { EffectsNote } from "#effects";
 import { HeatMap } from "#heat";
 import { RUNS, RUNS_DARK, TEMPERATURES, TIERS, isDark } from "#palette";
-import { Num, counted } from "#text";
+import { Line, Num, counted } from "#text";
 import { moveTo } from "#time";
 
 const CURVES = 4; // metrics that are shown before one asks for all
 const AGENTS = 100; // rows of the map
+const EVENTS = 200; // of the tick, on a page
 
 /** @param {Record<string, (number | null)[]>} columns @param {Record<string, string>} colours */
 const curvesOf = (columns, colours) =>
@@ -65,15 +66,12 @@ function Heats({ address, run, index }) {
   const answer = useAnswer("heat", of ? { run: index, of, offset, limit: AGENTS } : null);
   if (!of) return null;
   const { data } = answer;
-  const pages = data ? Math.ceil(data.total / AGENTS) : 1;
   return html`<section class="heats">
     <div class="heats-head"><label>agents × ticks:
       <select id="heat-of" value=${of} onChange=${(/** @type {any} */ event) => filter({ heat: event.currentTarget.value })}>
         ${run.per_agent.map((/** @type {string} */ name) => html`<option value=${name}>${name}</option>`)}
       </select></label>
-      ${pages > 1 && html`<label>agents <select value=${offset} onChange=${(/** @type {any} */ event) => filter({ from: event.currentTarget.value })}>
-        ${[...Array(pages).keys()].map((page) => html`<option value=${page * AGENTS}>${page * AGENTS + 1} to ${Math.min(data.total, (page + 1) * AGENTS)}</option>`)}
-      </select> of ${data.total}</label>`}
+      ${data && html`<${PageChoice} what="agents" id="heat-from" total=${data.total} size=${AGENTS} offset=${offset} set=${(/** @type {number} */ from) => filter({ from: String(from) })} />`}
       ${data && data.width > 1 && html`<span class="soft">a column is ${data.width} ticks</span>`}
     </div>
     ${data ? html`<${HeatMap} heat=${data} />` : missing(answer)}
@@ -85,7 +83,9 @@ const countsOf = (counts) => Object.entries(counts).filter(([name, value]) => va
 
 /** @param {{index: number, tick: number}} props */
 function InThisTick({ index, tick }) {
-  const answer = useAnswer("tick", { run: index, tick });
+  const [page, setPage] = useState({ tick, offset: 0 });
+  const offset = page.tick === tick ? page.offset : 0;
+  const answer = useAnswer("tick", { run: index, tick, offset, limit: EVENTS });
   const { data } = answer;
   return html`<${Panel} class="in-this-tick" id="in-this-tick" title=${`In tick ${data?.tick ?? tick}`}
     note=${data && counted(data.total ?? data.events.length, "event")}>
@@ -95,9 +95,10 @@ function InThisTick({ index, tick }) {
     ${data
       ? html`<ol class="events">${data.events.map(
           (/** @type {any} */ event) => html`<li><span class="what">${event.what}</span> <${AgentLink} name=${event.agent} tick=${tick} />
-            <${MemoryLink} id=${event.memory_id} text=${event.text} /></li>`,
+            <${MemoryLink} id=${event.memory_id} text=${event.text} />
+            ${event.detail && html`<small class="detail"><${Line} text=${event.detail} /></small>`}</li>`,
         )}</ol>
-        ${data.total > data.events.length && html`<p class="soft">and ${data.total - data.events.length} more</p>`}
+        <${PageChoice} what="events" id="events-from" total=${data.total} size=${EVENTS} offset=${offset} set=${(/** @type {number} */ from) => setPage({ tick, offset: from })} />
         ${!data.events.length && html`<p class="soft">Nothing happened.</p>`}`
       : missing(answer)}
   <//>`;

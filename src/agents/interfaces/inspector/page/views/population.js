@@ -1,10 +1,10 @@
 // All agents together: who told whom, which beliefs spread, how much two agents have in common.
 import { html, useMemo, useState } from "#vendor/htm-preact";
 import { filter } from "#address";
-import { useAnswer } from "#answers";
-import { AgentLink, MemoryLink, Panel, missing } from "#bits";
+import { site, useAnswer } from "#answers";
+import { AgentLink, MemoryLink, PageChoice, Panel, missing } from "#bits";
 import { Circle, Matrix } from "#graph";
-import { Line, Num, counted, number } from "#text";
+import { Line, Num, counted, number, plain } from "#text";
 import { moveTo } from "#time";
 
 /** @typedef {import("../types").Belief} Belief */
@@ -12,6 +12,7 @@ import { moveTo } from "#time";
 /** @typedef {import("../types").Holder} Holder */
 /** @typedef {import("../types").Population} Population */
 
+const AGENTS = 60; // rows of the matrix
 const NOBODY = /** @type {Edge[]} */ ([]);
 
 /** The edges of one belief: who brought it to whom. @param {Belief} belief @returns {Edge[]} */
@@ -22,7 +23,7 @@ const edgesOf = (belief) =>
 
 /** @param {{address: any, index: number, tick: number}} props */
 export function PopulationView({ address, index, tick }) {
-  const answer = useAnswer("population", { run: index, tick });
+  const answer = useAnswer("population", { run: index, tick, limit: AGENTS });
   const [chosen, choose] = useState("");
   const data = /** @type {Population | null} */ (answer.data);
   const belief = data?.beliefs.find((each) => each.origin === address.more.belief);
@@ -42,14 +43,26 @@ export function PopulationView({ address, index, tick }) {
       <${Beliefs} beliefs=${data.beliefs} agents=${data.total} belief=${belief} setBelief=${setBelief} />
     <//>
     <div class="column">
-      <${Panel} class="overlap" title="In common" note=${data.total > data.agents.length ? `the first ${data.agents.length} of ${data.total} agents` : "share of beliefs that two agents both hold"}>
-        <${Matrix} agents=${data.agents} overlap=${data.overlap} />
-      <//>
+      <${Common} first=${data} from=${address.more.from ?? ""} index=${index} />
       ${belief
         ? html`<${Panel} class="told" id="tree" title="From agent to agent" note=${counted(belief.holders, "agent")}><${Tree} belief=${belief} index=${index} tick=${data.tick} /><//>`
-        : html`<${Panel} class="told" id="told" title=${chosen ? `Told by or to ${chosen}` : "Told last"} note=${counted(data.told_total, "telling")}><${ToldList} told=${data.told} chosen=${chosen} index=${index} /><//>`}
+        : html`<${Panel} class="told" id="told" title=${chosen ? `Told by or to ${plain(chosen)}` : "Told last"} note=${counted(data.told_total, "telling")}><${ToldList} told=${data.told} chosen=${chosen} index=${index} /><//>`}
     </div>
   </div>`;
+}
+
+/** What each two agents have in common, some agents at a time; an exported file has the first ones.
+ * @param {{first: Population, from: string, index: number}} props */
+function Common({ first, from, index }) {
+  const offset = /^\d+$/.test(from) && !site.provider.embedded ? Number(from) : 0;
+  const other = useAnswer("population", offset ? { run: index, tick: first.tick, offset, limit: AGENTS } : null);
+  const data = offset ? /** @type {Population | null} */ (other.data) : first;
+  const isCut = first.total > first.agents.length;
+  const choice = html`<${PageChoice} what="agents" id="overlap-from" total=${first.total} size=${AGENTS} offset=${offset} set=${(/** @type {number} */ at) => filter({ from: String(at || "") })} />`;
+  const note = !isCut ? "share of beliefs that two agents both hold" : site.provider.embedded ? `the first ${first.agents.length} of ${first.total} agents` : choice;
+  return html`<${Panel} class="overlap" title="In common" note=${note}>
+    ${data ? html`<${Matrix} agents=${data.agents} overlap=${data.overlap} />` : missing(other)}
+  <//>`;
 }
 
 /** @param {Population} data @param {Edge[]} edges @param {Belief | undefined} belief */
@@ -65,7 +78,7 @@ function Beliefs({ beliefs, agents, belief, setBelief }) {
   return html`<ul class="belief-list" id="beliefs">${beliefs.map((each) => {
     const isChosen = each === belief;
     const share = (/** @type {number} */ count) => ({ width: `${(100 * count) / Math.max(1, agents)}%` });
-    return html`<li data-origin=${each.origin}><button aria-pressed=${isChosen} onClick=${() => setBelief(isChosen ? "" : each.origin)} title=${each.text.slice(0, 300)}>
+    return html`<li data-origin=${each.origin}><button aria-pressed=${isChosen} onClick=${() => setBelief(isChosen ? "" : each.origin)} title=${plain(each.text.slice(0, 300))}>
       <span class="bar"><i class="once" style=${share(each.holders)}></i><i style=${share(each.now)}></i></span>
       <span class="count"><${Num} of=${each.now} /></span><${Line} text=${each.text} /><span class="soft since"><${Line} text=${each.agent} most=${12} />, ${each.tick}</span></button>
       ${isChosen && html`<${Figures} belief=${each} />`}</li>`;

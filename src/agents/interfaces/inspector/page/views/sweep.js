@@ -1,8 +1,8 @@
 // A sweep: its points as a grid or a table, each leading to its runs.
 import { html, useState } from "#vendor/htm-preact";
 import { filter, go } from "#address";
-import { forget, site, useAnswer } from "#answers";
-import { Failed, missing } from "#bits";
+import { site, useAnswer } from "#answers";
+import { missing } from "#bits";
 import { amountColour, isLight } from "#palette";
 import { Block, Num, asText, counted } from "#text";
 
@@ -67,26 +67,14 @@ function Grid({ sweep, metric, chosen, choose }) {
 
 /** @param {{point: Point, metrics: string[]}} props */
 function Runs({ point, metrics }) {
-  const [error, setError] = useState(/** @type {any} */ (null));
-  const open = async (/** @type {string} */ name) => {
-    try {
-      await openRun(name);
-    } catch (problem) {
-      setError(problem);
-    }
-  };
   return html`<h2>${Object.entries(point.values).map(([name, value]) => `${short(name)} = ${asText(value)}`).join(", ")}</h2>
-    ${error && html`<${Failed} error=${error} />`}
     <table class="given" id="runs"><thead><tr><th>run</th><th class="number">seed</th>${metrics.map((name) => html`<th class="number">${name}</th>`)}</tr></thead>
-    <tbody>${point.runs.map((run) => html`<tr><td>${run.has_run && !site.provider.embedded ? html`<button class="tick-link" data-run=${run.name} onClick=${() => open(run.name)}>${run.name}</button>` : html`<span title="the sweep did not keep it: --keep-runs">${run.name}</span>`}</td>
+    <tbody>${point.runs.map((run) => html`<tr><td>${run.has_run && !site.provider.embedded ? html`<button class="tick-link" data-run=${run.name} onClick=${() => openRun(run.name)}>${run.name}</button>` : html`<span title="the sweep did not keep it: --keep-runs">${run.name}</span>`}</td>
       <td class="number">${run.seed}</td>${metrics.map((name) => html`<td class="number"><${Num} of=${run.metrics[name]} /></td>`)}</tr>`)}</tbody></table>
     ${point.runs.every((run) => !run.has_run) && html`<p class="soft">The sweep kept no run to look into: tiermem sweep --keep-runs keeps them.</p>`}`;
 }
 
 /** Look at a run of the sweep; without a name, at the sweep again. @param {string} name */
-export async function openRun(name) {
-  await site.provider.get("open", { name });
-  Object.assign(site.about, await site.provider.get("about", {}));
-  forget();
-  go({ view: name ? "overview" : "sweep", of: "", run: 0, tick: null, more: {} });
+export function openRun(name) {
+  go({ view: name ? "overview" : "sweep", of: "", run: 0, tick: null, cell: name, effect: "", more: {} });
 }
