@@ -20,7 +20,8 @@ def test_a_bank_without_a_store_does_everything_else_and_stays_so(tmp_path: Path
         secret = alice.add("forget me", temperature="cold")
         bank.checkpoint(tmp_path / "kept.tmck")
         alice.forget(secret.id)
-        assert bank.vacuum() == []
+        (left,) = bank.vacuum()
+        assert "kept.tmck" in left  # it is from before
         found = [hit.memory.id for hit in alice.search("snow in the valley", include_cold=True)]
         assert cold.id in found
     with MemoryBank.open(folder) as bank:
