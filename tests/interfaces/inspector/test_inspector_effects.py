@@ -68,11 +68,15 @@ def test_an_experiment_opens_as_two_runs_and_leads_back(experiment: Experiment) 
         ask(site, "open", effect="../effects/silence")
         about = ask(site, "about")
         assert [each["name"] for each in about["runs"]] == ["as-it-was", "changed"]
-        assert about["around"] == "village"
+        assert (about["around"], about["effect"]) == ("village", "../effects/silence")
+        before = site.runs[:]
+        ask(site, "open", effect="../effects/silence")  # as a page that is loaded anew asks
+        assert site.runs == before
         assert ask(site, "compare", agent=AGENT, tick=8)["left"]["tick"] == 8
         ask(site, "open")
         about = ask(site, "about")
         assert ([each["name"] for each in about["runs"]], about["around"]) == (["village"], None)
+        assert about["effect"] == ""
 
 
 def test_a_run_that_cannot_be_opened_leaves_the_page_as_it_was(

@@ -24,6 +24,8 @@ class Site:
         self.runs: list[Inspected] = []
         self._around: list[Path] = []
         """The folders that were open before the arms of an experiment with a run."""
+        self._cell = self._effect = ""
+        """The run of the sweep and the experiment that are open."""
         self._parting: comparing.Parting | None = None
         first = folders[0]
         if sweeps.is_sweep(first):
@@ -84,6 +86,8 @@ class Site:
             "runs": runs,
             "sweep": sweep,
             "around": self._around[0].resolve().name if self._around else None,
+            "cell": self._cell,
+            "effect": self._effect,
             "allow_branch": self.allow_branch,
             "version": __version__,
         }
@@ -108,20 +112,24 @@ class Site:
         return sweeps.sweep(self.sweep)
 
     def open(self, given: Parameters) -> dict[str, Any]:
-        """Look at a run of a sweep, or at both arms of an experiment; without a name, go back."""
-        name = given.text("name", "")
-        if given.has("effect"):
+        """Look at a run of a sweep, at both arms of an experiment, or at neither.
+
+        What was open before does not matter: two pages that ask leave one of both open.
+        """
+        cell, effect = given.text("name", ""), given.text("effect", "")
+        if cell and self.sweep is None:
+            raise CantTell("this is no sweep", hint="tiermem inspect the folder of a sweep")
+        if self._around and (cell, effect) != (self._cell, self._effect):
+            self._show(self._around)
+            self._around, self._effect = [], ""
+        if cell != self._cell and self.sweep is not None:
+            self._show([sweeps.run_of(self.sweep, cell)] if cell else [])
+            self._cell = cell
+        if effect != self._effect:
             run = self.run(Parameters({}))
             around = [each.folder for each in self.runs]
-            self._show(effects.arms_of(run, given.text("effect")))
-            self._around = around
-        elif self._around and not name:
-            self._show(self._around)
-            self._around = []
-        elif self.sweep is None:
-            raise CantTell("this is no sweep", hint="tiermem inspect the folder of a sweep")
-        else:
-            self._show([sweeps.run_of(self.sweep, name)] if name else [])
+            self._show(effects.arms_of(run, effect))
+            self._around, self._effect = around, effect
         return {"ok": True}
 
     def _show(self, folders: Sequence[Path]) -> None:

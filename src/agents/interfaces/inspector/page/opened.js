@@ -3,25 +3,18 @@ import { useEffect, useState } from "#vendor/htm-preact";
 import { forget, site } from "#answers";
 
 /** @typedef {import("./types").Address} Address */
-/** @typedef {import("./types").About} About */
 
-/** @param {Pick<Address, "cell" | "effect">} address */
-const keyOf = ({ cell, effect }) => JSON.stringify([cell, effect]);
-
-/** The run of the sweep that is open; "" for the sweep itself, and where there is none. @param {About} about */
-const cellOf = (about) => (about.sweep && about.kind !== "sweep" ? about.name : "");
+/** @param {{cell?: string, effect?: string}} place */
+const keyOf = ({ cell = "", effect = "" }) => JSON.stringify([cell, effect]);
 
 /** Openings come one after another: each begins where the last one ended. */
 let underWay = Promise.resolve();
 
-/** Open what the address names. Nobody can ask the server which experiment is open: its two runs are opened anew.
- * @param {Address} address */
+/** Open what the address names. @param {Address} address */
 async function open({ cell, effect }) {
   const { get } = site.provider;
   try {
-    if ((await get("about", {})).around) await get("open", { name: "" });
-    if (cellOf(await get("about", {})) !== cell) await get("open", { name: cell });
-    if (effect) await get("open", { effect });
+    await get("open", { name: cell, effect });
   } finally {
     Object.assign(site.about, await get("about", {}));
     forget();
@@ -32,7 +25,7 @@ async function open({ cell, effect }) {
  * @returns {{isOpen: boolean, error: any}} */
 export function useOpened(address) {
   const [state, setState] = useState(() => ({
-    key: site.about.around ? "" : keyOf({ cell: cellOf(site.about), effect: "" }), error: /** @type {any} */ (null),
+    key: keyOf(site.about), error: /** @type {any} */ (null),
   }));
   const wanted = keyOf(address);
   useEffect(() => {

@@ -4,7 +4,7 @@ export type RunAbout = {
   metrics: string[]; per_agent: string[]; has_decisions?: boolean; damaged: string | null; ticks?: number[];
 };
 export type About = {
-  kind: "run" | "bank" | "sweep"; name: string; runs: RunAbout[]; allow_branch: boolean; version: string; sweep?: string | null; around?: string | null;
+  kind: "run" | "bank" | "sweep"; name: string; runs: RunAbout[]; allow_branch: boolean; version: string; sweep?: string | null; around?: string | null; cell?: string; effect?: string;
 };
 type Column = (number | null)[];
 export type Series = {
