@@ -34,6 +34,54 @@ def make_run(folder: Path, world: str, ticks: int, **simulation: object) -> Path
     return folder
 
 
+_WELLS = '''
+from tiermem.simulation import Action, Ask, Observation, Remark
+
+class Wells:
+    """All share a board; bob hears of the north well in tick 1."""
+    def setup(self, rng, agent_ids):
+        self.tick = 1
+    def groups(self):
+        return {"guild": ["ann", "bob"]}
+    def observe(self, agent_id):
+        told = self.tick == 1 and agent_id == "bob"
+        heard = [Remark("the north well is dry", speaker="ann")] if told else []
+        return Observation("A new day.", query="birthday cake", heard=heard)
+    def apply(self, agent_id, action):
+        return "I drank"
+    def end_tick(self):
+        self.tick += 1
+    def metrics(self):
+        return {}
+    def get_state(self):
+        return {"tick": self.tick}
+    def set_state(self, state):
+        self.tick = state["tick"]
+
+class Asks:
+    """Ann posts in tick 2; both ask before they go."""
+    def decide(self, observation, memories, rng):
+        if not observation.answers:
+            return [Ask("is the north well dry?", 2, groups=True)]
+        actions = [Action("go", {"where": "south"})]
+        if observation.tick == 2 and observation.agent_id == "ann":
+            content = "the old well is dry"
+            actions.append(Action("post_to_group", {"group": "guild", "content": content}))
+        return actions
+'''
+
+
+def make_wells(place: Path) -> Path:
+    """A run of 4 ticks in which two agents have a query of their own, ask, and share a board."""
+    (place / "wells.py").write_text(_WELLS)
+    world = {"world": "wells:Wells", "policy": "wells:Asks", "agents": ["ann", "bob"], "ticks": 4}
+    values = {"seed": 7, "storage": {"sync": "manual"}, "simulation": world}
+    with Run.create(place / "wells", load_settings(values), scenario=place) as run:
+        for _ in run.advance(4):
+            pass
+    return place / "wells"
+
+
 def ask(site: Site, name: str, /, **given: object) -> dict[str, Any]:
     """An answer; a question that comes too early is asked again, as the page does."""
     end = time.monotonic() + LONG

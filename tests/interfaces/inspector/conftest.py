@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from browsers import Browser, browsing
-from inspected_sites import looked_at, make_run
+from inspected_sites import looked_at, make_run, make_wells
 
 from agents.interfaces.inspector.site import Site
 
@@ -20,6 +20,11 @@ def market(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def rumor(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("inspected") / "rumor"
     return make_run(folder, "rumor", 12, world_options={"liars": 1})
+
+
+@pytest.fixture(scope="session")
+def wells(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_wells(tmp_path_factory.mktemp("inspected"))
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""A search in an export finds what the server finds."""
+"""A search finds memories, and what agents asked and did; an export finds what the server finds."""
 
 import json
 import re
@@ -6,19 +6,29 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import orjson
 import pytest
+from browsers import Browser, served
 from inspected_sites import ask, looked_at
 
-from agents.interfaces.inspector import page_files
+from agents import MemoryBank
+from agents.interfaces.inspector import page_files, search_view
 from agents.interfaces.inspector.export import exported
+from agents.interfaces.inspector.parameters import WrongParameter
+from agents.interfaces.inspector.site import Site
+from agents.simulation.loop.decisions import unpack
+from agents.simulation.runs.decisions import RESULTS
+from waiting import until
+
+AGENTS = [f"agent_{number:02}" for number in range(5)]
 
 _SCRIPT = """
 import { readFileSync } from "node:fs";
 import { openEmbedded } from "#embedded";
 const provider = await openEmbedded(readFileSync("data.txt", "utf8"));
 const found = [];
-for (const q of JSON.parse(process.argv[2])) {
-  found.push(await provider.get("search", { run: 0, q }));
+for (const [q, of] of JSON.parse(process.argv[2])) {
+  found.push(await provider.get("search", { run: 0, q, of }));
 }
 console.log(JSON.stringify(found));
 """
@@ -31,8 +41,9 @@ def test_an_export_finds_words_agents_and_ids_as_the_server_does(
     with looked_at(rumor) as site:
         memory = ask(site, "memories", agent="agent_02", tick=12)["rows"][3]
         first, *_, last = memory["text"].split()
-        queries = [f"{last} {first.upper()}", memory["id"], "AGENT_03", "zz top", "", '" OR *']
-        expected = [ask(site, "search", q=each, limit=500) for each in queries]
+        texts = [f"{last} {first.upper()}", memory["id"], "AGENT_03", "zz top", "", '" OR *']
+        queries = [*((each, "") for each in texts), ("TELL agent_01", "decisions"), ("e", "agents")]
+        expected = [ask(site, "search", q=each, of=of, limit=500) for each, of in queries]
         file = exported(site).decode()
     data = re.search(r'id="inspector-data">(.*?)</script>', file, re.DOTALL)
     assert data is not None
@@ -56,4 +67,78 @@ def test_an_export_finds_words_agents_and_ids_as_the_server_does(
             for each in (own, found)
         ]
         assert rows[0] == rows[1], query
-    assert [each["total"] > 0 for each in expected] == [True, True, True, False, False, False]
+    is_found = [True, True, True, False, False, False, True, True]
+    assert [each["total"] > 0 for each in expected] == is_found
+
+
+def _deeds(folder: Path, last: int) -> list[tuple[int, str, str, str]]:
+    """What the journal has of what agents asked and did: tick, agent, what and text."""
+    found = []
+    with MemoryBank.at(folder / "bank") as bank:
+        for tick in range(1, last + 1):
+            data, row = bank.ticks.decisions_of(tick), bank.ticks.row(tick)
+            assert data is not None
+            assert row is not None
+            for agent, kept in zip(AGENTS, unpack(data, row.retrieved, AGENTS), strict=True):
+                texts = [] if kept.query is None else [("query", kept.query)]
+                texts += [("asked", each[0]) for each in kept.asked]
+                for name, arguments, result, _ in kept.did:
+                    words = f"{name} {orjson.dumps(arguments).decode()}" if arguments else name
+                    texts.append(("did" if result == 0 else RESULTS[result], str(words)))
+                found += [(tick, agent, *each) for each in texts]
+    return found
+
+
+@pytest.mark.parametrize(
+    "text", ["accept", "STORE_memory tier", "cc", "e o", "{", "nobody does this"]
+)
+def test_search_finds_what_agents_asked_and_did(site: Site, market: Path, text: str) -> None:
+    words = text.lower().split()
+    expected = [row for row in _deeds(market, 40) if all(word in row[3].lower() for word in words)]
+    found = ask(site, "search", q=text, of="decisions", limit=500)
+    names = ("tick", "agent", "what", "text")
+    rows = [tuple(row[name] for name in names) for row in found["rows"]]
+    assert rows == expected[:500]
+    assert (found["total"], found["more"]) == (len(expected), False)
+    assert all(row["memory_id"] is None for row in found["rows"])
+    page = ask(site, "search", q=text, of="decisions", offset=3, limit=2)["rows"]
+    assert page == found["rows"][3:5]
+
+
+def test_queries_questions_and_actions_are_found(wells: Path) -> None:
+    with looked_at(wells) as site:
+        found = {
+            q: [
+                (row["what"], row["tick"], row["agent"]) for row in ask(site, "search", q=q)["rows"]
+            ]
+            for q in ("birthday", "the dry? is", "go south", "guild post_to")
+        }
+        with pytest.raises(WrongParameter, match="of is"):
+            ask(site, "search", q="well", of="everything")
+    every = [(tick, agent) for tick in range(1, 5) for agent in ("ann", "bob")]
+    assert found["birthday"] == [("query", *each) for each in every]
+    assert found["the dry? is"] == [("asked", *each) for each in every]
+    assert found["go south"] == [("did", *each) for each in every]
+    assert found["guild post_to"] == [("did", 2, "ann")]
+
+
+def test_of_much_that_is_found_the_first_is_shown(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = ask(site, "search", q="accept", of="decisions", limit=7)["rows"]
+    monkeypatch.setattr(search_view, "_MOST_FOUND", 7)
+    found = ask(site, "search", q="accept  ")
+    assert (found["total"], found["more"]) == (14, True)
+    assert found["rows"][7:] == first
+
+
+def test_the_page_leads_from_words_to_the_decision(browser: Browser, market: Path) -> None:
+    with served(market) as address:
+        browser.open(address, "#/search?q=accept")
+        browser.choose("#search-in", "decisions")
+        browser.shows("#found", "result")
+        browser.shows("#results .row .c-what", "did")
+        until("the address says where", lambda: "in=decisions" in browser.hash)
+        browser.click("#results .row .c-text a")
+        browser.shows(".agent-view .part[data-part=did]", "accept")
+        assert browser.complaints() == []

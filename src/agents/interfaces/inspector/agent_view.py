@@ -5,11 +5,12 @@ from functools import partial
 from typing import Any
 
 from ...bank.memory_bank import MemoryBank
+from ...engine.groups import group_of, is_board
 from ...errors import TierMemError
 from ...memory.context import line, render
 from ...memory.events import Added, Event, parsed
 from ...memory.records import Explanation, Hit, Hits, Memory
-from ...memory.temperature import TEMPERATURE_NAMES, parse_temperature
+from ...memory.temperature import TEMPERATURE_NAMES, Temperature, parse_temperature
 from ...memory.tiers import TIER_NAMES, Tier, parse_tier
 from ...search.explain import OVER_BUDGET
 from ...simulation.loop.decisions import Kept
@@ -18,7 +19,7 @@ from .inspected import Inspected
 from .parameters import CantTell, Parameters
 from .slices import Item
 
-__all__ = ["agent_at", "born_in", "events_of", "explain", "memories", "memory_row"]
+__all__ = ["active", "agent_at", "born_in", "events_of", "explain", "memories", "memory_row"]
 
 _MOST_ROWS = 1000
 _MANY = 3000
@@ -66,8 +67,10 @@ def _agent_at(run: Inspected, agent: str, tick: int) -> dict[str, Any]:
     try:
         found, bank_text = _decision(run, agent, tick)
     except CantTell as error:
-        with run.past.after(agent, tick) as bank:
-            context = bank.agent(agent).hot_context()
+        context = ""
+        if not is_board(agent):
+            with run.past.after(agent, tick) as bank:
+                context = bank.agent(agent).hot_context()
         told = {**_NOT_A_DECISION, "context": context, "note": error.why}
         return {"agent": agent, "tick": tick, **told}
     rows = as_json(found._replace(not_given=()))
@@ -96,6 +99,8 @@ def _decision(run: Inspected, agent: str, tick: int) -> tuple[Decision, str]:
 
 def _kept(run: Inspected, agent: str, tick: int) -> tuple[Item, Kept]:
     """What the journal has of an agent's decision in a tick; an error says why it has nothing."""
+    if is_board(agent):
+        raise CantTell("a board decides nothing", hint="look at the members of its group")
     if not run.is_run:
         raise CantTell("a bank without a run keeps no decisions")
     if tick == run.first_tick():
@@ -167,6 +172,23 @@ def memory_row(memory: Memory) -> dict[str, Any]:
     }
 
 
+def active(
+    bank: MemoryBank,
+    owner: str,
+    tier: Tier | None = None,
+    temperature: Temperature | None = None,
+) -> list[Memory]:
+    """The active memories of an agent, or those on a board."""
+    group = group_of(owner)
+    if group is None:
+        return bank.agent(owner).all(tier, temperature=temperature)
+    return [
+        memory
+        for memory in bank.group(group).all()
+        if tier in (None, memory.tier) and temperature in (None, memory.temperature)
+    ]
+
+
 def memories(run: Inspected, given: Parameters) -> dict[str, Any]:
     """The agent's active memories after a tick, filtered, sorted and paged."""
     agent, tick = run.agent(given), run.tick(given)
@@ -180,7 +202,7 @@ def memories(run: Inspected, given: Parameters) -> dict[str, Any]:
     how = tier, heat, text, sort
 
     def listed(bank: MemoryBank) -> list[Memory]:
-        found = bank.agent(agent).all(tier, temperature=heat)
+        found = active(bank, agent, tier, heat)
         if text:
             found = [memory for memory in found if text in memory.content.casefold()]
         found.sort(key=_KEYS[by], reverse=sort.startswith("-"))
@@ -218,6 +240,8 @@ def explain(run: Inspected, given: Parameters, most: int = _MOST_ROWS) -> dict[s
     agent, tick = run.agent(given), run.tick(given)
     when = given.one_of("when", ("after", "deciding"), "after")
     offset, limit = given.whole("offset", 0), given.whole("limit", 100, most)
+    if is_board(agent):
+        raise CantTell("a board is not searched alone", hint="search for its words")
     run.need(tick)
     query, deciding = given.text("query", ""), when == "deciding"
     if deciding:

@@ -10,15 +10,17 @@ from urllib.parse import quote
 
 import orjson
 
+from ...engine.groups import is_board
 from ...errors import ConfigError, RunError
 from ...memory.records import Memory
 from ...storage.gc_pause import gc_paused
 from ...storage.private_files import SHARED_MODE, replace_file
-from .agent_view import agent_at, explain, memory_row
+from .agent_view import active, agent_at, explain, memory_row
 from .document import document
 from .inspected import Inspected
 from .life_view import lives
 from .parameters import CantTell, Parameters
+from .search_view import deed_row
 from .site import Site
 from .tick_view import happened, heat
 
@@ -123,7 +125,7 @@ def exported(site: Site, progress: Progress | None = None) -> bytes:
     for run in site.runs:
         run.hold()
     ticks = [_ticks(run) for run in site.runs]
-    total = sum(len(own) * len(run.agents) for own, run in zip(ticks, site.runs, strict=True))
+    total = sum(len(own) * len(_owners(run)) for own, run in zip(ticks, site.runs, strict=True))
     done = 0
     for key, answer in chain(_answers(site, ticks, nodes), _compared(site, ticks, answers)):
         answers[key] = nodes.put(answer)
@@ -135,10 +137,15 @@ def exported(site: Site, progress: Progress | None = None) -> bytes:
     return document(packed).encode()
 
 
+def _owners(run: Inspected) -> list[str]:
+    """Whose memories a file has."""
+    return [*run.agents, *run.boards]
+
+
 def _ticks(run: Inspected) -> list[int]:
     """The ticks that a file keeps: all, or evenly spaced ones with the first and the last."""
     first, last = run.first_tick(), run.last_tick()
-    most = max(2, _MOST_DECISIONS // max(1, len(run.agents)))
+    most = max(2, _MOST_DECISIONS // max(1, len(_owners(run))))
     step = -(-(last - first + 1) // most)
     return sorted({*range(first, last + 1, step), last})
 
@@ -173,22 +180,25 @@ def _of_run(
 ) -> Iterator[tuple[str, Any]]:
     yield _asked(site, "series", run=number)
     yield _asked(site, "effects", run=number)
+    deeds = [deed_row(run, each) for each in run.reader.deeds.in_ticks(ticks)]
+    yield _key("deeds", run=number)[0], {"rows": deeds}
     for name in run.about()["per_agent"]:
         key, given = _key("heat", of=name, run=number)
         yield key, heat(run, _all(given), _MOST_ROWS)
-    for agent in run.agents:
+    for agent in _owners(run):
         with gc_paused():
             for tick in ticks:
-                yield from _of_agent(run, number, agent, tick)
+                if not is_board(agent):
+                    yield from _of_agent(run, number, agent, tick)
                 yield _memories(run, number, agent, tick, nodes)
     for tick in ticks:
         key, given = _key("tick", run=number, tick=tick)
         yield key, happened(run, _all(given))
         yield _asked(site, "population", run=number, tick=tick)
     slices = run.reader.slices
-    most = _MOST_LIVES // max(1, len(run.agents))
+    most = _MOST_LIVES // max(1, len(_owners(run)))
     newest = "SELECT sequence FROM memories WHERE agent = ? ORDER BY sequence DESC LIMIT ?"
-    for agent in run.agents:
+    for agent in _owners(run):
         numbers = slices.ask(newest, (slices.places.get(agent, -1), most))
         for answer in lives(run, agent, [each for (each,) in numbers]):
             if answer is not None:
@@ -218,7 +228,7 @@ def _of_agent(run: Inspected, number: int, agent: str, tick: int) -> Iterator[tu
 
 def _memories(run: Inspected, number: int, agent: str, tick: int, nodes: Nodes) -> tuple[str, Any]:
     with run.past.after(agent, tick) as bank:
-        found = [nodes.memory(each) for each in bank.agent(agent).all()]
+        found = [nodes.memory(each) for each in active(bank, agent)]
     key, _ = _key("memories", agent=agent, run=number, tick=tick)
     return key, {"total": len(found), "rows": found}
 

@@ -11,6 +11,7 @@ import orjson
 
 from ...bank.history import journal_of
 from ...config.settings import Settings
+from ...engine.groups import is_board
 from ...errors import TierMemError
 from ...memory.records import id_prefix, sequence_of
 from ...memory.temperature import TEMPERATURE_NAMES, Temperature
@@ -111,11 +112,20 @@ class Inspected:
 
     @property
     def agents(self) -> list[str]:
-        """The agents of the run, or those that the bank has had so far."""
+        """The agents of the run, or those that the bank has had so far; without boards."""
         if self._own and not self._is_outside:
             return self._own
-        known = list(self.reader.slices.agents)  # others may come with any tick
+        known = self._known(is_of_board=False)
         return [*known, *(name for name in self._own if name not in self.reader.slices.places)]
+
+    @property
+    def boards(self) -> list[str]:
+        """The boards of groups, as far as the journal is read."""
+        return self._known(is_of_board=True)
+
+    def _known(self, *, is_of_board: bool) -> list[str]:
+        known = list(self.reader.slices.agents)  # others may come with any tick
+        return [name for name in known if is_board(name) == is_of_board]
 
     def deciders(self, row: TickRow) -> list[str]:
         """The agents of the run in a tick, in the order of its decisions."""
@@ -143,8 +153,8 @@ class Inspected:
         return tick
 
     def owner(self, identifier: str) -> tuple[str, int]:
-        """The agent and the number of the memory with this id."""
-        for agent in self.agents:
+        """The agent, or the board, and the number of the memory with this id."""
+        for agent in (*self.agents, *self.boards):
             prefix = self.prefix(agent)
             if (number := sequence_of(prefix, identifier)) is not None:
                 return agent, number
@@ -232,6 +242,7 @@ class Inspected:
         return {
             "name": self.name,
             "agents": self.agents,
+            "boards": self.boards,
             "first_tick": begins,
             "last_tick": last,
             "head": head,

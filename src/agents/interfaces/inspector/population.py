@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.groups import is_board
 from ...simulation.analysis.columns import Columns, Numbers
 from ...simulation.analysis.overlap import shares
 from ...simulation.analysis.spread import first_holders, same_beliefs, spreads, tree
@@ -40,7 +39,7 @@ def _population(run: Inspected, tick: int, offset: int, limit: int) -> dict[str,
     reader = run.reader
     columns = reader.beliefs.up_to(tick, reader.slices)
     group = same_beliefs(columns)
-    agents = [name for name in run.agents if not is_board(name)]
+    agents = run.agents
     shown = agents[offset : offset + limit]
     edges = tells(columns)
     return {

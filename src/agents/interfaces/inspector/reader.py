@@ -11,6 +11,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from ...engine.groups import is_board
 from ...errors import TierMemError
 from ...memory.retention import Retention
 from ...memory.temperature import Temperature
@@ -22,6 +23,7 @@ from ...storage.journal.schema import Commit
 from ...storage.journal.ticks import TickRow
 from ...storage.signals import first
 from .beliefs import Beliefs
+from .deeds import Deeds
 from .slices import Item, NewRow, Slices, batched
 from .world_numbers import WorldNumbers
 
@@ -57,6 +59,8 @@ class Reader:
         self.slices = Slices()
         self.beliefs: Beliefs
         """What the agents hold, and who told it to whom."""
+        self.deeds: Deeds
+        """What the agents asked and did, by its words."""
         self._seed = seed
         self.records: list[dict[str, Any]] = []
         """For a bank without a run: how many memories are where, tick by tick."""
@@ -107,6 +111,7 @@ class Reader:
         self._current = {}
         self.records.clear()
         self.beliefs = Beliefs(self._seed, self.agents)
+        self.deeds = Deeds(self.slices)
 
     def _follow(self) -> None:
         while not self._ended.is_set():
@@ -186,6 +191,7 @@ class Reader:
                 log = logs.get(agent)
                 item = Item(commit.id, commit.tick, events.get(agent, []), log and list(log))
                 self.slices.put(agent, item, b"".join(vectors.get(agent, ())))
+        self.deeds.take(commit.tick, logs)
         self._count(commit.tick, row, kept)
         self.slices.end_commit()
         self._last = (commit.id, commit.hash)
@@ -291,11 +297,13 @@ class Reader:
         return column
 
     def _count_bank(self, tick: int) -> None:
-        """A record of a tick of a bank that no run made: how many memories are where."""
+        """A record of a tick of a bank that no run made: how many memories agents have where."""
+        boards = [place for place, name in enumerate(self.slices.agents) if is_board(name)]
         found = self.slices.ask(
             "SELECT tier, temperature, count(*) FROM memories WHERE gone IS NULL AND "
-            "(expires IS NULL OR expires > ? OR tier = 0) GROUP BY tier, temperature",
-            (tick,),
+            "(expires IS NULL OR expires > ? OR tier = 0) AND "
+            "agent NOT IN (SELECT value FROM json_each(?)) GROUP BY tier, temperature",
+            (tick, orjson.dumps(boards).decode()),
         )
         record = {"tick": tick, "states": found, "metrics": {}}
         if self.records and self.records[-1]["tick"] == tick:

@@ -1,51 +1,65 @@
-"""The answer about words: the agents and the memories that have them."""
+"""The answer about words: the agents, the memories and the decisions that have them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...engine.groups import is_board
 from ...memory.records import memory_id
 from ...simulation.runs.decisions import FORGOTTEN
+from .deeds import Deed, ids_with
 from .inspected import Inspected
 from .parameters import NotThere, Parameters, WrongParameter
 
-__all__ = ["search"]
+__all__ = ["deed_row", "search"]
 
 _MOST_FOUND = 1000
 _MOST_WORDS = 200
-_TRIGRAM = 3
-"""Letters that the index of words needs."""
+_OF = ("", "agents", "memories", "decisions")
 Row = dict[str, Any]
 
 
 def search(run: Inspected, given: Parameters) -> Row:
-    """The agents and the memories that hold all words, whatever became of them; newest last.
+    """What holds all words: agents, then memories, then what agents asked and did.
 
-    One word may be the id of a memory.
+    Memories are there whatever became of them; one word may be the id of a memory. What happened
+    first comes first.
     """
     words = list(dict.fromkeys(given.text("q").split()))
+    of = given.one_of("of", _OF, "")
     offset, limit = given.whole("offset", 0), given.whole("limit", 50, 500)
     if len(words) > _MOST_WORDS:
         raise WrongParameter(f"q has over {_MOST_WORDS} words", hint="search for fewer")
-    run.need(run.last_tick())
+    last = run.last_tick()
+    run.need(last)
     if not words:
         return {"total": 0, "more": False, "rows": []}
-    agents = [
-        name for name in run.agents if all(each.casefold() in name.casefold() for each in words)
-    ][:_MOST_FOUND]
-    named = _of_id(run, words)
-    ids = [*named, *(each for (each,) in run.reader.slices.ask(*_matching(words)))]
-    ids = list(dict.fromkeys(ids))
-    more = len(ids) > _MOST_FOUND
-    places = range(len(agents) + len(ids))[offset : offset + limit]
-    rows = [
-        _agent(agents[at]) if at < len(agents) else _memory(run, ids[at - len(agents)])
-        for at in places
-    ]
-    return {"total": len(agents) + min(len(ids), _MOST_FOUND), "more": more, "rows": rows}
+    found = run.later(("search", *words), last, lambda: _found(run, words))
+    parts = {name: own for name, own in found.items() if of in ("", name)}
+    listed = [(name, each) for name, own in parts.items() for each in own[:_MOST_FOUND]]
+    return {
+        "total": len(listed),
+        "more": any(len(own) > _MOST_FOUND for own in parts.values()),
+        "rows": [_ROWS[name](run, each) for name, each in listed[offset : offset + limit]],
+    }
 
 
-def _agent(name: str) -> Row:
-    return {"what": "agent", "agent": name, "tick": None, "memory_id": None, "text": name}
+def _found(run: Inspected, words: Sequence[str]) -> dict[str, list[Any]]:
+    """The names of agents and boards, the rows of memories and the deeds that hold all words."""
+    reader, most = run.reader, _MOST_FOUND + 1
+    lower = [each.casefold() for each in words]
+    owners = (*run.agents, *run.boards)
+    names = [name for name in owners if all(each in name.casefold() for each in lower)]
+    ids = [*_of_id(run, words), *ids_with(reader.slices, "memories", "words", words, most)]
+    return {
+        "agents": names[:most],
+        "memories": list(dict.fromkeys(ids)),
+        "decisions": reader.deeds.with_words(words, most),
+    }
+
+
+def _agent(run: Inspected, name: str) -> Row:
+    what = "board" if is_board(name) else "agent"
+    return {"what": what, "agent": name, "tick": None, "memory_id": None, "text": name}
 
 
 def _memory(run: Inspected, number: int) -> Row:
@@ -64,6 +78,24 @@ def _memory(run: Inspected, number: int) -> Row:
     }
 
 
+def deed_row(run: Inspected, deed: Deed) -> Row:
+    """What an agent asked or did."""
+    return {
+        "what": deed.what,
+        "agent": run.reader.slices.agents[deed.agent],
+        "tick": deed.tick,
+        "memory_id": None,
+        "text": run.reader.deeds.text(deed.text),
+    }
+
+
+_ROWS: dict[str, Callable[[Inspected, Any], Row]] = {
+    "agents": _agent,
+    "memories": _memory,
+    "decisions": deed_row,
+}
+
+
 def _of_id(run: Inspected, words: Sequence[str]) -> list[int]:
     """The memory whose id is the only word, if there is one: its row in the table of memories."""
     if len(words) != 1:
@@ -78,25 +110,3 @@ def _of_id(run: Inspected, words: Sequence[str]) -> list[int]:
         "SELECT id FROM memories WHERE agent = ? AND sequence = ?", (place, sequence)
     )
     return [each for (each,) in found]
-
-
-def _matching(words: Sequence[str]) -> tuple[str, tuple[object, ...]]:
-    """The query for the memories that hold all words, and its values.
-
-    The index finds words of three letters and more; shorter ones are looked for in the texts.
-    """
-    long = ['"' + word.replace('"', '""') + '"' for word in words if len(word) >= _TRIGRAM]
-    short = [word for word in words if len(word) < _TRIGRAM]
-    tables, tests = "memories", ["memories.text IS NOT NULL"]
-    values: list[object] = []
-    if long:
-        tables = "words CROSS JOIN memories ON memories.id = words.rowid"
-        tests.append("words MATCH ?")
-        values.append(" AND ".join(long))
-    tests += ["instr(lower(memories.text), lower(?))"] * len(short)
-    order = "words.rowid" if long else "memories.id"
-    return (
-        f"SELECT {order} FROM {tables} WHERE {' AND '.join(tests)} "  # noqa: S608
-        f"ORDER BY {order} LIMIT ?",
-        (*values, *short, _MOST_FOUND + 1),
-    )

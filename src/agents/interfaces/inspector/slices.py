@@ -32,6 +32,11 @@ CREATE TABLE numbers (
     name TEXT, tick INTEGER, data BLOB NOT NULL, PRIMARY KEY (name, tick)
 ) WITHOUT ROWID;
 CREATE VIRTUAL TABLE words USING fts5(text, content='', tokenize='trigram');
+CREATE TABLE deed_texts (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
+CREATE TABLE deeds (
+    text INTEGER, tick INTEGER, who BLOB NOT NULL, PRIMARY KEY (text, tick)
+) WITHOUT ROWID;
+CREATE VIRTUAL TABLE deed_words USING fts5(text, content='', tokenize='trigram');
 """
 _MOST_WAITING = 16 << 20
 """Bytes that wait in memory before they are written."""

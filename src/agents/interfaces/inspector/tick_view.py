@@ -9,11 +9,12 @@ import orjson
 from ...memory.events import Added, Event, Succeeded, decode
 from ...memory.records import memory_id
 from ...simulation.loop.decisions import unpack
-from ...simulation.runs.decisions import FORGOTTEN, RESULTS
+from ...simulation.runs.decisions import FORGOTTEN
 from ...simulation.runs.life import told
 from ...storage.journal.journal import Journal
 from ...storage.journal.ticks import TickRow
 from ...storage.signals import first
+from .deeds import QUERY, deeds_of
 from .inspected import COUNTED, Inspected
 from .life_view import concerned
 from .parameters import NotThere, Parameters
@@ -68,13 +69,7 @@ def _decided(
     for agent, own in zip(agents, unpack(found[1], row.retrieved, agents), strict=False):
         if only not in (None, agent):
             continue
-        for query, *_ in own.asked:
-            yield _event(agent, "asked", query)
-        for name, arguments, result, _ in own.did:
-            text = name or "no action"
-            if arguments:
-                text += " " + orjson.dumps(arguments).decode()
-            yield _event(agent, "did" if result == 0 else RESULTS[result], text)
+        yield from (_event(agent, *each) for each in deeds_of(own) if each[0] != QUERY)
 
 
 def _changed(
@@ -119,16 +114,18 @@ def heat(run: Inspected, given: Parameters, most: int = _MOST_ROWS) -> dict[str,
     name = given.text("of")
     if name not in run.about()["per_agent"]:
         raise NotThere(f"no number of an agent is called {name!r:.60}", hint="see api/about")
-    agents = run.agents
+    agents, places = run.agents, run.reader.slices.places
     offset, limit = given.whole("offset", 0), given.whole("limit", 200, most)
     rows = run.reader.slices.ask(
         "SELECT tick, data FROM numbers WHERE name = ? ORDER BY tick", (name,)
     )
     shown = agents[offset : offset + limit]
     ticks, table = [tick for tick, _ in rows], np.full((len(rows), len(shown)), np.nan)
+    columns = np.array([places.get(agent, -1) for agent in shown], np.int64)
     for place, (_, data) in enumerate(rows):
-        own = np.frombuffer(data, np.float64)[offset : offset + limit]
-        table[place, : len(own)] = own
+        own = np.frombuffer(data, np.float64)
+        known = (columns >= 0) & (columns < len(own))  # others came later
+        table[place, known] = own[columns[known]]
     width = -(-len(rows) // _MOST_COLUMNS) or 1
     if width > 1:
         starts = np.arange(0, len(rows), width)

@@ -2,7 +2,7 @@
 import { html, useEffect, useErrorBoundary, useReducer, useState } from "#vendor/htm-preact";
 import { current, go, link, useAddress } from "#address";
 import { site } from "#answers";
-import { Failed } from "#bits";
+import { Failed, isBoard } from "#bits";
 import { CursorBar } from "#cursor";
 import { leaveArms } from "#effects";
 import { KEYS, onKey } from "#keys";
@@ -70,7 +70,7 @@ function Guard({ view, address, run }) {
 function Tab({ view, isHere }) {
   const { view: at, of } = current();
   const isOfAgent = (/** @type {string} */ name) => ["agent", "compare", "branch"].includes(name);
-  const to = isOfAgent(view.name) && isOfAgent(at) ? of : "";
+  const to = isOfAgent(view.name) && isOfAgent(at) && !(isBoard(of) && view.name !== "agent") ? of : "";
   return html`<a href=${link({ view: view.name, of: to })} data-tab=${view.name} aria-current=${isHere ? "page" : undefined}>${view.title}</a>`;
 }
 
@@ -88,7 +88,7 @@ function SearchBox() {
     if (q) go({ view: "search", of: "", more: { q } });
   };
   return html`<form class="search" role="search" onSubmit=${find}>
-    <input id="search" name="q" type="search" placeholder="Search memories  /" aria-label="search" value=${current().view === "search" ? (current().more.q ?? "") : ""} />
+    <input id="search" name="q" type="search" placeholder="Search  /" aria-label="search" value=${current().view === "search" ? (current().more.q ?? "") : ""} />
   </form>`;
 }
 

@@ -13,19 +13,26 @@ export const Temperature = ({ name }) => html`<span class=${"temperature " + nam
 /** @type {WeakMap<string[], Set<string>>} */
 const known = new WeakMap();
 
-/** Whether a name is an agent's: those who tell something need not be agents. @param {string} name @param {number} run */
-function isAgent(name, run) {
-  const agents = site.about.runs[run]?.agents ?? [];
+/** Whether memories belong to this name: those who tell something need not be agents. @param {string} name @param {number} run */
+function isOwner(name, run) {
+  const { agents = [], boards = [] } = site.about.runs[run] ?? {};
   const names = known.get(agents) ?? new Set(agents);
   known.set(agents, names);
-  return names.has(name);
+  return names.has(name) || boards.includes(name);
 }
+
+/** Whether memories with this name are on the board of a group: no agent's begins with a dot. @param {string} name */
+export const isBoard = (name) => name.startsWith(".");
+
+/** The name of an agent or a board, for people. @param {string} name */
+export const shownName = (name) => (isBoard(name) ? `board of ${name.slice(1)}` : name);
 
 /** @param {{name: string, tick?: number, run?: number}} props */
 export function AgentLink({ name, tick, run }) {
-  if (!isAgent(name, run ?? current().run)) return html`<span class="agent"><${Line} text=${name} /></span>`;
+  const text = shownName(name);
+  if (!isOwner(name, run ?? current().run)) return html`<span class="agent"><${Line} text=${text} /></span>`;
   const place = { ...(tick === undefined ? {} : { tick }), ...(run === undefined ? {} : { run }) };
-  return html`<a class="agent" href=${link({ view: "agent", of: name, ...place })}><${Line} text=${name} /></a>`;
+  return html`<a class="agent" href=${link({ view: "agent", of: name, ...place })}><${Line} text=${text} /></a>`;
 }
 
 /** @param {{id: string | null, text: any, run?: number}} props */

@@ -7,7 +7,7 @@ import { Refused } from "#refused";
 const PARAMETERS = /** @type {Record<string, string[]>} */ ({
   about: [], series: ["run"], heat: ["of", "run"], tick: ["run", "tick"], agent: ["agent", "run", "tick"],
   memories: ["agent", "run", "tick"], memory: ["id", "run"], population: ["run", "tick"], compare: ["agent", "tick"],
-  effects: ["run"],
+  effects: ["run"], deeds: ["run"],
   explain: ["agent", "run", "tick"], sweep: [],
 });
 const TIERS = ["pinned", "critical", "important", "normal", "low"];
@@ -110,23 +110,32 @@ function agentsPage(heat, { offset = 0, limit = heat.agents.length }) {
   return { ...heat, total: heat.agents.length, agents: cut(heat.agents), values: cut(heat.values) };
 }
 
-/** The agents and the memories that hold all words; one word may be the id of a memory.
+/** What holds all words: agents, then memories, then what agents asked and did; one word may be the id of a memory.
  * @param {Record<string, number>} answers @param {(place: number) => any} value @param {Record<string, any>} params */
-function search(answers, value, { run, q }) {
+function search(answers, value, { run, q, of }) {
   const words = String(q).toLowerCase().split(/\s+/).filter(Boolean);
   if (!words.length) return [];
   const holds = (/** @type {string} */ text) => words.every((word) => text.toLowerCase().includes(word));
-  const found = [];
-  for (const [key, place] of Object.entries(answers)) {
+  const isOf = (/** @type {string} */ part) => !of || of === part;
+  const about = value(answers["about?"]).runs[run];
+  const named = (/** @type {string} */ what, /** @type {string[]} */ names) =>
+    names.filter((name) => isOf("agents") && holds(name)).map((name) => ({ what, agent: name, tick: null, memory_id: null, text: name }));
+  const memories = [];
+  for (const [key, place] of isOf("memories") ? Object.entries(answers) : []) {
     if (!key.startsWith("memory?") || !key.endsWith(`&run=${run}`)) continue;
     const { agent, created, id, text, kind } = value(place).memory;
     if (holds(text) || (words.length === 1 && words[0] === id)) {
-      found.push({ what: kind, agent, tick: created, memory_id: id, text });
+      memories.push({ what: kind, agent, tick: created, memory_id: id, text });
     }
   }
-  found.sort((one, other) => order(one.tick, other.tick));
-  const agents = value(answers["about?"]).runs[run].agents.filter(holds);
-  return [...agents.map((/** @type {string} */ name) => ({ what: "agent", agent: name, tick: null, memory_id: null, text: name })), ...found];
+  memories.sort((one, other) => order(one.tick, other.tick));
+  const deeds = isOf("decisions") ? value(answers[`deeds?run=${run}`]).rows : [];
+  return [
+    ...named("agent", about.agents),
+    ...named("board", about.boards),
+    ...memories,
+    ...deeds.filter((/** @type {any} */ deed) => holds(deed.text)),
+  ];
 }
 
 /** @param {string} name of the run @param {Record<string, any>} params */

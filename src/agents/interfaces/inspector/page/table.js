@@ -10,7 +10,7 @@ const PAGE = 100; // rows of one question
 const BEYOND = 12; // rows that are drawn above and below those in sight
 
 /** @param {{ask: string, params: Record<string, any>, columns: Column[], sort?: string, onSort?: (sort: string) => void,
- *   onTotal?: (total: number) => void, empty?: string, id?: string}} props */
+ *   onTotal?: (total: number, more?: boolean) => void, empty?: string, id?: string}} props */
 export function LongTable({ ask: name, params, columns, sort = "", onSort, onTotal, empty = "none", id }) {
   const [ref, { height }] = useSize();
   const [, redraw] = useReducer((/** @type {number} */ count) => count + 1, 0);
@@ -36,7 +36,7 @@ export function LongTable({ ask: name, params, columns, sort = "", onSort, onTot
     if (isFirst || state.shown !== key) Object.assign(state, { pages: new Map(), shown: key, error: null });
     state.pages.set(page, found.rows);
     state.total = found.total;
-    onTotal?.(found.total);
+    onTotal?.(found.total, found.more);
     redraw(null);
   };
   useEffect(() => {

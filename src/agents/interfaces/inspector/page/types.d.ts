@@ -1,6 +1,6 @@
 // The answers that the page asks for; docs/architecture/inspector.md describes them.
 export type RunAbout = {
-  name: string; agents: string[]; first_tick: number; last_tick: number; head?: number; is_finished: boolean;
+  name: string; agents: string[]; boards: string[]; first_tick: number; last_tick: number; head?: number; is_finished: boolean;
   metrics: string[]; per_agent: string[]; has_decisions?: boolean; damaged: string | null; ticks?: number[];
 };
 export type About = {

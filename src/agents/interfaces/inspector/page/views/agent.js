@@ -2,7 +2,7 @@
 import { html, useMemo, useState } from "#vendor/htm-preact";
 import { filter, go, link } from "#address";
 import { site, useAnswer } from "#answers";
-import { MemoryLink, Panel, Temperature, Tier, missing, useTyped } from "#bits";
+import { MemoryLink, Panel, Temperature, Tier, isBoard, missing, shownName, useTyped } from "#bits";
 import { DecisionParts } from "#decision";
 import { LongTable } from "#table";
 import { Block, Num, counted, plain } from "#text";
@@ -10,8 +10,8 @@ import { Block, Num, counted, plain } from "#text";
 const TIERS = ["pinned", "critical", "important", "normal", "low"];
 const TEMPERATURES = ["hot", "warm", "cold"];
 
-/** @param {{run: any, agent: string, view: string}} props */
-export function AgentChoice({ run, agent, view }) {
+/** @param {{run: any, agent: string, view: string, boards?: string[]}} props */
+export function AgentChoice({ run, agent, view, boards = [] }) {
   const { agents } = run;
   const options = useMemo(() => agents.map((/** @type {string} */ name) => html`<option value=${name}>${plain(name)}</option>`), [agents]);
   const step = (/** @type {number} */ by) => go({ view, of: agents[(agents.indexOf(agent) + by + agents.length) % agents.length] });
@@ -19,6 +19,7 @@ export function AgentChoice({ run, agent, view }) {
     <button title="the agent before ([)" aria-label="the agent before" onClick=${() => step(-1)}>‹</button>
     <select id="agent" aria-label="agent" value=${agent} onChange=${(/** @type {any} */ event) => go({ view, of: event.currentTarget.value })}>
       ${options}
+      ${boards.length > 0 && html`<optgroup label="boards">${boards.map((name) => html`<option value=${name}>${plain(shownName(name))}</option>`)}</optgroup>`}
     </select>
     <button title="the next agent (])" aria-label="the next agent" onClick=${() => step(1)}>›</button>
   </span>`;
@@ -28,19 +29,21 @@ export function AgentChoice({ run, agent, view }) {
 export function AgentView({ address, run, index, tick }) {
   const agent = address.of || run.agents[0];
   const isBank = site.about.kind === "bank";
-  const isWhyNot = address.more.tab === "why-not";
+  const isOfBoard = Boolean(agent) && isBoard(agent);
+  const isAlone = isBank || isOfBoard;
+  const isWhyNot = address.more.tab === "why-not" && !isOfBoard;
   if (!agent) return html`<p class="soft">There is no agent yet.</p>`;
   return html`<div class="agent-view">
-    <div class="view-head"><${AgentChoice} run=${run} agent=${agent} view="agent" /> <h1>in tick ${tick}</h1>
+    <div class="view-head"><${AgentChoice} run=${run} agent=${agent} view="agent" boards=${run.boards} /> <h1>in tick ${tick}</h1>
       <span class="grow"></span>
-      ${site.about.runs.length > 1 && html`<a href=${link({ view: "compare", of: agent })}>compare</a>`}
-      ${isBank ? html`<span class="soft">no run made this bank: it keeps no decisions</span>` : html`<a id="branch-here" href=${link({ view: "branch", of: agent })}>branch from here</a>`}</div>
-    <div class=${isBank ? "columns alone" : "columns"}>
-      ${!isBank && html`<${Decided} agent=${agent} index=${index} tick=${tick} />`}
+      ${site.about.runs.length > 1 && !isOfBoard && html`<a href=${link({ view: "compare", of: agent })}>compare</a>`}
+      ${isOfBoard ? html`<span class="soft" id="board-note">what the members of the group wrote: a board decides nothing</span>` : isBank ? html`<span class="soft">no run made this bank: it keeps no decisions</span>` : html`<a id="branch-here" href=${link({ view: "branch", of: agent })}>branch from here</a>`}</div>
+    <div class=${isAlone ? "columns alone" : "columns"}>
+      ${!isAlone && html`<${Decided} agent=${agent} index=${index} tick=${tick} />`}
       <div class="column">
         <div class="tabs" role="tablist">
           <button role="tab" id="tab-memories" aria-selected=${!isWhyNot} onClick=${() => filter({ tab: "" })}>Memories after tick ${tick}</button>
-          <button role="tab" id="tab-why-not" aria-selected=${isWhyNot} onClick=${() => filter({ tab: "why-not" })}>Why not?</button>
+          ${!isOfBoard && html`<button role="tab" id="tab-why-not" aria-selected=${isWhyNot} onClick=${() => filter({ tab: "why-not" })}>Why not?</button>`}
         </div>
         ${isWhyNot
           ? html`<${WhyNot} address=${address} agent=${agent} index=${index} tick=${tick} />`
