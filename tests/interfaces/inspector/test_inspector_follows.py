@@ -1,7 +1,6 @@
-"""A run that goes on, goes back, was damaged, or is no run: what the inspector says of each."""
+"""A run that goes on, goes back, or is no run: what the inspector says of each."""
 
 import shutil
-import sqlite3
 from pathlib import Path
 
 import pytest
@@ -9,8 +8,7 @@ from inspected_sites import ask, looked_at, make_run
 
 from agents import MemoryBank
 from agents.bank import history
-from agents.errors import BankDamaged, TierMemError
-from agents.interfaces.inspector.parameters import CantTell
+from agents.errors import TierMemError
 from agents.interfaces.inspector.site import Site
 from agents.simulation.runs.compare import past_bank
 from agents.simulation.runs.run import Run
@@ -110,33 +108,6 @@ def test_a_run_that_goes_back_is_read_anew(tmp_path: Path) -> None:
         rows = ask(site, "memories", agent=AGENT, tick=4, limit=1000)["rows"]
         assert rows[-1]["text"] == "after the rewind"
         assert ask(site, "search", q="after the rewind")["total"] == 1
-
-
-def _damage(folder: Path, tick: int) -> None:
-    database = sqlite3.connect(folder / "bank" / "journal.db")
-    with database:
-        database.execute(
-            "UPDATE commits SET events = replace(events, 'offers', 'offerz') WHERE tick = ?",
-            (tick,),
-        )
-    database.close()
-
-
-def test_a_damaged_run_says_so_and_shows_what_is_whole(market: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    shutil.copytree(market, folder)
-    _damage(folder, 20)
-    with looked_at(folder) as site:
-        until("the damage is found", lambda: site.runs[0].reader.damaged is not None)
-        (run,) = ask(site, "about")["runs"]
-        assert "is not what was written" in run["damaged"]
-        whole = ask(site, "memories", agent=AGENT, tick=19, limit=1000)
-        with past_bank(market, 19) as bank:
-            assert whole["total"] == bank.agent(AGENT).count()
-        with pytest.raises(CantTell, match="is damaged"):
-            ask(site, "memories", agent=AGENT, tick=20)
-        with pytest.raises(BankDamaged):
-            ask(site, "tick", tick=20)
 
 
 def test_a_journal_that_is_none_is_refused(market: Path, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...bank.memory_bank import MemoryBank
 from ...engine.groups import group_of, is_board
-from ...errors import TierMemError
+from ...errors import BankDamaged, TierMemError
 from ...memory.context import line, render
 from ...memory.events import Added, Event, parsed
 from ...memory.records import Explanation, Hit, Hits, Memory
@@ -105,6 +105,8 @@ def _kept(run: Inspected, agent: str, tick: int) -> tuple[Item, Kept]:
         raise CantTell("a bank without a run keeps no decisions")
     if tick == run.first_tick():
         raise CantTell(f"nobody decides anything in tick {tick}, with which the run begins")
+    if tick in run.reader.lost:
+        raise CantTell(run.reader.lost[tick], hint=BankDamaged.hint)
     item = run.reader.slices.item(run.reader.slices.places[agent], tick)
     if item is None or item.kept is None:
         raise CantTell(f"the decisions of tick {tick} were not kept")

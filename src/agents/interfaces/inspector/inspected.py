@@ -12,7 +12,7 @@ import orjson
 from ...bank.history import journal_of
 from ...config.settings import Settings
 from ...engine.groups import is_board
-from ...errors import TierMemError
+from ...errors import BankDamaged, TierMemError
 from ...memory.records import id_prefix, sequence_of
 from ...memory.temperature import TEMPERATURE_NAMES, Temperature
 from ...memory.tiers import TIER_NAMES, Tier
@@ -77,11 +77,9 @@ class Inspected:
         self._errors: dict[int, dict[str, list[str]]] = {}
 
     def hold(self) -> None:
-        """Read all there is, and stand still: what the run does from now on is not shown."""
-        first, last = self.first_tick(), self.last_tick()
+        """Read all that is whole, and stand still: what the run does from now on is not shown."""
         self.past.is_patient = True
-        self.need(last, _LONG)
-        self._held = first, last
+        self._held = self.first_tick(), self.need_whole(_LONG)
 
     def start(self) -> None:
         """Begin to read the journal."""
@@ -178,8 +176,32 @@ class Inspected:
         if self._is_read(tick) or reader.wait_for(lambda _: self._is_read(tick), seconds):
             return
         if reader.damaged is not None:
-            raise CantTell(f"{self.name} is damaged: {reader.damaged}")
+            raise CantTell(f"{self.name} is damaged: {reader.damaged}", hint=BankDamaged.hint)
         raise Reading(max(0, reader.read_tick), max(tick, self.last_tick()))
+
+    def need_whole(self, seconds: float = _PATIENCE) -> int:
+        """Wait a moment until all is read that is whole; its last tick.
+
+        :class:`CantTell` says that the journal is damaged from its beginning on.
+        """
+        last = self.last_tick()
+        try:
+            self.need(last, seconds)
+        except CantTell:
+            begins, whole = self.first_tick(), self.reader.read_tick
+            if whole >= begins and not self._is_read(whole):
+                whole -= 1  # the damage is in the midst of this tick
+            if whole < begins:
+                raise
+            return whole
+        return last
+
+    @property
+    def damaged(self) -> str | None:
+        """What is wrong with the journal, as far as it is read; None while nothing is."""
+        lost = self.reader.lost
+        more = f" ({len(lost)} ticks are like that)" if len(lost) > 1 else ""
+        return self.reader.damaged or next((own + more for own in list(lost.values())), None)
 
     def later(
         self, what: Hashable, tick: int, make: Callable[[], dict[str, Any]]
@@ -223,19 +245,21 @@ class Inspected:
         """What the page shows of it first."""
         if not self.is_run:
             with suppress(CantTell):  # it is told below
-                self.need(self.last_tick())  # its agents are known when it is read
-        damaged, last, head, begins, has_decisions = self.reader.damaged, 0, 0, 0, False
+                self.need_whole()  # its agents are known when it is read
+        damaged, last, head, begins, has_decisions = self.damaged, 0, 0, 0, False
         metrics: Sequence[str] = ()
         try:
             with self.journal() as journal:
                 last, head, begins = journal.tick, journal.head, journal.base_tick
-                has_decisions = first(journal.decisions()) is not None
+                has_decisions = self.reader.has_decisions or _has_decisions(journal)
                 row = journal.last_tick()
                 if self._is_outside and self.settings is not None:
                     self._own = _agents_of(journal, self.settings)
                 metrics = [] if row is None else [*orjson.loads(row.record)["metrics"]]
         except TierMemError as error:
             damaged = error.why
+        if self._held is not None and last > self._held[1]:
+            last = self._held[1]
         names = [*self._world_names, "memories"]
         if self.is_run:
             names += COUNTED if has_decisions else COUNTED[:1]
@@ -282,16 +306,20 @@ class Inspected:
                 if row is None or orjson.loads(row.record) != kept[-1]:
                     self._records = kept = []  # the run went back to an earlier tick
             began = thread_time()
-            for row in journal.tick_rows(kept[-1]["tick"] if kept else -1):
-                kept.append(orjson.loads(row.record))
-                if self._held is None and thread_time() - began > _PATIENCE:
-                    raise Reading(len(kept), journal.tick)
-            return kept[:]
+            rows = journal.tick_rows(kept[-1]["tick"] if kept else -1)
+            with suppress(*([BankDamaged] if self.reader.damaged else [])):  # the rest is whole
+                for row in rows:
+                    kept.append(orjson.loads(row.record))
+                    if self._held is None and thread_time() - began > _PATIENCE:
+                        raise Reading(len(kept), journal.tick)
+            if self._held is None:
+                return kept[:]
+            return [each for each in kept if each["tick"] <= self._held[1]]
 
     def series(self) -> dict[str, Any]:
         """Metrics, tiers and temperatures, tick by tick."""
         if not self.is_run:
-            self.need(self.last_tick())
+            self.need_whole()
         records = self.records() if self.is_run else [_counts(e) for e in self.reader.records]
         names = dict.fromkeys(name for each in records for name in each["metrics"])
         return {
@@ -323,6 +351,14 @@ class Inspected:
         if self._cassette is None or self._cassette[0] != changed:
             self._cassette = changed, Cassette(path, replay=True)
         return tuple(self._cassette[1].of(tick, agent))
+
+
+def _has_decisions(journal: Journal) -> bool:
+    """Whether decisions were kept, be they damaged."""
+    try:
+        return first(journal.decisions()) is not None
+    except BankDamaged:
+        return True
 
 
 def _counts(record: dict[str, Any]) -> dict[str, Any]:

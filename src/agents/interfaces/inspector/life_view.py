@@ -39,7 +39,7 @@ _MOST_LETTERS = 200
 def memory(run: Inspected, given: Parameters) -> dict[str, Any]:
     """A memory's life: what happened to it, and every decision that it took part in."""
     identifier = given.text("id")
-    run.need(run.last_tick())
+    run.need_whole()
     agent, number = run.owner(identifier)
     (answer,) = lives(run, agent, [number])
     if answer is None:
@@ -51,7 +51,8 @@ def lives(run: Inspected, agent: str, numbers: Sequence[int]) -> list[dict[str, 
     """The lives of some memories of an agent; None for a memory that never was."""
     slices = run.reader.slices
     found = {number: _Life(run, agent, number) for number in numbers}
-    with run.past.after(agent, run.last_tick()) as bank:  # first, because it may be asked again
+    last = run.need_whole()
+    with run.past.after(agent, last) as bank:  # first, because it may be asked again
         resident = bank.parts.ledger.resident
         now = [resident.memory(agent, number) for number in numbers]
     for item in slices.items(slices.places.get(agent, -1)):
@@ -65,7 +66,8 @@ def lives(run: Inspected, agent: str, numbers: Sequence[int]) -> list[dict[str, 
             for number in concerned(event):
                 if number in found:
                     found[number].happened(item, event)
-    return [life.answer(memory) for life, memory in zip(found.values(), now, strict=True)]
+    damage = "" if run.reader.damaged is None else f"the journal is damaged after tick {last}"
+    return [life.answer(memory, damage) for life, memory in zip(found.values(), now, strict=True)]
 
 
 def concerned(event: Event) -> Sequence[int]:
@@ -173,7 +175,7 @@ class _Life:
         for part, at, score in rows:
             self._decisions.append({**rest, "part": part, "place": at + 1, "score": score})
 
-    def answer(self, now: Memory | None) -> dict[str, Any] | None:
+    def answer(self, now: Memory | None, note: str) -> dict[str, Any] | None:
         """The answer; ``now`` is the memory as it is, if it still is."""
         if self._born is None and now is None:
             return None
@@ -183,7 +185,8 @@ class _Life:
         source = (
             source_of((self._born and self._born.metadata) or {}) if now is None else now.source
         )
-        note = "" if self._born else "its birth is not in this journal, which began at a checkpoint"
+        if not self._born:
+            note = "its birth is not in this journal, which began at a checkpoint"
         return {
             "memory": {"agent": self._agent, "created": None, "kind": "", "metadata": {}, **row},
             "source": None if source is None else source._asdict(),

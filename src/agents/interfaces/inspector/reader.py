@@ -12,7 +12,7 @@ import orjson
 from numpy.typing import NDArray
 
 from ...engine.groups import is_board
-from ...errors import TierMemError
+from ...errors import BankDamaged, TierMemError
 from ...memory.retention import Retention
 from ...memory.temperature import Temperature
 from ...memory.tiers import Tier
@@ -68,6 +68,8 @@ class Reader:
         """How far the reading is."""
         self.damaged: str | None = None
         """What is wrong with the journal; None while nothing is."""
+        self.lost: dict[int, str] = {}
+        """By tick, why what was kept of its decisions can't be read: all else of it is whole."""
         self.has_decisions = False
         self.agents = list(agents)
         """The agents of the run, in the order of its decisions."""
@@ -109,6 +111,7 @@ class Reader:
         self.read_tick = -1
         self._tick, self._is_whole = 0, True
         self._current = {}
+        self.lost.clear()
         self.records.clear()
         self.beliefs = Beliefs(self._seed, self.agents)
         self.deeds = Deeds(self.slices)
@@ -208,11 +211,16 @@ class Reader:
         """What the decision log has of each agent of the run in this tick."""
         if row is None:
             return None
-        found = first(journal.decisions(tick - 1))
-        if found is None or found[0] != tick:
+        try:
+            found = first(journal.decisions(tick - 1))
+            if found is None or found[0] != tick:
+                return None
+            self.has_decisions = True
+            return unpack(found[1], row.retrieved, self.agents)
+        except (BankDamaged, ValueError, LookupError, TypeError, RecursionError) as error:
+            why = f"the decisions of tick {tick} can't be read: {error}"
+            self.lost[tick] = error.why if isinstance(error, BankDamaged) else why
             return None
-        self.has_decisions = True
-        return unpack(found[1], row.retrieved, self.agents)
 
     # Memories
 

@@ -29,8 +29,7 @@ def search(run: Inspected, given: Parameters) -> Row:
     offset, limit = given.whole("offset", 0), given.whole("limit", 50, 500)
     if len(words) > _MOST_WORDS:
         raise WrongParameter(f"q has over {_MOST_WORDS} words", hint="search for fewer")
-    last = run.last_tick()
-    run.need(last)
+    last = run.need_whole()
     if not words:
         return {"total": 0, "more": False, "rows": []}
     found = run.later(("search", *words), last, lambda: _found(run, words))

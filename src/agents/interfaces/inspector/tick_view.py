@@ -62,8 +62,10 @@ def _decided(
     run: Inspected, journal: Journal, row: TickRow | None, only: str | None
 ) -> Iterator[dict[str, Any]]:
     """What the agents of a run asked and did in a tick."""
-    found = None if row is None else first(journal.decisions(row.tick - 1))
-    if row is None or found is None or found[0] != row.tick:
+    if row is None or row.tick in run.reader.lost:
+        return
+    found = first(journal.decisions(row.tick - 1))
+    if found is None or found[0] != row.tick:
         return
     agents = run.deciders(row)
     for agent, own in zip(agents, unpack(found[1], row.retrieved, agents), strict=False):
@@ -79,12 +81,15 @@ def _changed(
     if tick < journal.base_tick or (tick == journal.base_tick and journal.base):
         return
     after = journal.commit_of(tick - 1) if tick else 0
+    last = journal.commit_of(tick)
+    if last == after:
+        return
     for commit in journal.commits(after):
-        if commit.tick > tick:
-            return
         for event in decode(commit.events):
             if only is None or getattr(event, "agent_id", None) == only:
                 yield from _told(run, event)
+        if commit.id >= last:  # the next one may be damaged
+            return
 
 
 def _told(run: Inspected, event: Event) -> Iterator[dict[str, Any]]:

@@ -40,7 +40,8 @@ def inspect(
 
     The page is served to this machine alone, at an address with a token, until Ctrl-C. Nothing is
     written to the folder, and the run may go on meanwhile: the page follows it. With --export, the
-    same page goes into one file that opens without a server.
+    same page goes into one file that opens without a server. Of a damaged run, both show what is
+    whole, and say what is not.
     """
     folders = [folder] if other is None else [folder, other]
     from ...inspector.site import Site
@@ -50,6 +51,9 @@ def inspect(
 
         with Screen(quiet=quiet) as screen, Site(folders) as site:
             write_export(site, export, force=force, progress=screen.meter("export", "answers"))
+            damaged = [(run.folder, run.damaged) for run in site.runs if run.damaged]
+        for place, why in damaged:
+            say(f"{place} is damaged: {why}; the file has what is whole", err=True)
         say(str(export))
         return
     server, http = _server()
