@@ -19,7 +19,7 @@ from .agent_view import agent_at, memory_row
 from .inspected import Inspected
 from .parameters import CantTell, NotThere, Parameters, Reading, WrongParameter
 
-__all__ = ["Parting", "branched", "compare", "planned"]
+__all__ = ["Parting", "beside", "branch_name", "branched", "compare", "planned"]
 
 _MOST_EDITS = 1000
 _PATIENCE = 0.04
@@ -158,7 +158,7 @@ def planned(run: Inspected, given: Parameters) -> dict[str, Any]:
         raise CantTell("a bank without a run can't be branched", hint="tiermem run makes runs")
     tick = run.tick(given)
     edits = _edits(given.text("edits", "[]"))
-    out = run.folder.with_name(_free_name(run, given.text("out", ""), tick))
+    out = beside(run) / _free_name(run, given.text("out", ""), tick)
     text = yaml.safe_dump(edits, sort_keys=False, allow_unicode=True)
     name = f"{out.name}-edits.yaml"
     _checked(text)
@@ -171,6 +171,17 @@ def planned(run: Inspected, given: Parameters) -> dict[str, Any]:
         "edits_name": name,
         "out": str(out),
     }
+
+
+def beside(run: Inspected) -> Path:
+    """The folder in which a run lies, as its own was named: a relative path stays relative."""
+    named = run.folder.name not in ("", "..")
+    return run.folder.parent if named else run.folder / ".."
+
+
+def branch_name(run: Inspected, tick: int | str) -> str:
+    """The name of a branch's folder, if nobody names one."""
+    return f"{run.name}-branch-{tick}"
 
 
 def branched(run: Inspected, given: Parameters) -> Path:
@@ -215,7 +226,7 @@ def _free_name(run: Inspected, wanted: str, tick: int) -> str:
             )
         return wanted
     for number in range(1, 10_000):
-        name = f"{run.name}-branch-{tick}" + ("" if number == 1 else f"-{number}")
-        if not run.folder.with_name(name).exists():
+        name = branch_name(run, tick) + ("" if number == 1 else f"-{number}")
+        if not (beside(run) / name).exists():
             return name
     raise CantTell("there are too many branches already", hint="name another with out")

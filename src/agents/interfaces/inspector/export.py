@@ -16,6 +16,7 @@ from ...memory.records import Memory
 from ...storage.gc_pause import gc_paused
 from ...storage.private_files import SHARED_MODE, replace_file
 from .agent_view import active, agent_at, explain, memory_row
+from .comparing import beside, branch_name
 from .document import document
 from .inspected import Inspected
 from .life_view import lives
@@ -152,8 +153,10 @@ def _ticks(run: Inspected) -> list[int]:
 
 def _answers(site: Site, ticks: list[list[int]], nodes: Nodes) -> Iterator[tuple[str, Any]]:
     about = site.about(Parameters({}))
-    for run, own in zip(about["runs"], ticks, strict=True):
+    for run, own, opened in zip(about["runs"], ticks, site.runs, strict=True):
         run["ticks"], run["is_finished"] = own, True
+        run["path"] = str(opened.folder)
+        run["branches"] = str(beside(opened) / branch_name(opened, ""))
     yield "about?", {**about, "allow_branch": False}
     if site.sweep is not None:
         yield "sweep?", site.points(Parameters({}))

@@ -126,7 +126,7 @@ function Remarks() {
   }, []);
   const { runs } = site.about;
   return html`<div class="remarks">
-    ${runs.map((run) => run.damaged && html`<p class="damaged" role="alert"><b><${Line} text=${run.name} /> is damaged.</b> <${Line} text=${run.damaged} most=${600} />${run.ticks && ` This file has what is whole, up to tick ${run.last_tick}.`}</p>`)}
+    ${runs.map((run) => run.damaged && html`<p class="damaged" role="alert"><b><${Line} text=${run.name} /> is damaged.</b> <${Line} text=${run.damaged} most=${600} />${run.ticks && `. This file has what is whole, up to tick ${run.last_tick}.`}</p>`)}
     ${runs.map((run) => run.ticks && run.ticks.length <= run.last_tick - run.first_tick && html`<p class="soft">This file has ${counted(run.ticks.length, "tick")} of ${run.last_tick - run.first_tick + 1} of <${Line} text=${run.name} />; the cursor stands at these.</p>`)}
     ${reading && html`<p class="soft reading">reading the journal: ${reading.done} of ${reading.of} ticks</p>`}
   </div>`;

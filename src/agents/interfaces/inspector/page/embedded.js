@@ -33,7 +33,7 @@ export async function openEmbedded(text) {
     memories: (params) => page(filtered(whole("memories", params).rows, params), params),
     tick: (params) => eventsPage(whole("tick", params), params),
     heat: (params) => agentsPage(whole("heat", params), params),
-    branch: (params) => branch(value(answers["about?"]).runs[params.run].name, params),
+    branch: (params) => branch(value(answers["about?"]).runs[params.run], params),
     search: (params) => page(search(answers, value, params), params),
     explain: (params) => {
       const own = whole("explain", params);
@@ -138,14 +138,17 @@ function search(answers, value, { run, q, of }) {
   ];
 }
 
-/** @param {string} name of the run @param {Record<string, any>} params */
-function branch(name, { tick, edits }) {
+/** The command, with the path that was given to tiermem inspect. @param {import("./types").RunAbout} run @param {Record<string, any>} params */
+function branch({ path, branches }, { tick, edits }) {
   const list = JSON.parse(edits);
-  const edited = list.length ? " --edit edits.yaml" : "";
+  const out = `${branches}${tick}`;
+  const name = `${out.slice(out.lastIndexOf("/") + 1)}-edits.yaml`;
+  const edited = list.length ? ` --edit ${quoted(name)}` : "";
   return {
-    command: `tiermem branch ${quoted(`runs/${name}`)} --at ${tick} --out ${quoted(`runs/${name}-${tick}`)}${edited}`,
+    command: `tiermem branch ${quoted(path ?? "")} --at ${tick} --out ${quoted(out)}${edited}`,
     edits_file: list.map((/** @type {any} */ edit) => `- ${JSON.stringify(edit)}\n`).join(""),
-    edits_name: "edits.yaml",
+    edits_name: name,
+    out,
   };
 }
 

@@ -1,7 +1,7 @@
 // The answers that the page asks for; docs/architecture/inspector.md describes them.
 export type RunAbout = {
   name: string; agents: string[]; boards: string[]; first_tick: number; last_tick: number; head?: number; is_finished: boolean;
-  metrics: string[]; per_agent: string[]; has_decisions?: boolean; damaged: string | null; ticks?: number[];
+  metrics: string[]; per_agent: string[]; has_decisions?: boolean; damaged: string | null; ticks?: number[]; path?: string; branches?: string;
 };
 export type About = {
   kind: "run" | "bank" | "sweep"; name: string; runs: RunAbout[]; allow_branch: boolean; version: string; sweep?: string | null; around?: string | null; cell?: string; effect?: string;

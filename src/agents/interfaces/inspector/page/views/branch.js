@@ -104,11 +104,15 @@ function Command({ index, agent, tick, edits }) {
   return html`<${Panel} title="The command">
     ${data
       ? html`<pre id="command">${marked(data.command)}</pre><${Copy} text=${data.command} label="Copy the command" />
+        ${site.provider.embedded && html`<p class="soft" id="command-note">The paths are those of tiermem inspect --export${isRelative(index) ? ": give the command in the folder in which the file was made" : ""}.</p>`}
         ${data.edits_file && html`<h3><${Line} text=${data.edits_name} /></h3><pre id="edits-file">${marked(data.edits_file)}</pre><${Copy} text=${data.edits_file} label="Copy the file" />`}
         ${site.about.allow_branch && html`<${RunIt} body=${{ run: index, agent, tick, edits }} />`}`
       : missing(answer)}
   <//>`;
 }
+
+/** Whether the path of a run in an exported file says where it is only from the folder of the export. @param {number} index */
+const isRelative = (index) => !site.about.runs[index]?.path?.startsWith("/");
 
 /** @param {{body: any}} props */
 function RunIt({ body }) {

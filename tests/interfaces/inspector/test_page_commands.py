@@ -1,0 +1,59 @@
+"""The command that branches a run, in an export: as the server gives it."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from browsers import Browser
+from inspected_sites import ask, looked_at
+
+from agents.interfaces.inspector.export import write_export
+
+
+@pytest.mark.parametrize(
+    ("where", "typed", "paths"),
+    [
+        (".", "runs/rumor", "runs/rumor --at 6 --out runs/rumor-branch-6"),
+        ("runs", "./rumor/", "rumor --at 6 --out rumor-branch-6"),
+        ("runs/rumor", ".", ". --at 6 --out ../rumor-branch-6"),
+        ("runs/rumor/bank", "..", ".. --at 6 --out ../../rumor-branch-6"),
+    ],
+)
+def test_an_export_names_the_run_as_it_was_typed(
+    browser: Browser,
+    rumor: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    where: str,
+    typed: str,
+    paths: str,
+) -> None:
+    shutil.copytree(rumor, tmp_path / "runs" / "rumor")
+    monkeypatch.chdir(tmp_path / where)
+    with looked_at(Path(typed)) as site:
+        expected = ask(site, "branch", tick=6)["command"]
+        write_export(site, tmp_path / "run.html")
+    assert expected == f"tiermem branch {paths}"
+    browser.open((tmp_path / "run.html").as_uri(), "#/branch/agent_01?t=6")
+    browser.shows("#command", expected)
+    browser.shows("#command-note", "in the folder in which the file was made")
+    data = browser.run(
+        "const text = document.getElementById('inspector-data').textContent;"
+        "const bytes = Uint8Array.from(atob(text), (one) => one.charCodeAt(0));"
+        "const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));"
+        "return new Response(plain).text()"
+    )
+    assert str(tmp_path) not in data
+    assert browser.complaints() == []
+
+
+def test_a_whole_path_that_was_typed_is_kept(browser: Browser, rumor: Path, tmp_path: Path) -> None:
+    with looked_at(rumor) as site:
+        expected = ask(site, "branch", tick=6)["command"]
+        write_export(site, tmp_path / "run.html")
+    browser.open((tmp_path / "run.html").as_uri(), "#/branch/agent_01?t=6")
+    browser.shows("#command", expected)
+    assert browser.all("#command-note") == ["The paths are those of tiermem inspect --export."]
+    browser.write("#new-memory", "I trust nobody")
+    browser.click("#add-memory")
+    browser.shows("#command", "--edit rumor-branch-6-edits.yaml")
