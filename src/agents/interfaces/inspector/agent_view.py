@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...bank.memory_bank import MemoryBank
+from ...config.settings import Settings
 from ...engine.groups import group_of, is_board
 from ...errors import BankDamaged, TierMemError
 from ...memory.context import line, render
@@ -17,6 +18,7 @@ from ...simulation.loop.decisions import Kept
 from ...simulation.runs.decisions import FORGOTTEN, Decision, as_json, retold
 from .inspected import Inspected
 from .parameters import CantTell, Parameters
+from .reasons import Recalled, recalled, with_reasons
 from .slices import Item
 
 __all__ = ["active", "agent_at", "born_in", "events_of", "explain", "memories", "memory_row"]
@@ -65,7 +67,7 @@ def _in_time(
 
 def _agent_at(run: Inspected, agent: str, tick: int) -> dict[str, Any]:
     try:
-        found, bank_text = _decision(run, agent, tick)
+        found, kept, bank_text, known, settings = _decision(run, agent, tick)
     except CantTell as error:
         context = ""
         if not is_board(agent):
@@ -75,8 +77,7 @@ def _agent_at(run: Inspected, agent: str, tick: int) -> dict[str, Any]:
         return {"agent": agent, "tick": tick, **told}
     rows = as_json(found._replace(not_given=()))
     del rows["not_given"]
-    for row in rows["given"]:
-        row["reason"] = row["part"]
+    with_reasons(run, rows, kept, known, settings)
     return {
         **rows,
         "reasons": dict(found.reasons()),
@@ -85,16 +86,25 @@ def _agent_at(run: Inspected, agent: str, tick: int) -> dict[str, Any]:
     }
 
 
-def _decision(run: Inspected, agent: str, tick: int) -> tuple[Decision, str]:
-    """A decision, and the text that the agent read."""
+class _Seen(NamedTuple):
+    """A decision, and what the views need besides."""
+
+    decision: Decision
+    kept: Kept
+    context: str
+    """The text that the agent read."""
+    known: Recalled
+    settings: Settings
+
+
+def _decision(run: Inspected, agent: str, tick: int) -> _Seen:
     item, kept = _kept(run, agent, tick)
     with run.past.after(agent, tick - 1, deciding=True) as bank:
         explain = partial(run.past.explained, bank, agent)
         texts, errors = born_in(item), run.errors(agent, tick - 1)
         found = retold(bank, agent, kept, texts, errors, run.exchanges(agent, tick), explain)
-        if found.note:
-            return found, _context(bank, agent, kept)
-        return found, _rendered(explain(found.query))
+        text = _context(bank, agent, kept) if found.note else _rendered(explain(found.query))
+        return _Seen(found, kept, text, recalled(bank, agent, kept), bank.settings)
 
 
 def _kept(run: Inspected, agent: str, tick: int) -> tuple[Item, Kept]:

@@ -18,7 +18,7 @@ export function GivenTable({ rows, run }) {
     <tbody>${rows.map(
       (row) => html`<tr data-id=${row.id}><td class="number"><${Num} of=${row.score} /></td><td class="number"><${Num} of=${row.boost} /></td>
         <td>${row.part ?? row.reason}</td><td><${Tier} name=${row.tier} /></td>
-        <td class="text"><${MemoryLink} id=${row.id} text=${row.text} run=${run} />${row.part && row.reason !== row.part && html`<small class="reason">${row.reason}</small>`}</td></tr>`,
+        <td class="text"><${MemoryLink} id=${row.id} text=${row.text} run=${run} />${row.part && row.reason && html`<small class="reason"><${Line} text=${row.reason} most=${300} /></small>`}</td></tr>`,
     )}</tbody></table>`;
 }
 
