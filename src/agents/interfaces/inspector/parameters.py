@@ -47,6 +47,10 @@ class Parameters:
             raise WrongParameter(f"{name} has over {_MOST_LETTERS} letters", hint="shorten it")
         return found
 
+    def is_given(self, name: str) -> bool:
+        """Whether a parameter is there, be it empty."""
+        return name in self._given
+
     def has(self, name: str) -> bool:
         """Whether a parameter is there, and not empty."""
         return bool(self._given.get(name))

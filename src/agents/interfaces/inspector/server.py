@@ -131,7 +131,7 @@ class Page:
         if made.status_code != 200:
             return made
         out = orjson.loads(made.body)["out"]
-        return await self._do(self._answering, lambda: self._site.add_branch(out))
+        return await self._do(self._answering, lambda: self._site.add_branch(out, given))
 
     async def _do(
         self, worker: ThreadPoolExecutor, answer: Callable[[], dict[str, Any]]

@@ -14,34 +14,44 @@ from .parameters import CantTell, NotThere, Parameters
 
 __all__ = ["ANSWERS", "Site", "failure"]
 
+_MOST_OTHERS = 3
+"""What else stays open for pages that look at it; what was asked for longest ago is closed."""
+Place = tuple[str, str]
+"""The run of a sweep and the experiment; empty for none."""
+_BASE: Place = ("", "")
 
-class Site:
+
+class _Look:
     """The folders that one page looks at."""
 
-    def __init__(self, folders: Sequence[Path], *, allow_branch: bool = False) -> None:
-        self.sweep: Path | None = None
-        self.allow_branch = allow_branch
+    def __init__(self, around: str | None = None) -> None:
         self.runs: list[Inspected] = []
-        self._around: list[Path] = []
-        """The folders that were open before the arms of an experiment with a run."""
-        self._cell = self._effect = ""
-        """The run of the sweep and the experiment that are open."""
-        self._parting: comparing.Parting | None = None
-        first = folders[0]
-        if sweeps.is_sweep(first):
-            if len(folders) > 1:
-                raise RunError("a sweep is not compared with another", hint="name one folder")
-            sweeps.sweep(first)
-            self.sweep = first
-            return
+        self.around = around
+        """The name of the run with which the experiment was made; None if it is no experiment."""
+        self.parting: comparing.Parting | None = None
+
+    def open(self, folders: Sequence[Path]) -> Self:
+        """Open folders, or none of them."""
         try:
             for folder in folders:
-                self._open(folder)
+                self.add(folder)
         except BaseException:
             self.close()
             raise
+        return self
 
-    def start(self) -> Self:
+    def add(self, folder: Path) -> Inspected:
+        """Open one more run."""
+        run = Inspected(folder)
+        if self.runs and not (run.is_run and self.runs[0].is_run):
+            run.close()
+            raise RunError("only runs are compared, and one of the two is a bank")
+        self.runs.append(run)
+        if len(self.runs) > 1:
+            self.parting = comparing.Parting(*self.runs[:2])
+        return run
+
+    def start(self) -> None:
         """Begin to read.
 
         The offline embedder is loaded first: it takes longer than a request may, and no other
@@ -50,12 +60,49 @@ class Site:
         OfflineEmbedder().embed([""])
         for run in self.runs:
             run.start()
-        return self
 
     def close(self) -> None:
         """Close what is open."""
         while self.runs:
             self.runs.pop().close()
+
+
+class Site:
+    """The folders that pages look at.
+
+    Each page of a sweep may look at another run of it: a request names its ``cell``, and the
+    ``effect`` if it is about an experiment. One that names neither is about what was opened last.
+    """
+
+    def __init__(self, folders: Sequence[Path], *, allow_branch: bool = False) -> None:
+        self.sweep: Path | None = None
+        self.allow_branch = allow_branch
+        self._at = _BASE
+        """What was opened last."""
+        self._looks: dict[Place, _Look] = {}
+        """The one that was asked for last is at the end."""
+        first = folders[0]
+        if sweeps.is_sweep(first):
+            if len(folders) > 1:
+                raise RunError("a sweep is not compared with another", hint="name one folder")
+            sweeps.sweep(first)
+            self.sweep = first
+        self._looks[_BASE] = _Look().open([] if self.sweep else folders)
+
+    @property
+    def runs(self) -> list[Inspected]:
+        """The runs that were opened last."""
+        return self._look(self._at).runs
+
+    def start(self) -> Self:
+        """Begin to read."""
+        self._looks[_BASE].start()
+        return self
+
+    def close(self) -> None:
+        """Close what is open."""
+        while self._looks:
+            self._looks.popitem()[1].close()
 
     def __enter__(self) -> Self:
         return self.start()
@@ -63,47 +110,66 @@ class Site:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _open(self, folder: Path) -> Inspected:
-        run = Inspected(folder)
-        if self.runs and not (run.is_run and self.runs[0].is_run):
-            run.close()
-            raise RunError("only runs are compared, and one of the two is a bank")
-        self.runs.append(run)
-        if len(self.runs) > 1:
-            self._parting = comparing.Parting(*self.runs[:2])
-        return run
+    # What a page looks at
+
+    def _place(self, given: Parameters) -> Place:
+        """What a request is about."""
+        if given.is_given("cell") or given.is_given("effect"):
+            return given.text("cell", ""), given.text("effect", "")
+        return self._at
+
+    def _look(self, place: Place) -> _Look:
+        """What is at a place; it is opened, if it is not open."""
+        found = self._looks.pop(place, None)
+        if found is None:
+            found = self._opened(place)
+            found.start()
+        self._looks[place] = found
+        others = [each for each in self._looks if each not in (_BASE, self._at, place)]
+        for each in others[: max(0, len(others) - _MOST_OTHERS)]:
+            self._looks.pop(each).close()
+        return found
+
+    def _opened(self, place: Place) -> _Look:
+        cell, effect = place
+        if effect:
+            run = _numbered(self._look((cell, "")).runs, 0)
+            return _Look(run.name).open(effects.arms_of(run, effect))
+        if self.sweep is None:
+            raise CantTell("this is no sweep", hint="tiermem inspect the folder of a sweep")
+        return _Look().open([sweeps.run_of(self.sweep, cell)])
 
     def about(self, given: Parameters) -> dict[str, Any]:
         """What there is to look at."""
-        runs = [run.about() for run in self.runs]
+        place = self._place(given)
+        look = self._look(place)
+        runs = [run.about() for run in look.runs]
         sweep = None if self.sweep is None else self.sweep.resolve().name
         kind, name = "sweep", sweep or ""
-        if self.runs:
-            kind, name = ("run" if self.runs[0].is_run else "bank"), runs[0]["name"]
+        if runs:
+            kind, name = ("run" if look.runs[0].is_run else "bank"), runs[0]["name"]
         return {
             "kind": kind,
             "name": name,
             "runs": runs,
             "sweep": sweep,
-            "around": self._around[0].resolve().name if self._around else None,
-            "cell": self._cell,
-            "effect": self._effect,
+            "around": look.around,
+            "cell": place[0],
+            "effect": place[1],
             "allow_branch": self.allow_branch,
             "version": __version__,
         }
 
     def run(self, given: Parameters) -> Inspected:
         """The run that a request names."""
-        number = given.whole("run", 0)
-        if number >= len(self.runs):
-            raise NotThere(f"there is no run {number}", hint="see api/about")
-        return self.runs[number]
+        return _numbered(self._look(self._place(given)).runs, given.whole("run", 0))
 
     def compare(self, given: Parameters, sides: Sequence[Any] | None = None) -> dict[str, Any]:
         """Two runs side by side; ``sides`` are the answers about each, where they are known."""
-        if self._parting is None or len(self.runs) < 2:
+        look = self._look(self._place(given))
+        if look.parting is None or len(look.runs) < 2:
             raise CantTell("only one run is open", hint="tiermem inspect RUN RUN2")
-        return comparing.compare(self.runs[:2], self._parting, given, sides)
+        return comparing.compare(look.runs[:2], look.parting, given, sides)
 
     def points(self, given: Parameters) -> dict[str, Any]:
         """The sweep as a grid."""
@@ -114,55 +180,37 @@ class Site:
     def open(self, given: Parameters) -> dict[str, Any]:
         """Look at a run of a sweep, at both arms of an experiment, or at neither.
 
-        What was open before does not matter: two pages that ask leave one of both open.
+        What was open before does not matter, and stays open for pages that look at it.
         """
-        cell, effect = given.text("name", ""), given.text("effect", "")
-        if cell and self.sweep is None:
-            raise CantTell("this is no sweep", hint="tiermem inspect the folder of a sweep")
-        if self._around and (cell, effect) != (self._cell, self._effect):
-            self._show(self._around)
-            self._around, self._effect = [], ""
-        if cell != self._cell and self.sweep is not None:
-            self._show([sweeps.run_of(self.sweep, cell)] if cell else [])
-            self._cell = cell
-        if effect != self._effect:
-            run = self.run(Parameters({}))
-            around = [each.folder for each in self.runs]
-            self._show(effects.arms_of(run, effect))
-            self._around, self._effect = around, effect
+        place = given.text("name", ""), given.text("effect", "")
+        self._look(place)
+        self._at = place
         return {"ok": True}
-
-    def _show(self, folders: Sequence[Path]) -> None:
-        """Look at other folders from now on; at the same ones, if these can't be opened."""
-        before, self.runs = self.runs, []
-        try:
-            for folder in folders:
-                self._open(folder)
-        except BaseException:
-            self.close()
-            self.runs = before
-            raise
-        self.start()
-        while before:
-            before.pop().close()
 
     def branched(self, given: Parameters) -> dict[str, Any]:
         """Make a branch and run it; its folder."""
         return {"out": str(comparing.branched(self.run(given), given))}
 
-    def add_branch(self, out: str) -> dict[str, Any]:
+    def add_branch(self, out: str, given: Parameters) -> dict[str, Any]:
         """A branch becomes the second run of the comparison."""
-        while len(self.runs) > 1:
-            self.runs.pop().close()
-        self._open(Path(out)).start()
+        look = self._look(self._place(given))
+        while len(look.runs) > 1:
+            look.runs.pop().close()
+        look.add(Path(out)).start()
         return {"out": out, "run": 1}
 
     def answer(self, name: str, given: Mapping[str, str]) -> dict[str, Any]:
         """The answer to a question of the page."""
         with ExitStack() as turns:
-            for run in self.runs:
+            for run in [run for look in self._looks.values() for run in look.runs]:
                 turns.enter_context(run.reader.slices.turns.answering())
             return ANSWERS[name](self, Parameters(given))
+
+
+def _numbered(runs: Sequence[Inspected], number: int) -> Inspected:
+    if number >= len(runs):
+        raise NotThere(f"there is no run {number}", hint="see api/about")
+    return runs[number]
 
 
 def _of_run(

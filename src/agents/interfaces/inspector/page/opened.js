@@ -1,4 +1,5 @@
 // Which of a sweep's runs, or which experiment's two runs, the page looks at: the address says it, and the server opens it.
+// Other pages of the same server may look at others: each request says which.
 import { useEffect, useState } from "#vendor/htm-preact";
 import { forget, site } from "#answers";
 
@@ -13,12 +14,9 @@ let underWay = Promise.resolve();
 /** Open what the address names. @param {Address} address */
 async function open({ cell, effect }) {
   const { get } = site.provider;
-  try {
-    await get("open", { name: cell, effect });
-  } finally {
-    Object.assign(site.about, await get("about", {}));
-    forget();
-  }
+  await get("open", { name: cell, effect });
+  Object.assign(site.about, await get("about", { cell, effect }));
+  forget();
 }
 
 /** Whether what the address names is open, and why it can't be. @param {Address} address

@@ -1,9 +1,11 @@
 // Where the answers come from: the server of `tiermem inspect`, or the file that --export wrote.
+import { site } from "#answers";
 import { openEmbedded } from "#embedded";
 import { Refused } from "#refused";
 
 /** @typedef {import("./types").Provider} Provider */
 
+const PLACE = ["cell", "effect"]; // these are sent where they are empty, too
 const ASK_AGAIN = [30, 60, 120, 300]; // milliseconds, when the server has not read far enough
 
 /** @type {Set<(reading: {done: number, of: number} | null) => void>} */
@@ -15,14 +17,20 @@ export async function connect() {
   return embedded ? openEmbedded(embedded.textContent ?? "") : server();
 }
 
+/** What this page looks at; another page of the server may look at another run of the sweep. */
+function here() {
+  const { cell, effect } = site.about ?? {};
+  return cell === undefined ? {} : { cell, effect };
+}
+
 /** @returns {Provider} */
 function server() {
   return {
     embedded: false,
     get: async (name, params) => {
       const query = new URLSearchParams();
-      for (const [key, value] of Object.entries(params)) {
-        if (value !== undefined && value !== null && value !== "") query.set(key, String(value));
+      for (const [key, value] of Object.entries({ ...here(), ...params })) {
+        if (value !== undefined && value !== null && (value !== "" || PLACE.includes(key))) query.set(key, String(value));
       }
       return answered(() => fetch(`api/${name}?${query}`));
     },
@@ -31,7 +39,7 @@ function server() {
         fetch(`api/${name}`, {
           method: "POST",
           headers: { "Content-Type": "application/json" },
-          body: JSON.stringify(body),
+          body: JSON.stringify({ ...here(), ...body }),
         }),
       ),
   };
