@@ -15,7 +15,7 @@ SIZES = {
     "compaction": ["--agents", "3", "6", "--memories", "9", "--turns", "1"],
     "effects": ["--trials", "1", "--pairs", "3"],
     "http_load": ["--clients", "2", "--seconds", "2"],
-    "inspector": ["--agents", "5", "--ticks", "12", "--questions", "3"],
+    "inspector": ["--agents", "5", "--ticks", "12", "--questions", "3", "--no-export"],
     "load": ["--minutes", "0.1", "--clients", "4", "--sessions", "20"],
     "many_agents": ["--agents", "60", "--few", "6", "--memories", "300", "--ticks", "3"],
     "mem0_facade": ["--memories", "30", "--users", "3", "--calls", "3"],
