@@ -127,8 +127,12 @@ def heat(run: Inspected, given: Parameters, most: int = _MOST_ROWS) -> dict[str,
     shown = agents[offset : offset + limit]
     ticks, table = [tick for tick, _ in rows], np.full((len(rows), len(shown)), np.nan)
     columns = np.array([places.get(agent, -1) for agent in shown], np.int64)
+    least, most_place = columns.min(initial=0), columns.max(initial=0)
     for place, (_, data) in enumerate(rows):
         own = np.frombuffer(data, np.float64)
+        if least >= 0 and len(own) > most_place:
+            table[place] = own.take(columns)
+            continue
         known = (columns >= 0) & (columns < len(own))  # others came later
         table[place, known] = own[columns[known]]
     width = -(-len(rows) // _MOST_COLUMNS) or 1
