@@ -100,12 +100,27 @@ class Square:
         return Talking()
 
 
+class Forum(Square):
+    """A square with two boards, which all may join, read, write to and leave."""
+
+    def groups(self) -> Mapping[str, Sequence[str]]:
+        return {f"board_{number}": self._agents[number::2] for number in (0, 1)}
+
+    def may_join(self, agent_id: str, group: str) -> bool:
+        return group in ("board_0", "board_1")
+
+
 class Talking:
     """Does what the square's plan says to the memories that a search found."""
 
-    def decide(self, observation: Observation, memories: Any, rng: Random) -> list[Action]:
-        found = [hit.memory for hit in memories]
-        facts, actions = observation.facts, []
+    def decide(self, observation: Observation, memories: Any, rng: Random) -> list[Any]:
+        found, actions = [hit.memory for hit in memories], list[Any]()
+        facts = observation.facts
+        if any(deed == "ask" for deed, *_ in facts["todo"]):
+            if not observation.answers:
+                return [Ask("Read on the board", 4, groups=True)]
+            seen = [hit.memory.content for hit in observation.answers[0].hits]
+            actions.append(Action("store_memory", {"content": f"I read {seen}"[:200]}))
         for deed, pick, to in facts["todo"] if found else ():
             memory, other = found[pick % len(found)], facts["others"][to % len(facts["others"])]
             actions += _done(deed, memory, other, found)
@@ -113,7 +128,14 @@ class Talking:
 
 
 def _done(deed: str, memory: Any, other: str, found: Sequence[Any]) -> list[Action]:
-    which = {"memory_id": memory.id}
+    which, board = {"memory_id": memory.id}, {"group": f"board_{int(other[-2:]) % 2}"}
+    if deed == "post":
+        content = f"Read on the board: {memory.content}"[:90]
+        return [Action("post_to_group", {**board, "content": content})]
+    if deed in ("join", "leave"):
+        return [Action(f"{deed}_group", board)]
+    if deed == "ask":
+        return []
     if deed == "tell":
         return [Action("tell", {**which, "to": other, "note": "psst"})]
     if deed == "broadcast":

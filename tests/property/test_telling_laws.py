@@ -1,6 +1,7 @@
 """Laws of telling: nobody reads what it was not told, and every chain ends where it began."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -17,6 +18,9 @@ from embedders import Directions
 
 AGENTS = ["ann", "ben", "cy", "dee", "eve"]
 GROUPS = ["guild", "town"]
+KEYS = ["home", "job"]
+TEXT = re.compile(r"\w+ knows \d+ <\d 1>")
+"""A text of the world below, wherever it stands in what is rendered."""
 
 
 class World:
@@ -29,6 +33,8 @@ class World:
         self.rng = Random(seed)
         self.told: dict[str, set[str]] = {name: set() for name in AGENTS}
         """What each agent stored or was told."""
+        self.own_ids: dict[str, set[str]] = {name: set() for name in AGENTS}
+        """The ids of the memories that each agent stored or was given."""
         self.boards: dict[str, set[str]] = {name: set() for name in GROUPS}
         self.members: dict[str, set[str]] = {name: set() for name in GROUPS}
         self.ids: list[str] = []
@@ -38,8 +44,9 @@ class World:
     def step(self) -> None:
         """One thing happens, and somebody tries to read."""
         deeds: list[Callable[[str], None]] = [
-            self.add, self.tell, self.tell, self.tell, self.lose, self.post, self.join, self.leave,
-            self.retract, self.trust, self.wait,
+            self.add, self.add, self.add, self.change, self.tell, self.tell, self.broadcast,
+            self.link, self.lose, self.post, self.join, self.leave, self.retract, self.trust,
+            self.wait,
         ]  # fmt: skip
         self.rng.choice(deeds)(self.rng.choice(AGENTS))
         for _ in range(2):
@@ -53,18 +60,47 @@ class World:
         own = self.bank.agent(agent).all()
         return self.rng.choice(own) if own else None
 
+    def _has(self, agent: str, memory_id: str, text: str) -> None:
+        self.ids.append(memory_id)
+        self.own_ids[agent].add(memory_id)
+        self.told[agent].add(text)
+
     def add(self, agent: str) -> None:
         text = self._text(agent)
         tier = self.rng.choice(["pinned", "critical", "normal", "low"])
-        self.ids.append(self.bank.agent(agent).add(text, tier).id)
-        self.told[agent].add(text)
+        key = self.rng.choice([None, None, *KEYS])
+        self._has(agent, self.bank.agent(agent).add(text, tier, key=key).id, text)
+
+    def change(self, agent: str) -> None:
+        memory, text = self._any(agent), self._text(agent)
+        if memory is not None:
+            self._has(agent, self.bank.agent(agent).update(memory.id, text).id, text)
 
     def tell(self, agent: str) -> None:
         memory, to = self._any(agent), self.rng.choice(AGENTS)
         if memory is None or to == agent:
             return
-        self.ids.append(self.bank.agent(agent).tell(to, memory.id).memory_id)
-        self.told[to].add(memory.content)
+        told = self.bank.agent(agent).tell(to, memory.id)
+        self._has(to, told.memory_id, memory.content)
+
+    def broadcast(self, agent: str) -> None:
+        memory = self._any(agent)
+        others = [name for name in AGENTS if name != agent]
+        to = self.rng.sample(others, self.rng.randrange(1, 3))
+        if memory is not None:
+            for told in self.bank.agent(agent).broadcast(memory.id, to):
+                assert told.listener in to
+                self._has(told.listener, told.memory_id, memory.content)
+
+    def link(self, agent: str) -> None:
+        one, other = self._any(agent), self._any(agent)
+        if one is None or other is None or one.id == other.id:
+            return
+        which = self.rng.choice(["supersedes", "contradicts"])
+        try:
+            self.bank.agent(agent).link(one.id, **{which: other.id})
+        except TierMemError:  # it would close a circle
+            return
 
     def lose(self, agent: str) -> None:
         memory = self._any(agent)
@@ -101,8 +137,9 @@ class World:
             return
         told = self.bank.agent(agent).retract(memory.id, text)
         self.told[agent].add(text)
+        self.own_ids[agent] |= {each.id for each in self.bank.agent(agent).all()}
         for each in told:
-            self.told[each.listener].add(text)
+            self._has(each.listener, each.memory_id, text)
 
     def trust(self, agent: str) -> None:
         other = self.rng.choice([name for name in AGENTS if name != agent])
@@ -113,38 +150,80 @@ class World:
 
     def attempt(self, agent: str) -> None:
         """An agent reads in any way that there is; it sees only what it may."""
-        own, rng = self.bank.agent(agent), self.rng
         self.attempts += 1
-        boards: set[str] = set()
-        found: list[str] = []
-        way = rng.randrange(7)
-        if way == 0 and self.ids:
-            try:
-                found = [own.get(rng.choice(self.ids)).content]
-            except MemoryNotFound:
-                return
-        elif way == 1:
-            found = [hit.memory.content for hit in own.search(f"<{rng.randrange(9)} 1>", 50)]
-        elif way == 2:
-            for group in GROUPS:
-                boards |= self.boards[group] if agent in self.members[group] else set()
-            hits = own.search(f"<{rng.randrange(9)} 1>", 99, include_groups=True)
-            found = [hit.memory.content for hit in hits]
-        elif way == 3:
-            cold = own.search("knows", 50, include_cold=True)
-            found = [hit.memory.content for hit in cold]
-        elif way == 4:
-            former = own.search("knows", 50, include_superseded=True)
-            found = [hit.memory.content for hit in former]
-        elif way == 5:
-            for group in GROUPS:
-                boards |= self.boards[group] if agent in self.members[group] else set()
-            rows = own.explain(f"<{rng.randrange(9)} 1>", 3, include_groups=True)
-            found = [row.memory.content for row in rows]
-        else:
-            found = [each.content for each in own.hidden(Retention.ARCHIVED)]
-            found += [row.memory.content for row in own.explain("knows", 5)]
-        assert set(found) <= self.told[agent] | boards
+        ways = [
+            self._by_id, self._by_search, self._by_explanation, self._by_rendering,
+            self._by_key, self._by_list, self._by_links, self._by_groups, self._among_others,
+        ]  # fmt: skip
+        seen = set(self.rng.choice(ways)(agent))
+        assert seen <= self.told[agent], (agent, seen - self.told[agent])
+
+    def _query(self) -> str:
+        return self.rng.choice(["knows", f"<{self.rng.randrange(9)} 1>"])
+
+    def _by_id(self, agent: str) -> Iterable[str]:
+        own = self.bank.agent(agent)
+        try:
+            return [own.get(self.rng.choice(self.ids)).content] if self.ids else []
+        except MemoryNotFound:
+            return []
+
+    def _by_search(self, agent: str) -> Iterable[str]:
+        own, query = self.bank.agent(agent), self._query()
+        if self.rng.random() < 0.25:
+            return [each.content for each in own.recall(query, 20, auto_promote=False).items]
+        more: dict[str, Any] = self.rng.choice(
+            [{}, {"include_cold": True}, {"include_superseded": True}]
+        )
+        return [hit.memory.content for hit in own.search(query, 50, **more)]
+
+    def _by_explanation(self, agent: str) -> Iterable[str]:
+        return [row.memory.content for row in self.bank.agent(agent).explain(self._query(), 5)]
+
+    def _by_rendering(self, agent: str) -> Iterable[str]:
+        own = self.bank.agent(agent)
+        return TEXT.findall(own.get_relevant_memories(self._query(), 50) + own.hot_context())
+
+    def _by_key(self, agent: str) -> Iterable[str]:
+        return [each.content for each in self.bank.agent(agent).history(self.rng.choice(KEYS))]
+
+    def _by_list(self, agent: str) -> Iterable[str]:
+        own = self.bank.agent(agent)
+        lists = [own.all(), own.get_pinned_memories(), own.hidden(Retention.ARCHIVED)]
+        lists.append([each for number in range(40) if (each := own.find(number)) is not None])
+        return [each.content for each in self.rng.choice(lists)]
+
+    def _by_links(self, agent: str) -> Iterable[str]:
+        """Links and tellers of any memory: another's is not found, links lead to own memories."""
+        own, memory_id = self.bank.agent(agent), self.rng.choice(self.ids or ["none"])
+        try:
+            links, flags = own.links(memory_id), own.flags(memory_id)
+            teller = own.heard(memory_id).teller
+        except MemoryNotFound:
+            assert memory_id not in {each.id for each in own.all()}
+            return []
+        assert memory_id in self.own_ids[agent]
+        assert {*links.contradicts, links.superseded_by} - {None} <= self.own_ids[agent]
+        assert (flags, teller != agent) == ([], True)
+        return []
+
+    def _by_groups(self, agent: str) -> Iterable[str]:
+        own, boards = self.bank.agent(agent), set[str]()
+        for group in GROUPS:
+            boards |= self.boards[group] if agent in self.members[group] else set()
+        assert set(own.groups()) == {g for g in GROUPS if agent in self.members[g]}
+        look = self.rng.choice([own.search, own.explain])
+        found = look(self._query(), 99, include_groups=True)
+        return {each.memory.content for each in found} - boards
+
+    def _among_others(self, agent: str) -> Iterable[str]:
+        """One of many who ask at once."""
+        query, requests = self._query(), [(name, self._query()) for name in AGENTS]
+        place = self.rng.randrange(len(requests) + 1)
+        requests.insert(place, (agent, query))
+        if self.rng.random() < 0.5:
+            return [hit.memory.content for hit in self.bank.search_many(requests, 50)[place]]
+        return TEXT.findall(self.bank.relevant_many(requests, 50)[place])
 
     def check_chains(self) -> None:
         """Chains go from memory to memory, never twice to one, and end at an origin or a gap."""

@@ -25,15 +25,16 @@ BASE: dict[str, Any] = {
     "checkpoint": {"every": 3, "keep": 9},
 }
 
-deeds = st.sampled_from(["tell", "tell", "broadcast", "correct", "retract", "trust"])
-plans = st.lists(
-    st.lists(
-        st.tuples(st.integers(0, AGENTS - 1), deeds, st.integers(0, 5), st.integers(0, 3)),
-        max_size=6,
-    ),
-    min_size=TICKS,
-    max_size=TICKS,
-)
+TELLS = ["tell", "tell", "broadcast", "correct", "retract", "trust"]
+BOARDS = ["tell", "correct", "trust", "post", "post", "ask", "ask", "join", "leave"]
+
+
+def plans(deeds: list[str]) -> st.SearchStrategy[Any]:
+    """For each tick: which agent does what to which memory, and for whom."""
+    deed = st.tuples(
+        st.integers(0, AGENTS - 1), st.sampled_from(deeds), st.integers(0, 5), st.integers(0, 3)
+    )
+    return st.lists(st.lists(deed, max_size=6), min_size=TICKS, max_size=TICKS)
 
 
 def recorded(folder: Path) -> dict[str, Any]:
@@ -76,11 +77,14 @@ def check_every_way_back(scenario: dict[str, Any], ticks: int, stop: int, place:
     return expected
 
 
-@given(plans, st.integers(0, TICKS))
-@settings(deadline=None, max_examples=examples(25), suppress_health_check=[HealthCheck.too_slow])
-def test_a_run_of_random_tells_is_the_same_resumed_branched_and_replayed(plan, stop) -> None:
+quick = settings(
+    deadline=None, max_examples=examples(25), suppress_health_check=[HealthCheck.too_slow]
+)
+
+
+def check_a_plan(world: str, plan: Any, stop: int) -> None:
     simulation = {
-        "world": "telling_worlds:Square", "agents": AGENTS, "ticks": TICKS,
+        "world": f"telling_worlds:{world}", "agents": AGENTS, "ticks": TICKS,
         "world_options": {"plan": [list(map(list, day)) for day in plan]},
     }  # fmt: skip
     place = Path(tempfile.mkdtemp())
@@ -88,6 +92,42 @@ def test_a_run_of_random_tells_is_the_same_resumed_branched_and_replayed(plan, s
         check_every_way_back({**BASE, "simulation": simulation}, TICKS, stop, place)
     finally:
         shutil.rmtree(place)
+
+
+@given(plans(TELLS), st.integers(0, TICKS))
+@quick
+def test_a_run_of_random_tells_is_the_same_resumed_branched_and_replayed(plan, stop) -> None:
+    check_a_plan("Square", plan, stop)
+
+
+@given(plans(BOARDS), st.integers(0, TICKS))
+@quick
+def test_a_run_of_random_boards_is_the_same_resumed_branched_and_replayed(plan, stop) -> None:
+    check_a_plan("Forum", plan, stop)
+
+
+def test_a_plan_of_boards_writes_reads_joins_and_leaves(tmp_path: Path) -> None:
+    """The law above would hold for a plan that does nothing."""
+    plan = [
+        [],
+        [[0, "post", 0, 1], [1, "join", 0, 0], [3, "post", 0, 0]],  # the last is no member
+        [[1, "ask", 0, 0], [2, "ask", 0, 0], [3, "ask", 0, 0]],
+        [[1, "leave", 0, 2]],
+        [[2, "leave", 0, 0]],
+        [],
+        [],
+    ]
+    simulation = {
+        "world": "telling_worlds:Forum", "agents": AGENTS, "ticks": TICKS,
+        "world_options": {"plan": plan},
+    }  # fmt: skip
+    check_every_way_back({**BASE, "simulation": simulation}, TICKS, 4, tmp_path)
+    with MemoryBank.at(tmp_path / "whole" / "bank") as bank:
+        texts = {name: str(bank.agent(name).all()) for name in bank.agents()}
+        members = {name: list(bank.group(name).members()) for name in bank.groups()}
+    who_read = [name for name, own in texts.items() if "I read ['Read on the board" in own]
+    assert who_read == ["agent_01", "agent_02"]
+    assert members == {"board_0": ["agent_00", "agent_01"], "board_1": ["agent_03"]}
 
 
 def test_a_plan_of_all_deeds_does_all_of_them(tmp_path: Path) -> None:

@@ -151,14 +151,31 @@ def test_only_prompts_that_changed_are_asked_again(wells: Command) -> None:
     assert "hush-hush" not in kept
 
 
-def test_memories_that_mattered_are_not_sought_with_a_language_model(wells: Command) -> None:
-    which = ("effect", "run", "--which", "--metric", "thirst")
+def test_memories_that_mattered_are_sought_with_a_language_model(wells: Command) -> None:
+    which = ("effect", "run", "--which", "--metric", "thirst", "--budget", 2, "--agent", "ann")
+    key = ("--set", "llm.config.api_key=hush-hush")
     with OpenAIServer(_goes) as server:
-        config = f"llm.config={{openai_base_url: '{server.url}', model: m, api_key: k}}"
+        config = f"llm.config={{openai_base_url: '{server.url}', model: m}}"
         policy = ("--set", "simulation.policy=llm", "--set", "simulation.policy_options={pause: 0}")
-        llm = ("--set", "llm.provider=openai", "--set", config)
+        llm = ("--set", "llm.provider=openai", "--set", config, *key)
         assert wells("run", "wells.yaml", "--out", "run", "-q", *policy, *llm).code == 0
-        assert wells(*which).is_one_error(2, "asked for every candidate", "--forget")
-        for option in (("--seeds", 3), ("--offline",), ("--dry-run",)):
-            assert wells(*which, *option).is_one_error(2, "--which tries memories by itself")
         assert len(server.requests) == 10
+        assert wells(*which, *key).is_one_error(2, "cost money", "--out")
+        assert wells(*which, "--seeds", 3).is_one_error(2, "--which tries memories by itself")
+        other = wells(*which, "--out", "x", "--set", "memory.max_pinned=2")
+        assert other.is_one_error(2, "nothing else is changed", "max_pinned")
+        cost = wells(*which, "--dry-run", "--json").json
+        assert cost["branches"] == 3
+        assert cost["prompt_tokens"] > cost["reply_tokens"] > 0
+        offline = wells(*which, "--offline", "--out", "offline", "--json").json
+        assert len(server.requests) == 10
+        assert any("no answer" in line or "recorded" in line for line in offline["failed"])
+
+        found = wells(*which, *key, "--out", "found", "--json").json
+        asked = [body["messages"][-1]["content"] for _, body in server.requests[10:]]
+        assert 0 < len(asked) <= cost["calls"]
+        assert all("You are ann" in text for text in asked)
+        assert found["failed"] == []
+        assert max(each["difference"] for each in found["tested"]) > 0
+    kept = "".join(p.read_text(errors="replace") for p in Path().rglob("*") if p.is_file())
+    assert "hush-hush" not in kept

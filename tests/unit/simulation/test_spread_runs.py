@@ -1,11 +1,13 @@
 """A run that is spread over workers is the run of one process, byte for byte."""
 
+import gc
 import json
 import os
 import resource
 import shutil
 import signal
 import sys
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 
 from agents import BankLocked, ConfigError, MemoryBank, RunError, SimulationError
 from agents.config.load import load_settings
+from agents.simulation.loop.streams import Stream
 from agents.simulation.runs.compare import last_tick
 from agents.simulation.runs.merge import merge
 from agents.simulation.runs.replay import Replay, verify_files
@@ -54,6 +57,22 @@ def finish(folder: Path, workers: int) -> dict[str, bytes]:
         list(run.advance(run.settings.simulation.ticks))
         run.finish(report=False)
     return results(folder)
+
+
+def test_the_driver_holds_no_memories_and_no_generators_of_agents(tmp_path: Path) -> None:
+    def generators() -> int:
+        gc.collect()
+        return sum(type(each) is Stream for each in gc.get_objects())
+
+    before = generators()
+    run = started(tmp_path / "run")
+    try:
+        bank = weakref.ref(run.bank.parts)
+        next(run.advance(1))
+        assert generators() - before == 1  # that of the order
+        assert bank() is None
+    finally:
+        run.close()
 
 
 @pytest.mark.parametrize("workers", [2, 1, 3, 5])

@@ -8,6 +8,6 @@ shows what that thing did. See docs/architecture/effects.md.
 """
 
 from .experiment import Effect, effect, expected_cost
-from .which import Ranked, which
+from .which import Ranked, which, which_cost
 
-__all__ = ["Effect", "Ranked", "effect", "expected_cost", "which"]
+__all__ = ["Effect", "Ranked", "effect", "expected_cost", "which", "which_cost"]

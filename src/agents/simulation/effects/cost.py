@@ -1,6 +1,7 @@
 """What an experiment with a language model asks for, before anybody pays for it."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -8,7 +9,7 @@ from ...memory.context import approximate_tokens
 from ..policies.cassette import Cassette
 from ..runs.folder import read_folder
 
-__all__ = ["Cost", "cost_of"]
+__all__ = ["Cost", "cost_of", "cost_of_removals"]
 
 
 class Cost(NamedTuple):
@@ -29,22 +30,48 @@ class Cost(NamedTuple):
 
 def cost_of(run: Path, at: int, until: int, seeds: int, futures: int) -> Cost:
     """The cost of a change after ``at``, by the calls that the run itself made."""
-    settings, _ = read_folder(run)
     after, whole = until - at, until
     branches = 2 + 2 * (seeds - 1) + 2 * (futures - 1)
     ticks = 2 * after + (seeds - 1) * (whole + after) + (futures - 1) * 2 * after
-    if settings.simulation.policy != "llm":
-        return Cost(branches, ticks, 0, 0, 0)
-    late, every = [0, 0, 0], [0, 0, 0]
-    for exchange in Cassette(run / "cassette.jsonl", replay=True):
-        prompt = approximate_tokens(json.dumps([dict(each) for each in exchange.messages]))
-        told = (1, prompt, approximate_tokens(exchange.reply or ""))
-        for place, amount in enumerate(told):
-            every[place] += amount
-            late[place] += amount if exchange.tick > at else 0
+    asked = _asked(run)
+    late, every = _sums(asked, at), _sums(asked, -1)
     # The branch without a change asks nothing; that with one at most what the run asked.
     sums = [
         one + (seeds - 1) * (both + one) + (futures - 1) * 2 * one
         for one, both in zip(late, every, strict=True)
     ]
     return Cost(branches, ticks, *sums)
+
+
+def cost_of_removals(run: Path, begins: Sequence[int], until: int, futures: int) -> Cost:
+    """The cost of removing memories in turn, each after its tick, in so many futures."""
+    if not begins:
+        return Cost(0, 0, 0, 0, 0)
+    # A removal is a branch, and two in each other future; one branch has no change at all.
+    arms = 2 * futures - 1
+    ticks = until - min(begins) + arms * sum(until - begin for begin in begins)
+    asked = _asked(run)
+    late = [_sums(asked, begin) for begin in begins]
+    sums = [arms * sum(each) for each in zip(*late, strict=True)]
+    return Cost(1 + arms * len(begins), ticks, *sums)
+
+
+def _asked(run: Path) -> list[tuple[int, int, int]]:
+    """The tick, and the tokens of prompt and reply, of each call that the run made."""
+    settings, _ = read_folder(run)
+    if settings.simulation.policy != "llm":
+        return []
+    return [
+        (
+            exchange.tick,
+            approximate_tokens(json.dumps([dict(each) for each in exchange.messages])),
+            approximate_tokens(exchange.reply or ""),
+        )
+        for exchange in Cassette(run / "cassette.jsonl", replay=True)
+    ]
+
+
+def _sums(asked: Sequence[tuple[int, int, int]], after: int) -> tuple[int, int, int]:
+    """How many calls there were after a tick, and the tokens of their prompts and replies."""
+    late = [each for each in asked if each[0] > after]
+    return len(late), sum(each[1] for each in late), sum(each[2] for each in late)

@@ -25,6 +25,7 @@ from .spread import Parted, Reached, Step, compare, story_of
 __all__ = [
     "Effect",
     "arms_folder",
+    "check_answers_are_kept",
     "effect",
     "expected_cost",
     "figures",
@@ -202,7 +203,12 @@ def _check_numbers(folder: Path, seeds: int, futures: int, out: object, offline:
             "a fresh run of other seeds has no recorded answers of a language model",
             hint="leave --offline or --seeds out; --dry-run says what --seeds asks",
         )
-    if asks and out is None:
+    check_answers_are_kept(folder, out)
+
+
+def check_answers_are_kept(run: Path, out: object) -> None:
+    """Refuse to ask a language model without a folder that keeps what it answers."""
+    if out is None and read_folder(run)[0].simulation.policy == "llm":
         raise InvalidInput(
             "the answers of a language model cost money, and a folder keeps them",
             hint="name one with --out",

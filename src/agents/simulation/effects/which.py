@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...bank.memory_bank import MemoryBank
-from ...errors import InvalidInput, RunError
+from ...config.settings import is_secret
+from ...errors import InvalidInput, TierMemError
 from ...memory.events import Added
 from ...memory.records import id_prefix, memory_id
 from ...storage.private_files import make_folder
@@ -15,13 +16,15 @@ from ..runs.compare import last_tick
 from ..runs.decision_table import kept_decisions
 from ..runs.folder import as_run_error, read_folder
 from ..runs.kept_effects import AS_IT_WAS, CHANGED
+from ..runs.trusting import check_run
 from ..statistics import differences
 from ..sweeps.worker import KILLED
 from .arms import Pair, check_null, future_pair, run_arm
-from .experiment import arms_folder, results_of
+from .cost import Cost, cost_of_removals
+from .experiment import arms_folder, check_answers_are_kept, results_of
 from .interventions import Change
 
-__all__ = ["Candidate", "Ranked", "Tested", "which"]
+__all__ = ["Candidate", "Ranked", "Tested", "which", "which_cost"]
 
 _LEAST_BUDGET, _MOST_BUDGET = 1, 10_000
 
@@ -89,26 +92,50 @@ def which(
     futures: int = 1,
     out: str | Path | None = None,
     workers: int | None = None,
+    offline: bool = False,
+    secrets: Sequence[str] = (),
     force: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Ranked:
     """Which memories changed ``metric`` most: the ``budget`` most used ones are removed in turn.
 
     Each is forgotten right after its birth, or after ``at``. With ``futures``, the same past goes
-    on so many times, and each effect has an interval.
+    on so many times, and each effect has an interval. A language model is asked for prompts that
+    are new, unless ``offline``; ``secrets`` are settings such as ``llm.config.api_key=…``, and
+    :func:`which_cost` says first how much that is at most.
     """
     folder = Path(run)
-    _check(folder, metric, agent, budget, futures, out)
+    _check(folder, metric, agent, budget, futures)
+    check_answers_are_kept(folder, out)
+    _check_secrets(secrets)
     found = candidates(folder, at, agent)
     chosen, until = found[:budget], last_tick(folder)
     with arms_folder(out, force) as place:
-        tested, failed = _tested(folder, place, chosen, at, metric, futures, workers, progress)
+        trial = _Trial(folder, place, metric, futures, until, offline, tuple(secrets))
+        tested, failed = _tested(trial, chosen, at, workers, progress)
         ranked = Ranked(metric, tested, len(found), found[budget:], failed)
         if out is not None:
             from .results import write_ranking
 
             write_ranking(ranked, place, str(folder), until)
     return ranked
+
+
+def which_cost(
+    run: str | Path,
+    metric: str,
+    *,
+    at: int | None = None,
+    agent: str | None = None,
+    budget: int = 10,
+    futures: int = 1,
+) -> Cost:
+    """What :func:`which` with the same arguments would run and ask; it runs nothing."""
+    folder = Path(run)
+    _check(folder, metric, agent, budget, futures)
+    chosen = candidates(folder, at, agent)[:budget]
+    begins = [each.born if at is None else at for each in chosen]
+    return cost_of_removals(folder, begins, last_tick(folder), futures)
 
 
 def candidates(run: Path, at: int | None, agent: str | None) -> list[Candidate]:
@@ -154,17 +181,26 @@ def candidates(run: Path, at: int | None, agent: str | None) -> list[Candidate]:
     return sorted(found, key=lambda each: (-each.weight, each.born, each.agent, each.memory_id))
 
 
+class _Trial(NamedTuple):
+    """What holds for all removals of a ranking."""
+
+    run: Path
+    place: Path
+    metric: str
+    futures: int
+    until: int
+    offline: bool
+    secrets: tuple[str, ...]
+
+
 def _tested(
-    run: Path,
-    place: Path,
+    trial: _Trial,
     chosen: Sequence[Candidate],
     at: int | None,
-    metric: str,
-    futures: int,
     workers: int | None,
     progress: Callable[[int, int], None] | None,
 ) -> tuple[list[Tested], list[str]]:
-    until = last_tick(run)
+    run, place, metric, futures, until, offline, secrets = trial
     begins = [each.born if at is None else at for each in chosen]
     if not chosen:
         return [], []
@@ -176,7 +212,8 @@ def _tested(
         edit = {"agent": each.agent, "do": "forget", "memory": each.memory_id}
         for number in range(futures):
             folder = place / f"memory-{rank + 1}" / f"future-{number}"
-            calls.append((run, folder, Change(begin, (edit,)), number, until))
+            change = Change(begin, (edit,), secrets=secrets)
+            calls.append((run, folder, change, number, until, offline))
             make_folder(folder.parent)
             make_folder(folder)
     pairs: dict[int, Pair] = {}
@@ -196,13 +233,15 @@ def _tested(
     return _ranked(rows, chosen, begins, metric), failed
 
 
-def _removed(run: Path, folder: Path, change: Change, number: int, until: int) -> Pair:
+def _removed(
+    run: Path, folder: Path, change: Change, number: int, until: int, offline: bool
+) -> Pair:
     """One memory removed: in the run's own future, or with the same past in another one."""
     if number:
-        return future_pair(run, folder, change, number, until, offline=True)
+        return future_pair(run, folder, change, number, until, offline)
     try:
-        arm = run_arm(run, folder / CHANGED, change, until, offline=True)
-    except RunError as error:
+        arm = run_arm(run, folder / CHANGED, change, until, offline=offline)
+    except TierMemError as error:
         return Pair("the run itself", 0, None, None, error.why)
     missing = arm.stopped
     return Pair("the run itself", 0, None, None if missing else arm, missing)
@@ -226,10 +265,9 @@ def _ranked(
                                            each.candidate.memory_id))  # fmt: skip
 
 
-def _check(
-    run: Path, metric: str, agent: str | None, budget: int, futures: int, out: object
-) -> None:
+def _check(run: Path, metric: str, agent: str | None, budget: int, futures: int) -> None:
     settings, _ = read_folder(run)
+    check_run(run, settings, is_parent=True)
     known = _metrics(run)
     if metric not in known:
         raise InvalidInput(
@@ -240,11 +278,15 @@ def _check(
     for name, number in (("budget", budget), ("futures", futures)):
         if not isinstance(number, int) or not _LEAST_BUDGET <= number <= _MOST_BUDGET:
             raise InvalidInput(f"{name} is {number!r:.40}", hint="a number from 1 to 10000")
-    if settings.simulation.policy == "llm":
-        raise InvalidInput(
-            "a language model would be asked for every candidate",
-            hint="test one memory at a time: --forget, with --dry-run first",
-        )
+
+
+def _check_secrets(given: Sequence[str]) -> None:
+    for text in given:
+        if not is_secret(text.partition("=")[0]):
+            raise InvalidInput(
+                f"a memory is removed, and nothing else is changed: not {text!r:.60}",
+                hint="a key may be set, such as llm.config.api_key=…",
+            )
 
 
 def _metrics(run: Path) -> list[str]:

@@ -5,7 +5,7 @@ resumes needs no saved random state.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -163,6 +163,37 @@ class WorldStream(Stream, WorldRandom):
         return made
 
 
+class AgentStreams(Mapping[str, Stream]):
+    """The generator of each agent, made when it is first asked for: it takes 2.5 kB.
+
+    The driver of a run that is spread over workers asks for none.
+    """
+
+    def __init__(self, agent_ids: Sequence[str]) -> None:
+        self._made: dict[str, Stream | None] = dict.fromkeys(agent_ids)
+        self._tick = hashlib.sha256()
+
+    def begin(self, tick: "hashlib._Hash") -> None:
+        """Begin the tick of this hash."""
+        self._tick = tick
+        for stream in self._made.values():
+            if stream is not None:
+                stream.begin(tick)
+
+    def __getitem__(self, agent_id: str) -> Stream:
+        stream = self._made[agent_id]
+        if stream is None:
+            stream = self._made[agent_id] = Stream(f"agent\0{agent_id}")
+            stream.begin(self._tick)
+        return stream
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._made)
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+
 class Streams:
     """The generators of one run.
 
@@ -177,17 +208,18 @@ class Streams:
         self._rules = rules
         self.world = WorldStream(named=version > 1)
         self._order = Stream("order")
-        self.agents = {agent: Stream(f"agent\0{agent}") for agent in agent_ids}
+        self._agent_ids = agent_ids
+        self.agents = AgentStreams(agent_ids)
 
     def begin(self, tick: int) -> None:
         """Seed all generators for a tick."""
         own = f"tiermem\0{self._seed}\0{tick}\0{self._rules.future(tick)}"
         begin = hashlib.sha256(own.encode())
-        for stream in (self.world, self._order, *self.agents.values()):
+        for stream in (self.world, self._order, self.agents):
             stream.begin(begin)
 
     def order(self) -> list[str]:
         """The agents in this tick's order of acting."""
-        agents = list(self.agents)
+        agents = list(self._agent_ids)
         self._order.shuffle(agents)
         return agents

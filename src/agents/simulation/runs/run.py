@@ -100,6 +100,8 @@ class Run:
         self._say = say
         self._engine = engine
         self._bank: MemoryBank | None = None
+        self._loop: Loop | None = None
+        """Runs the ticks where the agents are in the bank."""
         self._driver: Driver | None = None
         self._places = places_of_code(folder, about)
         self._cassette = Cassette(folder / "cassette.jsonl", replay=offline)
@@ -357,7 +359,7 @@ class Run:
         return True
 
     def _next_tick(self) -> dict[str, Any]:
-        if self._engine.kind == "local":
+        if self._engine.kind == "local" and self._loop is not None:
             return self._loop.tick()
         return (self._driver or self._spread()).next_tick()
 
@@ -367,7 +369,7 @@ class Run:
             agents = self.settings.simulation.agent_ids()
             split(self._bank, self.folder / SHARDS, agents, self._cassette)
             self._bank.parts.release()
-            self._bank = None
+            self._bank = self._loop = None  # the memories of all agents are in the cells now
         self._world = make_world(self.settings, *self._places)
         self._driver = start_driver(
             self.folder, self.settings, self._world, self._engine, self.about,

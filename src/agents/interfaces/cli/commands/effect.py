@@ -12,6 +12,7 @@ from ..progress import Screen
 
 if TYPE_CHECKING:
     from ....simulation.effects import Effect, Ranked
+    from ....simulation.effects.cost import Cost
 
 __all__ = ["Block", "Forget", "NeverHeard", "Pin", "effect"]
 
@@ -93,19 +94,30 @@ def effect(
         "pin": pin or (), "set": assignments or (),
     }  # fmt: skip
     if which:
-        if any(changes.values()) or names or seeds > 1 or offline or dry_run:
+        tried: dict[str, Any] = {"at": at, "agent": agent, "budget": budget, "futures": futures}
+        keys = changes.pop("set")
+        if any(changes.values()) or names or seeds > 1:
             raise InvalidInput(
                 "--which tries memories by itself",
                 hint="it takes --metric, --at, --agent, --budget, --futures and --out",
             )
         if metric is None:
             raise InvalidInput("--which needs a metric", hint="name it with --metric")
-        _which(folder, metric, at, agent, budget, futures, out, workers, force, quiet, as_json)
+        if dry_run:
+            from ....simulation.effects import which_cost
+
+            _say_cost(which_cost(folder, metric, **tried), as_json)
+            return
+        more = {"out": out, "workers": workers, "offline": offline, "secrets": keys, "force": force}
+        _which(folder, metric, {**tried, **more}, quiet, as_json)
         return
     if metric is not None or agent is not None:
         raise InvalidInput("--metric and --agent belong to --which", hint="add --which")
     if dry_run:
-        _say_cost(folder, at, seeds, futures, changes, as_json)
+        from ....simulation.effects import expected_cost
+
+        cost = expected_cost(folder, at=at, seeds=seeds, futures=futures, **changes)
+        _say_cost(cost, as_json)
         return
     from ....simulation.effects import effect as measure
 
@@ -120,12 +132,7 @@ def effect(
         _tell(found, out)
 
 
-def _say_cost(
-    folder: Path, at: int | None, seeds: int, futures: int, changes: dict[str, Any], as_json: bool
-) -> None:
-    from ....simulation.effects import expected_cost
-
-    cost = expected_cost(folder, at=at, seeds=seeds, futures=futures, **changes)
+def _say_cost(cost: "Cost", as_json: bool) -> None:
     if as_json:
         echo_json(cost._asdict())
         return
@@ -190,30 +197,16 @@ def _line(row: Any, found: "Effect", many: bool) -> dict[str, Any]:
     }
 
 
-def _which(
-    folder: Path,
-    metric: str,
-    at: int | None,
-    agent: str | None,
-    budget: int,
-    futures: int,
-    out: Path | None,
-    workers: int | None,
-    force: bool,
-    quiet: bool,
-    as_json: bool,
-) -> None:
+def _which(folder: Path, metric: str, given: dict[str, Any], quiet: bool, as_json: bool) -> None:
     from ....simulation.effects import which
 
     with Screen(quiet=quiet or as_json) as screen:
-        ranked = which(
-            folder, metric, at=at, agent=agent, budget=budget, futures=futures, out=out,
-            workers=workers, force=force, progress=screen.meter("branches", "branches"),
-        )  # fmt: skip
+        meter = screen.meter("branches", "branches")
+        ranked = which(folder, metric, **given, progress=meter)
     if as_json:
         echo_json(ranked.to_dict())
     elif not quiet:
-        _tell_ranking(ranked, futures)
+        _tell_ranking(ranked, given["futures"])
 
 
 def _tell_ranking(ranked: "Ranked", futures: int) -> None:
