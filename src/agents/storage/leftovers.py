@@ -1,12 +1,18 @@
 """What killed processes left behind: temporary files and folders that name their process."""
 
+import contextlib
+import fcntl
 import os
 import re
 import shutil
 import tempfile
+import weakref
 from pathlib import Path
+from typing import final
 
-__all__ = ["is_alive", "sweep_bank", "sweep_files", "temporary_folder"]
+__all__ = ["TemporaryFolder", "is_alive", "sweep_bank", "sweep_beside", "sweep_files"]
+
+_TEMPORARY = re.compile(r"(?:tiermem-[a-z0-9]+|tm-ray)-(\d+)-\w+")
 
 _OF_A_BANK = re.compile(r"\.(?:.+\.tmck|tokens\.json|bank\.id)\.(\d+)(?:\.[0-9a-f]+)?\.tmp")
 
@@ -32,11 +38,32 @@ def sweep_files(folder: Path, name: re.Pattern[str]) -> None:
             _remove(path)
 
 
-def temporary_folder(prefix: str) -> str:
-    """A new folder that names this process; those of dead processes are removed."""
-    place = Path(tempfile.gettempdir())
-    sweep_files(place, re.compile(rf"{re.escape(prefix)}(\d+)-\w+"))
-    return tempfile.mkdtemp(prefix=f"{prefix}{os.getpid()}-")
+def sweep_beside(path: Path) -> None:
+    """Remove what dead processes left when they wrote this file."""
+    sweep_files(path.parent, re.compile(rf"\.{re.escape(path.name)}\.(\d+)(?:\.[0-9a-f]+)?\.tmp"))
+
+
+@final
+class TemporaryFolder(tempfile.TemporaryDirectory[str]):
+    """A new folder that names this process, and is removed after its ``with`` block.
+
+    What killed processes left of such folders, whatever they were for, is removed. A lock on the
+    folder says that it is in use: the number of a process says nothing to another container.
+    """
+
+    def __init__(self, purpose: str, begin: str = "tiermem-") -> None:
+        sweep_files(Path(tempfile.gettempdir()), _TEMPORARY)
+        super().__init__(prefix=f"{begin}{purpose}-{os.getpid()}-", ignore_cleanup_errors=True)
+        with contextlib.suppress(OSError):  # no lock is better than no folder
+            held = os.open(self.name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            self._held = weakref.finalize(self, os.close, held)
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def cleanup(self) -> None:
+        """Remove the folder."""
+        super().cleanup()
+        if held := getattr(self, "_held", None):
+            held()
 
 
 def is_alive(pid: int) -> bool:
@@ -56,8 +83,21 @@ def _remove(path: Path) -> None:
         if path.lstat().st_uid != os.getuid():
             return
         if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
+            if not _is_locked(path):
+                shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink()
     except OSError:
         return
+
+
+def _is_locked(folder: Path) -> bool:
+    """Whether a process, perhaps of another container, holds a lock on the folder."""
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(opened)
+    return False

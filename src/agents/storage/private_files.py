@@ -5,6 +5,8 @@ import secrets
 import shutil
 from pathlib import Path
 
+from .leftovers import sweep_beside
+
 __all__ = [
     "FILE_MODE",
     "FOLDER_MODE",
@@ -33,6 +35,7 @@ def new_file(path: Path, mode: int = FILE_MODE) -> int:
 def replace_file(path: Path, content: str | bytes, mode: int = FILE_MODE) -> None:
     """Write a file of a few megabytes; the content is on disk before the file gets its name."""
     data = content.encode() if isinstance(content, str) else content
+    sweep_beside(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
     try:
         with os.fdopen(new_file(temporary, mode), "wb") as file:
