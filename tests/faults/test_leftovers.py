@@ -77,8 +77,8 @@ def there(folder: Path) -> set[str]:
 
 
 def test_folders_of_a_killed_process_go_with_the_next_one_that_is_made(place: Path) -> None:
-    mine = place / "tiermem-of-mine"
-    mine.mkdir()
+    mine = place / f"tiermem-effect-{_dead()}-by_hand_"
+    (mine / "inside").mkdir(parents=True)
     with running(FOLDERS, json.dumps(PURPOSES), place=place) as (_, made):
         assert len(made) == len(PURPOSES)
         (Path(made[0]) / "inside").mkdir()
@@ -115,7 +115,7 @@ def test_a_folder_in_use_stays_though_its_process_has_an_unknown_number(place: P
 def test_a_link_with_the_name_of_a_folder_is_not_followed(place: Path, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "file").write_text("kept")
-    link = place / f"tiermem-doctor-{_dead()}-abc"
+    link = place / f"tiermem-doctor-{_dead()}-abcdefgh"
     link.symlink_to(tmp_path / "mine")
     with TemporaryFolder("doctor"):
         assert (tmp_path / "mine" / "file").read_text() == "kept"
@@ -123,11 +123,16 @@ def test_a_link_with_the_name_of_a_folder_is_not_followed(place: Path, tmp_path:
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder to somebody else")
 def test_a_folder_of_another_user_stays(place: Path) -> None:
-    other = place / f"tiermem-doctor-{_dead()}-abc"
+    other = place / f"tiermem-doctor-{_dead()}-abcdefgh"
     other.mkdir()
-    os.chown(other, 12345, 12345)
+    empty = place / f"tiermem-doctor-{_dead()}-empty___"
+    empty.mkdir()
+    (other / ".in-use").write_text("")
+    for folder in (other, empty):
+        os.chown(folder, 12345, 12345)
     with TemporaryFolder("doctor"):
         assert other.is_dir()
+        assert empty.is_dir()
 
 
 @pytest.mark.parametrize("how", ["export", "replace"])

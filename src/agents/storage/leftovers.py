@@ -5,6 +5,7 @@ import fcntl
 import os
 import re
 import shutil
+import stat
 import tempfile
 import weakref
 from pathlib import Path
@@ -12,7 +13,8 @@ from typing import final
 
 __all__ = ["TemporaryFolder", "is_alive", "sweep_bank", "sweep_beside", "sweep_files"]
 
-_TEMPORARY = re.compile(r"(?:tiermem-[a-z0-9]+|tm-ray)-(\d+)-\w+")
+_TEMPORARY = re.compile(r"(?:tiermem-[a-z0-9]+|tm-ray)-(\d+)-[a-z0-9_]{8}")
+_LOCK = ".in-use"
 
 _OF_A_BANK = re.compile(r"\.(?:.+\.tmck|tokens\.json|bank\.id)\.(\d+)(?:\.[0-9a-f]+)?\.tmp")
 
@@ -47,15 +49,15 @@ def sweep_beside(path: Path) -> None:
 class TemporaryFolder(tempfile.TemporaryDirectory[str]):
     """A new folder that names this process, and is removed after its ``with`` block.
 
-    What killed processes left of such folders, whatever they were for, is removed. A lock on the
-    folder says that it is in use: the number of a process says nothing to another container.
+    What killed processes left of such folders, whatever they were for, is removed. A lock on a file
+    in it says that it is in use: the number of a process says nothing to another container.
     """
 
     def __init__(self, purpose: str, begin: str = "tiermem-") -> None:
-        sweep_files(Path(tempfile.gettempdir()), _TEMPORARY)
+        _sweep_folders()
         super().__init__(prefix=f"{begin}{purpose}-{os.getpid()}-", ignore_cleanup_errors=True)
         with contextlib.suppress(OSError):  # no lock is better than no folder
-            held = os.open(self.name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            held = os.open(Path(self.name, _LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             self._held = weakref.finalize(self, os.close, held)
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
@@ -83,21 +85,40 @@ def _remove(path: Path) -> None:
         if path.lstat().st_uid != os.getuid():
             return
         if path.is_dir() and not path.is_symlink():
-            if not _is_locked(path):
-                shutil.rmtree(path, ignore_errors=True)
+            shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink()
     except OSError:
         return
 
 
-def _is_locked(folder: Path) -> bool:
-    """Whether a process, perhaps of another container, holds a lock on the folder."""
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+def _sweep_folders() -> None:
+    """Remove the temporary folders of dead processes that no process uses.
+
+    One without our file may be the user's own, with a name like ours: it goes only if it is empty.
+    """
+    place = Path(tempfile.gettempdir())
     try:
-        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(opened)
-    return False
+        found = [(path, _TEMPORARY.fullmatch(path.name)) for path in place.iterdir()]
+    except OSError:
+        return
+    for path, match in found:
+        if match is None or not _is_own_folder(path) or is_alive(int(match[1])):
+            continue
+        with contextlib.suppress(OSError):
+            used = os.open(path / _LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+            try:
+                fcntl.flock(used, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _remove(path)
+            finally:
+                os.close(used)
+        with contextlib.suppress(OSError):
+            path.rmdir()
+
+
+def _is_own_folder(path: Path) -> bool:
+    try:
+        status = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
