@@ -13,6 +13,7 @@ __all__ = [
     "SHARED_MODE",
     "copy_file",
     "make_folder",
+    "make_folders",
     "new_file",
     "replace_file",
 ]
@@ -25,6 +26,12 @@ SHARED_MODE = 0o666
 def make_folder(folder: Path) -> None:
     """Make a folder, unless it exists. Folders that are made above it have the umask's mode."""
     folder.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
+
+
+def make_folders(top: Path, inside: Path) -> None:
+    """Make a folder that is inside another, and all between them."""
+    for each in (*reversed(inside.relative_to(top).parents), inside.relative_to(top)):
+        make_folder(top / each)
 
 
 def new_file(path: Path, mode: int = FILE_MODE) -> int:
