@@ -10,7 +10,6 @@ import pytest
 from few_files import calls, only
 
 from agents import MemoryBank, TierMemError
-from agents.storage.leftovers import temporary_folder
 from banks import MANUAL
 from waiting import LONG
 
@@ -77,15 +76,3 @@ def test_writing_a_checkpoint_sweeps_half_written_ones(tmp_path: Path, dead: int
     with MemoryBank.ephemeral() as bank:
         bank.checkpoint(tmp_path / "mine")
     assert sorted(path.name for path in tmp_path.iterdir()) == [f".another.{dead}.tmp", "mine"]
-
-
-def test_a_temporary_folder_sweeps_those_of_dead_processes(
-    tmp_path: Path, dead: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    (tmp_path / f"tiermem-mem0-{dead}-abc" / "inside").mkdir(parents=True)
-    (tmp_path / f"somebody-{dead}-abc").mkdir()
-    first, second = temporary_folder("tiermem-mem0-"), temporary_folder("tiermem-mem0-")
-    assert {str(path) for path in tmp_path.iterdir()} == {
-        first, second, str(tmp_path / f"somebody-{dead}-abc"),
-    }  # fmt: skip

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from agents.memory.context import approximate_tokens
 from agents.memory.tiers import TIER_NAMES
-from agents.notes.chunks import Chunk, cut, split_lines
+from agents.notes.chunks import Chunk, cut
+from agents.notes.markdown import split_lines
 
 ENDS = ["\n", "\r\n", "\r"]
 

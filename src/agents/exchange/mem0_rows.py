@@ -3,7 +3,6 @@
 import json
 import math
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from ..memory.metadata import RESERVED_METADATA_KEYS
 from ..memory.requests import check_agent_id
 from ..memory.temperature import TEMPERATURE_NAMES
 from ..memory.tiers import TIER_NAMES, TIER_VALUES, Tier
+from ..storage.leftovers import TemporaryFolder
 from ..storage.mem0.providers import check_vector_store
 from ..storage.mem0.reading import read_rows
 from .memory_rows import Row
@@ -104,7 +104,7 @@ def _copied(store: dict[str, Any], config: Path) -> Iterator[dict[str, Any]]:
             f"there is no {store['provider']} store in {place.absolute()}: it has no {name:.80}",
             hint="a relative path is meant from the current folder, as mem0 means it",
         )
-    with tempfile.TemporaryDirectory(prefix="tiermem-adopt-") as folder:
+    with TemporaryFolder("adopt") as folder:
         copy = Path(folder) / "store"
         shutil.copytree(place, copy)
         yield {**store, "config": {**store["config"], "path": str(copy)}}

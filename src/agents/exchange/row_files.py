@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 
 from ..errors import InvalidInput
 from ..memory.context import one_line
+from ..storage.leftovers import sweep_beside
 from .memory_rows import FIELDS, READ_OVER, Row, check_name
 
 __all__ = ["Format", "format_of", "lines", "read", "write"]
@@ -113,6 +114,7 @@ def _write_lines(file: BinaryIO, rows: Iterable[dict[str, Any]]) -> int:
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[BinaryIO]:
+    sweep_beside(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as file:

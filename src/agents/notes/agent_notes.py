@@ -6,9 +6,9 @@ from typing import NamedTuple, final
 
 from ..errors import EmbedderError, InvalidInput, TierFull
 from ..memory.records import Memory
-from .chunks import split_lines
 from .files import is_extra
 from .index import NoteIndex, Synced
+from .markdown import split_lines
 from .names import is_transcript
 
 __all__ = ["LONG_TERM", "AgentNotes", "NoteLines"]

@@ -1,37 +1,27 @@
 """Cuts a note's Markdown into the chunks that a search finds."""
 
-import re
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
-from itertools import takewhile
 from typing import NamedTuple
-from unicodedata import category
 
-from ..errors import InvalidInput, InvalidTier
+from ..errors import InvalidInput
 from ..memory.context import TokenCounter, approximate_tokens
-from ..memory.tiers import TIER_NAMES, Tier, parse_tier
+from ..memory.tiers import Tier
 from .long_lines import parts
+from .markdown import (
+    BOM,
+    HEADING,
+    MARKS,
+    closes,
+    enter,
+    front_matter,
+    is_visible,
+    opens,
+    split_lines,
+)
+from .marks import Mark
 
-__all__ = ["Chunk", "cut", "cut_on", "sections_before", "split_lines"]
-
-_LINE = re.compile(r"[^\r\n]*+(?:\r\n?|\n)|[^\r\n]++")
-_HEADING = re.compile(r" {0,3}(#{1,6})(?=[ \t\r\n]|\Z)")
-_HEADING_LINE = re.compile(rf"^{_HEADING.pattern}.*", re.MULTILINE)
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-_CODE = re.compile(r"`[^`]*`")
-_MARKER = re.compile(r"<!--[ \t]*tier[ \t]*:([^<>]*)-->")
-_KEY = re.compile(r"tier[ \t]*:|[A-Za-z_][\w-]*[ \t]*:(?=[ \t\r\n]|\Z)")
-_TIER_KEY = re.compile(r"tier[ \t]*:(.*)")
-_COMMENT = re.compile(r"(?:\A|[ \t])#.*")
-
-_BOM = "\ufeff"
-_MARKS = " #`~"
-_INVISIBLE = frozenset({"Cc", "Cf", "Zs", "Zl", "Zp"})
-_ALLOWED = "use one of " + ", ".join(f"{tier.value} {name}" for tier, name in TIER_NAMES.items())
-
-
-Sections = list[tuple[int, Tier | None]]
-"""The level of each section that is open, and the tier of its lines."""
+__all__ = ["Chunk", "cut", "cut_on"]
 
 
 class Chunk(NamedTuple):
@@ -44,15 +34,6 @@ class Chunk(NamedTuple):
     """The number of its last line."""
     tier: Tier | None
     """The tier that the note names for these lines; None if it names none."""
-
-
-def split_lines(text: str) -> list[str]:
-    r"""The lines with their ends, as an editor counts them: at \n, \r\n or \r and nowhere else.
-
-    >>> split_lines("a\r\nb\u2028c\n")
-    ['a\r\n', 'b\u2028c\n']
-    """
-    return _LINE.findall(text)
 
 
 def cut(
@@ -74,8 +55,10 @@ def cut(
             f"a chunk has at least 1 token and an overlap at least 0; got {tokens} and {overlap}"
         )
     lines = split_lines(text)
-    start, tier = _front_matter(lines)
-    blocks = _with_headings(_blocks(lines, start, [(0, tier)], count, tokens), tokens)
+    start, tier = front_matter(lines)
+    blocks = _with_headings(
+        _blocks(lines, start, Mark(sections=((0, tier),)), count, tokens), tokens
+    )
     return [
         chunk
         for begin, end in _spans(blocks, tokens, min(overlap, tokens // 2))
@@ -84,98 +67,26 @@ def cut(
 
 
 def cut_on(
-    lines: Sequence[str],
-    new: int,
-    sections: Sections,
-    tokens: int,
-    overlap: int,
-    count: TokenCounter,
+    lines: Sequence[str], new: int, mark: Mark, tokens: int, overlap: int, count: TokenCounter
 ) -> list[Chunk]:
-    """The chunks of the last lines of a note, from the first line of a chunk on.
+    """The chunks of the last lines of a note, which begin at a mark; their lines are the note's.
 
-    The line ``new`` is the first that the chunk before does not have. ``sections`` are the sections
-    that these lines begin in.
+    If no chunk reaches over the mark, all chunks from there on are new. Else the mark is the first
+    line of a chunk, and the line ``new`` is the first that the chunk before does not have.
     """
-    blocks = _with_headings(_blocks(lines, 0, list(sections), count, tokens), tokens)
+    blocks = _with_headings(_blocks(lines, 0, mark, count, tokens), tokens)
     start = next((at for at, block in enumerate(blocks) if block.first >= new), len(blocks))
     start = _past_blanks(blocks, start)
     if start == len(blocks):
         return []
-    end = _end(blocks, 0, start, tokens)
-    spans = _spans(blocks, tokens, min(overlap, tokens // 2), 0, end)
+    begin = start if mark.is_edge else 0
+    end = _end(blocks, begin, start, tokens)
+    spans = _spans(blocks, tokens, min(overlap, tokens // 2), begin, end)
     return [
-        chunk
-        for begin, end in ((0, end), *spans)
+        chunk._replace(first=chunk.first + mark.line, last=chunk.last + mark.line)
+        for begin, end in ((begin, end), *spans)
         for chunk in _chunks(lines, blocks[begin:end], tokens, count)
     ]
-
-
-def sections_before(text: str, end: int) -> Sections:
-    """The sections that a place is in, in a text without fences: levels, and tiers they name."""
-    sections: Sections = [(0, None)]
-    for heading in _HEADING_LINE.finditer(text, 0, end):
-        _enter(sections, heading, heading[0], 0)
-    return sections
-
-
-# What the lines say
-
-
-def _front_matter(lines: Sequence[str]) -> tuple[int, Tier | None]:
-    """The number of lines of the front matter, and its tier.
-
-    A first line of dashes opens front matter only if a key follows. Else it is a ruler.
-    """
-    if not lines or lines[0].removeprefix(_BOM).rstrip() != "---":
-        return 0, None
-    keys = (line for line in lines[1:] if not line.startswith("#"))
-    if not _KEY.match(next(keys, "")):
-        return 0, None
-    end = next((n for n in range(1, len(lines)) if lines[n].rstrip() == "---"), None)
-    if end is None:
-        head = takewhile(_visible, lines[1:])
-        if any(_TIER_KEY.match(line) for line in head):
-            raise InvalidInput(
-                "line 1: the front matter has no end", hint="close it with a line of ---"
-            )
-        return 0, None
-    tier = None
-    for number in range(1, end):
-        said = _TIER_KEY.match(lines[number])
-        if said and tier is not None:
-            raise InvalidTier(
-                f"line {number + 1}: the front matter names a second tier", hint="keep one"
-            )
-        if said:
-            tier = _named(_COMMENT.sub("", said[1]), number + 1)
-    return end + 1, tier
-
-
-def _named(name: str, number: int) -> Tier:
-    name = name.strip().strip("\"'")
-    try:
-        return parse_tier(int(name) if name in ("0", "1", "2", "3", "4") else name)
-    except InvalidTier:
-        raise InvalidTier(f"line {number}: {name!r:.80} is not a tier", hint=_ALLOWED) from None
-
-
-def _opens(line: str) -> str:
-    """The marks of the fence that the line opens; empty if it opens none."""
-    match = _FENCE.match(line)
-    if not match or (match[1][0] == "`" and "`" in line[match.end() :]):
-        return ""
-    return match[1]
-
-
-def _closes(line: str, fence: str) -> bool:
-    match = _FENCE.match(line)
-    return bool(match and match[1].startswith(fence) and not line[match.end() :].strip())
-
-
-def _visible(text: str) -> bool:
-    if text[:1].isalnum():  # nearly all lines begin like this
-        return True
-    return any(category(character) not in _INVISIBLE for character in text.lstrip())
 
 
 # What stays together
@@ -199,53 +110,48 @@ class _Block(NamedTuple):
 
 
 def _blocks(
-    lines: Sequence[str], start: int, sections: Sections, count: TokenCounter, limit: int
+    lines: Sequence[str], start: int, mark: Mark, count: TokenCounter, limit: int
 ) -> list[_Block]:
-    """The lines from ``start`` on as blocks: each fence that fits, and each other line."""
+    """The lines from ``start`` on as blocks: each fence that fits, and each other line.
+
+    ``lines`` begin at the mark. A fence that is open there does not fit: a chunk begins inside it.
+    """
+    sections, fence, room = list(mark.sections), mark.fence, -1 if mark.fence else limit
+    top = -mark.line  # where the first line of the note would be
     blocks: list[_Block] = []
     make, edges = tuple.__new__, (_Edge.INSIDE, _Edge.SOFT)  # make: _Block(…) at half its cost
-    fence, fenced, soft = "", list[_Block](), True
+    fenced, soft = list[_Block](), True
     for number in range(start, len(lines)):
         text = lines[number]
         cost = count(text)
         if cost < 0:
             raise InvalidInput(f"the token counter gave {cost} for a line; it is 0 or more")
-        if not fence and number and text[0] not in _MARKS:  # nearly all lines are like this
-            blank = not (text[0].isalnum() or _visible(text))
+        if not fence and number != top and text[0] not in MARKS:  # nearly all lines are like this
+            blank = not (text[0].isalnum() or is_visible(text))
             edge = edges[soft or blank]
             blocks.append(make(_Block, (number, number + 1, cost, sections[-1][1], edge, blank)))
             soft = blank
             continue
-        line = (text.removeprefix(_BOM) or text) if number == 0 else text
+        line = (text.removeprefix(BOM) or text) if number == top else text
         was_inside, heading = bool(fence), None
         if was_inside:
-            fence = "" if _closes(line, fence) else fence
-        elif line[0] in _MARKS:
-            heading, fence = _HEADING.match(line), _opens(line)
+            fence = "" if closes(line, fence) else fence
+        elif line[0] in MARKS:
+            heading, fence = HEADING.match(line), opens(line)
         if heading:
-            _enter(sections, heading, line, number)
-        blank = not _visible(line)
+            enter(sections, heading, line, number - top)
+        blank = not is_visible(line)
         edge = _Edge.HEADING if heading else edges[soft or blank]
         block = _Block(number, number + 1, cost, sections[-1][1], edge, blank)
         if was_inside or fence:
             fenced.append(block)
             if not fence:
-                blocks += _fence(fenced, limit)
-                fenced, soft = [], True
+                blocks += _fence(fenced, room)
+                fenced, soft, room = [], True, limit
         else:
             blocks.append(block)
             soft = blank
-    return blocks + _fence(fenced, limit)
-
-
-def _enter(sections: Sections, heading: re.Match[str], line: str, number: int) -> None:
-    """Begin a section. Its tier is the tier that the heading names, or the outer section's."""
-    level = len(heading[1])
-    while sections[-1][0] >= level:
-        sections.pop()
-    marker = _MARKER.search(_CODE.sub("", line))
-    said = _named(marker[1], number + 1) if marker else sections[-1][1]
-    sections.append((level, said))
+    return blocks + _fence(fenced, room)
 
 
 def _fence(lines: Sequence[_Block], limit: int) -> list[_Block]:
@@ -357,11 +263,11 @@ def _chunks(
     first, end, tier = blocks[0].first, blocks[-1].end, blocks[0].tier
     if blocks[0].tokens > limit:
         for part in parts(lines[first], blocks[0].tokens, limit, count):
-            if _visible(part):
+            if is_visible(part):
                 yield Chunk(part, first + 1, end, tier)
         return
-    while not _visible(lines[first]):
+    while not is_visible(lines[first]):
         first += 1
-    while not _visible(lines[end - 1]):
+    while not is_visible(lines[end - 1]):
         end -= 1
     yield Chunk("".join(lines[first:end]), first + 1, end, tier)

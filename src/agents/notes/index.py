@@ -17,6 +17,8 @@ from ..storage.note import Note
 from .chunks import Chunk, cut
 from .files import NoteFiles, check_text, is_extra, is_own, notes_in
 from .growth import Growth, growth
+from .kept_marks import keep_mark, kept_mark
+from .marks import beginning
 from .names import is_transcript
 from .prefetch import Changed, embedded
 from .settling import mark_of, settle, stage
@@ -224,9 +226,12 @@ class NoteIndex:
         check_text(path, text)
         self.bank.ledger.journal.check_there()
         base = self._base(path) or mark_of(there)
-        growth = self._growth(path, text)
+        old, growth = self.kept().get(path), self._growth(path, text)
         self._index(path, text, self._cut(text) if growth is None else growth.new, growth)
         note = self.kept()[path]
+        mark = beginning(text) if growth is None or growth.mark is None else growth.mark
+        versions = (note,) if growth is None or old is None else (old, note)
+        keep_mark(self.bank.note_marks, (self.agent_id, path), versions, mark)
         if self.files is not None:
             waiting = self.waiting(path)
             if note.token not in waiting.bases:
@@ -254,10 +259,10 @@ class NoteIndex:
         old, settings = self.kept().get(path), self.bank.settings.notes
         if old is None:
             return None
+        mark = kept_mark(self.bank.note_marks, (self.agent_id, path), old)
+        size, overlap = settings.chunk_tokens, settings.chunk_overlap
         count = self.bank.search.count_tokens
-        found = growth(
-            old.text, old.chunks, text, settings.chunk_tokens, settings.chunk_overlap, count
-        )
+        found = growth(old.text, old.chunks, mark, text, size, overlap, count)
         if found is None or not self._all_there(old.chunks[: found.kept]):
             return None
         return found

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple, Self
 from ..errors import NoteRefused
 from ..memory.context import TokenCounter
 from ..storage.note import Note
-from .chunks import Chunk, split_lines
+from .chunks import Chunk
 from .long_lines import parts
+from .markdown import split_lines
 from .names import MOST_BYTES, is_transcript
 
 __all__ = ["Bookmark", "Grown", "grown", "length_of", "lines_of"]

@@ -1,12 +1,20 @@
 """What killed processes left behind: temporary files and folders that name their process."""
 
+import contextlib
+import fcntl
 import os
 import re
 import shutil
+import stat
 import tempfile
+import weakref
 from pathlib import Path
+from typing import final
 
-__all__ = ["is_alive", "sweep_bank", "sweep_files", "temporary_folder"]
+__all__ = ["TemporaryFolder", "is_alive", "sweep_bank", "sweep_beside", "sweep_files"]
+
+_TEMPORARY = re.compile(r"(?:tiermem-[a-z0-9]+|tm-ray)-(\d+)-[a-z0-9_]{8}")
+_LOCK = ".in-use"
 
 _OF_A_BANK = re.compile(r"\.(?:.+\.tmck|tokens\.json|bank\.id)\.(\d+)(?:\.[0-9a-f]+)?\.tmp")
 
@@ -32,11 +40,32 @@ def sweep_files(folder: Path, name: re.Pattern[str]) -> None:
             _remove(path)
 
 
-def temporary_folder(prefix: str) -> str:
-    """A new folder that names this process; those of dead processes are removed."""
-    place = Path(tempfile.gettempdir())
-    sweep_files(place, re.compile(rf"{re.escape(prefix)}(\d+)-\w+"))
-    return tempfile.mkdtemp(prefix=f"{prefix}{os.getpid()}-")
+def sweep_beside(path: Path) -> None:
+    """Remove what dead processes left when they wrote this file."""
+    sweep_files(path.parent, re.compile(rf"\.{re.escape(path.name)}\.(\d+)(?:\.[0-9a-f]+)?\.tmp"))
+
+
+@final
+class TemporaryFolder(tempfile.TemporaryDirectory[str]):
+    """A new folder that names this process, and is removed after its ``with`` block.
+
+    What killed processes left of such folders, whatever they were for, is removed. A lock on a file
+    in it says that it is in use: the number of a process says nothing to another container.
+    """
+
+    def __init__(self, purpose: str, begin: str = "tiermem-") -> None:
+        _sweep_folders()
+        super().__init__(prefix=f"{begin}{purpose}-{os.getpid()}-", ignore_cleanup_errors=True)
+        with contextlib.suppress(OSError):  # no lock is better than no folder
+            held = os.open(Path(self.name, _LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._held = weakref.finalize(self, os.close, held)
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def cleanup(self) -> None:
+        """Remove the folder."""
+        super().cleanup()
+        if held := getattr(self, "_held", None):
+            held()
 
 
 def is_alive(pid: int) -> bool:
@@ -61,3 +90,35 @@ def _remove(path: Path) -> None:
             path.unlink()
     except OSError:
         return
+
+
+def _sweep_folders() -> None:
+    """Remove the temporary folders of dead processes that no process uses.
+
+    One without our file may be the user's own, with a name like ours: it goes only if it is empty.
+    """
+    place = Path(tempfile.gettempdir())
+    try:
+        found = [(path, _TEMPORARY.fullmatch(path.name)) for path in place.iterdir()]
+    except OSError:
+        return
+    for path, match in found:
+        if match is None or not _is_own_folder(path) or is_alive(int(match[1])):
+            continue
+        with contextlib.suppress(OSError):
+            used = os.open(path / _LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+            try:
+                fcntl.flock(used, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _remove(path)
+            finally:
+                os.close(used)
+        with contextlib.suppress(OSError):
+            path.rmdir()
+
+
+def _is_own_folder(path: Path) -> bool:
+    try:
+        status = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()

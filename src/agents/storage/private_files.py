@@ -5,12 +5,15 @@ import secrets
 import shutil
 from pathlib import Path
 
+from .leftovers import sweep_beside
+
 __all__ = [
     "FILE_MODE",
     "FOLDER_MODE",
     "SHARED_MODE",
     "copy_file",
     "make_folder",
+    "make_folders",
     "new_file",
     "replace_file",
 ]
@@ -25,6 +28,12 @@ def make_folder(folder: Path) -> None:
     folder.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
 
 
+def make_folders(top: Path, inside: Path) -> None:
+    """Make a folder that is inside another, and all between them."""
+    for each in (*reversed(inside.relative_to(top).parents), inside.relative_to(top)):
+        make_folder(top / each)
+
+
 def new_file(path: Path, mode: int = FILE_MODE) -> int:
     """Create an empty file, and open it; FileExistsError if anything has this name, even a link."""
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
@@ -33,6 +42,7 @@ def new_file(path: Path, mode: int = FILE_MODE) -> int:
 def replace_file(path: Path, content: str | bytes, mode: int = FILE_MODE) -> None:
     """Write a file of a few megabytes; the content is on disk before the file gets its name."""
     data = content.encode() if isinstance(content, str) else content
+    sweep_beside(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
     try:
         with os.fdopen(new_file(temporary, mode), "wb") as file:

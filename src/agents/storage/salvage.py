@@ -10,7 +10,6 @@ import json
 import os
 import shutil
 import sqlite3
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -23,6 +22,7 @@ from .journal.head import HeadRecord
 from .journal.journal import Journal
 from .journal.redaction import redacted_digest
 from .journal.schema import Commit, Snapshot, SnapshotRow, chained
+from .leftovers import TemporaryFolder
 from .resident.population import Population
 from .shelf.rows import checked_row
 from .sqlite import DAMAGE, log_of
@@ -129,7 +129,7 @@ def _copy(path: Path) -> Iterator[JournalFile]:
         try:
             file = JournalFile(None, copied=path)
         except BankDamaged as error:
-            folder = last.enter_context(tempfile.TemporaryDirectory(prefix="tiermem-salvage-"))
+            folder = last.enter_context(TemporaryFolder("salvage"))
             copy = Path(folder) / path.name
             for each in (path, log_of(path)):
                 if each.exists():

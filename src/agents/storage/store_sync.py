@@ -8,7 +8,6 @@ repeated, so after a kill the rest is pushed again.
 import functools
 import logging
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -33,6 +32,7 @@ from ..memory.records import Memory, memory_id
 from ..memory.retention import Retention
 from .bank_mark import checkpoints_before
 from .journal.journal import Journal
+from .leftovers import TemporaryFolder
 from .mem0.store import Mem0Store, store_config
 from .state.state import State
 from .store_cursor import (
@@ -76,7 +76,7 @@ class StoreSync:
         self._resident = resident
         self._settings = settings
         self._folder = folder
-        self._scratch: tempfile.TemporaryDirectory[str] | None = None
+        self._scratch: TemporaryFolder | None = None
         self._bank_id = bank_id
         self._paused_until = 0.0
         self._left_behind = 0
@@ -100,7 +100,7 @@ class StoreSync:
         if self._folder is not None:
             return self._folder
         if self._scratch is None:
-            self._scratch = tempfile.TemporaryDirectory(prefix="tiermem-")
+            self._scratch = TemporaryFolder("store")
         return Path(self._scratch.name)
 
     @functools.cached_property

@@ -3,7 +3,6 @@
 import contextlib
 import signal
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from unittest import SkipTest
 from hypothesis import strategies as st
 
 from ..bank.memory_bank import MemoryBank
+from ..storage.leftovers import TemporaryFolder
 from .inputs import agent_ids, contents
 from .laws import DoesNotApply, for_all, law, must
 from .processes import another_hash_seed, elsewhere, started
@@ -103,7 +103,7 @@ class AgentMemoryLaws:
         """any texts of any agents, also after a new opening"""
 
         def lived(added: list[tuple[str, str]]) -> None:
-            with tempfile.TemporaryDirectory() as folder:
+            with TemporaryFolder("laws") as folder:
                 for step in range(2):
                     with self._open(folder) as made:
                         for agent, text in added if step == 0 else ():
@@ -120,7 +120,7 @@ class AgentMemoryLaws:
         def apart(names: list[str]) -> None:
             every = dict.fromkeys([*_AGENTS, *names])
             own = {name: f"secret number {number}" for number, name in enumerate(every)}
-            with tempfile.TemporaryDirectory() as folder, self._open(folder) as made:
+            with TemporaryFolder("laws") as folder, self._open(folder) as made:
                 for name, text in own.items():
                     self.add(made, name, text)
                 for name, text in own.items():
@@ -132,7 +132,7 @@ class AgentMemoryLaws:
     @law
     def test_what_is_told_crosses_and_nothing_else(self) -> None:
         """tells among three agents, also after a new opening; a copy has a life of its own"""
-        with tempfile.TemporaryDirectory() as folder:
+        with TemporaryFolder("laws") as folder:
             with self._open(folder) as made:
                 known = self._tell_all(made)
                 self._compare_known(made, known, "")
@@ -145,7 +145,7 @@ class AgentMemoryLaws:
     @law
     def test_what_was_told_leads_back_to_its_origin(self) -> None:
         """the agents through whose hands a memory came"""
-        with tempfile.TemporaryDirectory() as folder, self._open(folder) as made:
+        with TemporaryFolder("laws") as folder, self._open(folder) as made:
             for agent, own in self._tell_all(made).items():
                 for text, origin in own.items():
                     hands = self.tellers(made, agent, text)
@@ -165,7 +165,7 @@ class AgentMemoryLaws:
     @law
     def test_a_search_has_one_order(self) -> None:
         """the same search again, after a new opening, and in another process"""
-        with tempfile.TemporaryDirectory() as folder:
+        with TemporaryFolder("laws") as folder:
             with self._open(folder) as made:
                 self._fill(made)
                 first = self.found(made)
@@ -187,7 +187,7 @@ class AgentMemoryLaws:
     def test_what_was_deleted_is_gone(self) -> None:
         """a deletion, also after a new opening"""
         left = [text for text in _TEXTS if text != _TEXTS[3]]
-        with tempfile.TemporaryDirectory() as folder:
+        with TemporaryFolder("laws") as folder:
             with self._open(folder) as made:
                 self._fill(made)
                 self.delete(made, "alice", _TEXTS[3])
@@ -198,7 +198,7 @@ class AgentMemoryLaws:
     @law
     def test_a_copy_has_everything_and_shares_nothing(self) -> None:
         """saved to a file, and restored twice"""
-        with tempfile.TemporaryDirectory() as folder, self._open(f"{folder}/first") as made:
+        with TemporaryFolder("laws") as folder, self._open(f"{folder}/first") as made:
             self._fill(made)
             file = Path(folder, "saved")
             self.save(made, file)
@@ -216,7 +216,7 @@ class AgentMemoryLaws:
     @law
     def test_what_was_acknowledged_survives_a_kill(self) -> None:
         """killed with SIGKILL after some memories were added"""
-        with tempfile.TemporaryDirectory() as scratch:
+        with TemporaryFolder("laws") as scratch:
             place = str(Path(scratch, "bank"))
             with started(self, "add_until_killed", Path(scratch), place=place) as child:
                 for line in child.stdout or ():
@@ -255,7 +255,7 @@ class AgentMemoryLaws:
 
     @contextlib.contextmanager
     def _filled(self) -> Iterator[Any]:
-        with tempfile.TemporaryDirectory() as folder, self._open(folder) as made:
+        with TemporaryFolder("laws") as folder, self._open(folder) as made:
             self._fill(made)
             yield made
 

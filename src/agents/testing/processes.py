@@ -10,13 +10,13 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from ..errors import SimulationError, TierMemError
+from ..storage.leftovers import TemporaryFolder
 
 __all__ = ["another_hash_seed", "elsewhere", "file_of", "main", "started"]
 
@@ -33,7 +33,7 @@ def elsewhere(laws: Any, method: str, hash_seed: int = 1, **arguments: Any) -> A
 
     An error of what is tested is :class:`SimulationError`, with the words of the error.
     """
-    with tempfile.TemporaryDirectory(prefix="tiermem-laws-") as folder:
+    with TemporaryFolder("laws") as folder:
         with started(laws, method, Path(folder), hash_seed, **arguments) as child:
             child.communicate()
         return _result(Path(folder), method, child.returncode)

@@ -1,7 +1,6 @@
 """The laws of a vector store of mem0's kind, as a bank uses it."""
 
 import contextlib
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
+from ..storage.leftovers import TemporaryFolder
 from .inputs import contents
 from .laws import for_all, law, must
 
@@ -57,7 +57,7 @@ class StoreLaws:
 
         def lived(history: list[Any]) -> None:
             rows: Rows = {}
-            with tempfile.TemporaryDirectory() as folder:
+            with TemporaryFolder("laws") as folder:
                 store = self.make(Path(folder))
                 try:
                     for step in history:
@@ -77,7 +77,7 @@ class StoreLaws:
     def test_what_was_written_survives_a_new_opening(self) -> None:
         """hundreds of rows, closed and opened again"""
         wanted = {_id(n): _payload("alice", f"memory {n}") for n in range(1, 301)}
-        with tempfile.TemporaryDirectory() as folder:
+        with TemporaryFolder("laws") as folder:
             with self._open(folder) as store:
                 store.insert(vectors=list(map(_vector, range(1, 301))),
                              payloads=list(wanted.values()), ids=list(wanted))  # fmt: skip
@@ -161,7 +161,7 @@ class StoreLaws:
     @contextlib.contextmanager
     def _filled(self) -> Iterator[Any]:
         """A store with twelve rows, of two agents."""
-        with tempfile.TemporaryDirectory() as folder, self._open(folder) as store:
+        with TemporaryFolder("laws") as folder, self._open(folder) as store:
             for number in range(1, 13):
                 payload = _payload(_AGENTS[(number - 1) % 2], f"memory {number}")
                 store.insert(vectors=[_vector(number)], payloads=[payload], ids=[_id(number)])

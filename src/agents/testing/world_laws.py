@@ -2,7 +2,6 @@
 
 import signal
 import sys
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from ..errors import ConfigError
 from ..simulation.loop.loop import Loop
 from ..simulation.loop.streams import Streams
 from ..simulation.protocols import Policy, World
+from ..storage.leftovers import TemporaryFolder
 from .apart import Apart
 from .laws import DoesNotApply, law, must
 from .processes import elsewhere, file_of, started
@@ -242,7 +242,7 @@ class WorldLaws(Play):
 
     def _killed(self, after: int) -> tuple[int, Story]:
         """Kill a run in a folder once ``after`` is over, and go on with it in another process."""
-        with tempfile.TemporaryDirectory(prefix="tiermem-laws-") as scratch:
+        with TemporaryFolder("laws") as scratch:
             place = str(Path(scratch, "bank"))
             with started(self, "run_to_be_killed", Path(scratch), place=place) as child:
                 for line in child.stdout or ():

@@ -108,6 +108,58 @@ def test_a_client_waits_for_one_request_of_another_and_not_for_all(tmp_path: Pat
         eventually(lambda: len(embedder.texts) == 9)
 
 
+class Work:
+    """Counts the characters of the lines of notes that are looked at."""
+
+    def __init__(self) -> None:
+        self.characters = 0
+
+    def __call__(self, text: str, /) -> int:
+        self.characters += len(text)
+        return -(-len(text) // 4)
+
+
+class Measured(Recording):
+    """Remembers as well how much work was done before each text."""
+
+    def __init__(self, work: Work) -> None:
+        super().__init__()
+        self.work = work
+        self.before: dict[str, int] = {}
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        self.before |= dict.fromkeys(texts, self.work.characters)
+        return super().embed(texts)
+
+
+def test_a_client_does_not_wait_for_the_length_of_anothers_note(tmp_path: Path) -> None:
+    """One token appends single characters to a long note of the kind that is cut most slowly."""
+    work = Work()
+    embedder = Measured(work)
+    with (
+        served(tmp_path / "bank", embedder=embedder, count_tokens=work) as service,
+        service.agent("alice") as alice,
+        service.agent("bob") as bob,
+        concurrent.futures.ThreadPoolExecutor(10) as pool,
+    ):
+        note = service.bank.agent("alice").notes
+        note.write("MEMORY.md", "---\r\nkey: 1\r\n```\r\n" + "words of a note\r\n" * 15_000)
+        note.append("x", "MEMORY.md")
+        for number in range(3):
+            with occupied(service.bank):
+                start, seen = work.characters, len(embedder.texts)
+                more = {"path": "MEMORY.md", "text": "x"}
+                appended = [pool.submit(alice.post, "/notes", json=more) for _ in range(4)]
+                time.sleep(0.3)
+                said = pool.submit(bob.post, "/memory", json={"content": f"bob {number}"})
+                time.sleep(0.3)
+            assert said.result().status_code == 201
+            assert f"bob {number}" in embedder.texts[seen : seen + 2]
+            assert embedder.before[f"bob {number}"] - start < 120_000
+            assert {each.result().status_code for each in appended} == {200}
+        assert note.read().endswith("words of a note\r\n" + "x\n" * 13)
+
+
 def test_a_body_that_trickles_takes_nobodys_turn(tmp_path: Path) -> None:
     with served(tmp_path / "bank", EAGER._replace(concurrent=4)) as service:
         token = tokens.create(service.folder, "alice").token

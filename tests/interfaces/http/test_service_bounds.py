@@ -76,6 +76,42 @@ def test_strange_requests_make_no_new_counters(tmp_path: Path) -> None:
         assert not gate._allowance._lines
 
 
+def test_metrics_are_as_many_with_many_tokens_and_agents(tmp_path: Path) -> None:
+    """They are counted by operation and status, never by token, agent, address or memory."""
+    folder = tmp_path / "bank"
+    with MemoryBank.open(folder, storage={"sync": "manual"}) as bank:
+        service = Service(AsyncMemoryBank(bank), Door(folder), Names("127.0.0.1"), EAGER)
+        made = [tokens.create(folder, f"agent_{number}").token for number in range(30)]
+
+        async def ask(token: str, number: int) -> set[str]:
+            headers = {**JSON, "Authorization": f"Bearer {token}"}
+            transport = httpx.ASGITransport(app=service, client=(f"10.0.0.{number}", 4000 + number))
+            async with httpx.AsyncClient(
+                transport=transport, base_url="http://127.0.0.1", headers=headers
+            ) as client:
+                own = await client.post("/memory", json={"content": f"memory {number}"})
+                await client.get(f"/memory/{own.json()['id']}")
+                await client.post("/memory/recall", json={"query": f"what was {number}"})
+                note = {"path": f"memory/{number}.md", "text": "a line"}
+                await client.post("/notes", json=note)
+                await client.get("/status")
+                said = (await client.get("/metrics")).text.splitlines()
+            return {line.rpartition(" ")[0] for line in said if not line.startswith("#")}
+
+        async def ask_all() -> list[set[str]]:
+            return [await ask(token, number) for number, token in enumerate(made)]
+
+        first, second, *others = asyncio.run(ask_all())
+        assert first < second  # it counts the first look at the metrics
+        assert all(each == second for each in others)
+        assert len(service._gate.answered) == 6
+        kept = {
+            name: value for name, value in vars(bank.parts.metrics).items() if value is not None
+        }
+        assert all(isinstance(value, int | float) for value in kept.values())
+        assert service._gate.answered["memory_recall", 200] == 30
+
+
 def test_sessions_of_mcp_that_are_left_are_not_kept(tmp_path: Path) -> None:
     folder = tmp_path / "bank"
     with MemoryBank.open(folder, storage={"sync": "manual"}):

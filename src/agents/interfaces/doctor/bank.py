@@ -4,7 +4,6 @@ import fcntl
 import os
 import shutil
 import stat
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import closing
@@ -14,6 +13,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
+from ...storage.leftovers import TemporaryFolder
 from .checks import Check, Finding, Findings, of_error, run_checks
 from .installation import embedding, space
 
@@ -258,7 +258,7 @@ def _store(bank: "MemoryBank", folder: Path, kept: dict[str, Any] | None) -> Fin
             yield wrong
             if wrong.said.startswith("you may not read"):
                 return
-    with tempfile.TemporaryDirectory(prefix="tiermem-doctor-") as scratch:
+    with TemporaryFolder("doctor") as scratch:
         if store.path is not None:  # Chroma writes to the files that it opens
             copy = Path(scratch) / "store"
             shutil.copytree(store.path, copy, copy_function=shutil.copyfile)

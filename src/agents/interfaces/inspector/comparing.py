@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shlex import quote
-from tempfile import TemporaryDirectory
 from time import thread_time
 from typing import Any
 
@@ -15,6 +14,7 @@ from ...memory.records import Memory
 from ...simulation.runs.branch import branch, read_edits
 from ...simulation.runs.compare import only_in
 from ...simulation.runs.run import Run
+from ...storage.leftovers import TemporaryFolder
 from .agent_view import agent_at, memory_row
 from .inspected import Inspected
 from .parameters import CantTell, NotThere, Parameters, Reading, WrongParameter
@@ -208,7 +208,7 @@ def _edits(text: str) -> list[Mapping[str, Any]]:
 
 def _checked(text: str) -> Sequence[Mapping[str, Any]]:
     """The edits of a file's text, as ``tiermem branch`` reads them."""
-    with TemporaryDirectory() as folder:
+    with TemporaryFolder("inspector") as folder:
         path = Path(folder) / "edits.yaml"
         path.write_text(text)
         try:

@@ -1,7 +1,6 @@
 """The experiment: a run as it was and changed, over seeds or futures, and what is different."""
 
 import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from typing import Any
 
 from ...bank.memory_bank import MemoryBank
 from ...errors import InvalidInput, RunError
+from ...storage.leftovers import TemporaryFolder
 from ...storage.private_files import make_folder
 from ..runs.compare import last_tick
 from ..runs.folder import read_folder
@@ -168,7 +168,7 @@ def one_or_more(texts: Texts) -> tuple[str, ...]:
 def arms_folder(out: str | Path | None, force: bool) -> Iterator[Path]:
     """The folder in which the arms are run: ``out``, or one that is removed at the end."""
     if out is None:
-        with tempfile.TemporaryDirectory(prefix="tiermem-effect-") as scratch:
+        with TemporaryFolder("effect") as scratch:
             yield Path(scratch)
         return
     folder = Path(out)

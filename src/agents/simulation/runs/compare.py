@@ -10,7 +10,7 @@ from ...bank.memory_bank import MemoryBank
 from ...errors import RunError
 from ...memory.records import Memory
 from ...memory.tiers import TIER_NAMES
-from ...notes.chunks import split_lines
+from ...notes.markdown import split_lines
 from .folder import as_run_error, read_folder
 from .sharded import reading
 

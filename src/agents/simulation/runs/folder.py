@@ -87,8 +87,7 @@ def make_folder(
         write_settings(temporary, settings)
         replace_file(temporary / "run.json", json.dumps(dict(about), indent=2) + "\n")
         for name, file in code.items():
-            private_files.make_folder(temporary / "code")
-            private_files.make_folder((temporary / "code" / name).parent)
+            private_files.make_folders(temporary, (temporary / "code" / name).parent)
             private_files.copy_file(file, temporary / "code" / name)
         if fill:
             fill(temporary)

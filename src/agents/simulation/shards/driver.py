@@ -297,6 +297,7 @@ class Driver:
         """
         if (folder / MANIFEST).exists():
             return
+        make_folder(folder.parent)
         make_folder(folder)
         self._all("checkpoint", str(folder.absolute()))
         manifest = {

@@ -8,15 +8,13 @@ import importlib
 import logging
 import os
 import secrets
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, TypeVar
 
 from ...errors import ConfigError, RunError
+from ...storage.leftovers import TemporaryFolder
 from .carriers import WorkerLost
 
 __all__ = ["Cluster", "RayLink", "check_ray"]
@@ -40,7 +38,7 @@ class Cluster:
             own["RAY_AUTH_TOKEN"] = _own_token()
         self._before = {name: os.environ.get(name) for name in own}
         os.environ.update(own)
-        self._folder: Path | None = None
+        self._folder: TemporaryFolder | None = None
         try:
             self._ray = _ray()
             if self._ray.is_initialized():
@@ -55,11 +53,11 @@ class Cluster:
     def _connect(self, address: str, workers: int) -> None:
         options: dict[str, Any] = {"address": address, "log_to_driver": False}
         if address == _HERE:
-            self._folder = Path(tempfile.mkdtemp(prefix="tm-ray-"))
+            self._folder = TemporaryFolder("ray", "tm-")  # a short path: it holds sockets
             options |= {
                 "num_cpus": workers,
                 "include_dashboard": False,
-                "_temp_dir": str(self._folder),
+                "_temp_dir": self._folder.name,
             }
         try:
             self._ray.init(logging_level=logging.ERROR, **options)
@@ -109,7 +107,7 @@ class Cluster:
         if ray is not None and ray.is_initialized():
             ray.shutdown()
         if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder.cleanup()
         for name, value in self._before.items():
             if value is None:
                 os.environ.pop(name, None)

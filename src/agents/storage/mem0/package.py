@@ -4,12 +4,11 @@ import atexit
 import contextlib
 import importlib
 import os
-import shutil
 import sys
 from collections.abc import Iterator
 from typing import Any
 
-from ..leftovers import temporary_folder
+from ..leftovers import TemporaryFolder
 
 __all__ = ["import_mem0", "import_store"]
 
@@ -17,9 +16,9 @@ __all__ = ["import_mem0", "import_store"]
 def import_mem0(module: str) -> Any:
     """A module of mem0, imported without telemetry and without a file in the home folder."""
     if "mem0" not in sys.modules:
-        folder = temporary_folder("tiermem-mem0-")
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        with _environment(MEM0_TELEMETRY="False", MEM0_DIR=folder):
+        folder = TemporaryFolder("mem0")
+        atexit.register(folder.cleanup)
+        with _environment(MEM0_TELEMETRY="False", MEM0_DIR=folder.name):
             importlib.import_module("mem0")
     return importlib.import_module(module)
 

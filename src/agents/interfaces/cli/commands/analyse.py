@@ -143,7 +143,7 @@ def _write(found: "Study", folder: Path, *, force: bool) -> list[str]:
     """Write the tables and the plots, and name the files."""
     from ....simulation.analysis.figures import figures
     from ....simulation.runs.outputs import parquet
-    from ....storage.private_files import replace_file
+    from ....storage.private_files import make_folder, replace_file
 
     tables = {"memories": found.memories(), **found.tables()}
     files = {f"{name}.parquet": parquet(each) for name, each in tables.items()}
@@ -155,7 +155,7 @@ def _write(found: "Study", folder: Path, *, force: bool) -> list[str]:
         raise InvalidInput(
             f"{folder / taken[0]} exists already", hint="replace it with --force, or name another"
         )
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     for name, data in files.items():
         replace_file(folder / name, data)
     return [str(folder / name) for name in files]

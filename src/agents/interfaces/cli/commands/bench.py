@@ -1,6 +1,5 @@
 """The command that measures a tick on this machine."""
 
-import tempfile
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
+from ....storage.leftovers import TemporaryFolder
 from ..options import AsJson
 from ..output import table
 from ..signals import telling
@@ -39,7 +39,7 @@ def bench(
     rows: list[dict[str, Any]] = []
     with (
         telling(lambda: "nothing was kept of it"),
-        tempfile.TemporaryDirectory(prefix="tiermem-bench-") as folder,
+        TemporaryFolder("bench") as folder,
     ):
         for way in _WAYS:
             options: dict[str, Any] = {"preset": way, "storage": {"sync": "manual"}}

@@ -16,7 +16,7 @@ from typer import Argument, Exit, Option
 from ....errors import InvalidInput, NoteRefused
 from ....memory.context import one_line
 from ....memory.tiers import TIER_NAMES
-from ....notes.chunks import split_lines
+from ....notes.markdown import split_lines
 from ....notes.transcripts import length_of
 from ..banks import changed, copied_with_notes, opened, storing
 from ..options import AsJson, BankFolder, no_nan
