@@ -16,6 +16,7 @@ import pytest
 from every_step import Steps, interrupt, lines_of, run_out_of_memory, steps_of
 
 from agents import BankBroken, MemoryBank, TierMemError
+from agents.engine.open_bank import Changing
 from agents.storage.signals import let_signals_come
 from agents.storage.state.ledger import Ledger
 from embedders import Directions
@@ -142,26 +143,31 @@ class Laws:
         self._call = call
         self._number = 0
         self.broken = 0
-        with self._bank() as bank:
+        with self.opened() as bank:
             self.before = bank.state_hash()
             self.steps = steps_of(lambda: call(bank))
             self.after = bank.state_hash()
-        with self._bank() as bank:
+        with self.opened() as bank:
             self.lines = lines_of(lambda: call(bank))
 
-    def _bank(self) -> MemoryBank:
+    def opened(self) -> MemoryBank:
+        """The bank in a new copy of its folder."""
         self._number += 1
         self.copy = self._folder / str(self._number)
         shutil.copytree(self._template, self.copy)
         return _open(self.copy)
 
     def hold(self, steps: Steps, *, may_break: bool = True) -> None:
-        """Try the call with the faults of ``steps``."""
-        bank = self._bank()
+        """Try the call with the faults of ``steps``. The error is kept, as a notebook keeps it."""
+        bank = self.opened()
         whole = {self.before, self.after}
+        kept: BaseException | None = None
         try:
-            with suppress(KeyboardInterrupt, MemoryError, TierMemError), steps:
-                self._call(bank)
+            try:
+                with steps:
+                    self._call(bank)
+            except (KeyboardInterrupt, MemoryError, TierMemError) as error:
+                kept = error  # and with it all that its frames hold
             try:
                 whole = {bank.state_hash()} & self._whole(bank)
                 assert whole, f"memory has another state after {steps.where}"
@@ -175,6 +181,7 @@ class Laws:
                 bank.close()
             except Exception as error:
                 raise AssertionError(f"closing failed after {steps.where}") from error
+        del kept
         with _open(self.copy) as bank:
             assert bank.state_hash() in whole, f"the disk has another state after {steps.where}"
         shutil.rmtree(self.copy)
@@ -199,6 +206,18 @@ def test_a_fault_at_every_step_loses_nothing(
     laws = Laws(template, tmp_path, call)
     for step in _some(laws.steps, 1):
         laws.hold(Steps(step, fault), may_break=fault is not interrupt)
+
+
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: call.__name__[1:])
+def test_an_error_where_a_block_begins_or_ends_loses_nothing(
+    template: Path, tmp_path: Path, call: Call
+) -> None:
+    laws = Laws(template, tmp_path, call)
+    code = {Changing.__enter__.__code__, Changing.leave.__code__, Ledger.begin.__code__}
+    with laws.opened() as bank:
+        steps = steps_of(lambda: call(bank), code)
+    for step in _some(steps, 5):
+        laws.hold(Steps(step, of=code))
 
 
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: call.__name__[1:])

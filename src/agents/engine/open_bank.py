@@ -22,6 +22,7 @@ from ..rules.caps import Caps
 from ..rules.spill import HotLimits
 from ..search.request import SearchRequest
 from ..search.search import Found, Search
+from ..storage.blocks import Block
 from ..storage.embedding.cache import CachedEmbedder
 from ..storage.embedding.embedders import Embedder
 from ..storage.gc_pause import gc_paused
@@ -305,13 +306,11 @@ class OpenBank:
 
 
 @final
-class Changing:
+class Changing(Block):
     """A transaction of a bank. An interrupt comes before it, inside its block, or after it.
 
     It is no generator: an interrupt between a generator and its caller would leave it open.
     """
-
-    _is_open = False
 
     def __init__(self, bank: OpenBank) -> None:
         self._bank = bank
@@ -322,35 +321,36 @@ class Changing:
     def __enter__(self) -> None:
         hold_signals()
         self._turn.acquire()
-        self._is_open = True
+        self.is_open = True
         self._depth = self._bank.ledger.depth
         try:
             self._bank.check_usable()
-            self._bank.ledger.begin()
+            self._bank.ledger.begin(self.held())
         except BaseException:
-            self._leave()
+            self._let_go()
             let_signals_come()
             raise
 
     @whole
-    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+    def leave(self, kind: type[BaseException] | None, *error: object) -> None:
+        """Commit, or undo what happened inside."""
         try:
             self._end(undo=kind is not None)
         finally:
-            self._leave()
+            self._let_go()
             let_signals_come()
 
     @whole
-    def _leave(self) -> None:
-        self._bank.ledger.give_up(self._depth)
-        self._is_open = False
-        self._turn.release()
+    def abandon(self) -> None:
+        """Give the transaction up: an error came at the call of its end."""
+        self._let_go()
+        let_signals_come()
 
-    def __del__(self) -> None:
-        # An error that no signal brings, such as a MemoryError, came right before __exit__.
-        if self._is_open:
-            self._leave()
-            let_signals_come()
+    @whole
+    def _let_go(self) -> None:
+        self._bank.ledger.give_up(self._depth)
+        self.is_open = False
+        self._turn.release()
 
     def _end(self, *, undo: bool) -> None:
         bank = self._bank
