@@ -233,6 +233,18 @@ class OpenBank:
             raise BankClosed(self._closed[0], hint=self._closed[1])
         self.ledger.check()
 
+    def check_whole(self) -> None:
+        """Raise :class:`BankBroken` if the bank is broken; never wait for another thread.
+
+        While another thread is at work, it is for that thread to find out.
+        """
+        if self.turn.acquire(blocking=False):
+            try:
+                if self.ledger.is_broken:
+                    self.check_usable()
+            finally:
+                self.turn.release()
+
     def changing(self) -> "Changing":
         """Inside, changes are one transaction: committed at the end, or undone by an error."""
         return Changing(self)
