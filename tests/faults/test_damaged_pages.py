@@ -1,6 +1,5 @@
 """Damage on any page of a closed journal is named; what is whole can be saved."""
 
-import hashlib
 import json
 import os
 import shutil
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from damaged_journals import AGENTS, OPTIONS, PAGE, damages, make, place, untyped
+from damaged_journals import AGENTS, OPTIONS, PAGE, damages, listing, make, place, untyped
 
 from agents import BankDamaged, BankError, BankNotFound, InvalidInput, Memory, MemoryBank
 from agents.exchange.salvage import Salvaged, salvage
@@ -128,18 +127,6 @@ def rows_of(found: Salvaged) -> dict[tuple[str, str], Row]:
     """The rows of an export by agent and text; closes the copy."""
     with found.bank:
         return {(row["agent_id"], row["content"]): row for row in found.rows(archived=True)}
-
-
-def listing(folder: Path) -> dict[str, tuple[str, int]]:
-    """The hash and the time of every file; taking the lock touches its file."""
-    return {
-        str(path.relative_to(folder)): (
-            hashlib.sha256(path.read_bytes()).hexdigest(),
-            path.stat().st_mtime_ns,
-        )
-        for path in folder.rglob("*")
-        if path.is_file() and path.name not in ("bank.lock", "journal.db-shm")
-    }
 
 
 def test_a_sound_bank_is_salvaged_completely(sound: Path) -> None:

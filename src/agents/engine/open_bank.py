@@ -27,6 +27,7 @@ from ..storage.embedding.cache import CachedEmbedder
 from ..storage.embedding.embedders import Embedder
 from ..storage.gc_pause import gc_paused
 from ..storage.guard import Guard
+from ..storage.journal.head import bank_record
 from ..storage.journal.journal import Journal
 from ..storage.lock import BankLock
 from ..storage.mem0.models import Extractor
@@ -121,8 +122,15 @@ class OpenBank:
             if self.lock is not None:
                 parts.callback(self.lock.release)
             parts.callback(self.ledger.journal.close)
+            parts.callback(self.record_head)
             parts.callback(self.ledger.close)
             parts.callback(self.store.close, keep=not self.ledger.is_broken)
+
+    def record_head(self) -> None:
+        """Keep beside the journal what its last commit is."""
+        if self.folder is not None and not self.ledger.is_broken:
+            journal = self.ledger.journal
+            bank_record(self.folder).update(journal.head, journal.hash)
 
     def leave_to_parent(self) -> None:
         """In a forked process: the bank is the parent's, and closed for this process.
