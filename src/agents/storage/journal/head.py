@@ -25,7 +25,8 @@ logger = logging.getLogger(__name__)
 STORE_RECORD = "tiermem.head"
 """The name of the record in the folder of a store."""
 _RECORD = struct.Struct("<4sQ32s")
-_SIZE = _RECORD.size + 4
+_START = _RECORD.size
+_SIZE = _START + 4
 _MAGIC = b"tmhd"
 # A bank from somebody else may have a link there, to a file that is not its own.
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -44,37 +45,43 @@ class Acknowledged(NamedTuple):
 
 
 class HeadRecord:
-    """The record in the file at ``path``. It is written in place.
+    """The record in the file at ``path``, of the bank ``owner`` if it says so. Written in place.
 
     The commit is on disk before the record is written, and the record is not synced: after a power
     cut it may be old, and never ahead. It costs one system call and no wait.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, owner: str = "") -> None:
         self.path = path
+        self._owner = owner.encode()
         self._file = -1
 
     def read(self) -> Acknowledged | None:
-        """What the file says; None if there is none, or if it is not whole."""
+        """What the file says; None if there is none, if it is not whole, or another bank's."""
         try:
-            data = self.path.read_bytes()
-        except OSError:
+            return self._read()
+        except (OSError, ValueError):
             return None
-        record, check = data[: _RECORD.size], data[_RECORD.size :]
-        if len(record) < _RECORD.size or check != _check(record):
-            return None
-        magic, commit, digest = _RECORD.unpack(record)
-        return Acknowledged(commit, digest, self.path) if magic == _MAGIC else None
+
+    def _read(self) -> Acknowledged | None:
+        data = self.path.read_bytes()
+        record, check, owner = data[:_START], data[_START:_SIZE], data[_SIZE:]
+        if len(data) < _SIZE or not data.startswith(_MAGIC) or check != _check(record + owner):
+            raise ValueError("the record is not whole")
+        _, commit, digest = _RECORD.unpack(record)
+        return Acknowledged(commit, digest, self.path) if owner == self._owner else None
 
     def check(self) -> Acknowledged | None:
         """:meth:`read`; the log has a warning for a file that is not whole."""
-        found = self.read()
-        if found is None and self.path.exists():
-            logger.warning(
-                "the record %s is damaged: it can't say whether the journal has lost commits",
-                self.path,
-            )
-        return found
+        with contextlib.suppress(OSError):
+            try:
+                return self._read()
+            except ValueError:
+                logger.warning(
+                    "the record %s is damaged: it can't say whether the journal has lost commits",
+                    self.path,
+                )
+        return None
 
     def update(self, commit: int, digest: bytes) -> None:
         """:meth:`write`, if the file says something else; then close it."""
@@ -90,9 +97,10 @@ class HeadRecord:
             is_first = self._file < 0
             if is_first:
                 self._file = os.open(self.path, _FLAGS, FILE_MODE)
-            os.pwrite(self._file, record + _check(record), 0)
+            data = record + _check(record + self._owner) + self._owner
+            os.pwrite(self._file, data, 0)
             if is_first:
-                os.ftruncate(self._file, _SIZE)  # it may have been longer, and damaged
+                os.ftruncate(self._file, len(data))  # it may have been longer, and damaged
         except OSError as error:
             logger.warning("the last commit could not be recorded in %s: %s", self.path, error)
 

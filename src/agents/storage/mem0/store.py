@@ -144,7 +144,7 @@ class Mem0Store:
             self._record().update(commit, digest)
 
     def _record(self) -> HeadRecord:
-        return HeadRecord((self.path or self._folder) / STORE_RECORD)
+        return HeadRecord((self.path or self._folder) / STORE_RECORD, self._bank_id)
 
     @property
     def is_open(self) -> bool:
