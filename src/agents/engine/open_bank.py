@@ -128,9 +128,10 @@ class OpenBank:
 
     def record_head(self) -> None:
         """Keep beside the journal what its last commit is."""
-        if self.folder is not None and not self.ledger.is_broken:
-            journal = self.ledger.journal
-            bank_record(self.folder).update(journal.head, journal.hash)
+        journal = self.ledger.journal
+        if self.folder is None or self.ledger.is_broken or not journal.file.is_there():
+            return
+        bank_record(self.folder).update(journal.head, journal.hash)
 
     def leave_to_parent(self) -> None:
         """In a forked process: the bank is the parent's, and closed for this process.

@@ -143,9 +143,13 @@ class JournalFile:
 
     # Reading and writing
 
+    def is_there(self) -> bool:
+        """Whether the file is where it was opened; True for one in memory."""
+        return self._path is None or _identity(self._path) == self._file
+
     def check_there(self) -> None:
         """Raise :class:`CommitFailed` if the file is gone: SQLite would write to nowhere."""
-        if self._path is not None and _identity(self._path) != self._file:
+        if not self.is_there():
             raise CommitFailed(
                 f"the journal {self.name} is gone, or another file is in its place; nothing of "
                 "this commit was kept",
