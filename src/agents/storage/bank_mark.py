@@ -13,7 +13,7 @@ from pathlib import Path
 from shlex import quote
 
 from ..errors import BankDamaged
-from .journal.head import records_of
+from .head_record import records_of
 from .sqlite import DAMAGE, discard, log_of, sync_folder
 
 __all__ = ["checkpoints_before", "lost_journal", "mark", "marked"]

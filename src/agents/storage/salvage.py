@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import BankDamaged
+from .head_record import records_of
 from .journal.file import JournalFile
-from .journal.head import records_of
 from .journal.journal import Journal
 from .journal.redaction import redacted_digest
 from .journal.schema import Commit, Snapshot, SnapshotRow, chained

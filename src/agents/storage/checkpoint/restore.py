@@ -6,8 +6,8 @@ from typing import Any
 
 from ...errors import BankDamaged, BankError, BankTooNew, BankTooOld, CheckpointError
 from ..bank_mark import mark, marked
+from ..head_record import records_of
 from ..identity import with_new_id
-from ..journal.head import records_of
 from ..journal.journal import Journal
 from ..sqlite import discard, log_of, sync_file, sync_folder
 from ..state import snapshots

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import BankDamaged, BankError, CommitFailed, TickNotKept
+from ..head_record import Acknowledged, records_of
 from ..shelf.rows import Changes, ShelfTable
 from ..signals import first
 from .decisions import DecisionTable
 from .file import JournalFile
-from .head import Acknowledged, records_of
 from .redaction import Redaction, redact, redacted_digest
 from .schema import Commit, Snapshot, SnapshotRow, chained
 from .ticks import TickNote, TickRow

@@ -8,8 +8,8 @@ from pathlib import Path
 from ...memory.events import Added, decode
 from ..digests import of_shelved
 from ..full_record import Shelved
+from ..head_record import records_of
 from ..shelf.rows import seal_of, stored_in
-from .head import records_of
 from .journal import Journal
 from .schema import Commit, SnapshotRow, chained
 

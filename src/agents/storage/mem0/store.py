@@ -18,7 +18,7 @@ from ...errors import StoreDamaged, StoreError
 from ...memory.records import Memory
 from ...memory.temperature import TEMPERATURE_NAMES
 from ...memory.tiers import TIER_NAMES
-from ..journal.head import STORE_RECORD, Acknowledged, HeadRecord
+from ..head_record import STORE_RECORD, Acknowledged, HeadRecord
 from ..private_files import make_folder
 from .child_process import ChildLost, StoreChild, end_idle
 from .providers import check_installed, check_providers

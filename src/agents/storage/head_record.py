@@ -15,8 +15,8 @@ import zlib
 from pathlib import Path
 from typing import NamedTuple
 
-from ...errors import CommitFailed
-from ..private_files import FILE_MODE
+from ..errors import CommitFailed
+from .private_files import FILE_MODE
 
 __all__ = ["STORE_RECORD", "Acknowledged", "HeadRecord", "bank_record", "records_of"]
 
