@@ -122,7 +122,30 @@ def _compact(bank: MemoryBank) -> None:
         bank.sweep()
 
 
-CALLS: list[Call] = [_add, _add_many, _update, _forget, _refuse, _undo_inside, _search, _compact]
+def _append(bank: MemoryBank) -> None:
+    bank.agent("alice").notes.append("Never trade fish with Bob.", "MEMORY.md")
+
+
+def _add_before_a_snapshot(bank: MemoryBank) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        write = Ledger._snapshot_if
+        patch.setattr(Ledger, "SNAPSHOT_ON_COMMIT", 1)
+        patch.setattr(Ledger, "_snapshot_if", lambda own, _: write(own, 1))
+        _add_many(bank)
+
+
+CALLS: list[Call] = [
+    _add,
+    _add_many,
+    _update,
+    _forget,
+    _refuse,
+    _undo_inside,
+    _search,
+    _compact,
+    _append,
+    _add_before_a_snapshot,
+]
 
 
 def _acknowledged(bank: MemoryBank) -> set[str]:

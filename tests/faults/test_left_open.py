@@ -4,6 +4,7 @@ A notebook keeps the last error, and with it the frames of its traceback and all
 """
 
 import asyncio
+import gc
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -229,3 +230,23 @@ def test_a_transaction_that_is_dropped_is_given_up() -> None:
     del transaction
     _is_broken_for_all(bank)
     bank.close()
+
+
+def test_an_error_that_is_kept_for_a_while_ends_no_later_commit(tmp_path: Path) -> None:
+    """Where an error came at the end of a write, dropping it later must do nothing."""
+    with _open(tmp_path / "bank") as bank:
+        journal = bank.parts.ledger.journal
+        end = type(journal.file.writing()).__exit__
+        kept: list[BaseException] = []
+        try:
+            with Steps(1, of={end.__code__}):
+                journal.set(first=1)
+        except MemoryError as error:
+            kept.append(error)
+        assert kept
+        with journal.file.writing():
+            journal.file.put({"second": 2})
+            kept.clear()
+            gc.collect()
+            journal.file.put({"third": 3})
+        assert [journal.get(key) for key in ("first", "second", "third")] == [None, 2, 3]
