@@ -3,8 +3,10 @@
 A notebook keeps the last error, and with it the frames of its traceback and all that they hold.
 """
 
+import ast
 import asyncio
 import gc
+import inspect
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -250,3 +252,27 @@ def test_an_error_that_is_kept_for_a_while_ends_no_later_commit(tmp_path: Path) 
             gc.collect()
             journal.file.put({"third": 3})
         assert [journal.get(key) for key in ("first", "second", "third")] == [None, 2, 3]
+
+
+def test_no_generator_of_ours_holds_a_transaction() -> None:
+    """An error at the end of a generator's own block would leave the transaction open."""
+    ours = Path(inspect.getfile(Changing)).parents[1]
+    held = [
+        path.relative_to(ours).as_posix()
+        for path in sorted(ours.rglob("*.py"))
+        if "yield" in (text := path.read_text())
+        and ("changing()" in text or "transaction()" in text)
+        for block in ast.walk(ast.parse(text))
+        if isinstance(block, ast.With)
+        and any(_begins(item.context_expr) for item in block.items)
+        and any(isinstance(part, ast.Yield | ast.YieldFrom) for part in ast.walk(block))
+    ]
+    # A command ends with its error, and the histories are for tests.
+    assert held == ["interfaces/cli/banks.py", "testing/histories.py"]
+
+
+def _begins(made: ast.expr) -> bool:
+    """Whether an expression makes a transaction."""
+    calls = [each for each in ast.walk(made) if isinstance(each, ast.Call)]
+    names = {each.func.attr for each in calls if isinstance(each.func, ast.Attribute)}
+    return bool(names & {"changing", "transaction"})

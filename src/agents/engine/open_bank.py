@@ -2,6 +2,7 @@
 
 import logging
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -336,16 +337,16 @@ class Changing(Block):
     def __init__(self, bank: OpenBank) -> None:
         self._bank = bank
         self._turn = bank.turn  # a forked process gets another
-        self._depth = 0
+        self._depth = sys.maxsize  # there is nothing to give up yet
 
     @whole
     def __enter__(self) -> None:
         hold_signals()
         self._turn.acquire()
         self.is_open = True
-        self._depth = self._bank.ledger.depth
         try:
             self._bank.check_usable()
+            self._depth = self._bank.ledger.depth
             self._bank.ledger.begin(self.held())
         except BaseException:
             self._let_go()
@@ -370,7 +371,7 @@ class Changing(Block):
     @whole
     def _let_go(self) -> None:
         self._bank.ledger.give_up(self._depth)
-        self.is_open = False
+        self.is_open, self._depth = False, sys.maxsize
         self._turn.release()
 
     def _end(self, *, undo: bool) -> None:
