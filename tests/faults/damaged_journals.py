@@ -3,6 +3,7 @@
 A call on a damaged bank gives an error of TierMem, or what it gave before the damage.
 """
 
+import hashlib
 import random
 import shutil
 from collections.abc import Callable, Iterator
@@ -187,3 +188,15 @@ def untyped_outside(sound: Path, broken: bytes, work: Path) -> list[str]:
         except Exception as error:
             found.append(f"{name}: {type(error).__name__}: {error}")
     return found
+
+
+def listing(folder: Path) -> dict[str, tuple[str, int]]:
+    """The hash and the time of every file; taking the lock touches its file."""
+    return {
+        str(path.relative_to(folder)): (
+            hashlib.sha256(path.read_bytes()).hexdigest(),
+            path.stat().st_mtime_ns,
+        )
+        for path in folder.rglob("*")
+        if path.is_file() and path.name not in ("bank.lock", "journal.db-shm")
+    }

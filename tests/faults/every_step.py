@@ -2,8 +2,8 @@
 
 import signal
 import sys
-from collections.abc import Callable
-from types import FrameType
+from collections.abc import Callable, Set
+from types import CodeType, FrameType
 from typing import Any
 
 __all__ = ["Steps", "interrupt", "lines_of", "run_out_of_memory", "steps_of"]
@@ -23,13 +23,18 @@ class Steps:
 
     A step is the start or the end of a function: ours, Python's, or one written in C. ``line`` is
     the line, counted over all functions, before which the KeyboardInterrupt comes. The steps are
-    counted from there on.
+    counted from there on. With ``of``, only the steps of functions of this code are counted.
     """
 
     def __init__(
-        self, step: int = 0, fault: Callable[[], None] = run_out_of_memory, *, line: int = 0
+        self,
+        step: int = 0,
+        fault: Callable[[], None] = run_out_of_memory,
+        *,
+        line: int = 0,
+        of: Set[CodeType] = frozenset(),
     ) -> None:
-        self._step, self._fault, self._line = step, fault, line
+        self._step, self._fault, self._line, self._of = step, fault, line, of
         self._waits = line > 0
         self.steps = self.lines = 0
         self.where = ""
@@ -49,6 +54,8 @@ class Steps:
 
     def _on_step(self, frame: FrameType, event: str, argument: Any) -> None:
         if self._waits or frame.f_code.co_filename == __file__:
+            return
+        if self._of and frame.f_code not in self._of:
             return
         self.steps += 1
         if self.steps == self._step:
@@ -71,9 +78,9 @@ class Steps:
         self.where += f"{what} in {frame.f_code.co_qualname}:{frame.f_lineno}; "
 
 
-def steps_of(call: Callable[[], object]) -> int:
+def steps_of(call: Callable[[], object], of: Set[CodeType] = frozenset()) -> int:
     """How many steps a call has."""
-    steps = Steps()
+    steps = Steps(of=of)
     with steps:
         call()
     return steps.steps

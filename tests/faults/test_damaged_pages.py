@@ -1,6 +1,5 @@
 """Damage on any page of a closed journal is named; what is whole can be saved."""
 
-import hashlib
 import json
 import os
 import shutil
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from damaged_journals import AGENTS, OPTIONS, PAGE, damages, make, place, untyped
+from damaged_journals import AGENTS, OPTIONS, PAGE, damages, listing, make, place, untyped
 
 from agents import BankDamaged, BankError, BankNotFound, InvalidInput, Memory, MemoryBank
 from agents.exchange.salvage import Salvaged, salvage
@@ -128,18 +127,6 @@ def rows_of(found: Salvaged) -> dict[tuple[str, str], Row]:
     """The rows of an export by agent and text; closes the copy."""
     with found.bank:
         return {(row["agent_id"], row["content"]): row for row in found.rows(archived=True)}
-
-
-def listing(folder: Path) -> dict[str, tuple[str, int]]:
-    """The hash and the time of every file; taking the lock touches its file."""
-    return {
-        str(path.relative_to(folder)): (
-            hashlib.sha256(path.read_bytes()).hexdigest(),
-            path.stat().st_mtime_ns,
-        )
-        for path in folder.rglob("*")
-        if path.is_file() and path.name not in ("bank.lock", "journal.db-shm")
-    }
 
 
 def test_a_sound_bank_is_salvaged_completely(sound: Path) -> None:
@@ -276,6 +263,9 @@ def test_a_refused_opening_leaves_the_log_of_a_killed_process(copy: Path) -> Non
 
 # A journal that was lost
 
+MARKS = ("bank.id", "bank.head", "journal.db-head")
+"""The files that show that a bank was made."""
+
 
 @pytest.mark.parametrize("how", ["empty", "gone"])
 def test_a_lost_journal_is_damage_and_its_checkpoints_are_named(tmp_path: Path, how: str) -> None:
@@ -317,10 +307,54 @@ def test_an_emptied_journal_beside_a_checkpoint_needs_no_mark(tmp_path: Path) ->
     with MemoryBank.open(folder, **OPTIONS) as bank:
         bank.agent("alice").add("x")
         bank.checkpoint(folder / "kept.tmck")
-    (folder / "bank.id").unlink()
+    for name in MARKS:
+        (folder / name).unlink()
     (folder / "journal.db").write_bytes(b"")
     with pytest.raises(BankDamaged, match="the journal was lost"):
         MemoryBank.open(folder, **OPTIONS)
+
+
+@pytest.mark.parametrize("how", ["empty", "gone"])
+@pytest.mark.parametrize("left", MARKS)
+def test_each_mark_alone_tells_a_lost_journal_beside_notes(
+    tmp_path: Path, left: str, how: str
+) -> None:
+    folder = tmp_path / "bank"
+    with MemoryBank.open(folder, **OPTIONS) as bank:
+        bank.agent("alice").notes.append("Never trade fish with Bob.", "MEMORY.md")
+        bank.checkpoint(tmp_path / "kept.tmck")
+    for name in MARKS:
+        if name != left:
+            (folder / name).unlink()
+    DAMAGE[how](folder)
+    before = listing(folder)
+    with pytest.raises(BankDamaged, match="the journal was lost") as raised:
+        MemoryBank.open(folder, **OPTIONS)
+    assert "kept.tmck" in raised.value.hint
+    assert listing(folder) == before
+
+
+def test_an_emptied_journal_beside_the_log_of_a_killed_process_is_lost(tmp_path: Path) -> None:
+    folder, killed = tmp_path / "bank", tmp_path / "killed"
+    with MemoryBank.open(folder, **OPTIONS) as bank:
+        bank.agent("alice").add("x")
+        killed.mkdir()
+        shutil.copy2(folder / "journal.db-wal", killed / "journal.db-wal")
+    (killed / "journal.db").write_bytes(b"")
+    before = listing(killed)
+    with pytest.raises(BankDamaged, match="the journal was lost"):
+        MemoryBank.open(killed, **OPTIONS)
+    assert listing(killed) == before
+
+
+def test_an_empty_journal_and_notes_alone_are_a_bank_that_was_never_made(tmp_path: Path) -> None:
+    """A process that was killed when it began to make the bank leaves no more."""
+    folder = tmp_path / "bank"
+    (folder / "notes" / "alice").mkdir(parents=True)
+    (folder / "notes" / "alice" / "MEMORY.md").write_text("Never trade fish with Bob.\n")
+    (folder / "journal.db").write_bytes(b"")
+    with MemoryBank.open(folder, **OPTIONS) as bank:
+        assert "fish" in bank.agent("alice").all()[0].content
 
 
 def test_agents_of_the_harness_have_memories(sound: Path) -> None:

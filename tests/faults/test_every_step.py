@@ -16,6 +16,7 @@ import pytest
 from every_step import Steps, interrupt, lines_of, run_out_of_memory, steps_of
 
 from agents import BankBroken, MemoryBank, TierMemError
+from agents.engine.open_bank import Changing
 from agents.storage.signals import let_signals_come
 from agents.storage.state.ledger import Ledger
 from embedders import Directions
@@ -121,7 +122,30 @@ def _compact(bank: MemoryBank) -> None:
         bank.sweep()
 
 
-CALLS: list[Call] = [_add, _add_many, _update, _forget, _refuse, _undo_inside, _search, _compact]
+def _append(bank: MemoryBank) -> None:
+    bank.agent("alice").notes.append("Never trade fish with Bob.", "MEMORY.md")
+
+
+def _add_before_a_snapshot(bank: MemoryBank) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        write = Ledger._snapshot_if
+        patch.setattr(Ledger, "SNAPSHOT_ON_COMMIT", 1)
+        patch.setattr(Ledger, "_snapshot_if", lambda own, _: write(own, 1))
+        _add_many(bank)
+
+
+CALLS: list[Call] = [
+    _add,
+    _add_many,
+    _update,
+    _forget,
+    _refuse,
+    _undo_inside,
+    _search,
+    _compact,
+    _append,
+    _add_before_a_snapshot,
+]
 
 
 def _acknowledged(bank: MemoryBank) -> set[str]:
@@ -142,26 +166,31 @@ class Laws:
         self._call = call
         self._number = 0
         self.broken = 0
-        with self._bank() as bank:
+        with self.opened() as bank:
             self.before = bank.state_hash()
             self.steps = steps_of(lambda: call(bank))
             self.after = bank.state_hash()
-        with self._bank() as bank:
+        with self.opened() as bank:
             self.lines = lines_of(lambda: call(bank))
 
-    def _bank(self) -> MemoryBank:
+    def opened(self) -> MemoryBank:
+        """The bank in a new copy of its folder."""
         self._number += 1
         self.copy = self._folder / str(self._number)
         shutil.copytree(self._template, self.copy)
         return _open(self.copy)
 
     def hold(self, steps: Steps, *, may_break: bool = True) -> None:
-        """Try the call with the faults of ``steps``."""
-        bank = self._bank()
+        """Try the call with the faults of ``steps``. The error is kept, as a notebook keeps it."""
+        bank = self.opened()
         whole = {self.before, self.after}
+        kept: BaseException | None = None
         try:
-            with suppress(KeyboardInterrupt, MemoryError, TierMemError), steps:
-                self._call(bank)
+            try:
+                with steps:
+                    self._call(bank)
+            except (KeyboardInterrupt, MemoryError, TierMemError) as error:
+                kept = error  # and with it all that its frames hold
             try:
                 whole = {bank.state_hash()} & self._whole(bank)
                 assert whole, f"memory has another state after {steps.where}"
@@ -175,6 +204,7 @@ class Laws:
                 bank.close()
             except Exception as error:
                 raise AssertionError(f"closing failed after {steps.where}") from error
+        del kept
         with _open(self.copy) as bank:
             assert bank.state_hash() in whole, f"the disk has another state after {steps.where}"
         shutil.rmtree(self.copy)
@@ -199,6 +229,20 @@ def test_a_fault_at_every_step_loses_nothing(
     laws = Laws(template, tmp_path, call)
     for step in _some(laws.steps, 1):
         laws.hold(Steps(step, fault), may_break=fault is not interrupt)
+
+
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: call.__name__[1:])
+def test_an_error_where_a_block_begins_or_ends_loses_nothing(
+    template: Path, tmp_path: Path, call: Call
+) -> None:
+    laws = Laws(template, tmp_path, call)
+    depth = vars(Ledger)["depth"].fget
+    functions = (Changing.__enter__, Changing.leave, Ledger.begin, Ledger.give_up, depth)
+    code = {each.__code__ for each in functions}
+    with laws.opened() as bank:
+        steps = steps_of(lambda: call(bank), code)
+    for step in _some(steps, 5):
+        laws.hold(Steps(step, of=code))
 
 
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: call.__name__[1:])

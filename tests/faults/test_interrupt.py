@@ -58,6 +58,29 @@ def test_an_interrupted_commit_is_there_whole_or_not_at_all_and_the_bank_goes_on
         assert bank.state_hash() == state
 
 
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_a_snapshot_whose_rollback_fails_stops_no_later_call(tmp_path: Path, after: bool) -> None:
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    def open_bank() -> MemoryBank:
+        return MemoryBank.open(tmp_path, embedder=Directions(), storage={"sync": "manual"})
+
+    with open_bank() as bank:
+        alice = bank.agent("alice")
+        alice.add("before")
+        journal = bank.parts.ledger.journal
+        database = journal.file.db
+        journal.file.db = Interrupting(database, "ROLLBACK", after)  # type: ignore[assignment]
+        with pytest.raises(KeyboardInterrupt):
+            journal.write_snapshots(map(fail, [1]))
+        assert database.in_transaction is not after
+        alice.add("next")
+        state = bank.state_hash()
+    with open_bank() as bank:
+        assert bank.state_hash() == state
+
+
 class FailingDisk(Interrupting):
     """A connection whose next COMMIT reaches the disk and is said to have failed."""
 

@@ -4,9 +4,11 @@ import shutil
 from pathlib import Path
 
 import pytest
+from damaged_journals import listing
 
 from agents import BankDamaged, CommitFailed, MemoryBank
 from agents.bank import history
+from agents.exchange.salvage import salvage
 from embedders import Directions
 
 LOST = "has lost commits"
@@ -130,12 +132,97 @@ def test_a_bank_does_not_go_back_if_its_record_stays(
         assert [memory.content for memory in bank.agent("alice").all()] == ["one", "two"]
 
 
+@pytest.mark.parametrize("name", ["journal.db-head", "bank.head"])
 @pytest.mark.parametrize("data", [b"", b"tmhd", bytes(48), b"x" * 100])
-def test_a_record_that_is_not_whole_is_no_record(tmp_path: Path, data: bytes) -> None:
+def test_a_record_that_is_not_whole_is_no_record_and_is_told(
+    tmp_path: Path, data: bytes, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
     folder = tmp_path / "bank"
     with _open(folder) as bank:
         bank.agent("alice").add("one")
         state = bank.state_hash()
-    (folder / "journal.db-head").write_bytes(data)
+    (folder / name).write_bytes(data)
     with _open(folder) as bank:
         assert bank.state_hash() == state
+        (said,) = caplog.messages
+        assert f"the record {folder / name} is damaged" in said
+        bank.agent("alice").add("two")
+    caplog.clear()
+    with _open(folder):
+        assert not caplog.messages
+
+
+# An older journal in the place of a newer one, and no record with it
+
+
+def _older(folder: Path, tmp_path: Path, **options: object) -> None:
+    """Make a bank, and put the journal of before its last commit in its place, without a log."""
+    options = {"embedder": Directions(), "storage": {"sync": "manual"}} | options
+    with MemoryBank.open(folder, **options) as bank:
+        bank.agent("alice").add("one <1 0>")
+    shutil.copy2(folder / "journal.db", tmp_path / "older.db")
+    with MemoryBank.open(folder, **options) as bank:
+        bank.agent("alice").add("two <0 1>")
+        bank.agent("alice").notes.append("Never trade fish with Bob.", "MEMORY.md")
+    for path in folder.glob("journal.db*"):
+        path.unlink()
+    shutil.copy2(tmp_path / "older.db", folder / "journal.db")
+
+
+def _refused(folder: Path, **options: object) -> BankDamaged:
+    before = listing(folder)
+    with pytest.raises(BankDamaged, match="ends at commit 1, and 3 were acknowledged") as caught:
+        MemoryBank.open(folder, embedder=Directions(), **options)
+    assert listing(folder) == before
+    return caught.value
+
+
+def test_an_older_journal_without_its_record_is_noticed(tmp_path: Path) -> None:
+    folder = tmp_path / "bank"
+    _older(folder, tmp_path)
+    error = _refused(folder, storage={"sync": "manual"})
+    for read in (MemoryBank.at, lambda folder: history.rewind(folder, 0)):
+        with pytest.raises(BankDamaged, match=LOST):
+            read(folder)
+    assert not salvage(folder).is_complete
+    assert str(folder / "bank.head") in error.hint
+    (folder / "bank.head").unlink()
+    with _open(folder) as bank:  # as the hint says
+        assert "one <1 0>" in [memory.content for memory in bank.agent("alice").all()]
+
+
+def test_a_store_that_is_ahead_of_its_journal_is_noticed(tmp_path: Path) -> None:
+    folder = tmp_path / "bank"
+    _older(folder, tmp_path, storage={"sync": "close"}, store={})
+    (folder / "bank.head").unlink()
+    error = _refused(folder)
+    assert f"tiermem repair {folder}" in error.hint
+    with _open(folder) as bank:  # which leaves the store alone
+        with pytest.raises(BankDamaged, match=LOST):
+            bank.sync()
+        bank.repair_store()  # as the hint says
+    with MemoryBank.open(folder, embedder=Directions()) as bank:
+        assert not bank.parts.store.behind
+
+
+def test_a_bank_that_went_back_on_purpose_makes_its_store_anew(tmp_path: Path) -> None:
+    folder = tmp_path / "bank"
+    with MemoryBank.open(folder, embedder=Directions()) as bank:
+        bank.agent("alice").add("one <1 0>")
+        bank.advance(1)
+        bank.agent("alice").add("two <0 1>")
+    history.rewind(folder, 0)
+    with MemoryBank.open(folder, embedder=Directions()) as bank:
+        assert [memory.content for memory in bank.agent("alice").all()] == ["one <1 0>"]
+    with MemoryBank.open(folder, embedder=Directions()) as bank:
+        assert not bank.parts.store.behind
+
+
+def test_opening_and_closing_writes_no_record_again(tmp_path: Path) -> None:
+    folder = tmp_path / "bank"
+    with _open(folder) as bank:
+        bank.agent("alice").add("one")
+    before = (folder / "bank.head").stat().st_mtime_ns
+    with _open(folder):
+        pass
+    assert (folder / "bank.head").stat().st_mtime_ns == before

@@ -152,7 +152,7 @@ class _Abandoned(Exception):
 class Transaction:
     """A transaction, as the event loop sees it."""
 
-    __slots__ = ("_context", "_entered", "_turns", "is_open", "of", "outer")
+    __slots__ = ("_context", "_ends", "_entered", "_turns", "is_open", "of", "outer")
 
     def __init__(self, turns: Turns, context: AbstractContextManager[None]) -> None:
         self.outer = still_open(INSIDE.get())
@@ -160,6 +160,8 @@ class Transaction:
         self.of = turns.of
         self._turns = turns
         self._context = context
+        self._ends: list[Callable[..., object]] = []
+        """Holds the end of the open transaction, and nothing else does: see storage/blocks.py."""
         self._entered = False
 
     def is_of(self, turns: Turns) -> bool:
@@ -195,13 +197,14 @@ class Transaction:
             self._exit(_Abandoned())
 
     def _enter(self) -> None:
+        self._ends.append(self._context.__exit__)
         self._context.__enter__()
         self._entered = True
 
     def _exit(self, error: BaseException | None) -> None:
         if self._entered:
             trace = None if error is None else error.__traceback__
-            self._context.__exit__(None if error is None else type(error), error, trace)
+            self._ends.pop()(None if error is None else type(error), error, trace)
 
 
 INSIDE: ContextVar[Transaction | None] = ContextVar("tiermem_transaction", default=None)

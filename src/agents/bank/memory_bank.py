@@ -148,8 +148,10 @@ class MemoryBank:
         where = self.parts.folder or "in memory"
         if not self.parts.is_open:
             return f"<MemoryBank {where}: closed>"
+        if self.parts.ledger.is_broken:
+            return f"<MemoryBank {where}: broken>"
         count = sum(self.parts.ledger.resident.tier_counts().values())
-        return f"<MemoryBank {where}: {count} memories, tick {self.tick}>"
+        return f"<MemoryBank {where}: {count} memories, tick {self.parts.tick}>"
 
     # Agents, time and settings
 
@@ -166,6 +168,7 @@ class MemoryBank:
     @property
     def tick(self) -> int:
         """The current tick. New memories have it as ``created_tick``."""
+        self.parts.check_whole()
         return self.parts.tick
 
     def agents(self) -> list[str]:

@@ -103,6 +103,7 @@ def open_folder(
         sweep_bank(path)
         parts.observed()
         mark(path, journal.get("bank")["id"])
+        parts.record_head()
         undo.pop_all()
     return parts
 

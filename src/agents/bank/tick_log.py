@@ -123,7 +123,8 @@ class TickLog:
     @property
     def begins_after(self) -> int:
         """The tick of the checkpoint that the journal was made from, or 0."""
-        return self._bank.ledger.journal.base_tick
+        with self._bank.using():
+            return self._bank.ledger.journal.base_tick
 
     def row(self, tick: int) -> TickRow | None:
         """All that is recorded of one tick; None if nothing is."""

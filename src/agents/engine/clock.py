@@ -90,10 +90,8 @@ def chosen_tick(
 
 def follow(bank: OpenBank) -> None:
     """:meth:`MemoryBank.follow_clock`."""
-    if bank.settings.clock.mode != "wall":
-        return
     with bank.using():
-        if bank.ledger.in_transaction:
+        if bank.settings.clock.mode != "wall" or bank.ledger.in_transaction:
             return
         try:
             _follow(bank, now_ms())

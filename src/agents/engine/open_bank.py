@@ -2,6 +2,7 @@
 
 import logging
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -22,10 +23,12 @@ from ..rules.caps import Caps
 from ..rules.spill import HotLimits
 from ..search.request import SearchRequest
 from ..search.search import Found, Search
+from ..storage.blocks import Block
 from ..storage.embedding.cache import CachedEmbedder
 from ..storage.embedding.embedders import Embedder
 from ..storage.gc_pause import gc_paused
 from ..storage.guard import Guard
+from ..storage.head_record import bank_record
 from ..storage.journal.journal import Journal
 from ..storage.lock import BankLock
 from ..storage.mem0.models import Extractor
@@ -122,8 +125,16 @@ class OpenBank:
             if self.lock is not None:
                 parts.callback(self.lock.release)
             parts.callback(self.ledger.journal.close)
+            parts.callback(self.record_head)
             parts.callback(self.ledger.close)
             parts.callback(self.store.close, keep=not self.ledger.is_broken)
+
+    def record_head(self) -> None:
+        """Keep beside the journal what its last commit is."""
+        journal = self.ledger.journal
+        if self.folder is None or self.ledger.is_broken or not journal.file.is_there():
+            return
+        bank_record(self.folder).update(journal.head, journal.hash)
 
     def leave_to_parent(self) -> None:
         """In a forked process: the bank is the parent's, and closed for this process.
@@ -234,6 +245,18 @@ class OpenBank:
             raise BankClosed(self._closed[0], hint=self._closed[1])
         self.ledger.check()
 
+    def check_whole(self) -> None:
+        """Raise :class:`BankBroken` if the bank is broken; never wait for another thread.
+
+        While another thread is at work, it is for that thread to find out.
+        """
+        if self.turn.acquire(blocking=False):
+            try:
+                if self.ledger.is_broken:
+                    self.check_usable()
+            finally:
+                self.turn.release()
+
     def changing(self) -> "Changing":
         """Inside, changes are one transaction: committed at the end, or undone by an error."""
         return Changing(self)
@@ -307,52 +330,51 @@ class OpenBank:
 
 
 @final
-class Changing:
+class Changing(Block):
     """A transaction of a bank. An interrupt comes before it, inside its block, or after it.
 
     It is no generator: an interrupt between a generator and its caller would leave it open.
     """
 
-    _is_open = False
-
     def __init__(self, bank: OpenBank) -> None:
         self._bank = bank
         self._turn = bank.turn  # a forked process gets another
-        self._depth = 0
+        self._depth = sys.maxsize  # there is nothing to give up yet
 
     @whole
     def __enter__(self) -> None:
         hold_signals()
         self._turn.acquire()
-        self._is_open = True
-        self._depth = self._bank.ledger.depth
+        self.is_open = True
         try:
             self._bank.check_usable()
-            self._bank.ledger.begin()
+            self._depth = self._bank.ledger.depth
+            self._bank.ledger.begin(self.held())
         except BaseException:
-            self._leave()
+            self._let_go()
             let_signals_come()
             raise
 
     @whole
-    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+    def leave(self, kind: type[BaseException] | None, *error: object) -> None:
+        """Commit, or undo what happened inside."""
         try:
             self._end(undo=kind is not None)
         finally:
-            self._leave()
+            self._let_go()
             let_signals_come()
 
     @whole
-    def _leave(self) -> None:
-        self._bank.ledger.give_up(self._depth)
-        self._is_open = False
-        self._turn.release()
+    def abandon(self) -> None:
+        """Give the transaction up: an error came at the call of its end."""
+        self._let_go()
+        let_signals_come()
 
-    def __del__(self) -> None:
-        # An error that no signal brings, such as a MemoryError, came right before __exit__.
-        if self._is_open:
-            self._leave()
-            let_signals_come()
+    @whole
+    def _let_go(self) -> None:
+        self._bank.ledger.give_up(self._depth)
+        self.is_open, self._depth = False, sys.maxsize
+        self._turn.release()
 
     def _end(self, *, undo: bool) -> None:
         bank = self._bank

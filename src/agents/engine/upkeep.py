@@ -125,6 +125,7 @@ def sync(bank: OpenBank, progress: Progress | None) -> int:
     """:meth:`MemoryBank.sync`."""
     with bank.using():
         _check_outside(bank, "mem0's store can't be synced")
+        bank.store.check_record()
         return bank.store.push(progress)
 
 

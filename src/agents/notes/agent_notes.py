@@ -99,7 +99,8 @@ class AgentNotes:
 
     def daily_path(self) -> str:
         """The path of today's note, or in a simulation, of the note of this tick."""
-        how, tick = self._bank.settings.notes.daily, self._bank.tick
+        with self._bank.using():
+            how, tick = self._bank.settings.notes.daily, self._bank.tick
         is_counted = tick > 0 and self._bank.settings.clock.mode == "ticks"
         if how == "tick" or (how == "auto" and is_counted):
             return f"memory/tick-{tick:06}.md"

@@ -1,13 +1,12 @@
 """The index of one agent's notes: their chunks as memories of the agent."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, final
 
-from ..engine.open_bank import OpenBank, Staged
+from ..engine.open_bank import Changing, OpenBank, Staged
 from ..errors import NoteRefused, TierMemError
 from ..memory.records import Memory
 from ..memory.requests import NewBatch, check_content, check_new
@@ -209,14 +208,12 @@ class NoteIndex:
         note, waiting = self.kept().get(path), self.bank.staged.get((self.agent_id, path))
         return None if note is None or waiting is None else waiting.bases.get(note.token)
 
-    @contextmanager
-    def writing(self) -> Iterator[None]:
+    def writing(self) -> Changing:
         """Inside, notes are written in one transaction."""
         with self.bank.using():
             if not self.bank.ledger.in_transaction:
                 self.bank.settle_notes()  # drops the staged notes of an undone transaction
-            with self.bank.changing():
-                yield
+        return self.bank.changing()
 
     def put(self, path: str, text: str, there: str | None) -> None:
         """Index a text, and stage the file, which the commit writes.

@@ -1,8 +1,8 @@
 """The mark of a bank in its folder. It tells a journal that was lost from one that never was.
 
 The file ``bank.id`` holds the id of the bank, and is written when the bank has its journal on disk.
-A folder with the mark and without a journal has lost it. A folder without the mark may hold notes
-that a person wrote before there is a bank.
+A folder with the mark and without a journal has lost it, and so has one with a record of the last
+commit. A folder without any may hold notes that a person wrote before there is a bank.
 """
 
 import json
@@ -13,7 +13,8 @@ from pathlib import Path
 from shlex import quote
 
 from ..errors import BankDamaged
-from .sqlite import DAMAGE, discard, sync_folder
+from .head_record import records_of
+from .sqlite import DAMAGE, discard, log_of, sync_folder
 
 __all__ = ["checkpoints_before", "lost_journal", "mark", "marked"]
 
@@ -50,16 +51,19 @@ def marked(folder: Path) -> str | None:
 def lost_journal(folder: Path) -> BankDamaged | None:
     """The error for a folder whose journal is gone or empty although a bank was made there.
 
-    An empty journal beside checkpoints is lost as well, with the mark or without.
+    The mark says so, or a record of the last commit, or a log. An empty journal beside checkpoints
+    is lost as well, without any of them.
     """
     path, bank_id = folder / "journal.db", marked(folder)
     is_there = path.is_file()
     if is_there and path.stat().st_size:
         return None
-    if bank_id is None and not is_there:
+    left = [log_of(path), *[each.path for each in records_of(path)]]
+    was_bank = bank_id is not None or any(map(_has_bytes, left))
+    if not was_bank and not is_there:
         return None
     found = _checkpoints(folder, bank_id)
-    if bank_id is None and not any(each.parent == folder for each in found):
+    if not was_bank and not any(each.is_relative_to(folder) for each in found):
         return None
     named = ", ".join(map(str, found[:_MOST_NAMED]))
     help_of = "restore journal.db from a backup"
@@ -71,6 +75,13 @@ def lost_journal(folder: Path) -> BankDamaged | None:
         f"{folder}: the journal was lost; nothing was changed",
         hint=f"{help_of}; to start anew, use another folder, or delete {quote(str(folder))}",
     )
+
+
+def _has_bytes(path: Path) -> bool:
+    try:
+        return path.stat().st_size > 0
+    except OSError:
+        return False
 
 
 def _checkpoints(folder: Path, bank_id: str | None) -> list[Path]:

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import BankDamaged
+from .head_record import records_of
 from .journal.file import JournalFile
-from .journal.head import HeadRecord
 from .journal.journal import Journal
 from .journal.redaction import redacted_digest
 from .journal.schema import Commit, Snapshot, SnapshotRow, chained
@@ -90,8 +90,8 @@ def salvage(path: Path, *, has_lost_rows: bool = False) -> Salvage:
     if missing:
         said = f"{len(missing):,} of {head - base:,} commits ({_ranges(missing)})"
         found.problems[said] = None
-    acknowledged = HeadRecord(path).read()
-    lost = range(head + 1, acknowledged.commit + 1 if acknowledged else 0)
+    acknowledged = [last.commit for each in records_of(path) if (last := each.read())]
+    lost = range(head + 1, max(acknowledged, default=0) + 1)
     from_commits = base == 0 and has_lost_rows and (not missing or "snapshot" in found.unknown)
     if lost:
         found.problems[f"{len(lost):,} acknowledged commits at the end ({_ranges(lost)})"] = None

@@ -150,6 +150,7 @@ class StoreSync:
         The store is tried, unless its files are as the last write left them. What :meth:`catch_up`
         will read of the journal is read first.
         """
+        self.check_record()
         if self.behind and not self._is_stale:  # damage shows before the store's files are touched
             for _, changes in changes_after(self._journal, self._cursor.commit):
                 for key in changes:
@@ -170,6 +171,13 @@ class StoreSync:
                 if problem:
                     raise StoreDamaged(f"mem0's store in {self._store.path} is damaged: {problem}")
             self._store.open(written=cursor.commit > 0)
+
+    def check_record(self) -> None:
+        """Raise :class:`BankDamaged` if the store has commits that the journal lacks."""
+        last = None if self._is_stale else self._store.recorded()
+        if last is not None and not last.is_in(self._journal.head, self._journal.hash):
+            repair = f"rebuild mem0's store from it: tiermem repair {quote(str(self._place()))}"
+            raise self._journal.lost_commits(last.commit, repair)
 
     def catch_up(self) -> None:
         """Write what a killed process left unwritten; an error is reported apart.
@@ -427,6 +435,7 @@ class StoreSync:
             stale=False,
             vacuum=False,
         )
+        self._store.record(self._journal.head, self._journal.hash)
         self.problem = None
 
     def _save(self, **changes: Any) -> None:

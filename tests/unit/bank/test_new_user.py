@@ -60,11 +60,8 @@ def test_a_lost_journal_beside_a_full_store_is_not_taken_for_a_new_bank(
     for storage in ({}, MANUAL):
         with pytest.raises(BankDamaged, match="the journal was lost"):
             MemoryBank.open(tmp_path, storage=storage)
-    for mark in (
-        "bank.id",
-        "journal.db-head",
-    ):  # without, the store still shows that a bank was here
-        (tmp_path / mark).unlink()
+    for name in ("bank.id", "bank.head", "journal.db-head"):
+        (tmp_path / name).unlink()  # without, the store still shows that a bank was here
     with pytest.raises(BankDamaged, match="the journal was lost"):
         MemoryBank.open(tmp_path)
     with (

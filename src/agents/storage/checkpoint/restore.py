@@ -6,6 +6,7 @@ from typing import Any
 
 from ...errors import BankDamaged, BankError, BankTooNew, BankTooOld, CheckpointError
 from ..bank_mark import mark, marked
+from ..head_record import records_of
 from ..identity import with_new_id
 from ..journal.journal import Journal
 from ..sqlite import discard, log_of, sync_file, sync_folder
@@ -42,7 +43,8 @@ def restore(checkpoint: Checkpoint, folder: Path, *, same_bank: bool = False) ->
             )
         sync_file(temporary)
         # SQLite must not take the log of the old journal for the log of the new one.
-        discard(*[path.with_name(path.name + end) for end in ("-wal", "-shm", "-head")])
+        discard(*[path.with_name(path.name + end) for end in ("-wal", "-shm")])
+        discard(*[each.path for each in records_of(path)])
         temporary.replace(path)
         sync_folder(folder)
         mark(folder, bank["id"])

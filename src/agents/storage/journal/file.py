@@ -143,38 +143,22 @@ class JournalFile:
 
     # Reading and writing
 
+    def is_there(self) -> bool:
+        """Whether the file is where it was opened; True for one in memory."""
+        return self._path is None or _identity(self._path) == self._file
+
     def check_there(self) -> None:
         """Raise :class:`CommitFailed` if the file is gone: SQLite would write to nowhere."""
-        if self._path is not None and _identity(self._path) != self._file:
+        if not self.is_there():
             raise CommitFailed(
                 f"the journal {self.name} is gone, or another file is in its place; nothing of "
                 "this commit was kept",
                 hint="put the bank's folder back, and open it again",
             )
 
-    @contextmanager
-    def writing(self) -> Iterator[None]:
+    def writing(self) -> "_Writing":
         """A transaction: all that is written inside is durable at its end, or nothing is."""
-        self.check_there()
-        is_last = False
-        try:
-            self.db.execute("BEGIN IMMEDIATE")
-            yield
-            is_last = True
-            self.db.execute("COMMIT")
-        except sqlite3.Error as error:
-            if is_last and error.sqlite_errorcode in _UNSURE:
-                raise CommitUnknown(
-                    f"the journal {self.name} could not be made durable ({error}); whether this "
-                    "commit was kept is known when the bank is opened again"
-                ) from error
-            raise CommitFailed(
-                f"the journal {self.name} could not be written ({error}); nothing of this commit "
-                "was kept"
-            ) from error
-        finally:
-            if self.db.in_transaction:
-                self.db.execute("ROLLBACK")
+        return _Writing(self)
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -193,6 +177,55 @@ class JournalFile:
     def damaged(self, why: str) -> BankDamaged:
         """The error that says what is wrong with this file."""
         return BankDamaged(f"the journal {self.name} can't be read: {why}; nothing was changed")
+
+
+class _Writing:
+    """A transaction of a file.
+
+    It is no generator: where an error came at the very call of its end, the program may keep that
+    error, and a generator would end later, in the middle of another transaction.
+    """
+
+    def __init__(self, file: JournalFile) -> None:
+        self._file = file
+
+    def __enter__(self) -> None:
+        self._file.check_there()
+        try:
+            self._roll_back()  # an error may have come before an earlier one was ended
+            self._file.db.execute("BEGIN IMMEDIATE")
+        except sqlite3.Error as error:
+            raise self._failed(error) from error
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        try:
+            if error is None:
+                self._commit()
+            elif isinstance(error, sqlite3.Error):
+                raise self._failed(error) from error
+        finally:
+            self._roll_back()
+
+    def _commit(self) -> None:
+        try:
+            self._file.db.execute("COMMIT")
+        except sqlite3.Error as error:
+            if error.sqlite_errorcode in _UNSURE:
+                raise CommitUnknown(
+                    f"the journal {self._file.name} could not be made durable ({error}); whether "
+                    "this commit was kept is known when the bank is opened again"
+                ) from error
+            raise self._failed(error) from error
+
+    def _roll_back(self) -> None:
+        if self._file.db.in_transaction:
+            self._file.db.execute("ROLLBACK")
+
+    def _failed(self, error: sqlite3.Error) -> CommitFailed:
+        return CommitFailed(
+            f"the journal {self._file.name} could not be written ({error}); nothing of this commit "
+            "was kept"
+        )
 
 
 _to_json = json.JSONEncoder(sort_keys=True).encode

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import BankDamaged, BankError, CommitFailed, TickNotKept
+from ..head_record import Acknowledged, records_of
 from ..shelf.rows import Changes, ShelfTable
 from ..signals import first
 from .decisions import DecisionTable
 from .file import JournalFile
-from .head import Acknowledged, HeadRecord
 from .redaction import Redaction, redact, redacted_digest
 from .schema import Commit, Snapshot, SnapshotRow, chained
 from .ticks import TickNote, TickRow
@@ -35,10 +35,14 @@ class Journal:
         self, path: Path | None, copied: Path | None = None, seen: Path | None = None
     ) -> None:
         source = copied or seen or path
-        record = HeadRecord(source) if source else None
-        # It is read first: another process may write more commits while the journal is copied.
-        acknowledged = record.read() if record else None
-        self._record = HeadRecord(path) if path else None
+        # They are read first: another process may write more commits while the journal is copied.
+        # Who only looks may look again and again: one who copies or writes is warned.
+        acknowledged = [
+            found
+            for each in (records_of(source) if source else [])
+            if (found := each.read() if seen else each.check())
+        ]
+        self._records = records_of(path) if path else []
         self.file = file = JournalFile(path, copied, seen)
         self.get, self.set, self.reading = file.get, file.set, file.reading
         self.check_there = file.check_there
@@ -54,8 +58,7 @@ class Journal:
             with self.reading():
                 self.base, self.base_tick = self.get("base") or (0, 0)
                 self.head, self.tick, self.hash = self._last()
-            if record and acknowledged:
-                self._check_acknowledged(acknowledged, record.path)
+            self._check_acknowledged(acknowledged)
         except BaseException:
             self.leave()
             raise
@@ -71,20 +74,25 @@ class Journal:
         self.file.leave()
 
     def _close_record(self) -> None:
-        if self._record:
-            self._record.close()
+        for each in self._records:
+            each.close()
 
-    def _check_acknowledged(self, last: Acknowledged, path: Path) -> None:
+    def _check_acknowledged(self, found: Iterable[Acknowledged]) -> None:
         """Raise :class:`BankDamaged` if commits are missing that were acknowledged."""
-        if last.commit < self.head or last == (self.head, self.hash):
-            return
-        why = f"it ends at commit {self.head}, and {last.commit} were acknowledged"
-        if last.commit == self.head:
+        lost = [each for each in found if not each.is_in(self.head, self.hash)]
+        if lost:
+            files = " and ".join(str(each.path) for each in lost)
+            raise self.lost_commits(max(each.commit for each in lost), f"delete {files}")
+
+    def lost_commits(self, last: int, go_on: str) -> BankDamaged:
+        """The error for a journal that has not the commit ``last``, which was acknowledged."""
+        why = f"it ends at commit {self.head}, and {last} were acknowledged"
+        if last == self.head:
             why = f"its commit {self.head} is another than was acknowledged"
-        raise BankDamaged(
+        return BankDamaged(
             f"the journal {self.file.name} has lost commits: {why}; its log was damaged or lost, "
             "or an older copy is in its place; nothing was changed",
-            hint=f"restore a checkpoint or a copy; to go on with what is left, delete {path}",
+            hint=f"restore a checkpoint or a copy; to go on with what is left, {go_on}",
         )
 
     def _last(self) -> tuple[int, int, bytes]:
@@ -150,8 +158,8 @@ class Journal:
                     self.file.put({"clock": clock})
                 self.file.put({"head": (self.head + 1, tick, digest.hex())})
             self.head, self.tick, self.hash = self.head + 1, tick, digest
-            if self._record:
-                self._record.write(self.head, digest)
+            if self._records:
+                self._records[0].write(self.head, digest)
         except CommitFailed:
             raise
         except BaseException:  # perhaps it came right after the COMMIT
@@ -231,8 +239,8 @@ class Journal:
                     f"the journal {self.file.name} can't go back to commit {commit}: it was made "
                     f"from a checkpoint, and has commits from {snapshot.commit} on"
                 )
-            if self._record:
-                self._record.forget()
+            for each in self._records:
+                each.forget()
             self._db.execute("DELETE FROM commits WHERE id > ?", (commit,))
             self._db.execute("DELETE FROM ticks WHERE commit_id > ?", (commit,))
             self._db.execute("DELETE FROM redactions WHERE commit_id > ?", (commit,))

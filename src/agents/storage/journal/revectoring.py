@@ -8,8 +8,8 @@ from pathlib import Path
 from ...memory.events import Added, decode
 from ..digests import of_shelved
 from ..full_record import Shelved
+from ..head_record import records_of
 from ..shelf.rows import seal_of, stored_in
-from .head import HeadRecord
 from .journal import Journal
 from .schema import Commit, SnapshotRow, chained
 
@@ -49,7 +49,8 @@ def revector(
     database, snapshot = journal.file.db, journal.snapshot()
     start = snapshot.commit if journal.base else 0
     digest = before = bytes.fromhex(snapshot.hash) if journal.base else bytes(32)
-    HeadRecord(path).forget()
+    for record in records_of(path):
+        record.forget()
     with journal.file.writing():
         database.execute("DELETE FROM commits WHERE id <= ?", (start,))
         for number, digest in _rewritten(database, before, vectors_of):

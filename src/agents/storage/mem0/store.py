@@ -18,6 +18,7 @@ from ...errors import StoreDamaged, StoreError
 from ...memory.records import Memory
 from ...memory.temperature import TEMPERATURE_NAMES
 from ...memory.tiers import TIER_NAMES
+from ..head_record import STORE_RECORD, Acknowledged, HeadRecord
 from ..private_files import make_folder
 from .child_process import ChildLost, StoreChild, end_idle
 from .providers import check_installed, check_providers
@@ -129,9 +130,21 @@ class Mem0Store:
         listing = sorted(
             (str(file.relative_to(path)), file.stat().st_size, file.stat().st_mtime_ns)
             for file in path.rglob("*")
-            if file.is_file()
+            if file.is_file() and file != self._record().path
         )
         return hashlib.sha256(repr(listing).encode()).hexdigest() if listing else None
+
+    def recorded(self) -> Acknowledged | None:
+        """The commit up to which a local store was written; None if nobody knows."""
+        return None if self.path is None else self._record().check()
+
+    def record(self, commit: int, digest: bytes) -> None:
+        """Keep with a local store up to which commit it was written."""
+        if self.path is not None:
+            self._record().update(commit, digest)
+
+    def _record(self) -> HeadRecord:
+        return HeadRecord((self.path or self._folder) / STORE_RECORD, self._bank_id)
 
     @property
     def is_open(self) -> bool:

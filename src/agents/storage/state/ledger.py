@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from typing import NamedTuple
 
 from ...errors import BankBroken, CommitFailed, CommitUnknown
 from ...memory.changes import NO_CHANGES, Changes
@@ -48,6 +49,17 @@ __all__ = ["Ledger"]
 logger = logging.getLogger(__name__)
 
 
+class _Mark(NamedTuple):
+    """Where an open transaction began."""
+
+    events: int
+    """How many events were pending."""
+    note: TickNote | None
+    clock: Sequence[int] | None
+    holder: Callable[[], object]
+    """Gives what holds the transaction open; None when nothing will end it any more."""
+
+
 class Ledger:
     """Applies events to the state, and writes them to the journal commit by commit.
 
@@ -70,8 +82,8 @@ class Ledger:
         self.unsaved_embeddings: dict[bytes, bytes] = {}
         """Vectors, by the hash of their text, to be kept with the next commit."""
         self._pending = Pending()
-        self._marks: list[tuple[int, TickNote | None, Sequence[int] | None]] = []
-        """Where in the pending events each open transaction began; the note and clock of before."""
+        self._marks: list[_Mark] = []
+        """The open transactions, the outermost first."""
         self.totals = NO_CHANGES
         """What was committed since the bank was opened."""
         self._is_between = False
@@ -82,7 +94,9 @@ class Ledger:
 
     @property
     def is_broken(self) -> bool:
-        """Whether state and journal may differ."""
+        """Whether state and journal may differ, or nothing will end an open transaction."""
+        if self._marks and self._marks[-1].holder() is None:
+            return True
         return self._is_between or self._is_unknown
 
     def check(self) -> None:
@@ -340,15 +354,16 @@ class Ledger:
         return len(self._marks)
 
     @whole
-    def begin(self) -> None:
+    def begin(self, holder: Callable[[], object]) -> None:
         """Begin a transaction: :meth:`end` commits what happens from now on, or undoes it.
 
-        In a transaction inside another, an undo concerns the inner one alone.
+        In a transaction inside another, an undo concerns the inner one alone. When ``holder``
+        gives None, nothing will end the transaction any more, and the ledger is broken.
         """
         self.check()
         self._flush_accesses()
         pending = self._pending
-        self._marks.append((len(pending.events), pending.note, pending.clock))
+        self._marks.append(_Mark(len(pending.events), pending.note, pending.clock, holder))
 
     @whole
     def end(self, *, undo: bool) -> None:
@@ -358,11 +373,12 @@ class Ledger:
         """
         if undo:
             everything, self._is_between = self._is_between, True
-            mark, self._pending.note, self._pending.clock = self._marks[-1]
+            mark, self._pending.note, self._pending.clock, _ = self._marks[-1]
             self._undo(mark, everything=everything)
             self._marks.pop()
             return
         try:
+            self.check()  # or what is pending might never be written
             if len(self._marks) == 1 and self._pending:
                 self.commit()
         finally:
@@ -441,7 +457,7 @@ class Ledger:
 
     def _forget_pending(self) -> None:
         self._pending.forget()
-        self._marks = [(0, None, None)] * len(self._marks)
+        self._marks = [_Mark(0, None, None, each.holder) for each in self._marks]
 
     def _snapshot_if(self, events: int) -> None:
         if self._since_snapshot < max(1, events):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["advance", "compact", "config", "prune", "repair", "status", "sync", "vacuum"]
 
-_NEITHER = ("notes", "tokens.json", "bank.lock", "bank.id", "reembed.db")
+_NEITHER = ("notes", "tokens.json", "bank.lock", "bank.id", "bank.head", "reembed.db")
 """Entries of a bank's folder that belong neither to the journal nor to mem0's store."""
 
 DryRun = Annotated[bool, Option("--dry-run", "-n", help="List what would change; change nothing.")]
