@@ -12,6 +12,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
 import pytest
 from every_step import Steps
@@ -231,6 +233,23 @@ def test_a_transaction_that_is_dropped_is_given_up() -> None:
     bank.agent("alice").add("never ended")
     del transaction
     _is_broken_for_all(bank)
+    bank.close()
+
+
+def test_a_transaction_of_a_thread_that_is_gone_makes_nobody_wait() -> None:
+    bank, held = MemoryBank.ephemeral(embedder=Directions()), list[Any]()
+
+    def begin() -> None:
+        held.append(bank.transaction())
+        held[0].__enter__()
+        bank.agent("alice").add("never written")
+
+    thread = Thread(target=begin)
+    thread.start()
+    thread.join()
+    held.clear()  # and with it the transaction dies, in this thread
+    with pytest.raises(BankBroken):
+        bank.agent("bob").add("never acknowledged")
     bank.close()
 
 

@@ -367,7 +367,10 @@ class Changing(Block):
     @whole
     def abandon(self) -> None:
         """Give the transaction up: an error came at the call of its end."""
-        self._let_go()
+        try:
+            self._let_go()
+        except RuntimeError:  # it dies in another thread than had it: no thread can free the bank
+            self._bank.turn = threading.RLock()  # it is broken, and says so to all
         let_signals_come()
 
     @whole
