@@ -47,7 +47,7 @@ def test_it_tells_every_table_and_changes_nothing(tiermem: Command, town: Path) 
         "who is central",
         "agent\ttold\theard\tpagerank\tbetweenness",
         "beliefs in common: the first 10 of 28",
-        "how long memories lasted: nothing",
+        "how long memories lasted: none was lost",
         "forgotten and then needed: nothing",
         "truth and rumour: agents that believe each at the end",
     ):

@@ -99,6 +99,8 @@ def test_a_branch_takes_the_same_changes(wells: Command) -> None:
         (["--which"], 2, ["needs a metric"]),
         (["--which", "--metric", "thirst", "--forget", "ann:x"], 2, ["by itself"]),
         (["--metric", "thirst"], 2, ["belong to --which"]),
+        (["--at", 3, "--forget", "ann:x", "--budget", 3], 2, ["belong to --which"]),
+        (["--which", "--metric", "thirst", "--at", 9], 1, ["nothing can change after tick 9"]),
         ([], 2, ["an experiment changes something"]),
         (["--at", 3, "--set", "memory.max_pinned=5"], 2, ["changes nothing: the run has"]),
         (["--at", 3, "--forget", "eve:x"], 2, ["names no memory of an agent"]),

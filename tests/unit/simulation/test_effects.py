@@ -1,14 +1,17 @@
 """What a change did: two arms, the first decision that parts them, and how it goes around."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agents import MemoryBank
 from agents.config.load import load_settings
 from agents.errors import InvalidInput, RunError, TierMemError
 from agents.simulation.effects import effect, expected_cost, which
+from agents.simulation.loop.standing import Standing
 from agents.simulation.loop.streams import Streams
 from agents.simulation.runs.branch import branch
 from agents.simulation.runs.replay import Replay
@@ -344,3 +347,96 @@ def test_what_is_told_is_blocked_and_the_loss_is_followed_from_hand_to_hand(
     assert found.parted.changed == ()
     never = effect(run, never_heard="bob:the mill burned")
     assert (never.at, never.reached[0][:2]) == (1, ("bob", 2))
+
+
+def fine_weather(run: Path) -> list[Any]:
+    """Ann's memories that the weather is fine."""
+    with MemoryBank.at(run / "bank") as bank:
+        return [each for each in bank.agent("ann").all() if "weather" in each.content]
+
+
+def test_of_two_equal_memories_the_one_that_is_named_is_forgotten(tmp_path: Path) -> None:
+    again = 'heard += [Remark("the weather is fine", tier=t) for t in ("critical", "low")]'
+    run = made(
+        tmp_path, WORLD.replace('heard.append(Remark("the weather is fine", speaker="cat"))', again)
+    )
+    first, second = fine_weather(run)
+    for number, (named, other) in enumerate([(first, second), (second, first)]):
+        place = tmp_path / str(number)
+        effect(run, at=AT, forget=f"ann:{named.id}", out=place)
+        assert [each.id for each in fine_weather(place / "changed")] == [other.id]
+        branch(
+            run, AT, place / "branch", edits=[{"agent": "ann", "do": "forget", "memory": named.id}]
+        )
+        assert [each.id for each in fine_weather(place / "branch")] == [other.id]
+    effect(run, at=AT, pin=f"ann:{second.id}", out=tmp_path / "pinned")
+    tiers = {each.id: each.tier.name for each in fine_weather(tmp_path / "pinned" / "changed")}
+    assert tiers == {first.id: "CRITICAL", second.id: "PINNED"}
+
+
+def test_an_insight_that_never_comes_to_mind_is_in_no_memory(tmp_path: Path) -> None:
+    thinks = """
+    def reflect(self, observation, memories, rng):
+        return [Insight(f"wells dry up, says tick {observation.tick}", [memories[-1].id])]
+"""
+    world = WORLD.replace("import Action", "import Action, Insight") + thinks
+    place = tmp_path / "made"
+    place.mkdir()
+    (place / "wells.py").write_text(world)
+    settings = load_settings(
+        {
+            "seed": 7, "storage": {"sync": "manual"},
+            "reflection": {"enabled": True, "threshold": 5},
+            "simulation": {"world": "wells:Wells", "policy": "wells:Walks", "ticks": TICKS,
+                           "agents": ["ann", "bob", "cat"]},
+        }
+    )  # fmt: skip
+    with Run.create(place / "run", settings, scenario=place) as run:
+        list(run.advance(TICKS))
+    with MemoryBank.at(place / "run" / "bank") as bank:
+        insight = next(each for each in bank.agent("ann").all() if each.kind == "insight")
+    effect(place / "run", never_heard=f"ann:{insight.id}", out=tmp_path / "out")
+    with MemoryBank.at(tmp_path / "out" / "changed" / "bank") as bank:
+        assert insight.content not in [each.content for each in bank.agent("ann").all()]
+
+
+def test_a_memory_that_comes_by_a_way_of_its_own_is_not_said_to_be_kept_away(
+    wells: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Standing, "is_never", lambda *_: False)
+    with pytest.raises(RunError, match="got 'the north well is dry' in tick 2 all the same"):
+        effect(wells, never_heard=WARNING)
+
+
+def test_what_comes_again_later_is_noted(tmp_path: Path) -> None:
+    run = made(tmp_path, WORLD.replace("if self.tick == 2 and", "if self.tick in (2, 5) and"))
+    found = effect(run, never_heard=WARNING)
+    assert "ann gets the same text later, in tick 5: that is not kept away" in found.notes
+
+
+def test_a_metric_that_the_world_lacks_is_refused_before_anything_runs(
+    wells: Path, tmp_path: Path
+) -> None:
+    for act in (partial(effect, out=tmp_path / "out"), expected_cost):
+        with pytest.raises(InvalidInput, match="no metric 'nope'"):
+            act(wells, at=AT, forget=WARNING, metrics=["thirst", "nope"])
+    assert not (tmp_path / "out").exists()
+
+
+def test_who_blocks_nothing_is_told_so(wells: Path) -> None:
+    found = effect(wells, at=1, block="zed->ann")
+    assert any("nothing was blocked (zed→ann)" in note for note in found.notes)
+    found = effect(wells, at=1, block="bob->ann")
+    assert not any("nothing was blocked" in note for note in found.notes)
+    with pytest.raises(InvalidInput, match="who is kept from whom"):
+        effect(wells, at=1, block="ann->ann")
+
+
+def test_a_change_that_can_change_nothing_is_refused(wells: Path) -> None:
+    with pytest.raises(RunError, match="pinned already"):
+        effect(wells, at=AT, pin=WARNING)
+    with pytest.raises(InvalidInput, match="tick for tick"):
+        effect(wells, at=AT, set="simulation.ticks=70")
+    for at in (TICKS, 99):
+        with pytest.raises(RunError, match="nothing can change"):
+            which(wells, "thirst", at=at)

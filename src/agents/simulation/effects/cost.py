@@ -13,9 +13,10 @@ __all__ = ["Cost", "cost_of", "cost_of_removals"]
 
 
 class Cost(NamedTuple):
-    """The most that an experiment asks a language model; a prompt that is the same costs nothing.
+    """What an experiment asks a language model, if each branch asks as often as the run did.
 
-    Numbers of tokens are rough: four characters are a token.
+    It is less where prompts are the same, and more where a branch asks, reflects or retries more
+    often. Numbers of tokens are rough: four characters are a token.
     """
 
     branches: int
@@ -23,7 +24,7 @@ class Cost(NamedTuple):
     ticks: int
     """How many ticks they have in all."""
     calls: int
-    """At most, if each prompt after the branching tick is another; a retry counts once more."""
+    """If each prompt after the branching tick is another; a retry counts once more."""
     prompt_tokens: int
     reply_tokens: int
 

@@ -12,20 +12,21 @@ from ...errors import InvalidInput, RunError
 from ...storage.leftovers import TemporaryFolder
 from ...storage.private_files import make_folder
 from ..runs.compare import last_tick
-from ..runs.folder import read_folder
+from ..runs.folder import as_run_error, read_folder
 from ..runs.kept_effects import AS_IT_WAS, CHANGED
 from ..runs.trusting import check_run
 from ..statistics import FEWEST_SEEDS, differences
 from ..sweeps.worker import KILLED, in_processes
 from .arms import Arm, Pair, check_null, future_pair, run_arm, seed_pair
 from .cost import Cost, cost_of
-from .interventions import Change, Intervention, read_intervention
+from .interventions import Change, Intervention, later_births, read_intervention
 from .spread import Parted, Reached, Step, compare, story_of
 
 __all__ = [
     "Effect",
     "arms_folder",
     "check_answers_are_kept",
+    "check_metrics",
     "effect",
     "expected_cost",
     "figures",
@@ -128,6 +129,7 @@ def effect(
         block=one_or_more(block), pin=one_or_more(pin), assignments=one_or_more(set),
     )  # fmt: skip
     _check_numbers(folder, seeds, futures, out, offline)
+    check_metrics(folder, metrics)
     change, until, keep = given.in_run(folder), last_tick(folder), out is not None
     with arms_folder(out, force) as place:
         arm = _own_pair(folder, place, change, until, offline, keep)
@@ -149,10 +151,17 @@ def effect(
 
 
 def expected_cost(
-    run: str | Path, *, at: int | None = None, seeds: int = 1, futures: int = 1, **changes: Texts
+    run: str | Path,
+    *,
+    at: int | None = None,
+    seeds: int = 1,
+    futures: int = 1,
+    metrics: Sequence[str] = (),
+    **changes: Texts,
 ) -> Cost:
     """What :func:`effect` with the same arguments would run and ask; it runs nothing."""
     folder = Path(run)
+    check_metrics(folder, metrics)
     texts = {name: one_or_more(each) for name, each in changes.items()}
     assignments = texts.pop("set", ())
     given = read_intervention(folder, at, assignments=assignments, **texts)
@@ -222,6 +231,13 @@ def _own_pair(
     null = run_arm(folder, place / AS_IT_WAS, Change(change.at), until, offline=True, keep=keep)
     check_null(folder, place / AS_IT_WAS, change.at)
     changed = run_arm(folder, place / CHANGED, change, until, offline=offline, keep=keep)
+    for rule in _never(change):
+        if rule["tick"] in later_births(place / CHANGED, rule):
+            raise RunError(
+                f"{rule['agent']} got {rule['content']!r:.60} in tick {rule['tick']} all the same: "
+                "it did not come by a way that can be blocked",
+                hint="let the agent forget it instead: --forget",
+            )
     seed = read_folder(folder)[0].seed
     return Pair("the run itself", seed, null, changed)
 
@@ -269,9 +285,7 @@ def _effect(
     assert changed is not None  # noqa: S101 - the run itself has both arms
     records = [_records(place / name, change.at) for name in (AS_IT_WAS, CHANGED)]
     ended, ticks = changed.ended, sorted(records[1])
-    known = list(records[0][ended])
-    _check_metrics(wanted, known)
-    names = list(wanted or known)
+    names = list(wanted or records[0][ended])
     rows = list(_rows(pairs, records[0][ended], len(pairs) > 1, names))
     steps, parted, reached = compare(
         story_of(place / AS_IT_WAS, change.at), story_of(place / CHANGED, change.at)
@@ -294,7 +308,10 @@ def _effect(
         },
         by_agent=_apart(pairs[0].was, changed) if not changed.stopped else {},
         missing=[f"{pair.where}: {pair.missing}" for pair in pairs if pair.missing],
-        notes=list(_notes(pairs, len({row["pair"] for row in rows}), change)),
+        notes=[
+            *_notes(pairs, len({row["pair"] for row in rows}), change),
+            *_notes_of_rules(place / CHANGED, change, bool(steps)),
+        ],
     )  # fmt: skip
 
 
@@ -303,7 +320,10 @@ def _records(folder: Path, after: int) -> dict[int, dict[str, float]]:
         return {record["tick"]: record["metrics"] for record, _ in bank.ticks.records(after - 1)}
 
 
-def _check_metrics(wanted: Sequence[str], known: Sequence[str]) -> None:
+def check_metrics(run: Path, wanted: Sequence[str]) -> None:
+    """Refuse a metric that the run's world does not have."""
+    with as_run_error(f"{run} can't be read"), MemoryBank.at(run / "bank") as bank:
+        known = [name for row, _ in bank.ticks.records(bank.tick - 1) for name in row["metrics"]]
     for name in wanted:
         if name not in known:
             raise InvalidInput(
@@ -389,5 +409,21 @@ def _notes(pairs: Sequence[Pair], compared: int, change: Change) -> Iterator[str
     before = sum(pair.was.no_ops for pair in pairs if pair.was is not None)
     if no_ops > before:
         yield f"{no_ops - before} more decisions had no answer of the language model: did nothing"
-    if change.rules and any(rule["do"] == "block" for rule in change.rules):
+
+
+def _notes_of_rules(changed: Path, change: Change, has_changed: bool) -> Iterator[str]:
+    blocked = [f"{rule['from']}→{rule['to']}" for rule in change.rules if rule["do"] == "block"]
+    if blocked and has_changed:
         yield "a blocked remark is one whose speaker the world names"
+    elif blocked:
+        yield (
+            f"nothing was blocked ({', '.join(blocked)}): after tick {change.at} no words reached "
+            "that agent whose speaker the world names so"
+        )
+    for rule in _never(change):
+        for tick in later_births(changed, rule)[:1]:
+            yield f"{rule['agent']} gets the same text later, in tick {tick}: that is not kept away"
+
+
+def _never(change: Change) -> list[Mapping[str, Any]]:
+    return [rule for rule in change.rules if rule["do"] == "never"]

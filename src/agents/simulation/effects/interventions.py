@@ -1,6 +1,6 @@
 """What an experiment changes, and where the same thing is in a run of another seed."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 from typing import Any, NamedTuple
@@ -12,17 +12,18 @@ from ...errors import InvalidInput, RunError
 from ...memory.context import one_line
 from ...memory.events import Added
 from ...memory.records import id_prefix, memory_id, sequence_of
+from ...memory.tiers import Tier
 from ..runs.compare import last_tick, past_bank
 from ..runs.folder import as_run_error, read_folder
 
-__all__ = ["Change", "Intervention", "Target", "read_intervention"]
+__all__ = ["Change", "Intervention", "Target", "later_births", "read_intervention"]
 
 ANYBODY = "*"
 _ARROWS = ("→", "->")
 
 
 class Target(NamedTuple):
-    """A memory: by its whole text and the tick of its birth, or by a part of its text."""
+    """A memory: by its id, whole text and the tick of its birth, or by a part of its text."""
 
     agent: str
     """``*`` for whoever has the oldest such memory."""
@@ -30,9 +31,13 @@ class Target(NamedTuple):
     is_whole: bool
     """Whether ``text`` is all of the memory's text."""
     born: int | None = None
+    id: str = ""
+    """Its id in the run in which it was named. Runs of another seed have other ids."""
 
-    def fits(self, text: str) -> bool:
-        """Whether this is the text of the memory."""
+    def fits(self, settings: Settings, identifier: str, text: str) -> bool:
+        """Whether this is the memory, in a run with these settings."""
+        if self.id and sequence_of(id_prefix(settings.seed, self.agent), self.id) is not None:
+            return identifier == self.id
         return text == self.text if self.is_whole else self.text in text
 
     def __str__(self) -> str:
@@ -91,6 +96,11 @@ class Intervention(NamedTuple):
                 for do, targets in (("forget", self.forget), ("pin", self.pin)):
                     for target in targets:
                         agent, identifier, text = _held(bank, settings, target)
+                        if do == "pin" and bank.agent(agent).get(identifier).tier is Tier.PINNED:
+                            raise RunError(
+                                f"{agent} has {_shown(text)} pinned already after tick {at}",
+                                hint="pin another memory, or branch before it was pinned",
+                            )
                         edits.append({"agent": agent, "do": do, "memory": identifier})
                         words.append(f"{agent} {do}s {_shown(text)} after tick {at}")
         for speaker, listener in self.block:
@@ -119,6 +129,11 @@ def read_intervention(
     given = tuple(assignments)
     secrets = tuple(text for text in given if is_secret(text.partition("=")[0]))
     changes = tuple(text for text in given if text not in secrets)
+    if any(text.partition("=")[0].strip() == "simulation.ticks" for text in changes):
+        raise InvalidInput(
+            "an experiment compares a run with what it would have been, tick for tick",
+            hint="leave simulation.ticks out; tiermem resume makes a run longer",
+        )
     if changes and load_settings(settings, assignments=changes) == settings:
         raise InvalidInput(
             f"{', '.join(changes)} changes nothing: the run has these settings",
@@ -172,7 +187,7 @@ def _target(folder: Path, settings: Settings, text: str) -> Target:
         return Target(agent, what, is_whole=False)
     for birth in _births(folder, settings):
         if birth.agent == agent and birth.id == what:
-            return Target(agent, birth.text, is_whole=True, born=birth.tick)
+            return Target(agent, birth.text, is_whole=True, born=birth.tick, id=what)
     raise RunError(
         f"{folder} has no memory {what} of {agent}, or its text was forgotten",
         hint=f"tiermem show and tiermem why give ids; the ids of another run are others; {_BOARDS}",
@@ -183,11 +198,11 @@ def _pair(settings: Settings, text: str) -> tuple[str, str]:
     known = settings.simulation.agent_ids()
     for arrow in _ARROWS:
         speaker, found, listener = text.partition(arrow)
-        if found and listener.strip() in known and speaker.strip():
+        if found and listener.strip() in known and speaker.strip() not in ("", listener.strip()):
             return speaker.strip(), listener.strip()
     raise InvalidInput(
         f"{text!r:.80} says not who is kept from whom",
-        hint="write FROM→TO or FROM->TO; TO is an agent of the run",
+        hint="write FROM→TO or FROM->TO; TO is an agent of the run, and FROM is somebody else",
     )
 
 
@@ -210,12 +225,23 @@ def _births(folder: Path, settings: Settings) -> Iterator[_Birth]:
                     yield _Birth(event.agent_id, tick, event.content, own)
 
 
+def later_births(folder: Path, rule: Mapping[str, Any]) -> list[int]:
+    """The ticks in which an agent got what by this rule it should not get in one tick."""
+    settings, _ = read_folder(folder)
+    return [
+        birth.tick
+        for birth in _births(folder, settings)
+        if (birth.agent, birth.text) == (rule["agent"], rule["content"])
+        and birth.tick >= rule["tick"]
+    ]
+
+
 def _birth(folder: Path, settings: Settings, target: Target) -> _Birth:
     """The birth of a memory in this run; the nearest in time, if there are several."""
     fitting = [
         birth
         for birth in _births(folder, settings)
-        if target.agent in (birth.agent, ANYBODY) and target.fits(birth.text)
+        if target.agent in (birth.agent, ANYBODY) and target.fits(settings, birth.id, birth.text)
     ]
     if not fitting:
         raise RunError(f"there never was a memory of {target}", hint=_OTHER_SEED)
@@ -232,7 +258,7 @@ def _held(bank: MemoryBank, settings: Settings, target: Target) -> tuple[str, st
         memory
         for name in names
         for memory in bank.agent(name).all()
-        if target.fits(memory.content) and memory.kind != "note"
+        if target.fits(settings, memory.id, memory.content) and memory.kind != "note"
     ]
     if not fitting:
         raise RunError(

@@ -1,14 +1,14 @@
 """Which memories mattered most: candidates by their part in decisions, tested by removal."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...bank.memory_bank import MemoryBank
 from ...config.settings import is_secret
-from ...errors import InvalidInput, TierMemError
+from ...errors import InvalidInput, RunError, TierMemError
 from ...memory.events import Added
 from ...memory.records import id_prefix, memory_id
 from ...storage.private_files import make_folder
@@ -21,7 +21,7 @@ from ..statistics import differences
 from ..sweeps.worker import KILLED
 from .arms import Pair, check_null, future_pair, run_arm
 from .cost import Cost, cost_of_removals
-from .experiment import arms_folder, check_answers_are_kept, results_of
+from .experiment import arms_folder, check_answers_are_kept, check_metrics, results_of
 from .interventions import Change
 
 __all__ = ["Candidate", "Ranked", "Tested", "which", "which_cost"]
@@ -105,7 +105,7 @@ def which(
     :func:`which_cost` says first how much that is at most.
     """
     folder = Path(run)
-    _check(folder, metric, agent, budget, futures)
+    _check(folder, metric, at, agent, budget, futures)
     check_answers_are_kept(folder, out)
     _check_secrets(secrets)
     found = candidates(folder, at, agent)
@@ -132,7 +132,7 @@ def which_cost(
 ) -> Cost:
     """What :func:`which` with the same arguments would run and ask; it runs nothing."""
     folder = Path(run)
-    _check(folder, metric, agent, budget, futures)
+    _check(folder, metric, at, agent, budget, futures)
     chosen = candidates(folder, at, agent)[:budget]
     begins = [each.born if at is None else at for each in chosen]
     return cost_of_removals(folder, begins, last_tick(folder), futures)
@@ -265,13 +265,17 @@ def _ranked(
                                            each.candidate.memory_id))  # fmt: skip
 
 
-def _check(run: Path, metric: str, agent: str | None, budget: int, futures: int) -> None:
+def _check(
+    run: Path, metric: str, at: int | None, agent: str | None, budget: int, futures: int
+) -> None:
     settings, _ = read_folder(run)
     check_run(run, settings, is_parent=True)
-    known = _metrics(run)
-    if metric not in known:
-        raise InvalidInput(
-            f"the world has no metric {metric!r:.60}", hint=f"it has {', '.join(known)}"
+    check_metrics(run, [metric])
+    last = last_tick(run)
+    if at is not None and not 0 <= at < last:
+        raise RunError(
+            f"{run} has ticks 0 to {last}; nothing can change after tick {at}",
+            hint=f"give --at a tick from 0 to {last - 1}" if last else "let it run first",
         )
     if agent is not None and agent not in settings.simulation.agent_ids():
         raise InvalidInput(f"{run} has no agent {agent!r:.60}", hint="tiermem show lists them")
@@ -287,12 +291,3 @@ def _check_secrets(given: Sequence[str]) -> None:
                 f"a memory is removed, and nothing else is changed: not {text!r:.60}",
                 hint="a key may be set, such as llm.config.api_key=…",
             )
-
-
-def _metrics(run: Path) -> list[str]:
-    def last() -> Iterator[list[str]]:
-        with as_run_error(f"{run} can't be read"), MemoryBank.at(run / "bank") as bank:
-            for record, _ in bank.ticks.records(bank.tick - 1):
-                yield list(record["metrics"])
-
-    return next(last(), [])

@@ -74,6 +74,8 @@ def reflect(
         for each in _insights(bank, mind, seen, rngs[agent], rules):
             try:
                 text, evidence, importance, tier = _checked(each)
+                if rules.is_never(agent, bank.tick, text):
+                    continue
                 memory.add(text, tier, kind=INSIGHT, importance=importance, evidence=evidence)
                 count += 1
             except REFUSED as error:

@@ -74,7 +74,10 @@ def _tell(found: "Study") -> None:
     else:
         say("who is central: networkx is not installed; pip install 'tiermem[analysis]'")
     _tell_rows("beliefs in common", found.overlap())
-    table("how long memories lasted", _lasting(found))
+    if lasting := _lasting(found):
+        table("how long memories lasted", lasting)
+    else:
+        say("how long memories lasted: none was lost")
     if found.has_decisions:
         _tell_rows("forgotten and then needed", found.needed(), {"memory_id": "id"}, last="text")
     else:

@@ -62,8 +62,11 @@ def effect(
         str | None, Option("--agent", "-a", help="With --which: memories of this agent alone.")
     ] = None,
     budget: Annotated[
-        int, Option(min=1, max=10_000, help="With --which: how many memories are tested.")
-    ] = 10,
+        int | None,
+        Option(
+            min=1, max=10_000, help="With --which: how many memories are tested; without it, 10."
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         Option("--out", "-o", metavar="FOLDER", help="Keep the branches, tables and a report."),
@@ -94,7 +97,12 @@ def effect(
         "pin": pin or (), "set": assignments or (),
     }  # fmt: skip
     if which:
-        tried: dict[str, Any] = {"at": at, "agent": agent, "budget": budget, "futures": futures}
+        tried: dict[str, Any] = {
+            "at": at,
+            "agent": agent,
+            "budget": budget or 10,
+            "futures": futures,
+        }
         keys = changes.pop("set")
         if any(changes.values()) or names or seeds > 1:
             raise InvalidInput(
@@ -111,12 +119,12 @@ def effect(
         more = {"out": out, "workers": workers, "offline": offline, "secrets": keys, "force": force}
         _which(folder, metric, {**tried, **more}, quiet, as_json)
         return
-    if metric is not None or agent is not None:
-        raise InvalidInput("--metric and --agent belong to --which", hint="add --which")
+    if metric is not None or agent is not None or budget is not None:
+        raise InvalidInput("--metric, --agent and --budget belong to --which", hint="add --which")
     if dry_run:
         from ....simulation.effects import expected_cost
 
-        cost = expected_cost(folder, at=at, seeds=seeds, futures=futures, **changes)
+        cost = expected_cost(folder, at=at, seeds=seeds, futures=futures, metrics=names, **changes)
         _say_cost(cost, as_json)
         return
     from ....simulation.effects import effect as measure
@@ -139,9 +147,9 @@ def _say_cost(cost: "Cost", as_json: bool) -> None:
     say(f"{counted(cost.branches, 'branch or run', 'branches and runs')}, {cost.ticks:,} ticks")
     if cost.calls:
         say(
-            f"at most {cost.calls:,} calls to the language model, about {cost.prompt_tokens:,} "
-            f"tokens of prompts and {cost.reply_tokens:,} of replies; a prompt that is the same "
-            "is not asked again"
+            f"up to {cost.calls:,} calls to the language model, about {cost.prompt_tokens:,} "
+            f"tokens of prompts and {cost.reply_tokens:,} of replies, if a branch asks as often as "
+            "the run did; a prompt that is the same is not asked again"
         )
     else:
         say("no language model is asked")
@@ -217,7 +225,11 @@ def _tell_ranking(ranked: "Ranked", futures: int) -> None:
         [
             {
                 "difference": each.difference,
-                **({"95 % interval": interval(each._asdict())} if futures > 1 else {}),
+                **(
+                    {"95 % interval": interval(each._asdict()), "p, by Holm": each.p_holm}
+                    if futures > 1
+                    else {}
+                ),
                 "agent": each.candidate.agent,
                 "after tick": each.at,
                 "decisions": each.candidate.decisions,
