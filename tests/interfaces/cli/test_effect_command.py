@@ -154,7 +154,19 @@ def test_only_prompts_that_changed_are_asked_again(wells: Command) -> None:
 
 
 def test_memories_that_mattered_are_sought_with_a_language_model(wells: Command) -> None:
-    which = ("effect", "run", "--which", "--metric", "thirst", "--budget", 2, "--agent", "ann")
+    which = (
+        "effect",
+        "run",
+        "--which",
+        "--metric",
+        "thirst",
+        "--budget",
+        2,
+        "--agent",
+        "ann",
+        "-w",
+        1,
+    )
     key = ("--set", "llm.config.api_key=hush-hush")
     with OpenAIServer(_goes) as server:
         config = f"llm.config={{openai_base_url: '{server.url}', model: m}}"
