@@ -92,6 +92,10 @@ def cut_on(
 # What stays together
 
 
+_JOINED = 2
+"""How many blocks are made of a row of headings and what follows it."""
+
+
 class _Edge(IntEnum):
     """How good a cut before a block is."""
 
@@ -168,13 +172,20 @@ def _fence(lines: Sequence[_Block], limit: int) -> list[_Block]:
 
 
 def _with_headings(blocks: Sequence[_Block], limit: int) -> list[_Block]:
-    """The blocks, with each heading joined to the block after it if both fit."""
+    """The blocks, with each heading joined to the block after it if both fit.
+
+    After more blank lines than a chunk could hold, nothing stays with a heading any more.
+    """
     joined: list[_Block] = []
     leads: list[_Block] = []
-    heading = _Edge.HEADING
+    heading, blank = _Edge.HEADING, 0
     for block in blocks:
-        if block.edge is heading or (leads and block.blank):
+        blank = blank + block.tokens if block.blank else 0
+        if block.edge is heading or (leads and block.blank and blank <= limit):
             leads.append(block)
+        elif leads and block.blank:
+            joined += [*_joined(leads[:-1], leads[-1], limit), block]
+            leads = []
         elif leads:
             joined += _joined(leads, block, limit)
             leads = []
@@ -186,11 +197,16 @@ def _with_headings(blocks: Sequence[_Block], limit: int) -> list[_Block]:
 
 
 def _joined(leads: Sequence[_Block], last: _Block, limit: int) -> list[_Block]:
-    """The block ``last``, joined with as many of the blocks before it as fit."""
+    """The block ``last``, joined with as many of the blocks before it as fit.
+
+    Those before them are joined as well, as many as fit. Before these, each stays alone: so what
+    follows a long row of headings matters only to its end.
+    """
     result = [last]
     for block in reversed(leads):
         after = result[-1]
-        if block.tier == after.tier and block.tokens + after.tokens <= limit:
+        fits = block.tier == after.tier and block.tokens + after.tokens <= limit
+        if fits and len(result) <= _JOINED:
             result[-1] = block._replace(
                 end=after.end,
                 tokens=block.tokens + after.tokens,

@@ -3,6 +3,7 @@
 Whoever knows this for a line near the end of a note need not read the note to cut its last lines.
 """
 
+from collections import deque
 from collections.abc import Sequence
 from enum import Enum
 from typing import NamedTuple
@@ -101,10 +102,13 @@ def ends(mark: Mark, lines: Sequence[str], tokens: int, count: TokenCounter) -> 
     """Where, in the lines that begin at a mark, what follows no longer matters to what is before.
 
     An edge is after a line that is too long for a chunk, and after more blank lines than a chunk
-    could hold; but not after a heading, or a heading with blank lines. A heading stays with what
-    follows, and so does a fence that fits a chunk: neither is firm while nothing follows it.
+    could hold; but not after a heading, or a heading with fewer blank lines. A heading stays with
+    what follows, and so does a fence that fits a chunk: neither is firm while nothing follows it.
+    Of a row of headings, what is more than two chunks before the end is firm.
     """
     fence, edge, firm, blank, is_led = mark.fence, 0, 0, 0, False
+    row = deque[tuple[int, int]]()  # lines that stay with what follows, and their tokens
+    length = 0
     fenced = tokens + 1 if fence else 0
     for number, line in enumerate(lines, 1):
         if number == len(lines) and not line.endswith("\n"):  # the line may still grow
@@ -119,6 +123,17 @@ def ends(mark: Mark, lines: Sequence[str], tokens: int, count: TokenCounter) -> 
             firm = firm if is_led or (fence and fenced <= tokens) else number
         else:
             blank += cost
+            if is_led and blank > tokens:
+                is_led, firm = False, number
+        if is_led:
+            row.append((number, cost))
+            length += cost
+            while length > 2 * tokens:
+                firm, gone = row.popleft()
+                length -= gone
+        else:
+            row.clear()
+            length = 0
         if not is_led and max(cost, blank) > tokens:
             edge = number
     return Ends(edge, firm)

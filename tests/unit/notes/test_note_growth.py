@@ -56,20 +56,20 @@ class Work:
         return split_lines(text)
 
 
-def work_of_appending(folder: Path, text: str, work: Work) -> tuple[int, int]:
+def work_of_appending(folder: Path, text: str, work: Work, line: str = "x") -> tuple[int, int]:
     """The characters that were looked at, and the texts that were embedded, for one more line."""
     embedder = Counting()
     with MemoryBank.open(folder, storage=MANUAL, embedder=embedder, count_tokens=work) as bank:
         notes = bank.agent("alice").notes
         notes.write("MEMORY.md", text)
-        notes.append("x", "MEMORY.md")
-        notes.append("x", "MEMORY.md")
+        notes.append(line, "MEMORY.md")
+        notes.append(line, "MEMORY.md")
         work.characters, embedded = 0, len(embedder.texts)
-        notes.append("x", "MEMORY.md")
+        notes.append(line, "MEMORY.md")
         counted = work.characters, len(embedder.texts) - embedded
         whole = notes.read()
         between = "" if text.endswith(("\n", "\r")) else "\n"
-        assert whole == f"{text}{between}x\nx\nx\n"
+        assert whole == f"{text}{between}" + f"{line}\n" * 3
         _is_cut_as_a_whole(bank, whole)
     with MemoryBank.open(folder, storage=MANUAL, embedder=embedder) as again:
         assert again.agent("alice").notes.read() == whole
@@ -96,6 +96,22 @@ def test_a_line_costs_the_same_in_a_long_note_as_in_a_short_one(
     short = work_of_appending(tmp_path / "short", note(30_000), work)
     long = work_of_appending(tmp_path / "long", note(300_000), work)
     assert long[1] == short[1] <= 2
+    assert long[0] <= 1.5 * short[0]
+    assert long[0] < 120_000
+
+
+ROWS = {"headings": lines("# one of many\n"), "a heading, then blank lines": lines("\n", "# A\n")}
+
+
+@pytest.mark.parametrize("line", ["# x", "x"])
+@pytest.mark.parametrize("note", ROWS.values(), ids=ROWS)
+def test_so_does_a_line_after_a_long_row_of_headings(
+    tmp_path: Path, note: Callable[[int], str], line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = Work(monkeypatch)
+    short = work_of_appending(tmp_path / "short", note(30_000), work, line)
+    long = work_of_appending(tmp_path / "long", note(300_000), work, line)
+    assert long[1] <= short[1] + 1 <= 5
     assert long[0] <= 1.5 * short[0]
     assert long[0] < 120_000
 
