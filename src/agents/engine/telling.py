@@ -33,10 +33,12 @@ from .reading import find
 __all__ = [
     "chain",
     "copied",
+    "copies_at",
     "copies_told",
     "correcting",
     "deliver",
     "heard",
+    "tellers_again",
     "telling",
     "trust",
     "trust_of",
@@ -203,16 +205,21 @@ def copies_told(bank: OpenBank, listener: str, one: Telling) -> Iterator[Memory]
 
     The listener may have had its copy from another teller; then the sender's tell was counted.
     """
-    state = bank.ledger.resident
     origin = one.corrects_origin or one.corrects
-    if origin is None or listener not in state.blocks:
+    if origin is None:
         return
-    numbers = copies_of(state, listener, origin)
-    for copy in state.memories(listener, numbers) if numbers else ():
+    for copy in copies_at(bank, listener, origin):
         source = copy.source
         is_told = source is not None and source.memory_id == one.corrects
-        if is_told or one.sender in _tellers_again(bank, copy):
+        if is_told or one.sender in tellers_again(bank, copy):
             yield copy
+
+
+def copies_at(bank: OpenBank, listener: str, origin: str) -> Sequence[Memory]:
+    """A listener's copies of an origin that are not purged, oldest first."""
+    state = bank.ledger.resident
+    numbers = copies_of(state, listener, origin) if listener in state.blocks else ()
+    return state.memories(listener, numbers) if numbers else ()
 
 
 def _is_there(memory: Memory, tick: int) -> bool:
@@ -224,7 +231,7 @@ def _counted(bank: OpenBank, memory: Memory, one: Telling) -> Told:
     value: list[object] = [heard(bank, memory).times + 1, one.sender, one.source.tick]
     if memory.source is not None:
         known = (one.sender, memory.source.teller)
-        others = [each for each in _tellers_again(bank, memory) if each not in known]
+        others = [each for each in tellers_again(bank, memory) if each not in known]
         value += [others[-MOST_TELLERS:]] if others else []
     bank.ledger.hold(memory.agent_id, HEARD, str(memory.sequence), value)
     if memory.temperature is Temperature.COLD and memory.retention is Retention.ACTIVE:
@@ -249,7 +256,7 @@ def _held_again(bank: OpenBank, memory: Memory) -> Sequence[Any]:
     return held
 
 
-def _tellers_again(bank: OpenBank, memory: Memory) -> list[str]:
+def tellers_again(bank: OpenBank, memory: Memory) -> list[str]:
     """Who told an agent a memory that it had, the last one at the end."""
     held = _held_again(bank, memory)
     return [*(held[3] if len(held) > 3 else ()), held[1]] if held else []

@@ -1,17 +1,24 @@
 """Who learns of a correction, and what becomes of insights that rest on what was retracted."""
 
 import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import pytest
 
 from agents import AgentMemory, MemoryBank, Retention
-from agents.engine.telling import copied, correcting
+from agents.engine import telling
+from agents.engine.telling import copied, correcting, deliver
 from agents.memory.sources import HEARD, Heard, Telling
 from agents.simulation.loop.loop import Loop
 from agents.simulation.protocols import Action, Observation
+from agents.storage.state.origins import copies_of
+from agents.storage.state.state import State
 from banks import OpenBank, contents
 from worlds import Diary, Mind
 
+MANY = [f"agent-{number:02}" for number in range(60)]
 LIE, TRUTH = "the well is poisoned <1 0>", "the well is clean <1 0>"
 
 
@@ -125,6 +132,66 @@ def test_a_correction_crosses_as_json_also_one_of_before(bank: MemoryBank) -> No
     row = json.loads(json.dumps(one))
     assert Telling.of(row) == one
     assert Telling.of(row[:-1]) == one._replace(corrects_origin=None)
+
+
+# What it costs
+
+
+def chain_of(bank: MemoryBank, names: Sequence[str]) -> str:
+    """The first agent tells the second, the second the third, and so on; the first memory."""
+    first = last = bank.agent(names[0]).add(LIE).id
+    for teller, listener in pairwise(names):
+        last = bank.agent(teller).tell(listener, last).memory_id
+    return first
+
+
+def told_to_all(bank: MemoryBank, names: Sequence[str]) -> str:
+    memory = bank.agent(names[0]).add(LIE).id
+    bank.agent(names[0]).broadcast(memory, names[1:])
+    return memory
+
+
+def told_again(bank: MemoryBank, names: Sequence[str]) -> str:
+    """The first agent tells all, and each tells the next what it has already."""
+    memory = told_to_all(bank, names)
+    for teller, listener in pairwise(names[1:]):
+        bank.agent(teller).tell(listener, bank.agent(teller).all()[0].id)
+    return memory
+
+
+def looks_counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often the copies of each agent are looked up, from now on."""
+    looks = Counter[str]()
+
+    def looked(state: State, agent_id: str, origin_id: str) -> Sequence[int]:
+        looks[agent_id] += 1
+        return copies_of(state, agent_id, origin_id)
+
+    monkeypatch.setattr(telling, "copies_of", looked)
+    return looks
+
+
+@pytest.mark.parametrize("spread", [told_to_all, chain_of, told_again])
+def test_a_retract_looks_at_each_agent_a_few_times(
+    bank: MemoryBank, spread: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lie, looks = spread(bank, MANY), looks_counted(monkeypatch)
+    told = bank.agent(MANY[0]).retract(lie, TRUTH)
+    assert sorted(each.listener for each in told) == MANY[1:]
+    assert max(looks.values()) <= 8
+
+
+def test_a_correction_to_all_that_hear_looks_at_each_agent_a_few_times(
+    bank: MemoryBank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a simulation delivers it, or each cell of a spread one to its own agents."""
+    first = bank.agent(MANY[0])
+    lie = first.get(told_to_all(bank, MANY[:30]))
+    said = correcting(copied(bank.parts, first.add(TRUTH)), lie)
+    looks = looks_counted(monkeypatch)
+    told = deliver(bank.parts, [said._replace(receiver=each) for each in MANY[1:]])
+    assert [each.listener for each in told] == MANY[1:30]
+    assert max(looks.values()) <= 8
 
 
 # Insights
