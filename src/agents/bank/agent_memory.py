@@ -284,8 +284,9 @@ class AgentMemory:
         The correction supersedes the memory. It is the text ``correction``; or the memory that
         superseded this one already; or a memory that says that this one is retracted. Each agent
         that told the memory tells the correction to those that it told, as ordinary tells, also if
-        they had a copy from somebody else. There it supersedes their copies; a copy that its agent
-        pinned stays, and is contradicted. Each copy is reached once.
+        they had a copy from somebody else. There it supersedes their copies, and what they were told
+        as an earlier correction; one that its agent pinned stays, and is contradicted. Each copy is
+        reached once.
         """
         with self.parts.using():
             return retracting.retract(self.parts, self.get(memory_id), correction)

@@ -2,6 +2,7 @@
 
 from collections import defaultdict, deque
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import final
 
 from ..errors import InvalidInput
@@ -9,7 +10,7 @@ from ..memory.records import Memory
 from ..memory.requests import check_content
 from ..memory.retention import Retention
 from ..memory.sources import Telling, Told
-from ..storage.state.links import superseding
+from ..storage.state.links import heirs, superseding
 from .adding import add_many
 from .groups import is_board
 from .linking import key_for, take_place_of
@@ -17,7 +18,10 @@ from .open_bank import OpenBank
 from .reading import find
 from .telling import copied, copies_at, copies_told, correcting, deliver, tellers_again
 
-__all__ = ["correction_of", "retract"]
+__all__ = ["correction_of", "retract", "said_before"]
+
+MOST_EARLIER = 32
+"""How many earlier corrections of a memory a correction replaces: the latest."""
 
 _RETRACTED = "Retracted: "
 _NOBODY: frozenset[str] = frozenset()
@@ -34,16 +38,31 @@ def correction_of(bank: OpenBank, memory: Memory) -> Memory:
     return found
 
 
+def said_before(bank: OpenBank, memory: Memory, correction: Memory) -> list[str]:
+    """The origins of what superseded a memory before the correction did; the latest, if many."""
+    heirs_before = takewhile(
+        lambda each: each.id != correction.id, heirs(bank.ledger.resident, memory)
+    )
+    origins = dict.fromkeys(map(_origin, heirs_before))
+    origins.pop(_origin(memory), None)
+    return list(origins)[-MOST_EARLIER:]
+
+
+def _origin(memory: Memory) -> str:
+    return memory.id if memory.source is None else memory.source.origin_id
+
+
 def retract(bank: OpenBank, memory: Memory, text: str | None) -> list[Told]:
     """:meth:`AgentMemory.retract`."""
     told: list[Told] = []
     with bank.changing():
         waiting = deque([(memory, _correction(bank, memory, text))])
+        earlier = said_before(bank, memory, waiting[0][1])
         listeners = _Listeners(bank, memory)
         reached = {memory.id}  # agents may tell each other in circles
         while waiting:
             former, correction = waiting.popleft()
-            one = correcting(copied(bank, correction), former)
+            one = correcting(copied(bank, correction), former, earlier)
             copies = [each for each in listeners.copies(one) if each.id not in reached]
             reached.update(each.id for each in copies)
             for copy in copies:
@@ -86,7 +105,7 @@ class _Listeners:
 
     def __init__(self, bank: OpenBank, memory: Memory) -> None:
         self._bank = bank
-        self._origin = memory.id if memory.source is None else memory.source.origin_id
+        self._origin = _origin(memory)
         self._by_memory = defaultdict[str, set[str]](set)
         """By the id of a teller's memory, who has a copy of it."""
         self._by_teller = defaultdict[str, set[str]](set)

@@ -23,6 +23,7 @@ from ..memory.sources import (
 from ..memory.temperature import Temperature
 from ..memory.tiers import Tier, parse_tier
 from ..storage.resident.holdings import NO_VALUES
+from ..storage.state.links import heir
 from ..storage.state.origins import copies_of
 from .adding import add_new
 from .agent_moves import warm
@@ -87,10 +88,13 @@ def copied(bank: OpenBank, memory: Memory, as_tier: object = None, note: object 
     )
 
 
-def correcting(one: Telling, former: Memory) -> Telling:
-    """What crosses as the correction of a memory, for those whom the sender told the memory."""
+def correcting(one: Telling, former: Memory, instead_of: Sequence[str] = ()) -> Telling:
+    """What crosses as the correction of a memory, for those whom the sender told the memory.
+
+    Those whom the sender told an earlier correction, a copy of one of the origins, have it instead.
+    """
     origin = None if former.source is None else former.source.origin_id
-    return one._replace(corrects=former.id, corrects_origin=origin)
+    return one._replace(corrects=former.id, corrects_origin=origin, instead_of=tuple(instead_of))
 
 
 def _end_of_copy(memory: Memory, tick: int) -> int | None:
@@ -152,14 +156,15 @@ class _Delivery:
         copy = next((each for each in told_before if _is_there(each, state.tick)), None)
         if copy is None:
             return
-        plain = one._replace(corrects=None, corrects_origin=None)
-        (told,) = deliver(self._bank, [plain])
+        plain = one._replace(corrects=None, corrects_origin=None, instead_of=())
+        same = _said_before(self._bank, one)
+        told = _counted(self._bank, same, one) if same else deliver(self._bank, [plain])[0]
         self._told.append(told)
         memory = find(self._bank, told.listener, told.memory_id)
-        if copy.tier is Tier.PINNED:  # only its agent unpins a memory
-            contradict(self._bank, memory, copy)
-        elif copy.id != memory.id:
-            take_place_of(self._bank, memory, copy)
+        _replace(self._bank, memory, copy)
+        for earlier in _earlier(self._bank, one):
+            if earlier.sequence < memory.sequence:
+                _replace(self._bank, memory, earlier)
 
     def end(self) -> list[Told]:
         self._store()
@@ -177,6 +182,36 @@ class _Delivery:
                 self._told[place] = Told(one.receiver, memory.id, True)
             else:  # memory.merge_duplicates
                 self._told[place] = _counted(self._bank, memory, one)
+
+
+def _replace(bank: OpenBank, correction: Memory, former: Memory) -> None:
+    if former.id == correction.id:
+        return
+    if former.tier is Tier.PINNED:  # only its agent unpins a memory
+        contradict(bank, correction, former)
+    else:
+        take_place_of(bank, correction, former)
+
+
+def _earlier(bank: OpenBank, one: Telling) -> list[Memory]:
+    """The earlier corrections that a listener has from the sender of a correction."""
+    found = []
+    for origin in one.instead_of:
+        for copy in copies_at(bank, one.receiver, origin):
+            teller = None if copy.source is None else copy.source.teller
+            is_told = one.sender == teller or one.sender in tellers_again(bank, copy)
+            if is_told and _is_there(copy, bank.tick):
+                found.append(copy)
+    return found
+
+
+def _said_before(bank: OpenBank, one: Telling) -> Memory | None:
+    """The earlier correction of the same sender that has the same text, and still stands."""
+    for earlier in _earlier(bank, one):
+        is_same = earlier.content == one.content
+        if is_same and heir(bank.ledger.resident, earlier) is None and _known(bank, one) is None:
+            return earlier
+    return None
 
 
 def _as_new(one: Telling) -> tuple[str, str, Tier, KeptMetadata, Options]:
