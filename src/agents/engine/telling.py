@@ -59,6 +59,8 @@ def telling(
     listener, teller = check_agent_id(to), memory.agent_id
     if listener == teller:
         raise InvalidInput(f"{teller} can't tell {teller} a memory", hint="tell another agent")
+    if not isinstance(note, str | None):
+        raise InvalidInput(f"a note is a text, not {note!r:.40}")
     return copied(bank, memory, as_tier, note)._replace(receiver=listener)
 
 

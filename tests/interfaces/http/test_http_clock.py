@@ -66,7 +66,8 @@ def test_time_passes_though_nobody_asks(tmp_path: Path, wall: WallClock) -> None
 def test_only_a_token_that_may_moves_the_clock(service: Served, wall: WallClock) -> None:
     asked = {"days": 1}
     with service.agent("alice") as alice, service.agent("bob", "read") as reader:
-        is_problem(alice.post("/advance", json=asked), 403, "MayNotAdvance")
+        why = is_problem(alice.post("/advance", json=asked), 403, "MayNotAdvance")
+        assert "moves the clock of all agents, which this token may not do" in str(why)
         is_problem(reader.post("/advance", json=asked), 403, "ReadOnly")
     assert service.bank.tick == 0
     with service.agent("carol", "advance") as carol:

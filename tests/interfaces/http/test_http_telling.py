@@ -37,7 +37,8 @@ def test_a_token_that_writes_reaches_nobody_else(service: Served) -> None:
             (f"/memory/{own}/retract", {}),
             ("/group/guild/post", {"content": "hello"}),
         ):
-            assert is_problem(alice.post(path, json=given), 403)
+            why = is_problem(alice.post(path, json=given), 403, "MayNotTell")
+            assert "reaches the memories of other agents, which this token may not do" in str(why)
         assert alice.post("/trust", json={"teller": "bob", "trust": 0.5}).json()["trust"] == 0.5
     assert service.bank.agent("bob").count() == 1
 
