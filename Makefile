@@ -81,7 +81,7 @@ bench-temperature: $(STAMP) ## use, decay, compaction, status and cold memories
 bench-compaction: $(STAMP) ## compaction and counting from 100 to 10,000 agents
 	$(BIN)/python benchmarks/compaction.py $(ARGS)
 
-bench-tells: $(STAMP) ## whether a tell costs the same after a million tells
+bench-tells: $(STAMP) ## whether a tell costs the same after a million tells, and a listener of a retract
 	$(BIN)/python benchmarks/tells.py $(ARGS)
 
 bench-mem0: $(STAMP) ## mem0 itself against tiermem.mem0 in its place: add and search

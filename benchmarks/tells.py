@@ -2,10 +2,14 @@
 
 Agents tell memories in batches, in one bank. The time of a tell in the first part of the tells is
 compared with the last part's. A tenth of the tells says something that its listener knows already.
+
+Then one agent takes back what it told many, and what went from hand to hand: does a listener cost
+the same, however many there are?
 """
 
 import argparse
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from time import process_time
@@ -15,6 +19,7 @@ from temperature import Drawn
 
 _PARTS = 10
 _FLAT = 1.5
+_LISTENERS = (250, 500, 1000)
 
 
 def measured(folder: Path, tells: int, agents: int) -> list[float]:
@@ -45,6 +50,39 @@ def measured(folder: Path, tells: int, agents: int) -> list[float]:
     return parts
 
 
+def retracted(listeners: int, *, is_chain: bool) -> float:
+    """The seconds of processor time of a retract, for each agent that it reaches."""
+    from tiermem import MemoryBank
+
+    names = [f"agent_{n:05}" for n in range(listeners + 1)]
+    with MemoryBank.ephemeral(preset="vector", embedder=Drawn(), seed=7) as bank:
+        first = bank.agent(names[0])
+        own = last = first.add("the well is poisoned").id
+        with bank.transaction():
+            if is_chain:
+                for teller, listener in pairwise(names):
+                    last = bank.agent(teller).tell(listener, last).memory_id
+            else:
+                first.broadcast(own, names[1:])
+        begun = process_time()
+        reached = len(first.retract(own, "the well is clean"))
+        seconds = process_time() - begun
+    if reached != listeners:
+        raise SystemExit(f"the correction reached {reached} of {listeners} agents")
+    return seconds / listeners
+
+
+def retracts() -> tuple[list[list[str]], float]:
+    """The rows of the table of retracts, and how the dearest listener compares with the first."""
+    cases = [(listeners, False) for listeners in _LISTENERS] + [(_LISTENERS[-1], True)]
+    rows, costs = [], []
+    for listeners, is_chain in cases:
+        costs.append(median(retracted(listeners, is_chain=is_chain) for _ in range(3)))
+        how = "a chain of hands" if is_chain else "a broadcast"
+        rows.append([f"{how}: {listeners:,}", number(costs[-1] * 1e6)])
+    return rows, max(costs[1:]) / costs[0]
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -62,7 +100,14 @@ def main() -> None:
     ]
     table(f"{tells:,} tells of {agents:,} agents", ["part", "µs of a tell"], rows)
     ratio = median(parts[-3:]) / median(parts[:3])
-    goals([Goal("a tell among the last, to one among the first", _FLAT, ratio)])
+    taken_back, growth = retracts()
+    table("retracts", ["what was told", "µs of a listener"], taken_back)
+    goals(
+        [
+            Goal("a tell among the last, to one among the first", _FLAT, ratio),
+            Goal("a listener of a retract, the dearest to that of 250", _FLAT, growth),
+        ]
+    )
 
 
 if __name__ == "__main__":

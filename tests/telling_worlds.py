@@ -100,6 +100,41 @@ class Square:
         return Talking()
 
 
+class Market(Square):
+    """A square where the first agent tells all of a well, and corrects it twice."""
+
+    def observe(self, agent_id: str) -> Observation:
+        facts = {"tick": self._tick, "is_herald": agent_id == self._agents[0]}
+        return Observation(f"{agent_id} waits", query="the well", facts=facts)
+
+    def may_tell(self, teller: str, listener: str) -> bool:
+        return True
+
+    @staticmethod
+    def rules() -> "Heralding":
+        return Heralding()
+
+
+class Heralding:
+    """Tells of the well; what corrects it says which memory it corrects."""
+
+    def decide(self, observation: Observation, memories: Any, rng: Random) -> list[Any]:
+        if not observation.facts["is_herald"]:
+            return []
+        about = [hit.memory for hit in memories if "the well" in hit.memory.content]
+        tick = observation.facts["tick"]
+        if tick == 0:
+            return [Action("store_memory", {"content": "the well is poisoned"})]
+        (last,) = about
+        first = last.content.partition(": ")[2] or last.id
+        if tick == 1:
+            return [Action("broadcast", {"memory_id": first})]
+        if tick in (2, 4):
+            content = f"the well is {'salty' if tick == 2 else 'clean'}: {first}"
+            return [Action("store_memory", {"content": content, "supersedes": last.id})]
+        return [Action("retract", {"memory_id": first})] if tick in (3, 5) else []
+
+
 class Forum(Square):
     """A square with two boards, which all may join, read, write to and leave."""
 

@@ -24,10 +24,15 @@ def tell(test, agent, pick, to) -> None:
 
 
 def tell_and_retract(test, agent, pick, to, text) -> None:
-    """A correction follows what was told, also where it was told on."""
+    """A correction follows what was told, also where it was told on; a text is corrected again."""
     tell(test, agent, pick, to)
-    identifier, sequence = test.choose(agent, pick)
-    text = None if text is None else test.text(text)
+    chosen = test.choose(agent, pick)
+    for each in [None] if text is None else [test.text(text), test.text(text), "not even that"]:
+        _retract(test, agent, chosen, each)
+
+
+def _retract(test, agent, chosen, text) -> None:
+    identifier, sequence = chosen
     test.both(
         lambda bank: [
             (told.listener, told.is_new) for told in bank.agent(agent).retract(identifier, text)

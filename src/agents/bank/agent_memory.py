@@ -265,13 +265,17 @@ class AgentMemory:
         as_tier: TierLike | None = None,
         note: str | None = None,
     ) -> list[Told]:
-        """:meth:`tell` for many listeners, in one commit. If one is refused, nobody is told."""
+        """:meth:`tell` for many listeners, each once, in one commit.
+
+        If one is refused, nobody is told.
+        """
         if isinstance(to, str):
             raise InvalidInput("broadcast() takes a list of agents", hint="use tell() for one")
         with self.parts.using():
             memory = self.get(memory_id)
             news = [telling.telling(self.parts, memory, each, as_tier, note) for each in to]
-            return telling.deliver(self.parts, news)
+            each_once = {one.receiver: one for one in news}
+            return telling.deliver(self.parts, each_once.values())
 
     def heard(self, memory_id: str) -> Heard:
         """How often the agent was told a memory, and by whom last; never, for one of its own."""
@@ -284,8 +288,9 @@ class AgentMemory:
         The correction supersedes the memory. It is the text ``correction``; or the memory that
         superseded this one already; or a memory that says that this one is retracted. Each agent
         that told the memory tells the correction to those that it told, as ordinary tells, also if
-        they had a copy from somebody else. There it supersedes their copies; a copy that its agent
-        pinned stays, and is contradicted. Each copy is reached once.
+        they had a copy from somebody else. There it supersedes their copies, and what that agent
+        told them as an earlier correction; what is pinned there stays, and is contradicted. Each
+        copy is reached once.
         """
         with self.parts.using():
             return retracting.retract(self.parts, self.get(memory_id), correction)

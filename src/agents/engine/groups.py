@@ -199,6 +199,6 @@ def _board(bank: OpenBank, name: object, agent_id: str) -> str:
     board = board_of(name)
     if not is_member(bank, board, agent_id):
         raise InvalidInput(
-            f"{agent_id} is no member of a group {name}", hint="bank.group(name, members) adds one"
+            f"{agent_id} is no member of a group {name}", hint="an agent has to join a group first"
         )
     return board

@@ -1,24 +1,30 @@
 """Corrections: they follow the way of a memory that was told, as ordinary tells."""
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterator
+from itertools import takewhile
+from typing import final
 
 from ..errors import InvalidInput
 from ..memory.records import Memory
 from ..memory.requests import check_content
 from ..memory.retention import Retention
 from ..memory.sources import Telling, Told
-from ..storage.state.links import superseding
+from ..storage.state.links import heirs, superseding
 from .adding import add_many
 from .groups import is_board
 from .linking import key_for, take_place_of
 from .open_bank import OpenBank
 from .reading import find
-from .telling import copied, copies_told, correcting, deliver
+from .telling import copied, copies_at, copies_told, correcting, deliver, tellers_again
 
-__all__ = ["correction_of", "retract"]
+__all__ = ["correction_of", "retract", "said_before"]
+
+MOST_EARLIER = 32
+"""How many earlier corrections of a memory a correction replaces: the latest."""
 
 _RETRACTED = "Retracted: "
+_NOBODY: frozenset[str] = frozenset()
 
 
 def correction_of(bank: OpenBank, memory: Memory) -> Memory:
@@ -32,21 +38,38 @@ def correction_of(bank: OpenBank, memory: Memory) -> Memory:
     return found
 
 
+def said_before(bank: OpenBank, memory: Memory, correction: Memory) -> list[str]:
+    """The origins of what superseded a memory before the correction did; the latest, if many."""
+    heirs_before = takewhile(
+        lambda each: each.id != correction.id, heirs(bank.ledger.resident, memory)
+    )
+    origins = dict.fromkeys(map(_origin, heirs_before))
+    origins.pop(_origin(memory), None)
+    return list(origins)[-MOST_EARLIER:]
+
+
+def _origin(memory: Memory) -> str:
+    return memory.id if memory.source is None else memory.source.origin_id
+
+
 def retract(bank: OpenBank, memory: Memory, text: str | None) -> list[Told]:
     """:meth:`AgentMemory.retract`."""
     told: list[Told] = []
     with bank.changing():
         waiting = deque([(memory, _correction(bank, memory, text))])
+        earlier = said_before(bank, memory, waiting[0][1])
+        listeners = _Listeners(bank, memory)
         reached = {memory.id}  # agents may tell each other in circles
         while waiting:
             former, correction = waiting.popleft()
-            one = correcting(copied(bank, correction), former)
-            copies = [each for each in _copies(bank, one) if each.id not in reached]
+            one = correcting(copied(bank, correction), former, earlier)
+            copies = [each for each in listeners.copies(one) if each.id not in reached]
             reached.update(each.id for each in copies)
             for copy in copies:
                 for each in deliver(bank, [one._replace(receiver=copy.agent_id)]):
                     told.append(each)
                     waiting.append((copy, find(bank, each.listener, each.memory_id)))
+                listeners.look_at(copy.agent_id)
     return told
 
 
@@ -73,8 +96,35 @@ def _correction(bank: OpenBank, memory: Memory, text: str | None) -> Memory:
     return add_many(bank, [(memory.agent_id, text, None, None, options)])[0]
 
 
-def _copies(bank: OpenBank, one: Telling) -> Iterator[Memory]:
-    """The copies of what a correction corrects, of all whom its sender told it, agent by agent."""
-    for agent_id in sorted(bank.ledger.resident.blocks):
-        if agent_id != one.sender and not is_board(agent_id):
-            yield from copies_told(bank, agent_id, one)
+@final
+class _Listeners:
+    """Those who have copies of a memory or of its origin, by whom they had them from.
+
+    All agents are looked at once; then each correction finds its listeners by a look-up.
+    """
+
+    def __init__(self, bank: OpenBank, memory: Memory) -> None:
+        self._bank = bank
+        self._origin = _origin(memory)
+        self._by_memory = defaultdict[str, set[str]](set)
+        """By the id of a teller's memory, who has a copy of it."""
+        self._by_teller = defaultdict[str, set[str]](set)
+        """By a teller, who was told by it what it had already."""
+        for agent_id in bank.ledger.resident.blocks:
+            if not is_board(agent_id):
+                self.look_at(agent_id)
+
+    def look_at(self, agent_id: str) -> None:
+        """Learn from whom an agent has its copies; a correction may have added a teller."""
+        for copy in copies_at(self._bank, agent_id, self._origin):
+            if copy.source is not None:
+                self._by_memory[copy.source.memory_id].add(agent_id)
+            for teller in tellers_again(self._bank, copy):
+                self._by_teller[teller].add(agent_id)
+
+    def copies(self, one: Telling) -> Iterator[Memory]:
+        """The copies of what a correction corrects, of all whom its sender told it, by agent."""
+        of_memory = self._by_memory.get(one.corrects or "", _NOBODY)
+        for agent_id in sorted(of_memory | self._by_teller.get(one.sender, _NOBODY)):
+            if agent_id != one.sender:
+                yield from copies_told(self._bank, agent_id, one)

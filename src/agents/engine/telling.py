@@ -23,6 +23,7 @@ from ..memory.sources import (
 from ..memory.temperature import Temperature
 from ..memory.tiers import Tier, parse_tier
 from ..storage.resident.holdings import NO_VALUES
+from ..storage.state.links import heir
 from ..storage.state.origins import copies_of
 from .adding import add_new
 from .agent_moves import warm
@@ -33,10 +34,12 @@ from .reading import find
 __all__ = [
     "chain",
     "copied",
+    "copies_at",
     "copies_told",
     "correcting",
     "deliver",
     "heard",
+    "tellers_again",
     "telling",
     "trust",
     "trust_of",
@@ -56,6 +59,8 @@ def telling(
     listener, teller = check_agent_id(to), memory.agent_id
     if listener == teller:
         raise InvalidInput(f"{teller} can't tell {teller} a memory", hint="tell another agent")
+    if not isinstance(note, str | None):
+        raise InvalidInput(f"a note is a text, not {note!r:.40}")
     return copied(bank, memory, as_tier, note)._replace(receiver=listener)
 
 
@@ -85,10 +90,13 @@ def copied(bank: OpenBank, memory: Memory, as_tier: object = None, note: object 
     )
 
 
-def correcting(one: Telling, former: Memory) -> Telling:
-    """What crosses as the correction of a memory, for those whom the sender told the memory."""
+def correcting(one: Telling, former: Memory, instead_of: Sequence[str] = ()) -> Telling:
+    """What crosses as the correction of a memory, for those whom the sender told the memory.
+
+    Those whom the sender told an earlier correction, a copy of one of the origins, have it instead.
+    """
     origin = None if former.source is None else former.source.origin_id
-    return one._replace(corrects=former.id, corrects_origin=origin)
+    return one._replace(corrects=former.id, corrects_origin=origin, instead_of=tuple(instead_of))
 
 
 def _end_of_copy(memory: Memory, tick: int) -> int | None:
@@ -150,14 +158,15 @@ class _Delivery:
         copy = next((each for each in told_before if _is_there(each, state.tick)), None)
         if copy is None:
             return
-        plain = one._replace(corrects=None, corrects_origin=None)
-        (told,) = deliver(self._bank, [plain])
+        plain = one._replace(corrects=None, corrects_origin=None, instead_of=())
+        same = _said_before(self._bank, one)
+        told = _counted(self._bank, same, one) if same else deliver(self._bank, [plain])[0]
         self._told.append(told)
         memory = find(self._bank, told.listener, told.memory_id)
-        if copy.tier is Tier.PINNED:  # only its agent unpins a memory
-            contradict(self._bank, memory, copy)
-        elif copy.id != memory.id:
-            take_place_of(self._bank, memory, copy)
+        _replace(self._bank, memory, copy)
+        for earlier in _earlier(self._bank, one):
+            if earlier.sequence < memory.sequence:
+                _replace(self._bank, memory, earlier)
 
     def end(self) -> list[Told]:
         self._store()
@@ -175,6 +184,36 @@ class _Delivery:
                 self._told[place] = Told(one.receiver, memory.id, True)
             else:  # memory.merge_duplicates
                 self._told[place] = _counted(self._bank, memory, one)
+
+
+def _replace(bank: OpenBank, correction: Memory, former: Memory) -> None:
+    if former.id == correction.id:
+        return
+    if former.tier is Tier.PINNED:  # only its agent unpins a memory
+        contradict(bank, correction, former)
+    else:
+        take_place_of(bank, correction, former)
+
+
+def _earlier(bank: OpenBank, one: Telling) -> list[Memory]:
+    """The earlier corrections that a listener has from the sender of a correction."""
+    found = []
+    for origin in one.instead_of:
+        for copy in copies_at(bank, one.receiver, origin):
+            teller = None if copy.source is None else copy.source.teller
+            is_told = one.sender == teller or one.sender in tellers_again(bank, copy)
+            if is_told and _is_there(copy, bank.tick):
+                found.append(copy)
+    return found
+
+
+def _said_before(bank: OpenBank, one: Telling) -> Memory | None:
+    """The earlier correction of the same sender that has the same text, and still stands."""
+    for earlier in _earlier(bank, one):
+        is_same = earlier.content == one.content
+        if is_same and heir(bank.ledger.resident, earlier) is None and _known(bank, one) is None:
+            return earlier
+    return None
 
 
 def _as_new(one: Telling) -> tuple[str, str, Tier, KeptMetadata, Options]:
@@ -203,16 +242,21 @@ def copies_told(bank: OpenBank, listener: str, one: Telling) -> Iterator[Memory]
 
     The listener may have had its copy from another teller; then the sender's tell was counted.
     """
-    state = bank.ledger.resident
     origin = one.corrects_origin or one.corrects
-    if origin is None or listener not in state.blocks:
+    if origin is None:
         return
-    numbers = copies_of(state, listener, origin)
-    for copy in state.memories(listener, numbers) if numbers else ():
+    for copy in copies_at(bank, listener, origin):
         source = copy.source
         is_told = source is not None and source.memory_id == one.corrects
-        if is_told or one.sender in _tellers_again(bank, copy):
+        if is_told or one.sender in tellers_again(bank, copy):
             yield copy
+
+
+def copies_at(bank: OpenBank, listener: str, origin: str) -> Sequence[Memory]:
+    """A listener's copies of an origin that are not purged, oldest first."""
+    state = bank.ledger.resident
+    numbers = copies_of(state, listener, origin) if listener in state.blocks else ()
+    return state.memories(listener, numbers) if numbers else ()
 
 
 def _is_there(memory: Memory, tick: int) -> bool:
@@ -224,7 +268,7 @@ def _counted(bank: OpenBank, memory: Memory, one: Telling) -> Told:
     value: list[object] = [heard(bank, memory).times + 1, one.sender, one.source.tick]
     if memory.source is not None:
         known = (one.sender, memory.source.teller)
-        others = [each for each in _tellers_again(bank, memory) if each not in known]
+        others = [each for each in tellers_again(bank, memory) if each not in known]
         value += [others[-MOST_TELLERS:]] if others else []
     bank.ledger.hold(memory.agent_id, HEARD, str(memory.sequence), value)
     if memory.temperature is Temperature.COLD and memory.retention is Retention.ACTIVE:
@@ -249,7 +293,7 @@ def _held_again(bank: OpenBank, memory: Memory) -> Sequence[Any]:
     return held
 
 
-def _tellers_again(bank: OpenBank, memory: Memory) -> list[str]:
+def tellers_again(bank: OpenBank, memory: Memory) -> list[str]:
     """Who told an agent a memory that it had, the last one at the end."""
     held = _held_again(bank, memory)
     return [*(held[3] if len(held) > 3 else ()), held[1]] if held else []

@@ -76,12 +76,18 @@ class Telling(NamedTuple):
     """The sender's memory that this one corrects, for listeners that the sender told it."""
     corrects_origin: str | None = None
     """The origin of the memory that this one corrects; None if it is that memory itself."""
+    instead_of: Sequence[str] = ()
+    """The origins of what the sender said of that memory before: of its earlier corrections."""
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> "Telling":
         """The telling that was written as a JSON list."""
         made = cls(*row)  # a row of before may end earlier
-        return made._replace(source=Source._make(made.source), tags=tuple(made.tags))
+        return made._replace(
+            source=Source._make(made.source),
+            tags=tuple(made.tags),
+            instead_of=tuple(made.instead_of),
+        )
 
 
 class Told(NamedTuple):

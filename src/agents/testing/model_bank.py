@@ -61,10 +61,13 @@ class ModelBank(PlainModel):
             known = self.memories[stored.key]
             if stored.sequence > before:
                 return known, True
+        return self._count(known, teller), False
+
+    def _count(self, known: Kept, teller: str) -> Kept:
         known.tellers = (*known.tellers, teller)
         if known.temperature == COLD and known.retention == ACTIVE:
             known.temperature = WARM
-        return known, False
+        return known
 
     def _of_origin(self, agent: str, origin: str, content: str, id_of: IdOf) -> Kept | None:
         """The agent's memory that is the origin, or the oldest copy of it, with this text."""
@@ -88,6 +91,7 @@ class ModelBank(PlainModel):
         memory, told = self.get(agent, sequence), []
         with self._all_or_nothing():
             waiting = [(memory.key, copy.copy(self._correction(memory, text, id_of)))]
+            earlier = self._said_before(memory, waiting[0][1], id_of)
             reached = {memory.key}
             while waiting:
                 former, correction = waiting.pop(0)
@@ -101,8 +105,11 @@ class ModelBank(PlainModel):
                     ]
                     if not there:
                         continue
-                    memory, is_new = self._tell(correction, one.agent_id, id_of)
+                    memory, is_new = self._told_instead(correction, one.agent_id, earlier, id_of)
                     self._corrected(there[0], memory)
+                    for each in self._earlier(former[0], one.agent_id, earlier):
+                        if each.sequence < memory.sequence:
+                            self._corrected(each, memory)
                     told.append((one.agent_id, is_new))
                     waiting.append((one.key, copy.copy(memory)))
         return told
@@ -122,6 +129,40 @@ class ModelBank(PlainModel):
             former.alias = id_of(former.key)
         options = {"key": former.subject, "kind": memory.kind, "tags": memory.tags}
         return self.add_many([(agent, text, None, None, options)])[0]
+
+    def _said_before(self, memory: Kept, correction: Kept, id_of: IdOf) -> list[str]:
+        """The origins of what superseded a memory before its correction did."""
+        heirs = [each for each in self.heirs(memory) if each.sequence < correction.sequence]
+        origins = dict.fromkeys(self._origin(each, id_of) for each in heirs)
+        origins.pop(self._origin(memory, id_of), None)
+        return list(origins)
+
+    def _origin(self, memory: Kept, id_of: IdOf) -> str:
+        source = _source(memory)
+        return id_of(memory.key) if source is None else source[4]
+
+    def _told_instead(
+        self, memory: Kept, listener: str, earlier: list[str], id_of: IdOf
+    ) -> tuple[Kept, bool]:
+        """Tell a correction; if an earlier one with this text stands, count that."""
+        origin = self._origin(memory, id_of)
+        if self._of_origin(listener, origin, memory.content, id_of) is None:
+            for each in self._earlier(memory.agent_id, listener, earlier):
+                if each.content == memory.content and self.heir(each) is None:
+                    return self._count(each, memory.agent_id), False
+        return self._tell(memory, listener, id_of)
+
+    def _earlier(self, teller: str, listener: str, origins: list[str]) -> list[Kept]:
+        """What a listener has of the teller's earlier corrections."""
+        found = []
+        for origin in origins:
+            for memory in self.every(listener):
+                source = _source(memory)
+                if source is None or source[4] != origin or not self._is_there(memory):
+                    continue
+                if source[0] == teller or teller in memory.tellers:
+                    found.append(memory)
+        return found
 
     def _copies(self, former: Key, id_of: IdOf) -> Iterator[Kept]:
         """What agents were told of a memory, also if they had it, agent after agent."""

@@ -118,11 +118,17 @@ class ModelState:
         return next((each for each in versions if each.sequence > memory.sequence), None)
 
     def superseding(self, memory: Kept) -> Kept | None:
+        """The last of its heirs."""
+        return next(reversed(self.heirs(memory)), None)
+
+    def heirs(self, memory: Kept) -> list[Kept]:
         """The heir, its heir, and so on."""
-        found, last = self.heir(memory), None
-        while found is not None and (last is None or found.sequence > last.sequence):
-            last, found = found, self.heir(found)
-        return last
+        heirs: list[Kept] = []
+        found = self.heir(memory)
+        while found is not None and (not heirs or found.sequence > heirs[-1].sequence):
+            heirs.append(found)
+            found = self.heir(found)
+        return heirs
 
     def _active(self, agent: str, sequence: int) -> Kept:
         memory = self.get(agent, sequence)

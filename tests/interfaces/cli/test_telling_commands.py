@@ -46,6 +46,58 @@ def test_nobody_is_told_who_is_not_in_the_bank(tiermem: Command, folder: Path) -
         assert (bank.agents(), bank.agent("bob").count()) == (["alice", "bob", "carol"], 1)
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("believe", "-a", "alice", "zedd", "0.3"),
+        ("believe", "-a", "alice", "zedd"),
+        ("group", "guild", "--join", "bob", "--join", "zedd"),
+    ],
+)
+def test_a_name_that_the_bank_does_not_have_is_a_mistake(
+    tiermem: Command, folder: Path, arguments: tuple[str, ...]
+) -> None:
+    done = tiermem(arguments[0], folder, *arguments[1:])
+    assert (done.code, done.out) == (1, "")
+    assert "has no agent zedd" in done.err
+    assert "it has alice, bob" in done.err
+    with MemoryBank.open(folder) as bank:
+        assert (bank.agents(), bank.groups()) == (["alice", "bob", "carol"], [])
+        assert bank.agent("alice").trust_of("zedd") == 1
+
+
+def test_a_teller_of_an_imported_memory_can_be_believed(
+    tiermem: Command, folder: Path, tmp_path: Path
+) -> None:
+    tiermem("tell", folder, "-a", "alice", "1", "--to", "bob")
+    rows, other = tmp_path / "bob.jsonl", tmp_path / "other"
+    assert tiermem("export", folder, "-a", "bob", "--to", rows).code == 0
+    with MemoryBank.open(other, storage={"sync": "manual"}) as bank:
+        bank.agent("dan").add(RAIN)
+    assert tiermem("import", other, rows).code == 0
+    done = tiermem("believe", other, "-a", "bob", "alice", "0.3")
+    assert done.out == "bob trusts alice: 0.3\n"
+    with MemoryBank.open(other) as bank:
+        assert bank.agents() == ["bob", "dan"]
+
+
+@pytest.mark.parametrize("more", [(), ("--leave", "bob"), ("--post", "noon", "-a", "bob")])
+def test_a_group_that_is_not_there_says_how_to_make_it(
+    tiermem: Command, folder: Path, more: tuple[str, ...]
+) -> None:
+    done = tiermem("group", folder, "guild", *more)
+    assert (done.code, done.out) == (2, "")
+    assert "there is no group guild" in done.err
+    assert "--join AGENT" in done.err
+
+
+def test_a_stranger_is_told_to_join(tiermem: Command, folder: Path) -> None:
+    assert tiermem("group", folder, "guild", "--join", "alice").code == 0
+    done = tiermem("group", folder, "guild", "--post", "noon", "-a", "bob")
+    assert "bob is no member of a group guild" in done.err
+    assert "an agent has to join a group first" in done.err
+
+
 def distrusting(folder: Path, is_on: bool) -> Path:
     """A bank in which bob trusts alice less."""
     settings: dict[str, Any] = {"storage": {"sync": "manual"}, "retrieval": {"trust": is_on}}

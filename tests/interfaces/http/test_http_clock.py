@@ -66,7 +66,10 @@ def test_time_passes_though_nobody_asks(tmp_path: Path, wall: WallClock) -> None
 def test_only_a_token_that_may_moves_the_clock(service: Served, wall: WallClock) -> None:
     asked = {"days": 1}
     with service.agent("alice") as alice, service.agent("bob", "read") as reader:
-        is_problem(alice.post("/advance", json=asked), 403, "MayNotAdvance")
+        refused = alice.post("/advance", json=asked)
+        is_problem(refused, 403, "MayNotAdvance")
+        why = "this request moves the clock of all agents, which this token may not do"
+        assert refused.json()["detail"] == why
         is_problem(reader.post("/advance", json=asked), 403, "ReadOnly")
     assert service.bank.tick == 0
     with service.agent("carol", "advance") as carol:

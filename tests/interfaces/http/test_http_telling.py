@@ -37,7 +37,10 @@ def test_a_token_that_writes_reaches_nobody_else(service: Served) -> None:
             (f"/memory/{own}/retract", {}),
             ("/group/guild/post", {"content": "hello"}),
         ):
-            assert is_problem(alice.post(path, json=given), 403)
+            refused = alice.post(path, json=given)
+            assert is_problem(refused, 403, "MayNotTell")
+            why = "this request reaches the memories of other agents, which this token may not do"
+            assert refused.json()["detail"] == why
         assert alice.post("/trust", json={"teller": "bob", "trust": 0.5}).json()["trust"] == 0.5
     assert service.bank.agent("bob").count() == 1
 

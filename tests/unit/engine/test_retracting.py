@@ -1,17 +1,24 @@
 """Who learns of a correction, and what becomes of insights that rest on what was retracted."""
 
 import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import pytest
 
 from agents import AgentMemory, MemoryBank, Retention
-from agents.engine.telling import copied, correcting
+from agents.engine import telling
+from agents.engine.telling import copied, correcting, deliver
 from agents.memory.sources import HEARD, Heard, Telling
 from agents.simulation.loop.loop import Loop
 from agents.simulation.protocols import Action, Observation
+from agents.storage.state.origins import copies_of
+from agents.storage.state.state import State
 from banks import OpenBank, contents
 from worlds import Diary, Mind
 
+MANY = [f"agent-{number:02}" for number in range(60)]
 LIE, TRUTH = "the well is poisoned <1 0>", "the well is clean <1 0>"
 
 
@@ -121,10 +128,163 @@ def test_in_a_simulation_it_reaches_all_whom_the_agent_told(bank: MemoryBank) ->
 def test_a_correction_crosses_as_json_also_one_of_before(bank: MemoryBank) -> None:
     _, at_cat, _ = roundabout(bank)
     copy = bank.agent("cat").get(at_cat)
-    one = correcting(copied(bank.parts, copy), copy)
+    one = correcting(copied(bank.parts, copy), copy, ["an origin"])
     row = json.loads(json.dumps(one))
     assert Telling.of(row) == one
-    assert Telling.of(row[:-1]) == one._replace(corrects_origin=None)
+    assert Telling.of(row[:-1]) == one._replace(instead_of=())
+    assert Telling.of(row[:-2]) == one._replace(instead_of=(), corrects_origin=None)
+
+
+# Corrected again
+
+SALTY = "the well is salty <1 0>"
+
+
+def told_on(bank: MemoryBank) -> tuple[str, str, str]:
+    """Ann tells bob, and bob tells cat; the ids of the three memories."""
+    lie = bank.agent("ann").add(LIE).id
+    at_bob = bank.agent("ann").tell("bob", lie).memory_id
+    return lie, at_bob, bank.agent("bob").tell("cat", at_bob).memory_id
+
+
+def test_a_second_correction_supersedes_the_first(bank: MemoryBank) -> None:
+    lie, at_bob, _ = told_on(bank)
+    first = bank.agent("ann").retract(lie, SALTY)
+    second = bank.agent("ann").retract(lie, TRUTH)
+    assert [contents(bank, name) for name in ("ann", "bob", "cat")] == [[TRUTH]] * 3
+    assert [each.listener for each in second] == ["bob", "cat"]
+    assert bank.agent("bob").links(at_bob).superseded_by == first[0].memory_id
+    assert bank.agent("bob").links(first[0].memory_id).superseded_by == second[0].memory_id
+
+
+def test_the_same_correction_again_is_counted(bank: MemoryBank) -> None:
+    lie, _, _ = told_on(bank)
+    first = bank.agent("ann").retract(lie, TRUTH)
+    again = bank.agent("ann").retract(lie, TRUTH)
+    assert again == [each._replace(is_new=False) for each in first]
+    assert [contents(bank, name) for name in ("ann", "bob", "cat")] == [[TRUTH]] * 3
+    for each in first:
+        assert bank.agent(each.listener).heard(each.memory_id).times == 2
+    bank.agent("ann").retract(lie, SALTY)
+    bank.agent("ann").retract(lie, TRUTH)
+    assert [contents(bank, name) for name in ("ann", "bob", "cat")] == [[TRUTH]] * 3
+
+
+def test_a_correction_beside_the_listeners_own_is_superseded(bank: MemoryBank) -> None:
+    lie, at_bob, _ = told_on(bank)
+    own = bank.agent("bob").update(at_bob, "I looked: it is dry <1 0>")
+    bank.agent("ann").retract(lie, SALTY)
+    bank.agent("ann").retract(lie, TRUTH)
+    assert contents(bank, "bob") == [own.content, TRUTH]
+    assert contents(bank, "cat") == [TRUTH]
+
+
+def test_a_correction_that_contradicts_a_pinned_copy_is_superseded(bank: MemoryBank) -> None:
+    lie, at_bob, _ = told_on(bank)
+    bank.agent("bob").pin(at_bob)
+    bank.agent("ann").retract(lie, SALTY)
+    bank.agent("ann").retract(lie, TRUTH)
+    assert contents(bank, "bob") == [LIE, TRUTH]
+    assert contents(bank, "cat") == [TRUTH]
+
+
+def test_a_pinned_correction_stays(bank: MemoryBank) -> None:
+    lie, _, _ = told_on(bank)
+    first = bank.agent("ann").retract(lie, SALTY)[0].memory_id
+    bank.agent("bob").pin(first)
+    second = bank.agent("ann").retract(lie, TRUTH)[0].memory_id
+    assert sorted(contents(bank, "bob")) == [TRUTH, SALTY]
+    assert bank.agent("bob").links(first).contradicts == (second,)
+
+
+def test_what_another_told_stays(bank: MemoryBank) -> None:
+    lie, _, _ = told_on(bank)
+    (told, _) = bank.agent("ann").retract(lie, SALTY)
+    bank.agent("dan").tell("bob", bank.agent("dan").add(SALTY).id)
+    bank.agent("ann").retract(lie, TRUTH)
+    assert contents(bank, "bob") == [SALTY, TRUTH]
+    assert bank.agent("bob").get(told.memory_id).retention is Retention.ARCHIVED
+
+
+def test_in_a_simulation_a_second_correction_supersedes_the_first(bank: MemoryBank) -> None:
+    prefix = bank.parts.ledger.resident.block("ann").prefix
+    lie, first = (prefix + f"{number:012x}" for number in (1, 2))
+    script = {
+        1: Action("tell", {"to": "bob", "memory_id": lie}),
+        2: Action("store_memory", {"content": SALTY, "supersedes": lie}),
+        3: Action("retract", {"memory_id": lie}),
+        4: Action("store_memory", {"content": TRUTH, "supersedes": first}),
+        5: Action("retract", {"memory_id": lie}),
+    }
+
+    def does(seen: Observation) -> list[Action]:
+        return [script[seen.tick]] if seen.agent_id == "ann" else []
+
+    loop = Loop(bank, Diary(), Mind(does), ["ann", "bob"])
+    loop.begin([("ann", LIE)])
+    for _ in range(5):
+        loop.tick()
+    assert contents(bank, "ann") == contents(bank, "bob") == [TRUTH]
+
+
+# What it costs
+
+
+def chain_of(bank: MemoryBank, names: Sequence[str]) -> str:
+    """The first agent tells the second, the second the third, and so on; the first memory."""
+    first = last = bank.agent(names[0]).add(LIE).id
+    for teller, listener in pairwise(names):
+        last = bank.agent(teller).tell(listener, last).memory_id
+    return first
+
+
+def told_to_all(bank: MemoryBank, names: Sequence[str]) -> str:
+    memory = bank.agent(names[0]).add(LIE).id
+    bank.agent(names[0]).broadcast(memory, names[1:])
+    return memory
+
+
+def told_again(bank: MemoryBank, names: Sequence[str]) -> str:
+    """The first agent tells all, and each tells the next what it has already."""
+    memory = told_to_all(bank, names)
+    for teller, listener in pairwise(names[1:]):
+        bank.agent(teller).tell(listener, bank.agent(teller).all()[0].id)
+    return memory
+
+
+def looks_counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often the copies of each agent are looked up, from now on."""
+    looks = Counter[str]()
+
+    def looked(state: State, agent_id: str, origin_id: str) -> Sequence[int]:
+        looks[agent_id] += 1
+        return copies_of(state, agent_id, origin_id)
+
+    monkeypatch.setattr(telling, "copies_of", looked)
+    return looks
+
+
+@pytest.mark.parametrize("spread", [told_to_all, chain_of, told_again])
+def test_a_retract_looks_at_each_agent_a_few_times(
+    bank: MemoryBank, spread: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lie, looks = spread(bank, MANY), looks_counted(monkeypatch)
+    told = bank.agent(MANY[0]).retract(lie, TRUTH)
+    assert sorted(each.listener for each in told) == MANY[1:]
+    assert max(looks.values()) <= 8
+
+
+def test_a_correction_to_all_that_hear_looks_at_each_agent_a_few_times(
+    bank: MemoryBank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a simulation delivers it, or each cell of a spread one to its own agents."""
+    first = bank.agent(MANY[0])
+    lie = first.get(told_to_all(bank, MANY[:30]))
+    said = correcting(copied(bank.parts, first.add(TRUTH)), lie)
+    looks = looks_counted(monkeypatch)
+    told = deliver(bank.parts, [said._replace(receiver=each) for each in MANY[1:]])
+    assert [each.listener for each in told] == MANY[1:30]
+    assert max(looks.values()) <= 8
 
 
 # Insights

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -153,16 +154,36 @@ def test_a_cold_copy_that_is_told_again_is_warm(bank: MemoryBank, alice: AgentMe
 def test_a_broadcast_is_one_commit(bank: MemoryBank, alice: AgentMemory) -> None:
     own, journal = alice.add(NEWS), bank.parts.ledger.journal
     before = journal.head
-    told = alice.broadcast(own.id, ["bob", "carol", "bob"])
-    assert [(each.listener, each.is_new) for each in told] == [
-        ("bob", True), ("carol", True), ("bob", False),
-    ]  # fmt: skip
+    told = alice.broadcast(own.id, ["bob", "carol"])
+    assert [(each.listener, each.is_new) for each in told] == [("bob", True), ("carol", True)]
     assert journal.head == before + 1
     with pytest.raises(InvalidInput, match="takes a list"):
         alice.broadcast(own.id, "bob")
     with pytest.raises(InvalidInput, match="can't tell alice"):
         alice.broadcast(own.id, ["dave", "alice"])
     assert "dave" not in bank.agents()
+
+
+def test_a_broadcast_tells_each_listener_once(bank: MemoryBank, alice: AgentMemory) -> None:
+    told = alice.broadcast(alice.add(NEWS).id, iter(["bob", "carol", "bob"]))
+    assert [each.listener for each in told] == ["bob", "carol"]
+    assert bank.agent("bob").heard(told[0].memory_id).times == 1
+
+
+def test_a_second_tell_changes_neither_note_nor_tier(bank: MemoryBank, alice: AgentMemory) -> None:
+    own, bob = alice.add(NEWS), bank.agent("bob")
+    copy = bob.get(alice.tell("bob", own.id, "low", "I saw it").memory_id)
+    alice.tell("bob", own.id, "critical", "it is certain")
+    now = bob.get(copy.id)
+    assert (now.tier, now.metadata) == (copy.tier, copy.metadata)
+
+
+@pytest.mark.parametrize("note", [5, True, ["a"], {"a": 1}, b"a"])
+def test_a_note_is_a_text(bank: MemoryBank, alice: AgentMemory, note: Any) -> None:
+    own = alice.add(NEWS)
+    with pytest.raises(InvalidInput, match="a note is a text, not "):
+        alice.tell("bob", own.id, note=note)
+    assert bank.agents() == ["alice"]
 
 
 def test_the_tier_is_important_at_most_unless_it_is_given(

@@ -15,7 +15,7 @@ from starlette.routing import Route, Router
 from starlette.types import Lifespan, Message, Receive, Scope, Send
 
 from ...errors import TierMemError
-from ...tools.operation import allows
+from ...tools.operation import WHY_NOT, allows
 from ..tokens import Grant
 from .access import Door, Names, origin_form
 from .allowance import Allowance
@@ -181,15 +181,17 @@ class Gate:
         visit.place = target.place
         if target.place.name == "health":  # a monitor needs it most when the service is busy
             return target
-        if target.place.permission is None:
+        needed = target.place.permission
+        if needed is None:
             self._allowance.count(visit.address)
             return target
         grant, visit.key = self._allowance.admit(self._door, visit.headers, visit.address)
         visit.scope["user"] = grant
-        if not allows(grant.permission, target.place.permission):
+        if not allows(grant.permission, needed):
             if grant.permission == "read":
                 raise Problem(403, "ReadOnly", "this token may only read")
-            raise Problem(403, "MayNotAdvance", "this token may not move the bank's clock")
+            why = f"this request {WHY_NOT[needed]}, which this token may not do"
+            raise Problem(403, f"MayNot{needed.title()}", why)
         return target
 
     @asynccontextmanager

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from ...bank.memory_bank import MemoryBank
 from ...engine import telling
-from ...engine.retracting import correction_of
+from ...engine.retracting import correction_of, said_before
 from ...errors import InvalidAction
 from ...memory.sources import Telling
 from ...memory.tiers import Tier
@@ -33,8 +33,10 @@ def speech_of(bank: MemoryBank, agent: str, action: Action) -> Speech:
         to = _meant(arguments.get("to"), is_one=action.name == "tell")
         memory = bank.agent(agent).get(arguments["memory_id"])
         if action.name == "retract":
-            said = telling.copied(bank.parts, correction_of(bank.parts, memory))
-            return Speech(action, None, telling.correcting(said, memory))
+            correction = correction_of(bank.parts, memory)
+            said = telling.copied(bank.parts, correction)
+            earlier = said_before(bank.parts, memory, correction)
+            return Speech(action, None, telling.correcting(said, memory, earlier))
         said = telling.copied(bank.parts, memory, arguments.get("as_tier"), arguments.get("note"))
         own = bank.settings.memory
         if said.tier == Tier.CRITICAL and (own.on_tier_full == "reject" or not own.max_critical):

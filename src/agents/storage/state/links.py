@@ -1,6 +1,6 @@
 """Links between the memories of one agent: which superseded which, and which contradict."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...memory.records import KEY, Memory
@@ -10,7 +10,7 @@ from ..resident.holdings import NO_VALUES
 from .state import State
 from .versions import versions
 
-__all__ = ["contradicted", "heir", "superseded", "superseding"]
+__all__ = ["contradicted", "heir", "heirs", "superseded", "superseding"]
 
 
 def heir(state: State, memory: Memory) -> Memory | None:
@@ -25,12 +25,17 @@ def heir(state: State, memory: Memory) -> Memory | None:
     return None
 
 
-def superseding(state: State, memory: Memory) -> Memory | None:
-    """The memory that stands in the place of this one: the heir, its heir, and so on."""
+def heirs(state: State, memory: Memory) -> Iterator[Memory]:
+    """What superseded a memory: the heir, its heir, and so on."""
     found, last = heir(state, memory), None
     while found is not None and (last is None or found.sequence > last.sequence):
+        yield found
         last, found = found, heir(state, found)
-    return last
+
+
+def superseding(state: State, memory: Memory) -> Memory | None:
+    """The memory that stands in the place of this one: the last of its heirs."""
+    return next(reversed(list(heirs(state, memory))), None)
 
 
 def contradicted(state: State, memory: Memory) -> Sequence[Memory]:

@@ -12,6 +12,7 @@ from ..output import echo_json, say, table
 from .memories import MemoryId, full_id
 
 if TYPE_CHECKING:
+    from ....bank.memory_bank import MemoryBank
     from ....memory.sources import Told
 
 __all__ = ["believe", "group", "tell"]
@@ -76,20 +77,32 @@ def believe(
 ) -> None:
     """Set or show how much an agent trusts what another one tells it.
 
-    With the setting retrieval.trust, the trust multiplies the scores of what was told.
+    With the setting retrieval.trust, the trust multiplies the scores of what was told. The bank
+    must have the teller, or something that it told the agent.
     """
     if trust is None:
         with copied(folder, agent) as bank:
+            _check_teller(bank, folder, agent, teller)
             found = bank.agent(agent).trust_of(teller)
     else:
         with changed(folder) as bank:
             check_agent(bank, folder, agent)
+            _check_teller(bank, folder, agent, teller)
             bank.agent(agent).trust(teller, trust)
             found = bank.agent(agent).trust_of(teller)
     if as_json:
         echo_json({"agent": agent, "teller": teller, "trust": found})
     else:
         say(f"{agent} trusts {teller}: {found:g}")
+
+
+def _check_teller(bank: "MemoryBank", folder: Path, agent: str, teller: str) -> None:
+    """Refuse a teller that the bank does not have, and of which the agent knows nothing."""
+    own = bank.agent(agent)
+    is_trusted_less = own.trust_of(teller) != 1
+    if is_trusted_less or any(each.source and each.source.teller == teller for each in own.all()):
+        return  # an import brings what others told, without them
+    check_agent(bank, folder, teller)
 
 
 def group(
@@ -107,7 +120,8 @@ def group(
 ) -> None:
     """Make a group, change its members, write to its board, or show it; list all groups.
 
-    Members find what is on the board by `tiermem search --groups`.
+    Members find what is on the board by `tiermem search --groups`. The bank must have the agents
+    that join.
     """
     if (post is None) != (agent is None):
         raise InvalidInput("--post and --agent go together", hint="give both")
@@ -124,6 +138,7 @@ def group(
     if join or leave or post is not None:
         _change(folder, name, join or [], leave or [], agent, post)
     with copied(folder) as bank:
+        _check_group(bank, name)
         board = bank.group(name)
         entries = [
             {"tick": each.created_tick, "by": str(each.speaker), "text": each.content}
@@ -140,8 +155,17 @@ def _change(
     folder: Path, name: str, join: list[str], leave: list[str], agent: str | None, post: str | None
 ) -> None:
     with changed(folder) as bank, bank.transaction():
+        for each in join:
+            check_agent(bank, folder, each)
+        if not join:
+            _check_group(bank, name)
         own = bank.group(name, join)
         for each in leave:
             own.leave(each)
         if agent is not None and post is not None:
             own.post(agent, post)
+
+
+def _check_group(bank: "MemoryBank", name: str) -> None:
+    if name not in bank.groups():
+        raise InvalidInput(f"there is no group {name}", hint="make it with --join AGENT")
