@@ -251,7 +251,9 @@ class Inspected:
         try:
             with self.journal() as journal:
                 last, head, begins = journal.tick, journal.head, journal.base_tick
-                has_decisions = self.reader.has_decisions or _has_decisions(journal)
+                has_decisions = self.is_run and (
+                    self.reader.has_decisions or _has_decisions(journal)
+                )
                 row = journal.last_tick()
                 if self._is_outside and self.settings is not None:
                     self._own = _agents_of(journal, self.settings)

@@ -62,7 +62,7 @@ def _decided(
     run: Inspected, journal: Journal, row: TickRow | None, only: str | None
 ) -> Iterator[dict[str, Any]]:
     """What the agents of a run asked and did in a tick."""
-    if row is None or row.tick in run.reader.lost:
+    if row is None or not run.is_run or row.tick in run.reader.lost:
         return
     found = first(journal.decisions(row.tick - 1))
     if found is None or found[0] != row.tick:
