@@ -36,6 +36,10 @@ CREATE TABLE deed_texts (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
 CREATE TABLE deeds (
     text INTEGER, tick INTEGER, who BLOB NOT NULL, PRIMARY KEY (text, tick)
 ) WITHOUT ROWID;
+CREATE TABLE on_boards (
+    board INTEGER, sequence INTEGER, tick INTEGER, agent INTEGER,
+    PRIMARY KEY (board, sequence, tick, agent)
+) WITHOUT ROWID;
 CREATE VIRTUAL TABLE deed_words USING fts5(text, content='', tokenize='trigram');
 """
 _MOST_WAITING = 16 << 20

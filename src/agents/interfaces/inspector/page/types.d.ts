@@ -36,6 +36,8 @@ export type Life = {
   }[];
   decisions: { tick: number; agent: string; part: string; place: number; score: number | null; did: any[]; outcome: string[] }[];
   source: { teller: string; tick: number; memory_id: string; origin_agent: string; origin_id: string; hands: number } | null;
+  /** Why there are no decisions to show; empty if some were kept. */
+  no_decisions: string;
   note: string | null;
 };
 export type Told = { teller: string; listener: string; memory_id: string; tick: number; text: string };
