@@ -172,13 +172,13 @@ def ids_with(slices: Slices, texts: str, index: str, words: Sequence[str], most:
     The ``index`` finds words of three letters and more; shorter ones are looked for in the texts.
     """
     long = ['"' + word.replace('"', '""') + '"' for word in words if len(word) >= _TRIGRAM]
-    short = [word for word in words if len(word) < _TRIGRAM]
+    short = [word.lower() for word in words if len(word) < _TRIGRAM]
     tables, tests, values = texts, [f"{texts}.text IS NOT NULL"], list[object]()
     if long:
         tables = f"{index} CROSS JOIN {texts} ON {texts}.id = {index}.rowid"
         tests.append(f"{index} MATCH ?")
         values.append(" AND ".join(long))
-    tests += [f"instr(lower({texts}.text), lower(?))"] * len(short)
+    tests += [f"holds({texts}.text, ?)"] * len(short)
     own = f"{index}.rowid" if long else f"{texts}.id"
     sql = (
         f"SELECT {own} FROM {tables} WHERE {' AND '.join(tests)} "  # noqa: S608
