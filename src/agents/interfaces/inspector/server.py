@@ -57,7 +57,7 @@ class Page:
     def __init__(self, site: Site, token: str, host: str) -> None:
         self._site = site
         self._token = token
-        self._names = Names(host)
+        self._names = Names(host, hint="use the address that tiermem inspect printed")
         # One at a time: an answer reads what another may close.
         self._answering = ThreadPoolExecutor(1, "answers")
         self._branching = ThreadPoolExecutor(1, "branches")

@@ -58,7 +58,7 @@ def inspect(
         return
     server, http = _server()
     with (
-        http.listen(_HOST, port) as sock,
+        http.listen(_HOST, port, hint="choose another with --port, or leave it out") as sock,
         Site(folders, allow_branch=allow_branch) as site,
         stopping() as asked_to_stop,
     ):
