@@ -27,6 +27,7 @@ __all__ = [
     "born_in",
     "events_of",
     "explain",
+    "has_many",
     "memories",
     "memory_row",
     "no_decisions",
@@ -68,10 +69,13 @@ def _in_time(
     make: Callable[[], dict[str, Any]],
 ) -> dict[str, Any]:
     """An answer about an agent; if it has many memories, another thread makes it."""
+    return run.later((agent, *what), tick, make) if has_many(run, agent) else make()
+
+
+def has_many(run: Inspected, agent: str) -> bool:
+    """Whether an agent has had more memories than a request can go through."""
     slices = run.reader.slices
-    if slices.newest(slices.places.get(agent, -1)) < _MANY:
-        return make()
-    return run.later((agent, *what), tick, make)
+    return slices.newest(slices.places.get(agent, -1)) >= _MANY
 
 
 def _agent_at(run: Inspected, agent: str, tick: int) -> dict[str, Any]:

@@ -15,13 +15,15 @@ from ...simulation.runs.branch import branch, read_edits
 from ...simulation.runs.compare import only_in
 from ...simulation.runs.run import Run
 from ...storage.leftovers import TemporaryFolder
-from .agent_view import agent_at, memory_row
+from .agent_view import agent_at, has_many, memory_row
 from .inspected import Inspected
 from .parameters import CantTell, NotThere, Parameters, Reading, WrongParameter
 
 __all__ = ["Parting", "beside", "branch_name", "branched", "compare", "planned"]
 
 _MOST_EDITS = 1000
+_MOST_ONLY = 100
+"""Memories that only one run has, and that are listed."""
 _PATIENCE = 0.04
 """Processor time that a request may take to find the agent who differs."""
 
@@ -123,17 +125,23 @@ def compare(
         sides = left, _side(runs[1], both)
     if sides[0] is None and sides[1] is None:
         raise NotThere(f"neither run has agent {agent!r:.60} in tick {tick}", hint="see api/about")
-    after = [
-        [] if own is None else _memories(run, both) for run, own in zip(runs, sides, strict=True)
-    ]
-    only_left, only_right = only_in(*after)
-    return {
-        "first_difference": parted,
-        "left": sides[0],
-        "right": sides[1],
-        "only_left": list(map(memory_row, only_left)),
-        "only_right": list(map(memory_row, only_right)),
-    }
+    there = [run for run, own in zip(runs, sides, strict=True) if own is not None]
+
+    def apart() -> dict[str, Any]:
+        after = [_memories(run, both) if run in there else [] for run in runs]
+        only_left, only_right = only_in(*after)
+        return {
+            "only_left": list(map(memory_row, only_left[:_MOST_ONLY])),
+            "only_left_total": len(only_left),
+            "only_right": list(map(memory_row, only_right[:_MOST_ONLY])),
+            "only_right_total": len(only_right),
+        }
+
+    if any(has_many(run, agent) for run in there):
+        memories = runs[0].later(("apart", agent, runs[1].version(tick)), tick, apart)
+    else:
+        memories = apart()
+    return {"first_difference": parted, "left": sides[0], "right": sides[1], **memories}
 
 
 def _side(run: Inspected, given: Parameters) -> dict[str, Any] | None:

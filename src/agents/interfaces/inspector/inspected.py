@@ -209,15 +209,19 @@ class Inspected:
         """An answer about a tick that is read, which may take long; :class:`Reading` if it does."""
         if self._held is not None:
             return make()
-        slices, last = self.reader.slices, self.reader.last
-        purged = sum(map(len, list(slices.purged.values())))
-        version = purged, None if tick < self.reader.read_tick else last
-        with slices.turns.waiting():
-            key = what, tick, slices.generation
-            found = self._later.answer(key, version, make, _PATIENCE / 2)
+        generation, *version = self.version(tick)
+        with self.reader.slices.turns.waiting():
+            key = what, tick, generation
+            found = self._later.answer(key, tuple(version), make, _PATIENCE / 2)
         if found is None:
             raise Reading(max(0, self.reader.read_tick), self.last_tick())
         return found
+
+    def version(self, tick: int) -> tuple[Hashable, ...]:
+        """What changes when an answer about a tick may: first, how often the run went back."""
+        slices, last = self.reader.slices, self.reader.last
+        purged = sum(map(len, list(slices.purged.values())))
+        return slices.generation, purged, None if tick < self.reader.read_tick else last
 
     def _is_read(self, tick: int) -> bool:
         """Whether all commits up to a tick are in the slices, and are still in the journal."""

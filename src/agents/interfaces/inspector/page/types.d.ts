@@ -55,7 +55,7 @@ export type Population = {
 };
 export type Compared = {
   first_difference: { tick: number; agent: string | null; what: string } | null;
-  left: Decision | null; right: Decision | null; only_left: MemoryRow[]; only_right: MemoryRow[];
+  left: Decision | null; right: Decision | null; only_left: MemoryRow[]; only_right: MemoryRow[]; only_left_total: number; only_right_total: number;
 };
 export type Effect = {
   name: string; at: number | null; until: number; changed: string[]; reached: [string, number][]; has_runs: boolean;
