@@ -1,7 +1,7 @@
 """The answers about two runs: where they part, and a branch from an agent and a tick."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 from time import thread_time
@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from ...errors import TierMemError
+from ...errors import RunError, TierMemError
 from ...memory.records import Memory
 from ...simulation.runs.branch import branch, read_edits
 from ...simulation.runs.compare import only_in
@@ -192,14 +192,22 @@ def branch_name(run: Inspected, tick: int | str) -> str:
     return f"{run.name}-branch-{tick}"
 
 
-def branched(run: Inspected, given: Parameters) -> Path:
-    """Make the branch, run it to its end, and give its folder."""
+def branched(run: Inspected, given: Parameters, is_stopped: Callable[[], bool]) -> Path:
+    """Make the branch, run it to its end, and give its folder.
+
+    :class:`RunError` says that it was stopped, and how it goes on.
+    """
     plan = planned(run, given)
     out, edits = Path(plan["out"]), _edits(given.text("edits", "[]"))
     branch(run.folder, run.tick(given), out, edits=edits)
     with Run.open(out) as opened:
-        for _ in opened.advance(opened.settings.simulation.ticks):
-            pass
+        last = opened.settings.simulation.ticks
+        for record in opened.advance(last):
+            if is_stopped() and record["tick"] < last:
+                raise RunError(
+                    f"the branch {out.name} was stopped after tick {record['tick']}",
+                    hint=f"tiermem resume {quote(str(out))} goes on",
+                )
         opened.finish()
     return out
 
