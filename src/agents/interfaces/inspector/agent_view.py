@@ -123,7 +123,7 @@ def _decision(run: Inspected, agent: str, tick: int) -> _Seen:
 def no_decisions(run: Inspected) -> str:
     """Why there are no decisions to show; empty if some were kept."""
     if run.is_run:
-        return "" if run.reader.has_decisions else "this run kept no decisions"
+        return "" if run.reader.has_decisions else "this run has kept no decisions"
     if run.name == "bank" and (run.folder / ".." / "run.json").exists():
         place = run.folder.parent if run.folder.name == "bank" else run.folder / ".."
         return f"this bank was opened without its run, which has the decisions: {place}"
